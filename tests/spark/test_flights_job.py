@@ -16,7 +16,7 @@ from lakewright_spark.result_uris import Execution, Port
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.schemas import RUNTIME_STATISTICS, Status
 
-from ..integration.tenant.faulty_proxy import VENDED, FaultyProxy, way_to
+from ..integration.tenant.faulty_proxy import VENDED, FaultyProxy, proxy_to
 
 pytestmark = pytest.mark.spark
 
@@ -35,7 +35,7 @@ def job(config: Path, module: str, *arguments: str) -> subprocess.CompletedProce
 @pytest.fixture(scope="module")
 def catalog(sandbox: Sandbox) -> Iterator[FaultyProxy]:
     """Return a proxy of the catalog that records vended credentials."""
-    with way_to(sandbox.lakekeeper.endpoint) as proxy:
+    with proxy_to(sandbox.lakekeeper.endpoint) as proxy:
         yield proxy
 
 

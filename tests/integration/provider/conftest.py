@@ -1,11 +1,11 @@
-"""Call provider hooks as an engine does, against the sandbox: check, diff, create, update, read, delete."""
+"""Fixtures of the provider tests: servers, storage, declarations, and clients of other users."""
 
 from __future__ import annotations
 
 import json
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,7 @@ import httpx
 import pytest
 from lakewright.lakekeeper.provider import pending_creations as pending
 from lakewright.lakekeeper.provider import run_context
-from lakewright.lakekeeper.provider.errors import NotOurs
-from lakewright.lakekeeper.provider.inactive_warehouses import WarehousesToActivate
-from lakewright.lakekeeper.provider.run_context import OwnObjects
+from lakewright.lakekeeper.server.bootstrap import BootstrapProvider
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
@@ -24,103 +22,11 @@ from lakewright_sandbox.lakekeeper.fault_injection import FaultSwitch
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.lakekeeper.protocol.versions import NEWEST, Version
 from lakewright_sandbox.runtime.state import Sandbox
-from pulumi.dynamic import ResourceProvider
 
 from ...real_servers import RealServers
 from .ground import AUTHORIZERS, TOKEN, Granting, Ground, TokensAsNames, granting_server
-
-Props = dict[str, Any]
-
-
-MADE: set[str] = set()
-"""Warehouses that tests made: released servers do not list those that a test leaves inactive."""
-
-
-@dataclass
-class Resource:
-    """One resource in a stack: the state that the engine keeps, and the properties that a program declares."""
-
-    provider: ResourceProvider
-    id: str = ""
-    inputs: Props = field(default_factory=dict)
-    outs: Props = field(default_factory=dict)
-
-    def preview(self, **props: Any) -> str:
-        """Return the operation that `up` would do."""
-        return self._step(props)[0]
-
-    def up(self, **props: Any) -> str:
-        """Create, update or replace the resource; return the operation."""
-        operation, news = self._step(props)
-        if operation == "create":
-            self._create(news)
-        elif operation == "replace":
-            self.provider.delete(self.id, wire(self.outs))
-            self._create(news)
-        elif operation == "update":
-            self.outs = self.provider.update(self.id, wire(self.outs), wire(news)).outs or {}
-        self.inputs = news
-        return operation
-
-    def refresh(self) -> str:
-        """Read the resource; return `same` if it matches the state, else `update` or `delete`."""
-        run = run_context.current()
-        run.lists.forget()  # An engine starts a new process for each operation.
-        run.to_activate, run.own_objects = WarehousesToActivate(), OwnObjects()
-        found = self.provider.read(self.id, wire(self.outs))
-        if found.id is None:
-            self.id, self.inputs, self.outs = "", {}, {}
-            return "delete"
-        drifted = self.provider.diff(self.id, wire(found.outs or {}), wire(self.inputs)).changes
-        run.own_objects = OwnObjects()
-        self.outs, self.inputs = found.outs or {}, found.inputs or {}
-        return "update" if drifted else "same"
-
-    def destroy(self) -> None:
-        self.provider.delete(self.id, wire(self.outs))
-        self.id, self.inputs, self.outs = "", {}, {}
-
-    def failures(self, **props: Any) -> dict[str, str]:
-        return {one.property: one.reason for one in self.provider.check({}, wire(props)).failures}
-
-    def refused(self, **props: Any) -> list[str]:
-        """Return why a preview refuses a declaration, given the state."""
-        return [one.reason for one in self.provider.check(wire(self.inputs), wire(props)).failures]
-
-    def refusal(self, **props: Any) -> str:
-        """Return why an existing object is not adopted; the preview refuses it too."""
-        assert "exists already" in self.failures(**props)["adopt"]
-        with pytest.raises(NotOurs) as refused:
-            self.provider.create(wire(props))
-        return str(refused.value)
-
-    def _step(self, props: Props) -> tuple[str, Props]:
-        checked = self.provider.check(wire(self.inputs), wire(props))
-        assert not checked.failures, [(one.property, one.reason) for one in checked.failures]
-        if not self.id:
-            return "create", checked.inputs
-        diff = self.provider.diff(self.id, wire(self.outs), wire(checked.inputs))
-        if diff.replaces:
-            assert diff.delete_before_replace
-            return "replace", checked.inputs
-        return ("update" if diff.changes else "same"), checked.inputs
-
-    def _create(self, news: Props) -> None:
-        made = self.provider.create(wire(news))
-        self.id, self.outs = made.id, made.outs or {}
-        if isinstance(self.provider, WarehouseProvider):
-            MADE.add(self.id)
-
-
-def wire(props: Props) -> Props:
-    """Return properties as they arrive over the wire: floats only, no None, and the provider's key."""
-    return {**json.loads(json.dumps(_without_unset(props)), parse_int=float), "__provider": "gASV"}
-
-
-def _without_unset(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_unset(item) for key, item in value.items() if item is not None}
-    return value
+from .old_server import VERSIONS, OldServer
+from .resource import MADE, Props, Resource, wire
 
 
 @pytest.fixture(autouse=True)
@@ -377,3 +283,30 @@ def objects(aws: AwsClient, bucket: str, key_prefix: str) -> Callable[[], list[s
         return [one["Key"][start:] for one in found]
 
     return keys
+
+
+@pytest.fixture(scope="module")
+def servers(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, OldServer]]:
+    admin = sandbox.admin
+    keys = (admin.access_key_id, admin.secret_access_key.get_secret_value())
+    bucket = f"versions-{uuid.uuid4().hex[:12]}"
+    s3 = boto3.Session(*keys, region_name="us-east-1").client("s3", endpoint_url=sandbox.aws.endpoint)
+    s3.create_bucket(Bucket=bucket)
+    with ExitStack() as stack:
+        started: dict[str, OldServer] = {}
+        for version in VERSIONS:
+            database = f"sqlite:///{tmp_path_factory.mktemp('version') / 'lakekeeper.db'}"
+            app = create_app(Settings(database=database, version=version, skip_storage_validation=True))
+            http = stack.enter_context(httpx.Client(base_url=stack.enter_context(serving(app)), timeout=30))
+            started[version] = OldServer(version, http, sandbox, bucket)
+        yield started
+
+
+@pytest.fixture(params=VERSIONS)
+def old(request: Any, servers: dict[str, OldServer], sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> OldServer:
+    monkeypatch.setenv("KEY_ID", sandbox.admin.access_key_id)
+    monkeypatch.setenv("KEY", sandbox.admin.secret_access_key.get_secret_value())
+    monkeypatch.setenv("OTHER_KEY", "another")
+    found = servers[request.param]
+    Resource(BootstrapProvider()).up(server=found.server, accept_terms_of_use=True)
+    return found

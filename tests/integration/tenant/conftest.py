@@ -17,6 +17,7 @@ import boto3
 import httpx
 import pytest
 import yaml
+from lakewright.aws.access import access_policy, trust_policy
 from lakewright_sandbox.runtime.credentials import IamAccessKey
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
@@ -86,6 +87,19 @@ class Tenant:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
+    def error(self, *words: str) -> str:
+        """Return the output of a command that must fail without a traceback."""
+        done = self.run(*words)
+        text = done.stdout + done.stderr
+        assert done.returncode != 0, text
+        assert "Traceback" not in text
+        return text
+
+    def recorded_kinds(self) -> set[str]:
+        """Return the kinds of resources in the stack's state."""
+        state = json.loads(self.output("stack", "export"))
+        return {resource["type"].rsplit(":", 1)[-1] for resource in state["deployment"].get("resources") or []}
+
     def verb(self, *words: str) -> dict[str, Any]:
         """Return the result of one of the four verbs on the embedded engine, which must succeed."""
         return json.loads(self.output(*words, "--engine", "embedded", "--json"))
@@ -102,6 +116,37 @@ class Tenant:
 
 
 MakeTenant = Callable[..., Tenant]
+
+
+def changes_of(result: dict[str, Any]) -> set[tuple[str, str, str]]:
+    """Return the changes in a run's result: operation, kind and name."""
+    return {
+        (step["op"], step["type"].rsplit(":", 1)[-1], step["name"])
+        for step in result["steps"]
+        if step["op"] not in {"same", "refresh", "read"} and step["type"] != "pulumi:pulumi:Stack"
+    }
+
+
+def make_bucket_and_role(tenant: Tenant, aws: Callable[..., Any], external_id: str) -> str:
+    """Make a bucket of the tenant and a role for it that requires an external id; return the role's name."""
+    bucket = f"{tenant.name}-own"
+    aws("s3").create_bucket(Bucket=bucket)
+    iam = aws("iam")
+    trust = json.dumps(trust_policy(tenant.sandbox.aws.catalog_principal_arn, external_id))
+    arn = iam.create_role(RoleName=f"{tenant.name}-own", AssumeRolePolicyDocument=trust)["Role"]["Arn"]
+    rights = json.dumps(access_policy(bucket, f"{tenant.name}/executions", region=tenant.sandbox.aws.region))
+    iam.put_role_policy(RoleName=f"{tenant.name}-own", PolicyName="lakewright", PolicyDocument=rights)
+    tenant.spec["storage"] = {
+        "main": {
+            "backend": "existing",
+            "bucket": bucket,
+            "region": tenant.sandbox.aws.region,
+            "role_arn": arn,
+            "external_id": external_id,
+        }
+    }
+    tenant.write()
+    return f"{tenant.name}-own"
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import yaml
 from lakewright.names.object_names import names_of_tenant
 
 from ...real_servers import leave_out
+from .conftest import changes_of
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -18,15 +19,6 @@ UNITS = [
     {"name": "notebook", "runtime": "spark", "warehouse": "executions"},
     {"name": "workflows", "runtime": "texera", "warehouses": "all"},
 ]
-
-
-def changes_of(result: dict[str, Any]) -> set[tuple[str, str, str]]:
-    """Return the changes in a run's result: operation, kind and name."""
-    return {
-        (step["op"], step["type"].rsplit(":", 1)[-1], step["name"])
-        for step in result["steps"]
-        if step["op"] not in {"same", "refresh", "read"} and step["type"] != "pulumi:pulumi:Stack"
-    }
 
 
 def test_tenant_is_deployed_used_and_unchanged(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:

@@ -65,12 +65,6 @@ def environment(tenant: Any, text: str) -> None:
     (tenant.folder / "environments" / "sandbox.yaml").write_text(text)
 
 
-def recorded_kinds(tenant: Any) -> set[str]:
-    """Return the kinds of resources in the stack's state."""
-    state = json.loads(tenant.output("stack", "export"))
-    return {one["type"].rsplit(":", 1)[-1] for one in state["deployment"].get("resources") or []}
-
-
 @pytest.mark.parametrize("engine", ENGINES)
 @CHANGED_ENVIRONMENT
 def test_invalid_spec_is_reported_in_full_before_any_call(
@@ -105,7 +99,7 @@ def test_invalid_spec_is_reported_in_full_before_any_call(
         assert path in said
     assert "Traceback" not in said
     assert refusing.requests == []
-    assert recorded_kinds(tenant) <= {"Stack"}
+    assert tenant.recorded_kinds() <= {"Stack"}
 
 
 def test_missing_environment_lists_the_existing_ones(make_tenant: Callable[..., Any]) -> None:
@@ -134,11 +128,11 @@ def test_missing_lakekeeper_is_named_before_anything_is_made(
     assert done.returncode == 1
     assert closed_port in said
     assert "Traceback" not in said
-    assert not recorded_kinds(tenant) & {"Bucket", "Role", "Project"}
+    assert not tenant.recorded_kinds() & {"Bucket", "Role", "Project"}
     assert tenant.bucket not in [one["Name"] for one in aws("s3").list_buckets()["Buckets"]]
     environment(tenant, f"sandbox: {tenant.sandbox.dir}\n")
     tenant.up()
-    assert {"Bucket", "Warehouse", "DeletionGuard"} <= recorded_kinds(tenant)
+    assert {"Bucket", "Warehouse", "DeletionGuard"} <= tenant.recorded_kinds()
 
 
 @CHANGED_ENVIRONMENT
@@ -169,4 +163,4 @@ def test_missing_s3_is_named_and_the_next_up_continues(make_tenant: Callable[...
     assert "Traceback" not in said
     environment(tenant, f"sandbox: {tenant.sandbox.dir}\n")
     tenant.up()
-    assert "DeletionGuard" in recorded_kinds(tenant)
+    assert "DeletionGuard" in tenant.recorded_kinds()

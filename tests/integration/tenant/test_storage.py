@@ -8,33 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from lakewright.aws.access import access_policy, trust_policy
+from lakewright.aws.access import trust_policy
+
+from .conftest import make_bucket_and_role
 
 pytestmark = pytest.mark.timeout(300)
 
 ROWS = pa.table({"n": [1, 2, 3]})
-
-
-def make_bucket_and_role(tenant: Any, aws: Callable[..., Any], external_id: str) -> str:
-    """Make a bucket of the tenant and a role for it that requires an external id; return the role's name."""
-    bucket = f"{tenant.name}-own"
-    aws("s3").create_bucket(Bucket=bucket)
-    iam = aws("iam")
-    trust = json.dumps(trust_policy(tenant.sandbox.aws.catalog_principal_arn, external_id))
-    arn = iam.create_role(RoleName=f"{tenant.name}-own", AssumeRolePolicyDocument=trust)["Role"]["Arn"]
-    rights = json.dumps(access_policy(bucket, f"{tenant.name}/executions", region=tenant.sandbox.aws.region))
-    iam.put_role_policy(RoleName=f"{tenant.name}-own", PolicyName="lakewright", PolicyDocument=rights)
-    tenant.spec["storage"] = {
-        "main": {
-            "backend": "existing",
-            "bucket": bucket,
-            "region": tenant.sandbox.aws.region,
-            "role_arn": arn,
-            "external_id": external_id,
-        }
-    }
-    tenant.write()
-    return f"{tenant.name}-own"
 
 
 def write_and_read(tenant: Any) -> list[int]:

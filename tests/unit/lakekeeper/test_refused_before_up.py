@@ -15,7 +15,7 @@ from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 from lakewright.spec import SpecError
 from lakewright.spec.parsing import parse_spec
 
-from .test_client import Script, refusal
+from .scripted_server import Script, refusal
 
 SERVER = {"endpoint": "https://lake.test"}
 ROLE = {"server": SERVER, "project_id": "tenant", "name": "readers", "source_id": "42"}

@@ -42,14 +42,14 @@ DELETION = {
     "missing, managed, tasks, protection, contents: in this order; force overrides protection alone": [
         f"{SERVER}warehouse_rules::test_what_stops_a_deletion_is_told_in_this_order"
         "_and_force_overrides_protection_alone",
-        f"{PROVIDER}server_answers::test_reasons_against_deleting_a_warehouse",
+        f"{PROVIDER}error_responses::test_reasons_against_deleting_a_warehouse",
         f"{PROVIDER}server_rules::test_protection_is_never_overridden_by_force",
     ],
-    "one that is missing": [f"{PROVIDER}server_answers::test_deleting_a_missing_warehouse_is_no_error"],
+    "one that is missing": [f"{PROVIDER}error_responses::test_deleting_a_missing_warehouse_is_no_error"],
     "a purge in the queue": [f"{SERVER}warehouse_rules::test_a_purge_that_is_not_done_keeps_a_warehouse"],
     "none is deleted with its contents": [
         f"{SERVER}warehouse_rules::test_nothing_deletes_a_warehouse_with_what_is_in_it",
-        f"{PROVIDER}server_answers::test_warehouse_with_a_namespace_is_not_deleted",
+        f"{PROVIDER}error_responses::test_warehouse_with_a_namespace_is_not_deleted",
         f"{PROVIDER}deletion::test_purge_leaves_no_object_in_catalog_or_storage",
     ],
     "data outside of purged tables stays": [
@@ -123,7 +123,7 @@ ERRORS = {
         f"{UNIT}error_types::test_temporary_error_is_retried_and_then_reported",
     ],
     "a rename onto a taken name": [f"{PROVIDER}server_rules::test_rename_onto_a_taken_name_is_refused_early"],
-    "an overlap": [f"{PROVIDER}server_answers::test_overlap_with_another_warehouse_is_reported"],
+    "an overlap": [f"{PROVIDER}error_responses::test_overlap_with_another_warehouse_is_reported"],
     "what is hidden is missing, what is seen is forbidden": [
         f"{SERVER}rights::test_a_warehouse_that_one_may_not_see_is_not_there",
         f"{SERVER}rights::test_an_action_on_what_one_sees_is_forbidden_by_kind",
@@ -240,7 +240,10 @@ ALL = [
 
 @cache
 def names_in(file: str) -> frozenset[str]:
-    tree = ast.parse((TESTS / f"{file}.py").read_text())
+    """Return the tests of a file, which may be in any sub-folder of the named folder."""
+    folder, _, name = file.rpartition("/")
+    (path,) = (TESTS / folder).rglob(f"{name}.py")
+    tree = ast.parse(path.read_text())
     return frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef))
 
 

@@ -1,0 +1,152 @@
+"""Previews with `adopt=True`: what would be adopted, what would change, or why adoption is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from lakewright.lakekeeper.grants.grants import GrantsProvider
+from lakewright.lakekeeper.identity.role import RoleProvider
+from lakewright.lakekeeper.identity.user import UserProvider
+from lakewright.lakekeeper.provider.inputs import UNKNOWN
+from lakewright.lakekeeper.server.project import ProjectProvider
+from lakewright.lakekeeper.table.resource import TableProvider
+from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
+from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
+
+from ..resource import Props, Resource
+
+SOFT = {"type": "soft", "expiration_seconds": 60}
+
+
+@pytest.fixture
+def messages(capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
+    return lambda: capsys.readouterr().err
+
+
+@pytest.fixture
+def main(light_project: Props, monkeypatch: pytest.MonkeyPatch) -> Props:
+    """Properties of a warehouse that another stack has made."""
+    monkeypatch.setenv("STORAGE_KEY_ID", "AKIA1")
+    monkeypatch.setenv("STORAGE_SECRET", "hidden")
+    storage = {"bucket": "lake", "key_prefix": "main", "region": "us-east-1", "flavor": "s3-compat"}
+    keys = {"type": "access-key", "access_key_id": "env:STORAGE_KEY_ID", "secret_access_key": "env:STORAGE_SECRET"}
+    declared = light_project | {"name": "main", "storage": storage, "credential": keys}
+    Resource(WarehouseProvider()).up(**declared)
+    return declared | {"adopt": True}
+
+
+def test_warehouse_with_the_changes_of_adoption(main: Props, messages: Any) -> None:
+    changed = main | {"protected": True, "delete_profile": SOFT}
+    assert Resource(WarehouseProvider()).preview(**changed) == "create"
+    told = messages()
+    assert "note: warehouse `main` in project" in told
+    assert "exists already and is adopted; this changes: credential; delete_profile: {'type': 'hard'} -> " in told
+    assert "protected: False -> True" in told
+    assert "hidden" not in told
+
+
+def test_up_does_what_the_preview_reported(main: Props, light: httpx.Client) -> None:
+    adopted = Resource(WarehouseProvider())
+    adopted.up(**main | {"protected": True, "delete_profile": SOFT, "name": "MAIN"})
+    now = light.get(f"/management/v1/warehouse/{adopted.id}").json()
+    assert (now["name"], now["protected"]) == ("MAIN", True)
+    assert now["delete-profile"] == {"type": "soft", "expiration-seconds": 60}
+    assert adopted.refresh() == "same"
+
+
+def test_unchangeable_difference_fails_the_preview(main: Props) -> None:
+    elsewhere = main | {"storage": main["storage"] | {"bucket": "other"}}
+    refused = Resource(WarehouseProvider()).failures(**elsewhere)["adopt"]
+    assert "the server cannot change storage.bucket: 'lake' -> 'other'. Declare what is there." in refused
+
+
+def test_nothing_is_reported_where_nothing_exists(main: Props, messages: Any) -> None:
+    Resource(WarehouseProvider()).preview(**main | {"name": "new"})
+    assert messages() == ""
+
+
+def test_preview_refuses_an_existing_object_without_adopt(main: Props, messages: Any) -> None:
+    refused = Resource(WarehouseProvider()).failures(**main | {"adopt": False})["adopt"]
+    assert "warehouse `main` in project" in refused
+    assert "exists already, and this stack did not make it" in refused
+    assert messages() == ""
+
+
+def test_nothing_is_reported_for_an_unknown_project(main: Props, guarded_project: Props, messages: Any) -> None:
+    for place in (main, main | guarded_project):
+        Resource(WarehouseProvider()).preview(**place | {"project_id": "still-to-be-made"})
+    assert messages() == ""
+
+
+def test_object_to_be_replaced_is_not_adopted(main: Props, messages: Any) -> None:
+    """An engine checks the new object without state, while the old object still exists."""
+    warehouse = Resource(WarehouseProvider())
+    warehouse.up(**main)
+    messages()
+    moved = main | {"storage": main["storage"] | {"key_prefix": "moved"}}
+    assert warehouse.preview(**moved) == "replace"
+    assert Resource(WarehouseProvider()).failures(**moved) == {}
+    assert messages() == ""
+
+
+def test_namespace_and_project(main: Props, light_project: Props, light: httpx.Client, messages: Any) -> None:
+    listed = light.get("/management/v1/warehouse", headers={"x-project-id": main["project_id"]}).json()
+    warehouse_id = listed["warehouses"][0]["id"]
+    body = {"namespace": ["sales"], "properties": {"owner": "b"}}
+    light.post(f"/catalog/v1/{warehouse_id}/namespaces", json=body).raise_for_status()
+    namespace: Props = {"server": main["server"], "warehouse_id": warehouse_id, "name": "sales", "adopt": True}
+    Resource(NamespaceProvider()).preview(**namespace, properties={"owner": "a"})
+    assert "this changes: properties: {'owner': 'b'} -> {'owner': 'a'}" in messages()
+    Resource(NamespaceProvider()).preview(**namespace)
+    assert "nothing of it changes" in messages()
+    Resource(ProjectProvider()).preview(**light_project, name="tenant", adopt=True)
+    assert "this changes: name: " in messages()
+
+
+def test_user_and_role(light_project: Props, light: httpx.Client, unique: str, messages: Any) -> None:
+    server, user = light_project["server"], {"id": f"oidc~{unique}", "name": "Ann", "user-type": "human"}
+    light.post("/management/v1/user", json=user).raise_for_status()
+    declared = {"user_id": user["id"], "name": "Anna", "user_type": "human"}
+    Resource(UserProvider()).preview(server=server, **declared, adopt=True)
+    assert "this changes: name: 'Ann' -> 'Anna'" in messages()
+    headers = {"x-project-id": light_project["project_id"]}
+    light.post("/management/v1/role", json={"name": "analysts"}, headers=headers).raise_for_status()
+    Resource(RoleProvider()).preview(**light_project, name="Analysts", description="all", adopt=True)
+    told = messages()
+    assert "note: role `Analysts` of project" in told
+    assert "this changes: name: 'analysts' -> 'Analysts'" in told
+
+
+def test_unknown_objects_are_not_looked_up(main: Props, messages: Any) -> None:
+    for unknown in ({"project_id": UNKNOWN}, {"server": {"endpoint": UNKNOWN}}, {"name": UNKNOWN}):
+        assert Resource(WarehouseProvider()).provider.check({}, main | unknown).failures == []
+    assert messages() == ""
+
+
+@pytest.mark.parametrize("name", ["storage", "credential"])
+def test_warehouse_with_unknown_properties(main: Props, messages: Any, name: str) -> None:
+    assert Resource(WarehouseProvider()).provider.check({}, main | {name: UNKNOWN}).failures == []
+    assert f"its changes are printed, once `{name}` can be known" in messages()
+    later = main | {"credential": {"type": "aws-system-identity", "external_id": UNKNOWN}}
+    assert Resource(WarehouseProvider()).provider.check({}, later).failures == []
+    assert "exists already and is adopted; this changes: credential" in messages()
+
+
+def test_table_and_grants_with_unknown_properties(light_project: Props, messages: Any) -> None:
+    server, project_id = light_project["server"], light_project["project_id"]
+    table = {"warehouse_id": "w", "namespace": "a", "name": "t", "columns": UNKNOWN, "properties": UNKNOWN}
+    assert Resource(TableProvider()).provider.check({}, {"server": server, **table, "adopt": True}).failures == []
+    assert "are printed, once `columns`, `properties` can be known" in messages()
+    grants = {"on": {"type": "project", "project_id": project_id}, "grants": UNKNOWN, "declared_as": "all"}
+    assert Resource(GrantsProvider()).provider.check({}, {"server": server, **grants, "adopt": True}).failures == []
+    assert "are printed, once `grants` can be known" in messages()
+
+
+def test_unreachable_server_is_a_warning(main: Props, messages: Any) -> None:
+    nowhere = main | {"server": {"endpoint": "http://127.0.0.1:9"}}
+    assert Resource(WarehouseProvider()).failures(**nowhere) == {}
+    assert "warning: warehouse `main`" in (told := messages())
+    assert "could not check for an existing object to adopt: Lakekeeper at http://127.0.0.1:9 cannot" in told

@@ -1,0 +1,46 @@
+"""Whether objects of a bucket need its key: every object is checked, page by page, up to a limit."""
+
+from __future__ import annotations
+
+import pytest
+from lakewright.lakekeeper.buckets import bucket_key
+from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
+from lakewright.lakekeeper.provider.errors import CannotCount
+from lakewright_sandbox.runtime.state import Sandbox
+
+from ..conftest import AwsClient
+
+
+@pytest.fixture
+def own(sandbox: Sandbox, bucket: str, aws: AwsClient, monkeypatch: pytest.MonkeyPatch) -> OwnBucket:
+    """A bucket with five unencrypted objects, two on each page."""
+    monkeypatch.setattr(bucket_key, "PAGE", 2)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", sandbox.admin.access_key_id)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", sandbox.admin.secret_access_key.get_secret_value())
+    aws("s3").put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+    for number in range(5):
+        aws("s3").put_object(Bucket=bucket, Key=f"plain-{number}", Body=b"1")
+    return OwnBucket(bucket=bucket, region=sandbox.aws.region, endpoint=sandbox.aws.endpoint)
+
+
+def test_encrypted_object_on_a_later_page_is_found(own: OwnBucket, aws: AwsClient) -> None:
+    key = aws("kms").create_key()["KeyMetadata"]["KeyId"]
+    encryption = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": key}
+    aws("s3").put_object(Bucket=own.bucket, Key="z-encrypted", Body=b"1", **encryption)
+    assert bucket_key.encrypted(own) == "z-encrypted"
+
+
+def test_bucket_without_encrypted_objects_is_read_whole(own: OwnBucket) -> None:
+    assert bucket_key.encrypted(own) is None
+
+
+@pytest.mark.parametrize(("bound", "is_refused"), [(4, True), (5, False)])
+def test_more_objects_than_the_limit_are_an_error(
+    own: OwnBucket, monkeypatch: pytest.MonkeyPatch, bound: int, *, is_refused: bool
+) -> None:
+    monkeypatch.setattr(bucket_key, "LOOKED_AT", bound)
+    if is_refused:
+        with pytest.raises(CannotCount, match=f"holds more than {bound} objects and versions"):
+            bucket_key.encrypted(own)
+    else:
+        assert bucket_key.encrypted(own) is None

@@ -1,0 +1,169 @@
+"""A prefix to be purged where lists do not show every warehouse: data of an unlisted warehouse stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from lakewright.lakekeeper.tenant.tenant_record import TenantRecordProvider
+from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
+from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.lakekeeper.app import create_app
+from lakewright_sandbox.lakekeeper.fault_injection import FaultSwitch
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
+from lakewright_sandbox.runtime.state import Sandbox
+
+from ..conftest import AwsClient
+from ..resource import Props, Resource
+
+TABLE = "0193c5a0-0000-7000-8000-00000000000a/0193c5a0-0000-7000-8000-00000000000b"
+METADATA = "metadata/00000-0193c5a0-0000-7000-8000-00000000000c.gz.metadata.json"
+
+
+@pytest.fixture
+def lakekeeper(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[httpx.Client]:
+    """A server in this process, of the version that a test requests."""
+    version = getattr(request, "param", "0.14")
+    settings = Settings(database=f"sqlite:///{tmp_path / 'db'}", version=version, skip_storage_validation=True)
+    app = FaultSwitch(create_app(settings))
+    with serving(app) as endpoint, httpx.Client(base_url=endpoint, timeout=30) as client:
+        client.post("/management/v1/bootstrap", json={"accept-terms-of-use": True})
+        yield client
+
+
+@pytest.fixture
+def own(sandbox: Sandbox, bucket: str, monkeypatch: pytest.MonkeyPatch) -> Props:
+    """The bucket as one that the stack made."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", sandbox.admin.access_key_id)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", sandbox.admin.secret_access_key.get_secret_value())
+    return {"bucket": bucket, "region": sandbox.aws.region, "endpoint": sandbox.aws.endpoint}
+
+
+@pytest.fixture
+def place(lakekeeper: httpx.Client, storage: Props, keys: Props, own: Props) -> PlaceWarehouse:
+    return PlaceWarehouse(lakekeeper, storage, keys, own)
+
+
+class PlaceWarehouse:
+    """Makes warehouses of projects at prefixes of the bucket."""
+
+    def __init__(self, http: httpx.Client, storage: Props, keys: Props, own: Props) -> None:
+        self.http, self._storage, self._keys, self._own = http, storage, keys, own
+
+    @property
+    def server(self) -> Props:
+        return {"endpoint": str(self.http.base_url).rstrip("/")}
+
+    def __call__(self, project: str, prefix: str, **storage: str) -> Resource:
+        self.http.post("/management/v1/project", json={"project-id": project, "project-name": project})
+        resource = Resource(WarehouseProvider())
+        resource.up(
+            server=self.server,
+            project_id=project,
+            name=prefix.replace("/", "-"),
+            storage=self._storage | {"key_prefix": prefix} | storage,
+            credential=self._keys,
+            deletion="purge",
+            own_bucket=self._own,
+        )
+        return resource
+
+
+def keys_in(aws: AwsClient, bucket: str) -> list[str]:
+    return [one["Key"] for one in aws("s3").list_objects_v2(Bucket=bucket).get("Contents", [])]
+
+
+def put(aws: AwsClient, bucket: str, *found: str) -> None:
+    for key in found:
+        aws("s3").put_object(Bucket=bucket, Key=key, Body=b"1")
+
+
+@pytest.mark.parametrize("lakekeeper", ["0.13"], indirect=True)
+def test_purge_spares_an_inactive_neighbour_of_0_13(
+    place: PlaceWarehouse, aws: AwsClient, bucket: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    outer, inner = place("one", "main"), place("two", "main/inner")
+    place.http.post(f"/management/v1/warehouse/{inner.id}/deactivate").raise_for_status()
+    kept = [f"main/inner/{TABLE}/data/1.parquet", f"main/inner/{TABLE}/{METADATA}"]
+    put(aws, bucket, *kept, "main/notes.txt", f"main/{TABLE}/data/1.parquet")
+
+    outer.destroy()
+
+    assert keys_in(aws, bucket) == kept
+    told = capfd.readouterr().err
+    assert "keeps what is under main/inner/ of main/: it holds tables that another warehouse may have" in told
+    assert "lists active ones only" in told
+
+
+def test_purge_spares_a_warehouse_of_a_hidden_project(
+    place: PlaceWarehouse, aws: AwsClient, bucket: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    outer, _ = place("one", "main"), place("two", "main/inner")
+    hide_lists(place.http)
+    kept = f"main/inner/{TABLE}/{METADATA}"
+    put(aws, bucket, kept, "main/notes.txt")
+
+    outer.destroy()
+
+    assert keys_in(aws, bucket) == [kept]
+    assert "one, two could not be listed." in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("lakekeeper", ["0.13"], indirect=True)
+def test_purge_leaves_nothing_of_its_own_on_0_13(
+    place: PlaceWarehouse, aws: AwsClient, bucket: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A table that was dropped without a purge lies at the warehouse's default locations."""
+    alone = place("one", "main")
+    put(aws, bucket, "main/notes.txt", f"main/{TABLE}/data/1.parquet", f"main/{TABLE}/{METADATA}")
+    alone.destroy()
+    assert keys_in(aws, bucket) == []
+    assert "dropped without a purge are deleted under main/" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("lakekeeper", ["0.13"], indirect=True)
+def test_preview_warns_that_lists_are_incomplete(
+    place: PlaceWarehouse, own: Props, capfd: pytest.CaptureFixture[str]
+) -> None:
+    purged = {"bucket": own["bucket"], "deletion": "purge", "key_prefix": "main"}
+    record = {"server": place.server, "tenant": "one", "warehouses": {"main": purged}, "buckets": {"main": own}}
+    assert Resource(TenantRecordProvider()).preview(**record) == "create"
+    assert "not every warehouse can be seen. There may be others: Lakekeeper 0.13" in capfd.readouterr().err
+
+
+def test_purge_ignores_a_bucket_of_another_store(place: PlaceWarehouse, aws: AwsClient, bucket: str) -> None:
+    """Two stores may have buckets of one name."""
+    outer = place("one", "main")
+    place("two", "main", endpoint="https://minio.example:9000")
+    put(aws, bucket, "main/notes.txt")
+    outer.destroy()
+    assert keys_in(aws, bucket) == []
+
+
+def test_one_lookup_serves_all_purges_of_a_run(place: PlaceWarehouse) -> None:
+    """Six warehouses; one list of projects, and one of warehouses for each of three projects and the default one."""
+    made = [place(project, f"{project}/{number}") for project in ("one", "two", "three") for number in (1, 2)]
+    place.http.delete("/sandbox/v1/calls").raise_for_status()
+
+    for one in made:
+        one.destroy()
+
+    calls = [one["path"] for one in place.http.get("/sandbox/v1/calls").json()["calls"] if one["method"] == "GET"]
+    assert calls.count("/management/v1/project-list") == 1
+    assert calls.count("/management/v1/warehouse") == 4
+
+
+def test_replaced_warehouse_does_not_spare_its_prefix(place: PlaceWarehouse, aws: AwsClient, bucket: str) -> None:
+    """The lookup of a run may still list a warehouse that the run has deleted."""
+    place("one", "main").destroy()
+    again = place("one", "main")
+    put(aws, bucket, "main/notes.txt")
+    again.destroy()
+    assert keys_in(aws, bucket) == []
+
+
+def hide_lists(http: httpx.Client) -> None:
+    rule = {"action": "answer", "method": "GET", "path": "/management/v1/warehouse", "count": None, "status": 403}
+    http.put("/sandbox/v1/faults", json=[rule]).raise_for_status()

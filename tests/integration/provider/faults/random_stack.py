@@ -1,0 +1,228 @@
+"""A stack of providers as an engine runs it, changes outside the stack, and the comparison with a server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+from lakewright.lakekeeper.api.connection.errors import LakekeeperError
+from pulumi.dynamic import ResourceProvider
+
+from ..resource import Props, Resource
+from . import random_tables
+
+Key = tuple[str, str]
+"""Kind and slot."""
+
+ORDER = ("project", "user", "role", "warehouse", "namespace", "table")
+
+
+@dataclass
+class Object:
+    """A declared object: its own properties, the object that it needs, and properties that are ids of others."""
+
+    provider: Callable[[], ResourceProvider]
+    props: Props
+    needs: Key | None = None
+    made_in: dict[str, Key] = field(default_factory=dict)
+
+
+Declared = dict[Key, Object]
+
+
+class Managed(Resource):
+    """A resource as an engine keeps it. A replacement that fails half-way leaves nothing."""
+
+    def up(self, **props: Any) -> str:
+        operation, _ = self._step(props)
+        if operation == "replace":
+            self.destroy()
+        return super().up(**props)
+
+
+class Stack:
+    """The state of a stack, and the operations on it."""
+
+    def __init__(self, server: Props) -> None:
+        self._server = server
+        self._unfinished: set[Key] = set()
+        """Objects whose creation failed half-way with the advice to declare `adopt`."""
+        self._state: dict[Key, Managed] = {}
+
+    def has(self, key: Key) -> bool:
+        """Return whether the state has the object."""
+        return key in self._state and bool(self._state[key].id)
+
+    def up(self, declared: Declared) -> None:
+        """Run `up --refresh`: read everything, create and update what is declared, delete the rest."""
+        for resource in self._state.values():
+            if resource.id:
+                resource.refresh()
+        for key in sorted(declared, key=_rank):
+            wanted = declared[key]
+            resource = self._state.setdefault(key, Managed(wanted.provider()))
+            ids = {name: self._state[other].id for name, other in wanted.made_in.items()}
+            adopt = {"adopt": True} if key in self._unfinished else {}
+            try:
+                resource.up(server=self._server, **wanted.props, **ids, **adopt)
+            except LakekeeperError as error:
+                if "needs `adopt`" in str(error):
+                    self._unfinished.add(key)
+                raise
+            self._unfinished.discard(key)
+        for key in sorted(self._state.keys() - declared.keys(), key=_rank, reverse=True):
+            if self._state[key].id:
+                self._state[key].destroy()
+            del self._state[key]
+
+    def drifts(self, http: httpx.Client, key: Key, wanted: Object, name: str) -> dict[str, Callable[[], None]]:
+        """Return the changes that another user could make to an object, by name."""
+        at = self._state[key].id
+        project = {"x-project-id": str(wanted.props.get("project_id", ""))}
+
+        def call(method: str, path: str, body: Props | None = None) -> Callable[[], None]:
+            return lambda: _done(http.request(method, path, json=body, headers=project))
+
+        match key[0]:
+            case "project":
+                return {"rename": call("POST", "/management/v1/project/rename", {"new-name": f"{name} too"})}
+            case "user":
+                return {"delete": call("DELETE", f"/management/v1/user/{at}")}
+            case "role":
+                body = {"name": f"{name}-too", "description": "of another"}
+                path = f"/management/v1/role/{at}"
+                return {"change": call("POST", path, body), "delete": call("DELETE", path)}
+            case "warehouse":
+                path = f"/management/v1/warehouse/{at}"
+                return {
+                    "rename": call("POST", f"{path}/rename", {"new-name": f"{name}-too"}),
+                    "soft": call(
+                        "POST", f"{path}/delete-profile", {"delete-profile": {"type": "soft", "expiration-seconds": 7}}
+                    ),
+                    "protect": call("POST", f"{path}/protection", {"protected": not wanted.props["protected"]}),
+                    "deactivate": call("POST", f"{path}/deactivate"),
+                    "forget the key": call("POST", f"{path}/storage-credential", {"new-storage-credential": None}),
+                    "delete": lambda: _delete_warehouse(http, at),
+                }
+            case "table":
+                warehouse = self._state[wanted.made_in["warehouse_id"]].id
+                return random_tables.Jobs(http, warehouse, self._state[key].outs).drifts()
+            case _:
+                warehouse = self._state[wanted.made_in["warehouse_id"]].id
+                path = f"/catalog/v1/{warehouse}/namespaces/{wanted.props['name'].replace('.', '%1F')}"
+                changes = {"updates": {"owner": "of another"}, "removals": ["team"]}
+                return {
+                    "properties": call("POST", f"{path}/properties", changes),
+                    "drop": call("DELETE", f"{path}?force=true&recursive=true"),
+                }
+
+
+def _rank(key: Key) -> tuple[int, int, Key]:
+    return ORDER.index(key[0]), key[1].count("."), key
+
+
+def _done(answer: httpx.Response) -> None:
+    """Accept that an object is gone, or cannot be changed now."""
+    assert answer.is_success or answer.status_code in (404, 409, 503), answer.text
+
+
+def _delete_warehouse(http: httpx.Client, warehouse: str) -> None:
+    root = f"/catalog/v1/{warehouse}/namespaces"
+    answer = http.get(root)
+    for name, *_ in answer.json()["namespaces"] if answer.is_success else ():
+        _done(http.delete(f"{root}/{name}?force=true&recursive=true"))
+    _done(http.delete(f"/management/v1/warehouse/{warehouse}?force=true"))
+
+
+def wanted_on_server(declared: Declared) -> Props:
+    """Return exactly what the server must hold."""
+    return {key: _to_json(key[0], one.props) for key, one in sorted(declared.items())}
+
+
+def _to_json(kind: str, props: Props) -> Props:
+    if kind == "role":
+        return {"name": props["name"], "description": props["description"] or None}
+    if kind == "table":
+        return random_tables.wanted(props)
+    keys = {
+        "project": ("name",),
+        "user": ("name",),
+        "namespace": ("properties", "protected"),
+    }
+    if kind in keys:
+        return {key: props.get(key) for key in keys[kind]}
+    return {
+        "name": props["name"],
+        "prefix": props["storage"]["key_prefix"],
+        "project": props["project_id"],
+        "credential": props["credential"]["type"] if props["credential"] else None,
+        "delete_profile": props["delete_profile"],
+        "protected": props["protected"],
+        "versions": props["allowed_format_versions"],
+        "status": "active",
+    }
+
+
+def found_on_server(http: httpx.Client, tag: str) -> Props:
+    """Return what the server holds of a stack: all objects with its tag."""
+    found: Props = {}
+    users = http.get("/management/v1/user?pageSize=1000").raise_for_status().json()["users"]
+    for user in users:
+        if user["id"].startswith(f"oidc~{tag}-"):
+            found["user", user["id"].rpartition("-")[2]] = {"name": user["name"]}
+    for project in http.get("/management/v1/project-list").raise_for_status().json()["projects"]:
+        if project["project-id"].startswith(f"{tag}-"):
+            slot = project["project-id"].rpartition("-")[2]
+            found["project", slot] = {"name": project["project-name"]}
+            found |= _in_project(http, project["project-id"], slot)
+    return dict(sorted(found.items()))
+
+
+def _in_project(http: httpx.Client, project: str, slot: str) -> Props:
+    found: Props = {}
+    mine = {"x-project-id": project}
+    for role in http.get("/management/v1/role", headers=mine).raise_for_status().json()["roles"]:
+        assert ("role", slot) not in found, "a role is there twice"
+        found["role", slot] = {"name": role["name"], "description": role.get("description")}
+    both = {"warehouseStatus": ["active", "inactive"]}
+    listed = http.get("/management/v1/warehouse", params=both, headers=mine).raise_for_status().json()["warehouses"]
+    for warehouse in listed:
+        prefix = warehouse["storage-profile"]["key-prefix"]
+        name = prefix.split("/")[1]
+        assert ("warehouse", name) not in found, "a warehouse is there twice"
+        found["warehouse", name] = _warehouse(warehouse, prefix)
+        found |= _in_warehouse(http, warehouse["id"], name)
+    return found
+
+
+def _warehouse(found: Props, prefix: str) -> Props:
+    return {
+        "name": found["name"],
+        "prefix": prefix,
+        "project": found["project-id"],
+        "credential": found.get("storage-credential-type", {}).get("credential-type"),
+        "delete_profile": {key.replace("-", "_"): value for key, value in found["delete-profile"].items()},
+        "protected": found["protected"],
+        "versions": found["allowed-format-versions"],
+        "status": found["status"],
+    }
+
+
+def _in_warehouse(http: httpx.Client, warehouse: str, slot: str, parent: str = "") -> Props:
+    root = f"/catalog/v1/{warehouse}/namespaces"
+    params = {"parent": parent.replace(".", "\x1f")} if parent else {}
+    found: Props = {}
+    for path in http.get(root, params=params).raise_for_status().json()["namespaces"]:
+        at = f"{root}/{'%1F'.join(path)}"
+        name = ".".join(path)
+        answer = http.get(f"{at}?returnUuid=true").raise_for_status().json()
+        protection = http.get(f"/management/v1/warehouse/{warehouse}/namespace/{answer['namespace-uuid']}/protection")
+        own = {key: value for key, value in answer["properties"].items() if key not in ("location", "namespace_id")}
+        found["namespace", f"{slot}.{name}"] = {"properties": own, "protected": protection.json()["protected"]}
+        for table in random_tables.found(http, warehouse, path):
+            assert ("table", f"{slot}.{name}") not in found, "a table is there twice"
+            found["table", f"{slot}.{name}"] = table
+        found |= _in_warehouse(http, warehouse, slot, name)
+    return found

@@ -1,0 +1,138 @@
+"""Tables in random stacks: their growing declarations, the changes of jobs, and their state on the server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import boto3
+import httpx
+from lakewright_sandbox.runtime.state import Sandbox
+
+from ..resource import Props
+
+BUCKET = "lives"
+ID, NOTE = {"name": "id", "type": "int"}, {"name": "note", "type": "string"}
+LONG, TEXT = {"name": "id", "type": "long"}, {"name": "text", "type": "string", "renamed_from": "note"}
+AGES: tuple[Props, ...] = (
+    {"columns": [ID, NOTE]},
+    {"columns": [LONG, NOTE], "sort_by": ["id"]},
+    {"columns": [LONG, TEXT], "partition_by": ["bucket(4, id)"]},
+    {"columns": [TEXT, LONG, {"name": "day", "type": "date"}], "partition_by": ["days(day)"]},
+)
+"""A table only gets later versions: an earlier one would narrow or drop a column."""
+
+
+def real_storage(sandbox: Sandbox, prefix: str) -> Props:
+    """Return a warehouse's storage in which tables can be written."""
+    where = {"bucket": BUCKET, "key_prefix": prefix, "region": sandbox.aws.region, "endpoint": sandbox.aws.endpoint}
+    return {**where, "flavor": "s3-compat", "path_style_access": True, "sts_enabled": False}
+
+
+def make_bucket(sandbox: Sandbox) -> dict[str, str]:
+    """Make the bucket of all runs; return the environment variables that hold its key."""
+    key, secret = sandbox.admin.access_key_id, sandbox.admin.secret_access_key.get_secret_value()
+    session = boto3.Session(key, secret, region_name=sandbox.aws.region)
+    session.client("s3", endpoint_url=sandbox.aws.endpoint).create_bucket(Bucket=BUCKET)
+    return {"LIVES_KEY_ID": key, "LIVES_KEY": secret}
+
+
+REAL_KEY: Props = {
+    "type": "access-key",
+    "access_key_id": "env:LIVES_KEY_ID",
+    "secret_access_key": "env:LIVES_KEY",
+}
+
+
+class Jobs:
+    """Jobs that change a table outside the stack. Changes that the server refuses are skipped."""
+
+    def __init__(self, http: httpx.Client, warehouse_id: str, outs: Props) -> None:
+        self._http, self._outs = http, outs
+        self._management = f"/management/v1/warehouse/{warehouse_id}/table/{outs['table_id']}"
+        self._catalog = f"/catalog/v1/{warehouse_id}"
+        self._tables = f"{self._catalog}/namespaces/{outs['namespace'].replace('.', '%1F')}/tables"
+        self._table = f"{self._tables}/{outs['name']}"
+
+    def drifts(self) -> dict[str, Callable[[], None]]:
+        """Return the changes that jobs could make, by name."""
+        properties = {"action": "set-properties", "updates": {"owner": "of another"}}
+        return {
+            "drop": self._drop,
+            "make again": self._make_again,
+            "rename": self._rename,
+            "protect": lambda: self._try_commit("POST", f"{self._management}/protection", {"protected": True}),
+            "properties": lambda: self._commit(properties),
+            "reorder": self._reorder,
+        }
+
+    def _drop(self) -> None:
+        self._try_commit("DELETE", f"{self._table}?purgeRequested=false&force=false")
+
+    def _make_again(self) -> None:
+        self._try_commit("DELETE", f"{self._table}?purgeRequested=true&force=true")
+        fields = [{"id": 7, "name": "id", "type": "int", "required": False}]
+        schema = {"type": "struct", "schema-id": 0, "fields": fields}
+        self._try_commit("POST", self._tables, {"name": self._outs["name"], "schema": schema})
+
+    def _rename(self) -> None:
+        levels = self._outs["namespace"].split(".")
+        source = {"namespace": levels, "name": self._outs["name"]}
+        body = {"source": source, "destination": {"namespace": levels, "name": "theirs"}}
+        self._try_commit("POST", f"{self._catalog}/tables/rename", body)
+
+    def _reorder(self) -> None:
+        answer = self._http.get(self._table)
+        if answer.is_success:
+            schema = current(answer.json()["metadata"], "schemas", "schema-id", "current-schema-id")
+            turned = schema | {"schema-id": 99, "fields": schema["fields"][::-1]}
+            added = {"action": "add-schema", "schema": turned}
+            self._commit(added, {"action": "set-current-schema", "schema-id": -1})
+
+    def _commit(self, *updates: Props) -> None:
+        self._try_commit("POST", self._table, {"requirements": [], "updates": updates})
+
+    def _try_commit(self, method: str, path: str, body: Props | None = None) -> None:
+        answer = self._http.request(method, path, json=body)
+        assert answer.status_code != 500, answer.text
+
+
+def current(metadata: Props, many: str, key: str, chosen: str) -> Props:
+    """Return the current schema, partition spec or sort order."""
+    return next(one for one in metadata[many] if one[key] == metadata[chosen])
+
+
+def wanted(props: Props) -> Props:
+    """Return what the server must show of a declared table."""
+    return {
+        "name": props["name"],
+        "columns": [(one["name"], one["type"]) for one in props["columns"]],
+        "partitions": [one.partition("(")[0].rstrip("s") for one in props.get("partition_by", ())],
+        "sorted": len(props.get("sort_by", ())),
+        "properties": props["properties"],
+        "protected": False,
+    }
+
+
+def found(http: httpx.Client, warehouse_id: str, path: list[str]) -> list[Props]:
+    """Return what the server shows of the tables of a namespace."""
+    root = f"/catalog/v1/{warehouse_id}/namespaces/{'%1F'.join(path)}/tables"
+    listed = http.get(root, params={"returnProtectionStatus": "true"}).raise_for_status().json()
+    return [
+        _to_json(http.get(f"{root}/{one['name']}").raise_for_status().json()["metadata"], one["name"], protected)
+        for one, protected in zip(listed["identifiers"], listed["protection-status"], strict=True)
+    ]
+
+
+def _to_json(metadata: Props, name: str, protected: Any) -> Props:
+    schema = current(metadata, "schemas", "schema-id", "current-schema-id")
+    spec = current(metadata, "partition-specs", "spec-id", "default-spec-id")
+    order = current(metadata, "sort-orders", "order-id", "default-sort-order-id")
+    return {
+        "name": name,
+        "columns": [(one["name"], one["type"]) for one in schema["fields"]],
+        "partitions": [one["transform"].partition("[")[0] for one in spec["fields"]],
+        "sorted": len(order["fields"]),
+        "properties": {key: value for key, value in metadata["properties"].items() if key in ("owner", "team")},
+        "protected": protected,
+    }

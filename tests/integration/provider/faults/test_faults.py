@@ -1,0 +1,118 @@
+"""Every fault at every call of every operation: no duplicate, no orphan, no loss, and a useful message.
+
+Each run counts the calls of an operation that succeeds, then injects the fault at the first call, at the second,
+and so on: once, and at all calls from there on. After a failure the fault is removed and the operation runs
+again, as the next `up`, `refresh` or `destroy` does. Then the server must hold what is declared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ..resource import Props, Resource
+from .fault_cases import CASES, Case, World
+from .fault_server import BRIEFLY, FAULTS, FULL, OPERATIONS, Operator, mistakes_of_message
+
+
+class Run:
+    """One object from creation to deletion, in its own world."""
+
+    def __init__(self, case: Case, operator: Operator) -> None:
+        self.case, self.operator = case, operator
+        self.world = World(operator.fault_server.http, operator.fault_server.lakekeeper)
+        case.wipe(self.world)
+        self.resource = Resource(case.provider())
+        self.declared = {"server": operator.server} | case.declared(self.world)
+        self.changed = self.declared | (case.changed(self.world) if case.changed else {})
+        self.before = self.world.everything()
+        operator.fault_server.calls()
+
+    @property
+    def adopting(self) -> Props:
+        """Declare what lets a stack adopt an object that its state does not have."""
+        return {"adopt": True} if "adopt" in self.case.provider().args.model_fields else {}
+
+    def prepared_for(self, operation: str) -> Run:
+        if operation != "create":
+            self.operator.run(self.create)
+        if operation == "delete":
+            if self.declared.get("protected"):
+                self.declared |= {"protected": False}
+                self.operator.run(self.create)
+            self.case.fill(self.world, self.resource.id)
+        self.operator.fault_server.calls()
+        return self
+
+    def create(self) -> None:
+        self.resource.up(**self.declared)
+
+    def update(self) -> None:
+        self.resource.up(**self.changed)
+
+    def refresh(self) -> None:
+        assert self.resource.refresh() == "same"
+
+    def delete(self) -> None:
+        self.resource.destroy()
+
+    def check(self, operation: str) -> None:
+        """Check that the server holds what is declared, once, and everything else as before."""
+        self.operator.run(self._check_delete if operation == "delete" else self._check_present)
+
+    def _check_present(self) -> None:
+        assert self.resource.refresh() == "same"
+        assert self.resource.up(**self.resource.inputs) == "same"
+        again = Resource(self.case.provider())
+        again.up(**self.resource.inputs | self.adopting)  # What a stack with a lost state would do with it.
+        assert again.id == self.resource.id
+        now = self.world.everything()
+        made = {kind: now[kind].keys() - self.before[kind].keys() for kind in ("warehouses", "namespaces", "roles")}
+        made_ids = [now[kind] - self.before[kind] for kind in ("projects", "users")]
+        assert sum(map(len, [*made_ids, *made.values()])) <= 1
+        assert self.before["grants"] <= now["grants"]
+        assert len(now["grants"] - self.before["grants"]) == self.case.grants
+        assert now["secrets"] - self.before["secrets"] == bool(self.declared.get("credential"))
+        assert {kind: {key: now[kind].get(key) for key in self.before[kind]} for kind in made} == {
+            kind: self.before[kind] for kind in made
+        }
+
+    def _check_delete(self) -> None:
+        if not self.case.stays:
+            assert self.world.everything() == self.before
+
+
+def _matrix() -> Iterator[Any]:
+    for case in CASES:
+        for operation in OPERATIONS:
+            if operation != "update" or case.changed:
+                for fault in FAULTS if FULL else BRIEFLY:
+                    name = f"{case.name}-{operation}-{fault}".replace(" ", "-").replace(",", "")
+                    yield pytest.param(case, operation, fault, id=name)
+
+
+@pytest.mark.parametrize(("case", "operation", "fault"), list(_matrix()))
+def test_fault_at_every_call(case: Case, operation: str, fault: str, operator: Operator) -> None:
+    operator.fault_server.empty()
+    clean = Run(case, operator).prepared_for(operation)
+    calls = operator.calls_of(getattr(clean, operation))
+    clean.check(operation)
+    assert calls
+    for number in range(1, len(calls) + 1):
+        for count in (1, None) if FULL else BRIEFLY[fault]:
+            _inject_at(case, operation, operator, FAULTS[fault] | {"nth": number, "count": count})
+
+
+def _inject_at(case: Case, operation: str, operator: Operator, rule: Props) -> None:
+    run = Run(case, operator).prepared_for(operation)
+    failure, failed_calls = operator.run_with_fault(getattr(run, operation), rule)
+    if operation == "create" and (rule["action"], rule["count"]) == ("drop", 1):
+        assert failure is None, "one lost answer is found out within the operation"
+    if failure:
+        assert mistakes_of_message(failure, operator.server["endpoint"], failed_calls) == []
+        if "needs `adopt`" in str(failure):
+            run.declared |= run.adopting
+        operator.run(getattr(run, operation))
+    run.check(operation)

@@ -1,0 +1,132 @@
+"""Every fault at every call of a table's creation, evolution, rename, refresh and deletion: nothing is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import boto3
+import pytest
+from lakewright.lakekeeper.table.resource import TableProvider
+from lakewright_sandbox.runtime.state import Sandbox
+
+from ..resource import Props, Resource
+from .fault_server import BRIEFLY, FAULTS, FULL, OPERATIONS, FaultServer, Operator, mistakes_of_message
+
+_names = (f"t{number}" for number in count())
+
+
+@pytest.fixture(scope="module")
+def warehouse_id(fault_server: FaultServer, sandbox: Sandbox) -> str:
+    """A warehouse on the sandbox's S3, since tables write files, with two namespaces."""
+    key, secret = sandbox.admin.access_key_id, sandbox.admin.secret_access_key.get_secret_value()
+    where = {"endpoint_url": sandbox.aws.endpoint, "region_name": sandbox.aws.region}
+    boto3.client("s3", aws_access_key_id=key, aws_secret_access_key=secret, **where).create_bucket(Bucket="faults")
+    profile = {"type": "s3", "bucket": "faults", "region": sandbox.aws.region, "endpoint": sandbox.aws.endpoint}
+    profile |= {"flavor": "s3-compat", "path-style-access": True, "sts-enabled": False}
+    credential = {"type": "s3", "credential-type": "access-key", "access-key-id": key, "secret-access-key": secret}
+    headers = {"x-project-id": "tables"}
+    fault_server.http.post("/management/v1/bootstrap", json={"accept-terms-of-use": True})
+    fault_server.http.post("/management/v1/project", json={"project-name": "tables", "project-id": "tables"})
+    body = {"warehouse-name": "main", "storage-profile": profile, "storage-credential": credential}
+    response = fault_server.http.post("/management/v1/warehouse", json=body, headers=headers).raise_for_status()
+    warehouse_id = response.json()["id"]
+    for name in ("sales", "old"):
+        fault_server.http.post(f"/catalog/v1/{warehouse_id}/namespaces", json={"namespace": [name]}).raise_for_status()
+    return warehouse_id
+
+
+@dataclass
+class TableRun:
+    """One table from creation to deletion."""
+
+    operator: Operator
+    warehouse_id: str
+
+    def __post_init__(self) -> None:
+        self.name = next(_names)
+        self.resource = Resource(TableProvider())
+        self.declared: Props = {
+            "server": self.operator.server,
+            "warehouse_id": self.warehouse_id,
+            "namespace": "sales",
+            "name": self.name,
+            "columns": [{"name": "id", "type": "int"}, {"name": "note", "type": "string"}],
+            "properties": {"owner": "a", "gone": "b"},
+            "protected": True,
+            "deletion": "purge",
+        }
+        self.changed = self.declared | {
+            "namespace": "old",
+            "name": f"{self.name}-renamed",
+            "columns": [{"name": "id", "type": "long"}, {"name": "text", "type": "string", "renamed_from": "note"}],
+            "partition_by": ["bucket(4, id)"],
+            "properties": {"owner": "c"},
+            "protected": False,
+        }
+
+    def prepared_for(self, operation: str) -> TableRun:
+        if operation == "delete":
+            self.declared |= {"protected": False}
+        if operation != "create":
+            self.operator.run(self.create)
+        self.operator.fault_server.calls()
+        return self
+
+    def create(self) -> None:
+        self.resource.up(**self.declared)
+
+    def update(self) -> None:
+        self.resource.up(**self.changed)
+
+    def refresh(self) -> None:
+        assert self.resource.refresh() == "same"
+
+    def delete(self) -> None:
+        self.resource.destroy()
+
+    def check(self, operation: str) -> None:
+        made = [one for one in self._is_present() if one.partition("-")[0] == self.name]
+        if operation == "delete":
+            assert made == []
+            return
+        assert made == [self.resource.inputs["name"]]
+        self.operator.run(self.refresh)
+        assert self.operator.run(lambda: self.resource.up(**self.resource.inputs)) == "same"
+
+    def _is_present(self) -> list[str]:
+        root = f"/catalog/v1/{self.warehouse_id}/namespaces"
+        listed = [self.operator.fault_server.http.get(f"{root}/{name}/tables").json() for name in ("sales", "old")]
+        return [one["name"] for answer in listed for one in answer["identifiers"]]
+
+
+def _matrix() -> Iterator[Any]:
+    for operation in OPERATIONS:
+        for fault in FAULTS if FULL else BRIEFLY:
+            yield pytest.param(operation, fault, id=f"{operation}-{fault}".replace(" ", "-").replace(",", ""))
+
+
+@pytest.mark.parametrize(("operation", "fault"), list(_matrix()))
+def test_fault_at_every_call(operation: str, fault: str, operator: Operator, warehouse_id: str) -> None:
+    clean = TableRun(operator, warehouse_id).prepared_for(operation)
+    calls = operator.calls_of(getattr(clean, operation))
+    clean.check(operation)
+    assert calls
+    for number in range(1, len(calls) + 1):
+        for times in (1, None) if FULL else BRIEFLY[fault]:
+            _inject_at(TableRun(operator, warehouse_id), operation, FAULTS[fault] | {"nth": number, "count": times})
+
+
+def _inject_at(life: TableRun, operation: str, rule: Props) -> None:
+    operator, run = life.operator, getattr(life.prepared_for(operation), operation)
+    uuid = life.resource.id
+    failure, failed_calls = operator.run_with_fault(run, rule)
+    if failure:
+        assert mistakes_of_message(failure, operator.server["endpoint"], failed_calls) == []
+        if "needs `adopt`" in str(failure):
+            life.declared |= {"adopt": True}
+        operator.run(run)
+    assert uuid in {"", life.resource.id} or operation == "delete"
+    life.check(operation)

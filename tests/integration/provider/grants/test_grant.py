@@ -1,0 +1,193 @@
+"""One privilege of one user or role on one object: on every kind of object, under each authorizer."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+from lakewright.lakekeeper import get_grants
+from lakewright.lakekeeper.api.connection.errors import (
+    Forbidden,
+    InvalidLookUp,
+    NoSuchPath,
+    NotGrantable,
+    NothingFound,
+    Refused,
+)
+from lakewright.lakekeeper.grants.grant import GrantProvider
+from lakewright.lakekeeper.provider import run_context
+from lakewright.lakekeeper.provider.errors import Hidden, TargetMissing
+
+from ..ground import KINDS, Ground
+from ..resource import Props, Resource
+
+
+def declared(ground: Ground, kind: str, **changes: Any) -> Props:
+    """A declared grant."""
+    privilege, user = ground.privileges(kind)[0], ground.users["ann"]
+    return {"server": ground.server, "on": ground.on(kind), "privilege": privilege, "user": user} | changes
+
+
+def made(ground: Ground, kind: str, **changes: Any) -> Resource:
+    resource = Resource(GrantProvider())
+    resource.up(**declared(ground, kind, **changes))
+    return resource
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest, ground: Ground) -> str:
+    if request.param not in ground.kinds:
+        pytest.skip(f"the Grants API has no grants on a {request.param}")
+    return request.param
+
+
+def test_grant_is_created_read_and_deleted(ground: Ground, kind: str) -> None:
+    grant = made(ground, kind)
+    assert ("user", ground.users["ann"]) in ground.holders(kind, grant.outs["privilege"])
+    assert grant.up(**declared(ground, kind)) == "same"
+    assert grant.refresh() == "same"
+    grant.destroy()
+    assert ("user", ground.users["ann"]) not in ground.holders(kind, ground.privileges(kind)[0])
+
+
+def test_revoked_grant_is_drift_and_restored(ground: Ground, kind: str) -> None:
+    grant = made(ground, kind)
+    ground.revoke(kind, ground.privileges(kind)[0], user=ground.users["ann"])
+    assert grant.refresh() == "delete"
+    assert grant.up(**declared(ground, kind)) == "create"
+    assert grant.refresh() == "same"
+
+
+def test_grants_of_others_are_ignored(ground: Ground) -> None:
+    ground.grant("table", ground.privileges("table")[0], user=ground.users["eve"])
+    grant = made(ground, "table")
+    ground.grant("table", ground.privileges("table")[1], user=ground.users["ann"])
+    assert grant.refresh() == "same"
+    grant.destroy()
+    assert ground.holders("table", ground.privileges("table")[0]) >= {("user", ground.users["eve"])}
+    assert ground.holders("table", ground.privileges("table")[1]) >= {("user", ground.users["ann"])}
+
+
+def test_role_is_granted_a_privilege(ground: Ground) -> None:
+    grant = made(ground, "warehouse", user=None, role=ground.role_id)
+    assert ("role", ground.role_id) in ground.holders("warehouse", grant.outs["privilege"])
+    assert grant.refresh() == "same"
+    grant.destroy()
+    assert ("role", ground.role_id) not in ground.holders("warehouse", ground.privileges("warehouse")[0])
+
+
+@pytest.mark.parametrize("changed", ["on", "privilege", "user"])
+def test_changed_grant_replaces(ground: Ground, changed: str) -> None:
+    grant = made(ground, "warehouse")
+    before, held = ground.privileges("warehouse")[0], ("user", ground.users["ann"])
+    others = {"on": ground.on("namespace"), "privilege": ground.privileges("warehouse")[1], "user": ground.users["bob"]}
+    assert grant.up(**declared(ground, "warehouse") | {changed: others[changed]}) == "replace"
+    assert held not in ground.holders("warehouse", before)
+    assert grant.refresh() == "same"
+
+
+def test_existing_grant_is_taken_for_a_killed_create(ground: Ground) -> None:
+    ground.grant("table", ground.privileges("table")[0], user=ground.users["ann"])
+    assert made(ground, "table").refresh() == "same"
+
+
+def test_deleting_a_missing_grant_is_no_error(ground: Ground) -> None:
+    grant = made(ground, "table")
+    ground.revoke("table", ground.privileges("table")[0], user=ground.users["ann"])
+    grant.destroy()
+
+
+def test_recreated_table_has_no_grants_until_the_next_up(own_ground: Ground) -> None:
+    grant = made(own_ground, "table")
+    own_ground.drop_table()
+    own_ground.make_table()
+    assert grant.refresh() == "delete"
+    assert grant.up(**declared(own_ground, "table")) == "create"
+    assert grant.refresh() == "same"
+
+
+def test_grant_on_a_deleted_table_is_gone_and_refused(own_ground: Ground) -> None:
+    grant = made(own_ground, "table")
+    outs = grant.outs
+    own_ground.drop_table()
+    assert grant.refresh() == "delete"
+    grant.provider.delete("x", outs)
+    with pytest.raises(TargetMissing, match=r"table/sales\.orders is not at .*[Dd]eclare it"):
+        grant.up(**declared(own_ground, "table"))
+
+
+def test_grant_on_a_deleted_warehouse_is_gone(own_ground: Ground) -> None:
+    grants = [made(own_ground, kind) for kind in ("warehouse", "namespace", "table")]
+    own_ground.drop_all()
+    assert [grant.refresh() for grant in grants] == ["delete", "delete", "delete"]
+
+
+def test_grant_in_an_inactive_warehouse_is_not_gone(own_ground: Ground, capsys: pytest.CaptureFixture[str]) -> None:
+    grant = made(own_ground, "namespace")
+    own_ground.post(f"/management/v1/warehouse/{own_ground.warehouse_id}/deactivate", {})
+    assert grant.refresh() == "same"
+    assert "cannot be seen while its warehouse is inactive" in capsys.readouterr().err
+    with pytest.raises(Hidden, match="active: true"):
+        grant.destroy()
+
+
+def test_refresh_of_many_grants_lists_table_and_grants_once(ground: Ground) -> None:
+    words, users = ground.privileges("table"), ground.users.values()
+    grants = [made(ground, "table", privilege=word, user=user) for word in words for user in users]
+    ground.http.delete("/sandbox/v1/calls")
+    run_context.current().lists.forget()
+    assert all(grant.provider.read(grant.id, grant.outs).id for grant in grants)
+    calls = ground.http.get("/sandbox/v1/calls").json()["calls"]
+    first_pages = Counter(one["path"] for one in calls if "pageToken=M" not in one["query"])
+    assert set(first_pages.values()) == {1}, calls
+    assert len(first_pages) <= 3, calls
+
+
+@pytest.mark.parametrize(("status", "error"), [(403, Forbidden), (404, NoSuchPath), (500, Refused)])
+def test_refusals_and_foreign_responses_are_not_absence(ground: Ground, status: int, error: type[Exception]) -> None:
+    """A gateway's 404 is reported: the authorizer may keep no grants. It never means that one grant is missing."""
+    grant = made(ground, "warehouse")
+    rules = [
+        {"method": "GET", "path": path, "action": "answer", "status": status, "body": "text", "count": None}
+        for path in ("*/grants", "*/assignments")
+    ]
+    ground.http.put("/sandbox/v1/faults", json=rules).raise_for_status()
+    with pytest.raises(error, match=rf"GET /management/v1/\S+ at {re.escape(grant.inputs['server']['endpoint'])} "):
+        grant.refresh()
+
+
+def test_unknown_privilege_lists_the_known_ones(ground: Ground) -> None:
+    with pytest.raises(NotGrantable, match=rf"(?i)`nonsense`.*expected one of .*{ground.privileges('table')[1]}"):
+        made(ground, "table", privilege="nonsense")
+
+
+def test_grants_lookup(ground: Ground) -> None:
+    grant = made(ground, "table")
+    at: dict[str, Any] = {"server": ground.server, "on": ground.on("table")}
+    assert (grant.outs["privilege"], ground.users["ann"], None) in [
+        (one.privilege, one.user, one.role) for one in get_grants(**at)
+    ]
+    grant.destroy()
+
+
+def test_lookup_reports_missing_or_wrong_arguments(ground: Ground) -> None:
+    with pytest.raises(NothingFound, match=r"table/sales\.missing is not at"):
+        get_grants(server=ground.server, on=ground.on("table") | {"name": "missing"})
+    with pytest.raises(InvalidLookUp, match="`type` must be one of `server`, `project`"):
+        get_grants(server=ground.server, on={"type": "galaxy"})
+
+
+def test_lost_response_does_no_harm(ground: Ground) -> None:
+    grant = Resource(GrantProvider())
+    for verb in ("give", "take"):
+        rule = {"method": "POST", "path": "*/grants", "action": "drop", "when": "after"}
+        other = rule | {"path": "*/assignments"}
+        ground.http.put("/sandbox/v1/faults", json=[rule, other]).raise_for_status()
+        if verb == "give":
+            grant = made(ground, "table")
+            assert grant.refresh() == "same"
+        else:
+            grant.destroy()
+    assert ("user", ground.users["ann"]) not in ground.holders("table", ground.privileges("table")[0])

@@ -1,0 +1,233 @@
+"""All grants on one object: undeclared ones are drift, but the creator's ownership stays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from lakewright.lakekeeper.api.connection.errors import NotGrantable
+from lakewright.lakekeeper.grants.grant import GrantProvider
+from lakewright.lakekeeper.grants.grants import GrantsProvider
+from lakewright.lakekeeper.provider import run_context
+from lakewright.lakekeeper.provider.errors import NotOurs, TargetMissing
+
+from ..ground import KINDS, Ground
+from ..resource import Props, Resource
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest, ground: Ground) -> str:
+    """A kind of object without grants except the owner's."""
+    if request.param not in ground.kinds:
+        pytest.skip(f"the Grants API has no grants on a {request.param}")
+    ground.clear(request.param)
+    return request.param
+
+
+@pytest.fixture
+def space(ground: Ground) -> str:
+    ground.clear("namespace")
+    return "namespace"
+
+
+def entries(ground: Ground, kind: str) -> list[Props]:
+    """The first privilege for a user, declared twice, which is allowed; and for a role of the project."""
+    word = ground.grant_privileges(kind)[0]
+    ann = {"privilege": word, "user": ground.users["ann"]}
+    return [{"privilege": word, "role": ground.role_id}, ann, ann] if kind not in {"server", "role"} else [ann, ann]
+
+
+def declared(ground: Ground, kind: str, **changes: Any) -> Props:
+    """Declared grants."""
+    return {"server": ground.server, "on": ground.on(kind), "grants": entries(ground, kind)} | changes
+
+
+def made(ground: Ground, kind: str, **changes: Any) -> Resource:
+    resource = Resource(GrantsProvider())
+    resource.up(**declared(ground, kind, **changes))
+    return resource
+
+
+def holders(ground: Ground, kind: str) -> set[str]:
+    """Return who holds the first privilege, except the creator of the object."""
+    found = ground.holders(kind, ground.grant_privileges(kind)[0])
+    return {who for _, who in found} & {ground.role_id, *ground.users.values()}
+
+
+def test_grants_are_created_and_read(ground: Ground, kind: str) -> None:
+    grants = made(ground, kind)
+    assert holders(ground, kind) == {one.get("user") or one.get("role") for one in entries(ground, kind)}
+    assert grants.up(**declared(ground, kind)) == "same"
+    assert grants.refresh() == "same"
+
+
+def test_grants_change_in_place(ground: Ground, kind: str) -> None:
+    grants = made(ground, kind)
+    bob = [{"privilege": ground.grant_privileges(kind)[0], "user": ground.users["bob"]}]
+    assert grants.up(**declared(ground, kind, grants=bob)) == "update"
+    assert holders(ground, kind) == {ground.users["bob"]}
+    assert grants.up(**declared(ground, kind, grants=[])) == "update"
+    assert holders(ground, kind) == set()
+    assert grants.refresh() == "same"
+
+
+def test_undeclared_grant_is_drift_and_revoked(ground: Ground, kind: str) -> None:
+    grants = made(ground, kind)
+    ground.grant(kind, ground.grant_privileges(kind)[0], user=ground.users["eve"])
+    assert grants.refresh() == "update"
+    assert ground.users["eve"] in str(grants.outs["grants"])
+    assert grants.up(**declared(ground, kind)) == "update"
+    assert ground.users["eve"] not in holders(ground, kind)
+    assert grants.refresh() == "same"
+
+
+def test_revoked_grant_is_drift_and_restored(ground: Ground, space: str) -> None:
+    grants = made(ground, space)
+    ground.revoke(space, ground.grant_privileges(space)[0], user=ground.users["ann"])
+    assert grants.refresh() == "update"
+    assert grants.up(**declared(ground, space)) == "update"
+    assert ground.users["ann"] in holders(ground, space)
+
+
+@pytest.mark.parametrize("kind", ["project", "namespace"])
+def test_existing_undeclared_grants_need_adopt(ground: Ground, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    ground.clear(kind)
+    word = ground.grant_privileges(kind)[0]
+    ground.grant(kind, word, user=ground.users["eve"])
+    with pytest.raises(NotOurs, match=rf"not declared: {word} of user {ground.users['eve']}.*adopt=True"):
+        made(ground, kind)
+    assert holders(ground, kind) == {ground.users["eve"]}
+    Resource(GrantsProvider()).preview(**declared(ground, kind, adopt=True))
+    assert ground.users["eve"] in capsys.readouterr().err
+    adopted = made(ground, kind, adopt=True)
+    assert ground.users["eve"] not in holders(ground, kind)
+    assert adopted.refresh() == "same"
+
+
+def test_killed_create_is_completed(ground: Ground, space: str) -> None:
+    ground.grant(space, ground.grant_privileges(space)[0], user=ground.users["ann"])
+    assert made(ground, space).refresh() == "same"
+
+
+def test_destroy_revokes_declared_grants_only(ground: Ground, space: str) -> None:
+    grants = made(ground, space)
+    ground.grant(space, ground.grant_privileges(space)[0], user=ground.users["eve"])
+    grants.destroy()
+    assert holders(ground, space) == {ground.users["eve"]}
+
+
+def test_lost_response_does_no_harm(ground: Ground, space: str) -> None:
+    rules = [
+        {"method": "POST", "path": path, "action": "drop", "when": "after"} for path in ("*/grants", "*/assignments")
+    ]
+    ground.http.put("/sandbox/v1/faults", json=rules).raise_for_status()
+    assert made(ground, space).refresh() == "same"
+
+
+def test_more_grants_than_one_call_takes(ground: Ground, space: str) -> None:
+    word = ground.grant_privileges(space)[0]
+    many = [f"oidc~{ground.users['ann']}-{number}"[:100] for number in range(120)]
+    for user_id in many:
+        ground.post("/management/v1/user", {"id": user_id, "name": "x", "user-type": "human"})
+    grants = made(ground, space, grants=[{"privilege": word, "user": user_id} for user_id in many])
+    assert grants.refresh() == "same"
+    assert len(ground.holders(space, word)) >= 120
+    grants.destroy()
+    assert holders(ground, space) == set()
+
+
+def test_another_object_replaces(ground: Ground, space: str) -> None:
+    grants = made(ground, space)
+    assert grants.preview(**declared(ground, space, on=ground.on("table"))) == "replace"
+
+
+def test_recreated_table_is_drift_and_granted_again(own_ground: Ground) -> None:
+    grants = made(own_ground, "table")
+    before = grants.outs["object_id"]
+    own_ground.drop_table()
+    own_ground.make_table()
+    assert grants.refresh() == "update"
+    assert grants.up(**declared(own_ground, "table")) == "update"
+    assert grants.refresh() == "same"
+    assert grants.outs["object_id"] != before
+
+
+def test_grants_on_a_deleted_table_are_gone_and_refused(own_ground: Ground) -> None:
+    grants = made(own_ground, "table")
+    outs = grants.outs
+    own_ground.drop_table()
+    assert grants.refresh() == "delete"
+    grants.provider.delete("x", outs)
+    with pytest.raises(TargetMissing, match=r"table/sales\.orders is not at"):
+        grants.up(**declared(own_ground, "table"))
+
+
+def test_unknown_user_is_named_with_the_solution(ground: Ground, space: str) -> None:
+    entry = {"privilege": ground.grant_privileges(space)[0], "user": "oidc~nobody"}
+    if ground.authorizer == "openfga":  # Here the server takes any user.
+        assert made(ground, space, grants=[entry]).refresh() == "same"
+        return
+    with pytest.raises(NotGrantable, match=r"oidc~nobody.*Declare a `User`"):
+        made(ground, space, grants=[entry])
+
+
+def test_all_mistakes_are_reported_at_once() -> None:
+    wrong = {
+        "server": {"endpoint": "http://lake.test"},
+        "on": {"type": "namespace", "warehouse_id": "w", "namespace": "system"},
+        "grants": [{"privilege": "Select!", "user": "oidc~a"}, {"privilege": "select"}],
+        "keep_owners": "perhaps",
+    }
+    failures = Resource(GrantsProvider()).failures(**wrong)
+    assert set(failures) == {"on.namespace", "grants.0.privilege", "grants.1", "keep_owners"}
+    assert failures["grants.1"] == "expected `user` or `role`, and not both"
+
+
+def test_role_members_are_not_grants_on_the_role() -> None:
+    on = {"type": "role", "project_id": "p", "role_id": "01a1fc14-3286-77b2-abe7-eaa86568636b"}
+    wrong = {"on": on, "grants": [{"privilege": "assignee", "user": "oidc~a"}]}
+    failures = Resource(GrantsProvider()).failures(server={"endpoint": "http://lake.test"}, **wrong)
+    assert failures[""] == "`assignee` is membership in a role: declare it by `RoleMembers`"
+
+
+def test_grant_beside_grants_is_refused_in_any_order(ground: Ground, space: str) -> None:
+    one = entries(ground, space)[0]
+    at = {"server": ground.server, "on": ground.on(space)}
+    beside = Resource(GrantProvider())
+    owner = Resource(GrantsProvider())
+    assert not owner.failures(**at, grants=[one], declared_as="all-of-sales")
+    assert not owner.failures(**at, grants=[], declared_as="all-of-sales")  # The same resource, checked again.
+    reason = beside.failures(**at | one, declared_as="for-ann")["on"]
+    assert reason == (
+        "Grants `all-of-sales` owns all grants there, and would take away what Grant `for-ann` gives. Declare it in"
+        " `all-of-sales`, or give everything there by `Grant` alone"
+    )
+    run_context.start(run_context.current().next())
+    assert not beside.failures(**at | one, declared_as="for-ann")
+    assert owner.failures(**at, grants=[], declared_as="all-of-sales")["on"] == reason
+    elsewhere = at | {"on": ground.on("warehouse")}
+    assert not owner.failures(**elsewhere, grants=[], declared_as="all-of-it")
+
+
+def test_object_ids_ignore_case(ground: Ground, space: str) -> None:
+    at = {"server": ground.server, "on": ground.on(space)}
+    assert not Resource(GrantsProvider()).failures(**at, grants=[], declared_as="first")
+    at["on"] = ground.on(space) | {"namespace": "SALES"}
+    second = Resource(GrantsProvider()).failures(**at, grants=[], declared_as="second")
+    assert second["on"] == "Grants `first` owns all grants there already; there can be one such resource for each"
+
+
+def test_grant_that_moves_to_another_resource_stays(ground: Ground, space: str) -> None:
+    """A program moves a grant between `Grants` and `Grant`. The resource that loses it does not revoke it."""
+    grants = made(ground, space)
+    run_context.start(run_context.current().next())  # The next run of the program declares one of them separately.
+    one = Resource(GrantProvider())
+    ann = {"server": ground.server, "on": ground.on(space), **entries(ground, space)[1]}
+    assert one.up(**ann) == "create"
+    grants.destroy()
+    assert holders(ground, space) == {ground.users["ann"]}
+
+    run_context.start(run_context.current().next())  # The run after that declares all of them together again.
+    again = made(ground, space)
+    one.destroy()
+    assert again.refresh() == "same"

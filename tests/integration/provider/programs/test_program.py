@@ -1,0 +1,138 @@
+"""The provider in a separate program, on both engines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from lakewright_sandbox.runtime.state import Sandbox
+
+from ..resource import Props
+from .program_stack import FAILED, ProgramStack, messages_of
+
+PROGRAM = """
+import json, os, pulumi
+from lakewright.lakekeeper import (
+    Bootstrap, DeletionGuard, ExternalId, Namespace, Project, Warehouse, get_server_info, get_warehouse_output
+)
+
+declared = json.loads(os.environ["DECLARED"])
+server = declared["server"]
+bootstrap = Bootstrap("server", server=server, accept_terms_of_use=True)
+external = ExternalId("external-id")
+within = pulumi.ResourceOptions(depends_on=[bootstrap])
+project = Project(
+    "tenant",
+    server=server,
+    project_id=declared["project_id"],
+    name="tenant",
+    adopt=declared.get("adopt", False),
+    opts=within,
+)
+deletion = declared["deletion"]
+warehouse = Warehouse(
+    "main",
+    server=server,
+    project_id=project.project_id,
+    name=declared["name"],
+    storage=declared["storage"],
+    credential={**declared["credential"], "external_id": external.value},
+    delete_profile={"type": "soft", "expiration_seconds": declared["expiration"]},
+    deletion=deletion,
+)
+sales = Namespace("sales", server=server, warehouse_id=warehouse.warehouse_id, name="sales", deletion=deletion)
+DeletionGuard(
+    "guard",
+    server=server,
+    warehouses={"main": warehouse.warehouse_id},
+    deletion=deletion,
+    opts=pulumi.ResourceOptions(depends_on=[sales]),
+)
+pulumi.export("warehouse_id", warehouse.warehouse_id)
+pulumi.export("external_id", external.value)
+pulumi.export("authorizer", get_server_info(server=server).authz_backend)
+found = get_warehouse_output(server=server, warehouse_id=warehouse.warehouse_id)
+pulumi.export("place", found.storage["bucket"])
+"""
+
+
+@pytest.fixture(params=["embedded", pytest.param("pulumi", marks=pytest.mark.pulumi_cli)])
+def stack(  # noqa: PLR0917 - fixtures
+    request: Any, tmp_path: Path, server: Props, storage: Props, keys: Props, unique: str
+) -> ProgramStack:
+    declared = {"server": server, "project_id": unique, "name": "main", "storage": storage, "credential": keys}
+    return ProgramStack(tmp_path, request.param, PROGRAM, {**declared, "deletion": "protect", "expiration": 3600})
+
+
+def test_stack_from_first_up_to_purge(
+    stack: ProgramStack, sandbox: Sandbox, http: httpx.Client, make_table: Any, objects: Any
+) -> None:
+    made = stack.run("up")
+    assert made["changes"] == {"create": 7}
+    assert made["outputs"]["authorizer"] == "allow-all"
+    assert made["outputs"]["place"] == stack.declared["storage"]["bucket"]
+    assert stack.run("preview", "--expect-no-changes", "--refresh")["changes"] == {"same": 7}
+    warehouse_id = made["outputs"]["warehouse_id"]
+
+    # A refresh finds what another user changed, and `up` restores it.
+    soft = {"delete-profile": {"type": "soft", "expiration-seconds": 60}}
+    http.post(f"/management/v1/warehouse/{warehouse_id}/delete-profile", json=soft).raise_for_status()
+    http.delete(f"/catalog/v1/{warehouse_id}/namespaces/sales").raise_for_status()
+    drift = stack.run("preview", "--refresh", "--expect-no-changes", exits=[7])
+    assert {step["name"] for step in drift["steps"] if step["op"] in {"update", "create"}} == {"main", "sales"}
+    stack.run("up", "--refresh")
+    assert stack.run("preview", "--expect-no-changes", "--refresh")["changes"] == {"same": 7}
+
+    # It also does where the warehouse was deactivated, which hides its contents until it is active again.
+    http.delete(f"/catalog/v1/{warehouse_id}/namespaces/sales").raise_for_status()
+    http.post(f"/management/v1/warehouse/{warehouse_id}/deactivate").raise_for_status()
+    hidden = stack.run("preview", "--refresh", "--expect-no-changes", exits=[7])
+    assert {step["name"] for step in hidden["steps"] if step["op"] == "update"} == {"main", "sales"}
+    stack.run("up", "--refresh")
+    assert stack.run("preview", "--expect-no-changes", "--refresh")["changes"] == {"same": 7}
+
+    # Secrets stay out of the state; secret outputs in it are encrypted.
+    for secret in (sandbox.admin.secret_access_key.get_secret_value(), sandbox.admin.access_key_id):
+        assert secret not in stack.state()
+
+    # With a table in it, nothing is destroyed or replaced, and the reason is one sentence.
+    make_table(warehouse_id, "sales", "orders")
+    refused = messages_of(stack.run("destroy", exits=FAILED))
+    assert "HoldsTables: nothing was destroyed" in refused
+    assert "1 table: sales.orders" in refused
+    assert "Traceback" not in refused
+    moved = stack.run("preview", storage=stack.declared["storage"] | {"key_prefix": "moved"}, exits=FAILED)
+    assert "HoldsTables: warehouse `main`" in messages_of(moved)
+
+    stack.declared["deletion"] = "purge"
+    assert stack.run("preview")["changes"] == {"same": 4, "update": 3}
+    stack.run("up")
+    stack.run("destroy")
+    assert http.get(f"/management/v1/warehouse/{warehouse_id}").status_code == 404
+    assert objects() == []
+
+
+def test_preview_reports_the_changes_of_adoption(stack: ProgramStack, project_id: str) -> None:
+    text = stack.output("preview", adopt=True)
+    assert f"note: project {project_id} at http" in text
+    changes = f"exists already and is adopted; this changes: name: '{project_id}' -> 'tenant'"
+    assert changes in text
+    notes = [one for one in stack.run("preview", adopt=True)["messages"] if one.startswith("note: project")]
+    assert len(notes) == 1
+    assert changes in notes[0]
+
+
+def test_all_mistakes_are_reported_with_their_properties(stack: ProgramStack) -> None:
+    bad = {"bucket": "B", "region": "us-east-1", "nonsense": 1}
+    text = messages_of(stack.run("preview", storage=bad, deletion="never", exits=FAILED))
+    for expected in ("storage.bucket", "storage.nonsense", "deletion", "is not a property here"):
+        assert expected in text
+    assert "lakewright/lakekeeper" not in text  # No traceback of the provider.
+
+
+def test_unreachable_server_is_one_sentence(stack: ProgramStack) -> None:
+    text = messages_of(stack.run("up", server={"endpoint": "http://127.0.0.1:9"}, exits=FAILED))
+    assert "Unreachable: Lakekeeper at http://127.0.0.1:9 cannot be reached" in text
+    assert "lakewright/lakekeeper" not in text

@@ -1,0 +1,269 @@
+"""The server's error responses and what each means: missing, refused, taken, blocked, to be retried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from lakewright.credentials.references import resolve
+from lakewright.lakekeeper.api.connection import errors
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.retry import RetryPolicy
+from lakewright.lakekeeper.api.connection.server import ServerRef
+from lakewright.lakekeeper.provider import base as provider
+from lakewright.lakekeeper.server.project import ProjectProvider
+from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
+from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
+
+from ..resource import Props, Resource
+
+ROOT = "/management/v1/warehouse"
+
+
+@pytest.fixture(autouse=True)
+def _no_delays(light_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retry at once, and do not wait for what does not come."""
+    client = Client(ServerRef(endpoint=light_endpoint), resolve, retry=RetryPolicy(first_wait=0.01))
+    monkeypatch.setattr(provider, "shared", lambda *_: client)
+    monkeypatch.setenv("LAKEWRIGHT_PURGE_WAIT", "0.1")
+
+
+@pytest.fixture
+def warehouse(light_warehouse: Resource) -> Resource:
+    return light_warehouse
+
+
+@pytest.fixture
+def declared(light_declared: Props) -> Props:
+    return light_declared
+
+
+def stored(declared: Props, **changes: Any) -> Props:
+    return declared | {"storage": declared["storage"] | changes}
+
+
+def test_deleting_a_missing_warehouse_is_no_error(warehouse: Resource, light: httpx.Client) -> None:
+    light.delete(f"{ROOT}/{warehouse.id}").raise_for_status()
+    warehouse.destroy()
+
+
+def refuse(light: httpx.Client, method: str, path: str, status: int, kind: str) -> None:
+    rule = {"method": method, "path": path, "action": "answer", "status": status, "type": kind, "count": None}
+    light.put("/sandbox/v1/faults", json=[rule]).raise_for_status()
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "error"),
+    [
+        (403, "WarehouseManaged", errors.Forbidden),
+        (403, "WarehouseActionForbidden", errors.Forbidden),
+        (409, "WarehouseProtected", errors.Protected),
+        (409, "WarehouseHasUnfinishedTasks", errors.Busy),
+        (409, "WarehouseNotEmpty", errors.NotEmpty),
+    ],
+)
+def test_reasons_against_deleting_a_warehouse(
+    warehouse: Resource, light: httpx.Client, status: int, kind: str, error: type[Exception]
+) -> None:
+    refuse(light, "DELETE", f"{ROOT}/*", status, kind)
+    with pytest.raises(error):
+        warehouse.destroy()
+
+
+def test_warehouse_with_a_namespace_is_not_deleted(warehouse: Resource, light: httpx.Client) -> None:
+    light.post(f"/catalog/v1/{warehouse.id}/namespaces", json={"namespace": ["sales"]}).raise_for_status()
+    with pytest.raises(errors.NotEmpty, match="namespaces that are not declared: sales"):
+        warehouse.destroy()
+
+
+READ_OF = {
+    "project": ("/management/v1/project", "ProjectActionForbidden"),
+    "warehouse": (f"{ROOT}*", "WarehouseActionForbidden"),
+    "namespace": ("/catalog/v1/*/namespaces*", "NamespaceActionForbidden"),
+}
+
+
+@pytest.fixture
+def read(declared: Props, warehouse: Resource) -> Callable[[str], Resource]:
+    def one(kind: str) -> Resource:
+        server, project_id = declared["server"], declared["project_id"]
+        if kind == "project":
+            project = Resource(ProjectProvider())
+            project.up(server=server, project_id=project_id, name=project_id, adopt=True)
+            return project
+        if kind == "namespace":
+            namespace = Resource(NamespaceProvider())
+            namespace.up(server=server, warehouse_id=warehouse.id, name="sales", properties={"owner": "a"})
+            return namespace
+        return warehouse
+
+    return one
+
+
+@pytest.mark.parametrize("kind", ["warehouse", "namespace"])
+def test_denied_action_is_an_error_that_names_it(read: Any, light: httpx.Client, kind: str) -> None:
+    resource = read(kind)
+    path, forbidden = READ_OF[kind]
+    refuse(light, "GET", path, 403, forbidden)
+    with pytest.raises(errors.Forbidden, match=f"answered 403 {forbidden}"):
+        resource.refresh()
+
+
+@pytest.mark.parametrize(
+    ("kind", "gone"),
+    [
+        ("project", "ProjectNotFound"),
+        ("warehouse", "NoSuchWarehouseException"),
+        ("warehouse", "WarehouseNotFound"),
+        ("namespace", "NoSuchNamespaceException"),
+    ],
+)
+def test_each_not_found_type_means_gone(read: Any, light: httpx.Client, kind: str, gone: str) -> None:
+    resource = read(kind)
+    path = READ_OF[kind][0]
+    rules = [
+        {"method": "GET", "path": one, "action": "answer", "status": 404, "type": gone, "count": None}
+        for one in (path, "/management/v1/project-list", f"{ROOT}*")
+    ]
+    light.put("/sandbox/v1/faults", json=rules).raise_for_status()
+    assert resource.refresh() == "delete"
+
+
+@pytest.mark.parametrize("kind", ["project", "warehouse", "namespace"])
+def test_404_of_another_server_is_an_error(read: Any, light: httpx.Client, kind: str) -> None:
+    resource = read(kind)
+    rules = [
+        {"method": "GET", "path": path, "action": "answer", "status": 404, "body": "text", "count": None}
+        for path in (READ_OF[kind][0], "/management/v1/project-list")
+    ]
+    light.put("/sandbox/v1/faults", json=rules).raise_for_status()
+    with pytest.raises(errors.NoSuchPath):
+        resource.refresh()
+
+
+@pytest.mark.parametrize("taken", ["WarehouseAlreadyExists", "WarehouseNameAlreadyExists"])
+def test_both_types_of_a_taken_name_are_looked_up(
+    warehouse: Resource, declared: Props, light: httpx.Client, taken: str
+) -> None:
+    refuse(light, "POST", ROOT, 409, taken)
+    again = Resource(WarehouseProvider())
+    again.up(**declared, adopt=True)
+    assert again.id == warehouse.id
+    assert ", at s3://" in Resource(WarehouseProvider()).refusal(**stored(declared, key_prefix="elsewhere"))
+
+
+@pytest.mark.parametrize("status", [408, 429, 502, 503, 504])
+def test_lost_response_to_a_create_needs_no_adopt(declared: Props, light: httpx.Client, status: int) -> None:
+    rule = {"method": "POST", "path": ROOT, "action": "answer", "status": status, "body": "text", "when": "after"}
+    light.put("/sandbox/v1/faults", json=[rule | {"count": 1}]).raise_for_status()
+    warehouse = Resource(WarehouseProvider())
+    assert warehouse.up(**declared) == "create"
+    assert warehouse.refresh() == "same"
+
+
+def test_repeatedly_refused_create_needs_adopt(declared: Props, light: httpx.Client) -> None:
+    rule = {"path": f"{ROOT}*", "action": "answer", "status": 429, "body": "text", "when": "after", "count": None}
+    Resource(WarehouseProvider()).preview(**declared)
+    light.put("/sandbox/v1/faults", json=[rule]).raise_for_status()
+    with pytest.raises(errors.Refused, match="the next `up` needs `adopt`"):
+        Resource(WarehouseProvider()).up(**declared)
+
+
+def test_retry_after_a_refusal_is_no_proof(warehouse: Resource, declared: Props, light: httpx.Client) -> None:
+    """The server applied nothing of the first request, so the object that stops the second is another stack's."""
+    rule = {"method": "POST", "path": ROOT, "action": "answer", "status": 409, "type": "ConcurrentUpdateError"}
+    light.put("/sandbox/v1/faults", json=[rule | {"count": 1}]).raise_for_status()
+    assert "this stack did not make it" in Resource(WarehouseProvider()).refusal(**declared)
+
+
+def test_unfinished_create_needs_adopt(declared: Props, light: httpx.Client) -> None:
+    protected = declared | {"protected": True}
+    refuse(light, "POST", f"{ROOT}/*/protection", 403, "WarehouseActionForbidden")
+    with pytest.raises(errors.Forbidden, match=r"exists now, unfinished: the next `up` needs `adopt`"):
+        Resource(WarehouseProvider()).up(**protected)
+    light.delete("/sandbox/v1/faults").raise_for_status()
+    assert "`adopt=True`" in Resource(WarehouseProvider()).refusal(**protected)
+    again = Resource(WarehouseProvider())
+    assert again.up(**protected, adopt=True) == "create"
+    assert again.refresh() == "same"
+
+
+def test_lost_lookup_after_a_lost_response_names_the_solution(declared: Props, light: httpx.Client) -> None:
+    rule = {"path": f"{ROOT}*", "action": "drop", "when": "after", "count": None}
+    Resource(WarehouseProvider()).preview(**declared)
+    light.put("/sandbox/v1/faults", json=[rule]).raise_for_status()
+    with pytest.raises(errors.Unconfirmed, match=r"could not be seen either: .* the next `up` needs `adopt`"):
+        Resource(WarehouseProvider()).up(**declared)
+    light.delete("/sandbox/v1/faults").raise_for_status()
+    assert Resource(WarehouseProvider()).up(**declared, adopt=True) == "create"
+
+
+def test_overlap_with_another_warehouse_is_reported(warehouse: Resource, declared: Props) -> None:
+    within = stored(declared, key_prefix="main/within") | {"name": "within"}
+    with pytest.raises(
+        errors.AlreadyExists, match=r"400 CreateWarehouseStorageProfileOverlap: .*existing warehouse main"
+    ):
+        Resource(WarehouseProvider()).up(**within)
+
+
+def test_refused_immutable_field_repeats_the_servers_message(
+    warehouse: Resource, declared: Props, light: httpx.Client
+) -> None:
+    refuse(light, "POST", f"{ROOT}/*/storage", 400, "UpdateError")
+    with pytest.raises(errors.Refused, match="400 UpdateError"):
+        warehouse.up(**stored(declared, sts_token_validity_seconds=900))
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (503, "CatalogBackendError"),
+        (503, "AuthorizationBackendError"),
+        (503, "MaintenanceModeError"),
+        (409, "CatalogBackendError"),
+        (409, "ConcurrentUpdateError"),
+        (409, "RequestInProgress"),
+        (408, "RequestTimeout"),
+    ],
+)
+def test_temporary_errors_are_retried(
+    warehouse: Resource, declared: Props, light: httpx.Client, status: int, kind: str
+) -> None:
+    path = f"{ROOT}/*/protection"
+    rule = {"method": "POST", "path": path, "action": "answer", "status": status, "type": kind, "count": 2}
+    light.put("/sandbox/v1/faults", json=[rule]).raise_for_status()
+    assert warehouse.up(**declared | {"protected": True}) == "update"
+    assert light.get(f"{ROOT}/{warehouse.id}").json()["protected"] is True
+
+
+@pytest.mark.parametrize("kind", ["MissingAuthorizationHeader", "AuthenticationFailed", "AuthenticationRequired"])
+def test_each_type_of_401_names_what_to_check(warehouse: Resource, light: httpx.Client, kind: str) -> None:
+    refuse(light, "GET", f"{ROOT}*", 401, kind)
+    with pytest.raises(errors.NotAuthenticated, match=f"401 {kind}: .* Check `auth`"):
+        warehouse.refresh()
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [
+        ("NamespaceNotEmptyException", errors.NotEmpty),
+        ("NamespaceNotEmpty", errors.NotEmpty),
+        ("NamespaceProtected", errors.Protected),
+        ("ChildNamespaceProtected", errors.Protected),
+        ("ChildTabularProtected", errors.Protected),
+    ],
+)
+def test_reasons_against_dropping_a_namespace(
+    read: Any, light: httpx.Client, kind: str, error: type[Exception]
+) -> None:
+    namespace = read("namespace")
+    refuse(light, "DELETE", "/catalog/v1/*/namespaces/*", 409, kind)
+    with pytest.raises(error, match=kind):
+        namespace.destroy()
+
+
+def test_project_with_a_warehouse_is_not_deleted(read: Any) -> None:
+    with pytest.raises(errors.NotEmpty, match="ProjectNotEmpty"):
+        read("project").destroy()

@@ -1,0 +1,114 @@
+"""The server's bootstrap, projects, and external ids."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+from lakewright.lakekeeper.api.connection.errors import NotEmpty
+from lakewright.lakekeeper.provider.errors import NotOurs
+from lakewright.lakekeeper.server.bootstrap import BootstrapProvider
+from lakewright.lakekeeper.server.project import ProjectProvider
+from lakewright.lakekeeper.storage.external_id import ExternalIdProvider
+
+from ..resource import Props, Resource
+
+
+@pytest.fixture
+def project_props(server: Props, unique: str) -> Props:
+    """A declared project."""
+    return {"server": server, "project_id": unique, "name": "tenant"}
+
+
+@pytest.fixture
+def project(project_props: Props) -> Resource:
+    resource = Resource(ProjectProvider())
+    resource.up(**project_props)
+    return resource
+
+
+def test_bootstrapped_server_is_accepted(server: Props) -> None:
+    bootstrap = Resource(BootstrapProvider())
+    assert bootstrap.up(server=server, accept_terms_of_use=True) == "create"
+    assert bootstrap.outs["authz_backend"] == "allow-all"
+    assert bootstrap.refresh() == "same"
+    assert bootstrap.up(server=server, accept_terms_of_use=True, user_name="somebody") == "same"
+    bootstrap.destroy()
+
+
+def test_terms_must_be_accepted(server: Props) -> None:
+    failures = Resource(BootstrapProvider()).failures(server=server, accept_terms_of_use=False)
+    assert "terms of use" in failures["accept_terms_of_use"]
+
+
+def test_project_is_renamed_in_place(project: Resource, project_props: Props, http: httpx.Client) -> None:
+    assert project.id == project_props["project_id"]
+    assert project.up(**project_props) == "same"
+    assert project.up(**project_props | {"name": "other"}) == "update"
+    found = http.get("/management/v1/project", headers={"x-project-id": project.id}).json()
+    assert found == {"project-id": project.id, "project-name": "other"}
+
+
+def test_drift_of_a_projects_name_is_restored(project: Resource, project_props: Props, http: httpx.Client) -> None:
+    headers = {"x-project-id": project.id}
+    http.post("/management/v1/project/rename", headers=headers, json={"new-name": "x"}).raise_for_status()
+    assert project.refresh() == "update"
+    assert project.up(**project_props) == "update"
+    assert project.refresh() == "same"
+
+
+def test_another_project_id_replaces(project: Resource, project_props: Props, http: httpx.Client) -> None:
+    assert project.up(**project_props | {"project_id": f"{project_props['project_id']}-2"}) == "replace"
+    assert http.get("/management/v1/project", headers={"x-project-id": project_props["project_id"]}).status_code == 404
+
+
+def test_deleted_project_is_recreated(project: Resource, project_props: Props, http: httpx.Client) -> None:
+    http.delete("/management/v1/project", headers={"x-project-id": project.id}).raise_for_status()
+    assert project.refresh() == "delete"
+    assert project.up(**project_props) == "create"
+
+
+def test_existing_project_needs_adopt(project: Resource, project_props: Props) -> None:
+    Resource(ProjectProvider()).refusal(**project_props)
+    refusal = Resource(ProjectProvider()).refusal(**project_props | {"name": "mine"})
+    assert "named `tenant`; declared is `mine`" in refusal
+    assert "adopt=True" in refusal
+    adopted = Resource(ProjectProvider())
+    adopted.up(**project_props | {"name": "mine", "adopt": True})
+    assert adopted.refresh() == "same"
+
+
+def test_killed_create_of_project_is_adopted(project: Resource, project_props: Props, interrupted: Any) -> None:
+    interrupted("Project", project_props)
+    assert Resource(ProjectProvider()).up(**project_props) == "create"
+    with pytest.raises(NotOurs, match=r"named `tenant`; declared is `mine`.*adopt=True"):
+        Resource(ProjectProvider()).up(**project_props | {"name": "mine"})
+
+
+def test_project_with_contents_is_not_deleted(warehouse: Resource, declared: Props) -> None:
+    project = Resource(ProjectProvider())
+    project_id = declared["project_id"]
+    project.up(server=declared["server"], project_id=project_id, name=project_id, adopt=True)
+    with pytest.raises(NotEmpty, match="ProjectNotEmpty"):
+        project.destroy()
+
+
+def test_retained_project_stays_and_a_missing_one_is_fine(
+    project: Resource, project_props: Props, http: httpx.Client
+) -> None:
+    project.up(**project_props | {"deletion": "retain"})
+    outs = project.outs
+    project.destroy()
+    headers = {"x-project-id": project_props["project_id"]}
+    http.delete("/management/v1/project", headers=headers).raise_for_status()
+    project.provider.delete(project_props["project_id"], outs | {"deletion": "protect"})
+
+
+def test_external_id_is_made_once_and_kept() -> None:
+    external = Resource(ExternalIdProvider())
+    external.up()
+    value = external.outs["value"]
+    assert external.up() == "same"
+    assert external.refresh() == "same"
+    assert external.outs["value"] == value != external.id

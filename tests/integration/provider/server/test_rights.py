@@ -1,0 +1,127 @@
+"""A server that enforces rights: hidden objects, and declared managed access."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from lakewright.lakekeeper.api.connection.errors import Forbidden, UnsupportedServer
+from lakewright.lakekeeper.server.project import ProjectProvider
+from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
+from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
+
+from ..resource import Props, Resource
+
+PERMISSIONS = "/management/v1/permissions"
+
+
+@pytest.fixture
+def project(guarded_project: Props) -> Resource:
+    resource = Resource(ProjectProvider())
+    resource.up(**guarded_project, name="tenant", adopt=True)
+    return resource
+
+
+@pytest.fixture
+def declared(guarded_project: Props, light_declared: Props) -> Props:
+    return light_declared | guarded_project
+
+
+@pytest.fixture
+def warehouse(declared: Props) -> Resource:
+    resource = Resource(WarehouseProvider())
+    resource.up(**declared)
+    return resource
+
+
+def give(guarded: httpx.Client, path: str, user: str, relation: str) -> None:
+    body = {"writes": [{"type": relation, "user": f"oidc~{user}"}], "deletes": []}
+    guarded.post(f"{PERMISSIONS}/{path}/assignments", json=body).raise_for_status()
+
+
+def as_stranger(resource: Resource, monkeypatch: pytest.MonkeyPatch, unique: str) -> None:
+    """Use the token of a user without rights for the stack from here on."""
+    name = f"STRANGER_{unique}"  # A variable of this test only: a client keeps its token.
+    monkeypatch.setenv(name, f"stranger-{unique}")
+    endpoint = resource.outs["server"]["endpoint"]
+    server = {"endpoint": endpoint, "auth": {"kind": "token", "token": f"env:{name}"}}
+    resource.outs, resource.inputs = resource.outs | {"server": server}, resource.inputs | {"server": server}
+
+
+def test_project_403_means_gone_to_who_sees_every_project(
+    project: Resource, guarded: httpx.Client, guarded_project: Props
+) -> None:
+    headers = {"x-project-id": project.id}
+    guarded.delete("/management/v1/project", headers=headers).raise_for_status()
+    assert guarded.get("/management/v1/project", headers=headers).status_code == 403
+    assert project.refresh() == "delete"
+    assert project.up(**guarded_project, name="tenant") == "create"
+
+
+def test_deleting_a_missing_project_is_no_error(project: Resource, guarded: httpx.Client) -> None:
+    guarded.delete("/management/v1/project", headers={"x-project-id": project.id}).raise_for_status()
+    project.destroy()
+
+
+def test_project_403_is_an_error_to_everybody_else(
+    project: Resource, monkeypatch: pytest.MonkeyPatch, unique: str
+) -> None:
+    as_stranger(project, monkeypatch, unique)
+    with pytest.raises(Forbidden, match="403 ProjectActionForbidden"):
+        project.refresh()
+    with pytest.raises(Forbidden, match="403 ProjectActionForbidden"):
+        project.destroy()
+
+
+def test_warehouse_that_is_readable_but_not_listed_exists(
+    warehouse: Resource, guarded: httpx.Client, monkeypatch: pytest.MonkeyPatch, unique: str
+) -> None:
+    """The user may not list the project."""
+    as_stranger(warehouse, monkeypatch, unique)
+    give(guarded, f"warehouse/{warehouse.id}", f"stranger-{unique}", "describe")
+    assert warehouse.refresh() == "same"
+
+
+def test_managed_access_of_a_warehouse(warehouse: Resource, declared: Props, guarded: httpx.Client) -> None:
+    path = f"{PERMISSIONS}/warehouse/{warehouse.id}"
+    managed = declared | {"managed_access": True}
+    assert warehouse.up(**managed) == "update"
+    assert guarded.get(path).json() == {"managed-access": True}
+    assert (warehouse.refresh(), warehouse.up(**managed)) == ("same", "same")
+    guarded.post(f"{path}/managed-access", json={"managed-access": False}).raise_for_status()
+    assert warehouse.refresh() == "update"
+    assert warehouse.up(**managed) == "update"
+    assert guarded.get(path).json() == {"managed-access": True}
+
+
+def test_managed_access_of_a_namespace(warehouse: Resource, guarded: httpx.Client) -> None:
+    """Inherited managed access is not the namespace's own and shows as False there."""
+    place: Props = {"server": warehouse.inputs["server"], "warehouse_id": warehouse.id}
+    outer, inner = Resource(NamespaceProvider()), Resource(NamespaceProvider())
+    outer.up(**place, name="a", managed_access=True)
+    inner.up(**place, name="a.b", managed_access=False)
+    path = f"{PERMISSIONS}/namespace/{inner.outs['namespace_id']}"
+    assert guarded.get(path).json() == {"managed-access": False, "managed-access-inherited": True}
+    assert (outer.refresh(), inner.refresh()) == ("same", "same")
+    guarded.post(f"{path}/managed-access", json={"managed-access": True}).raise_for_status()
+    assert inner.refresh() == "update"
+    assert inner.up(**place, name="a.b", managed_access=False) == "update"
+    assert guarded.get(path).json()["managed-access"] is False
+
+
+def test_undeclared_managed_access_costs_no_call(warehouse: Resource, declared: Props, guarded: httpx.Client) -> None:
+    path = f"{PERMISSIONS}/warehouse/{warehouse.id}"
+    guarded.post(f"{path}/managed-access", json={"managed-access": True}).raise_for_status()
+    guarded.delete("/sandbox/v1/calls")
+    assert warehouse.refresh() == "same"
+    assert not [one for one in guarded.get("/sandbox/v1/calls").json()["calls"] if PERMISSIONS in one["path"]]
+    assert warehouse.up(**declared) == "same"
+
+
+@pytest.mark.parametrize("managed", [True, False])
+def test_managed_access_needs_an_authorizer_with_permissions(
+    light_declared: Props, light: httpx.Client, managed: bool
+) -> None:
+    with pytest.raises(UnsupportedServer, match="`managed_access` needs a server that authorizes by OpenFGA"):
+        Resource(WarehouseProvider()).up(**light_declared, managed_access=managed)
+    headers = {"x-project-id": light_declared["project_id"]}
+    assert light.get("/management/v1/warehouse", headers=headers).json()["warehouses"] == []

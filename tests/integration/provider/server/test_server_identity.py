@@ -1,0 +1,144 @@
+"""The server's id in the state: recorded, checked, and replaced only when a person accepts another server."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from lakewright.lakekeeper.api.connection import settings
+from lakewright.lakekeeper.provider import server_identity
+from lakewright.lakekeeper.provider.errors import DeletedBehindBack, MovedServer
+from lakewright.lakekeeper.server.project import ProjectProvider
+from lakewright.lakekeeper.tenant.deletion_guard import DeletionGuardProvider
+from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.lakekeeper.app import create_app
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
+
+from ..resource import Props, Resource
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Iterator[str]:
+    """Another server, bootstrapped and empty."""
+    settings = Settings(database=f"sqlite:///{tmp_path / 'other.db'}", skip_storage_validation=True)
+    with serving(create_app(settings)) as endpoint:
+        httpx.post(f"{endpoint}/management/v1/bootstrap", json={"accept-terms-of-use": True}).raise_for_status()
+        yield endpoint
+
+
+def server_id(endpoint: str) -> str:
+    return httpx.get(f"{endpoint}/management/v1/info").json()["server-id"]
+
+
+@pytest.fixture
+def declared(light: httpx.Client, unique: str) -> Props:
+    return {"server": {"endpoint": str(light.base_url).rstrip("/")}, "project_id": unique, "name": unique}
+
+
+@pytest.fixture
+def project(declared: Props) -> Resource:
+    project = Resource(ProjectProvider())
+    project.up(**declared)
+    return project
+
+
+def moved_to(resource: Resource, endpoint: str) -> None:
+    """Make the endpoint's name lead to another server: the state's endpoint stays, the server changes."""
+    resource.outs["server"] = resource.inputs["server"] = {"endpoint": endpoint}
+
+
+def test_every_resource_records_the_server(project: Resource, declared: Props, light_endpoint: str) -> None:
+    assert project.outs["server_id"] == server_id(light_endpoint)
+    assert project.refresh() == "same"
+    assert project.outs["server_id"] == server_id(light_endpoint)
+
+
+def test_moved_server_is_refused(project: Resource, declared: Props, other: str) -> None:
+    there = declared | {"server": {"endpoint": other}}
+    with pytest.raises(MovedServer, match="expected the Lakekeeper with server id"):
+        project.preview(**there)
+    moved_to(project, other)
+    with pytest.raises(MovedServer):
+        project.refresh()
+    with pytest.raises(MovedServer):
+        project.up(**there | {"name": "renamed"})
+    with pytest.raises(MovedServer, match="Nothing was changed"):
+        project.destroy()
+
+
+def test_guard_refuses_on_a_moved_server(declared: Props, other: str) -> None:
+    guard = Resource(DeletionGuardProvider())
+    guard.up(server=declared["server"], warehouses={"main": "some-id"}, deletion="protect")
+    moved_to(guard, other)
+    with pytest.raises(MovedServer):
+        guard.destroy()
+
+
+def test_old_state_is_loaded_and_recorded_by_up(project: Resource, declared: Props, light_endpoint: str) -> None:
+    del project.outs[server_identity.RECORDED]
+    assert project.preview(**declared) == "update"
+    assert project.up(**declared) == "update"
+    assert project.outs["server_id"] == server_id(light_endpoint)
+    assert project.up(**declared) == "same"
+
+
+def test_old_state_is_not_recorded_on_another_server(project: Resource, declared: Props, other: str) -> None:
+    del project.outs[server_identity.RECORDED]
+    with pytest.raises(MovedServer, match="the state does not record which server"):
+        project.up(**declared | {"server": {"endpoint": other}})
+
+
+def test_old_state_is_not_emptied_on_another_server(project: Resource, other: str) -> None:
+    del project.outs[server_identity.RECORDED]
+    moved_to(project, other)
+    with pytest.raises(MovedServer, match="Check that `endpoint`"):
+        project.refresh()
+    with pytest.raises(MovedServer, match="Check that `endpoint`"):
+        project.destroy()
+
+
+def test_old_guard_refuses_on_another_server(declared: Props, other: str) -> None:
+    guard = Resource(DeletionGuardProvider())
+    guard.up(server=declared["server"], warehouses={"main": str(uuid.uuid4())}, deletion="protect")
+    del guard.outs[server_identity.RECORDED]
+    moved_to(guard, other)
+    for step in (guard.refresh, guard.destroy):
+        with pytest.raises(MovedServer, match="warehouse `main`"):
+            step()
+
+
+def test_old_state_is_confirmed_by_the_servers_id(
+    project: Resource, declared: Props, light: httpx.Client, light_endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The object was deleted outside the stack on the right server."""
+    del project.outs[server_identity.RECORDED]
+    light.delete(f"/management/v1/project/{project.id}").raise_for_status()
+    with pytest.raises(MovedServer, match=settings.ACCEPTED_SERVER_ID):
+        project.refresh()
+    monkeypatch.setenv(settings.ACCEPTED_SERVER_ID, server_id(light_endpoint))
+    with pytest.raises(DeletedBehindBack, match="up --refresh"):
+        project.up(**declared)
+    assert project.refresh() == "delete"
+
+
+def test_recorded_server_proves_a_deletion(project: Resource, light: httpx.Client) -> None:
+    light.delete(f"/management/v1/project/{project.id}").raise_for_status()
+    assert project.refresh() == "delete"
+
+
+def test_migrated_server_is_accepted_by_its_id(
+    project: Resource, declared: Props, other: str, monkeypatch: pytest.MonkeyPatch, unique: str
+) -> None:
+    body = {"project-id": unique, "project-name": unique}
+    httpx.post(f"{other}/management/v1/project", json=body).raise_for_status()
+    there: dict[str, Any] = declared | {"server": {"endpoint": other}}
+    monkeypatch.setenv(settings.ACCEPTED_SERVER_ID, server_id(other))
+    assert project.up(**there) == "update"
+    monkeypatch.delenv(settings.ACCEPTED_SERVER_ID)
+    assert project.outs["server_id"] == server_id(other)
+    assert project.refresh() == "same"
+    assert project.up(**there) == "same"

@@ -1,0 +1,196 @@
+"""Drift inside a warehouse that another user deactivated: one `up --refresh` restores all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from lakewright.lakekeeper.grants.grant import GrantProvider
+from lakewright.lakekeeper.grants.grants import GrantsProvider
+from lakewright.lakekeeper.provider import inactive_warehouses as hidden
+from lakewright.lakekeeper.provider.errors import HoldsTables
+from lakewright.lakekeeper.table.resource import TableProvider
+from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
+from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
+from lakewright.lakekeeper.warehouse.task_queue_config import TaskQueueConfigProvider
+
+from ..resource import Props, Resource
+
+COLUMNS = [{"name": "id", "type": "long"}]
+USER = "oidc~ann"
+
+pytestmark = [pytest.mark.since("0.14"), pytest.mark.stand_in("grants to a user that every run names alike")]
+
+
+class InactiveWarehouse:
+    """A stack's warehouse with every kind of object that an inactive warehouse hides, and another user's client."""
+
+    def __init__(self, http: httpx.Client, declared: Props) -> None:
+        self.http, server = http, declared["server"]
+        self._project = {"x-project-id": declared["project_id"]}
+        user = {"id": USER, "name": "Ann", "user-type": "human", "update-if-exists": True}
+        http.post("/management/v1/user", json=user).raise_for_status()
+        self.programs: dict[str, Props] = {"warehouse": declared | {"deletion": "purge"}}
+        self.resources = {"warehouse": Resource(WarehouseProvider())}
+        self.resources["warehouse"].up(**self.programs["warehouse"])
+        self.id = self.resources["warehouse"].id
+        place = {"server": server, "warehouse_id": self.id}
+        storage = declared["storage"]
+        location = f"s3://{storage['bucket']}/{storage['key_prefix']}/sales"
+        where = {"location": location, "properties": {"owner": "a"}, "protected": False}
+        on = {"type": "namespace", "warehouse_id": self.id, "namespace": "sales"}
+        held = {"privilege": "get_metadata", "user": USER}
+        self.add("namespace", NamespaceProvider(), place | where | {"name": "sales"})
+        self.add("nested", NamespaceProvider(), place | {"name": "sales.daily", "properties": {}})
+        table = {"namespace": "sales", "name": "orders", "columns": COLUMNS, "properties": {"owner": "a"}}
+        self.add("table", TableProvider(), place | table)
+        self.add("grant", GrantProvider(), {"server": server, "on": on, **held, "declared_as": "grant"})
+        on_nested = {"server": server, "on": on | {"namespace": "sales.daily"}, "grants": [held]}
+        self.add("grants", GrantsProvider(), on_nested | {"declared_as": "grants"})
+        queue = {"queue": "tabular_purge", "max_seconds_since_last_heartbeat": 60}
+        self.add("queue", TaskQueueConfigProvider(), place | queue)
+
+    def add(self, name: str, provider: Any, declared: Props) -> None:
+        self.programs[name], self.resources[name] = declared, Resource(provider)
+        self.resources[name].up(**declared)
+
+    def post(self, path: str, body: Props) -> None:
+        self.http.post(path, json=body, headers=self._project).raise_for_status()
+
+    def deactivate(self) -> None:
+        self.post(f"/management/v1/warehouse/{self.id}/deactivate", {})
+
+    def refresh(self) -> dict[str, str]:
+        return {name: resource.refresh() for name, resource in self.resources.items()}
+
+    def preview(self) -> dict[str, str]:
+        return {name: resource.preview(**self.programs[name]) for name, resource in self.resources.items()}
+
+    def up(self) -> dict[str, str]:
+        return {name: resource.up(**self.programs[name]) for name, resource in self.resources.items()}
+
+    # Changes of another user.
+
+    def namespaces(self, path: str = "") -> str:
+        return f"/catalog/v1/{self.id}/namespaces{path}"
+
+    def change_the_namespace(self) -> None:
+        self.post(self.namespaces("/sales/properties"), {"updates": {"owner": "z"}, "removals": []})
+
+    def protect_the_namespace(self) -> None:
+        namespace_id = self.resources["namespace"].outs["namespace_id"]
+        path = f"/management/v1/warehouse/{self.id}/namespace/{namespace_id}/protection"
+        self.post(path, {"protected": True})
+
+    def drop_the_table(self) -> None:
+        path = self.namespaces("/sales/tables/orders")
+        self.http.delete(path, params={"purgeRequested": "true"}).raise_for_status()
+
+    def drop_all(self) -> None:
+        purged = {"recursive": "true", "force": "true", "purge": "true"}
+        self.http.delete(self.namespaces("/sales"), params=purged).raise_for_status()
+
+    def make_again(self) -> None:
+        self.drop_all()
+        self.post(self.namespaces(), {"namespace": ["sales"], "properties": {"owner": "z"}})
+
+    def change_the_table(self) -> None:
+        updates = [{"action": "set-properties", "updates": {"owner": "z"}}]
+        self.post(self.namespaces("/sales/tables/orders"), {"requirements": [], "updates": updates})
+
+    def rename_the_table(self) -> None:
+        moved = {"namespace": ["sales"], "name": "elsewhere"}
+        body = {"source": {"namespace": ["sales"], "name": "orders"}, "destination": moved}
+        self.post(f"/catalog/v1/{self.id}/tables/rename", body)
+
+    def revoke(self) -> None:
+        for name in ("namespace", "nested"):
+            namespace_id = self.resources[name].outs["namespace_id"]
+            path = f"/management/v1/warehouse/{self.id}/namespace/{namespace_id}/grants"
+            self.post(path, {"deletes": [{"privilege": "get_metadata", "principal": {"user": USER}}]})
+
+    def configure(self) -> None:
+        path = f"/management/v1/warehouse/{self.id}/task-queue/tabular_purge/config"
+        self.post(path, {"queue-config": {}, "max-seconds-since-last-heartbeat": 7})
+
+
+@pytest.fixture
+def inside(http: httpx.Client, declared: Props) -> InactiveWarehouse:
+    return InactiveWarehouse(http, declared)
+
+
+MEDDLING: dict[str, Callable[[InactiveWarehouse], None]] = {
+    "nothing": lambda _: None,
+    "a changed namespace": InactiveWarehouse.change_the_namespace,
+    "a protected namespace": InactiveWarehouse.protect_the_namespace,
+    "a dropped table": InactiveWarehouse.drop_the_table,
+    "a changed table": InactiveWarehouse.change_the_table,
+    "a renamed table": InactiveWarehouse.rename_the_table,
+    "all dropped": InactiveWarehouse.drop_all,
+    "made again elsewhere": InactiveWarehouse.make_again,
+    "grants taken back": InactiveWarehouse.revoke,
+    "a queue": InactiveWarehouse.configure,
+}
+
+
+@pytest.mark.parametrize("what", MEDDLING)
+def test_one_refreshing_up_restores_hidden_objects(what: str, inside: InactiveWarehouse) -> None:
+    MEDDLING[what](inside)
+    inside.deactivate()
+    assert inside.refresh() == {name: "update" if name == "warehouse" else "same" for name in inside.programs}
+    assert set(inside.preview().values()) == {"update"}, "what cannot be seen is shown, since it may have changed"
+    assert set(inside.up().values()) == {"update"}
+    assert not [name for name, one in inside.resources.items() if hidden.MARK in one.outs]
+    assert set(inside.refresh().values()) == {"same"}
+    assert set(inside.up().values()) == {"same"}
+    assert inside.http.get(inside.namespaces("/sales")).json()["properties"]["owner"] == "a"
+
+
+def test_soft_deleted_table_is_restored(inside: InactiveWarehouse) -> None:
+    soft = {"delete_profile": {"type": "soft", "expiration_seconds": 600}}
+    inside.programs["warehouse"] |= soft
+    inside.up()
+    table_id = inside.resources["table"].outs["table_id"]
+    inside.drop_the_table()
+    inside.deactivate()
+    inside.refresh()
+    inside.up()
+    assert inside.resources["table"].outs["table_id"] == table_id
+    assert set(inside.refresh().values()) == {"same"}
+
+
+def test_declared_inactive_warehouse_reports_no_hidden_drift(
+    inside: InactiveWarehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Differences that no `up` can fix are not reported."""
+    inside.programs["warehouse"]["active"] = False
+    inside.resources["warehouse"].up(**inside.programs["warehouse"])
+    assert set(inside.refresh().values()) == {"same"}
+    assert "cannot be seen while its warehouse" in capsys.readouterr().err
+    assert set(inside.preview().values()) == {"same"}
+    inside.programs["warehouse"]["active"] = True
+    assert set(inside.preview().values()) == {"update"}
+    assert set(inside.up().values()) == {"update"}
+    assert set(inside.refresh().values()) == {"same"}
+
+
+def test_warehouse_is_activated_before_the_next_up(inside: InactiveWarehouse) -> None:
+    inside.change_the_namespace()
+    inside.deactivate()
+    inside.refresh()
+    del inside.programs["warehouse"], inside.resources["warehouse"]
+    assert set(inside.preview().values()) == {"same"}
+    inside.post(f"/management/v1/warehouse/{inside.id}/activate", {})
+    assert set(inside.up().values()) == {"update"}
+    assert inside.http.get(inside.namespaces("/sales")).json()["properties"]["owner"] == "a"
+
+
+def test_warehouse_with_hidden_tables_is_not_replaced(inside: InactiveWarehouse, make_table: Any) -> None:
+    inside.make_again()
+    make_table(inside.id, "sales", "of_others")
+    inside.deactivate()
+    inside.refresh()
+    with pytest.raises(HoldsTables, match=r"would be replaced.*1 table: sales\.of_others"):
+        inside.up()

@@ -1,0 +1,153 @@
+"""The cost of a refresh in calls to the server: one list where a list has the declared values, else one call each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+from lakewright.credentials.references import resolve
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.errors import Forbidden, NoSuchPath, TooSlow, Unconfirmed
+from lakewright.lakekeeper.api.connection.retry import RetryPolicy
+from lakewright.lakekeeper.api.connection.server import ServerRef
+from lakewright.lakekeeper.provider import base as provider
+from lakewright.lakekeeper.provider import run_context
+from lakewright.lakekeeper.server.project import ProjectProvider
+from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
+from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
+
+from ..resource import Props, Resource
+
+AT_ONCE = 4
+"""Concurrent calls of an engine in one provider process."""
+
+
+@pytest.fixture
+def calls(light: httpx.Client) -> Callable[[Callable[[], Any]], Counter[str]]:
+    """Return a function that runs an action and returns its calls to the server."""
+
+    def counted(action: Callable[[], Any]) -> Counter[str]:
+        light.delete("/sandbox/v1/calls")
+        run_context.current().lists.forget()
+        action()
+        run_context.current().lists.forget()
+        made = light.get("/sandbox/v1/calls").json()["calls"]
+        return Counter(f"{one['method']} {one['path']}" for one in made)
+
+    return counted
+
+
+@pytest.fixture
+def make(light_project: Props) -> Callable[..., Resource]:
+    def warehouse(name: str, **changes: Any) -> Resource:
+        storage = {"bucket": "lake", "key_prefix": name, "region": "us-east-1", "flavor": "s3-compat"}
+        resource = Resource(WarehouseProvider())
+        resource.up(**light_project | {"name": name, "storage": storage} | changes)
+        return resource
+
+    return warehouse
+
+
+def namespace_of(warehouse: Resource, name: str, **declared: Any) -> Resource:
+    resource = Resource(NamespaceProvider())
+    resource.up(server=warehouse.inputs["server"], warehouse_id=warehouse.id, name=name, **declared)
+    return resource
+
+
+def read_all(resources: list[Resource]) -> None:
+    """Read all resources as an engine refreshes them, several at a time in any order; none has changed."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for same in pool.map(lambda one: one.provider.read(one.id, one.outs).outs == one.outs, resources):
+            assert same
+
+
+def test_refresh_of_100_warehouses_and_300_namespaces(make: Any, calls: Any, light_project: Props) -> None:
+    """It costs one list for each level."""
+    warehouses = [make(f"w{number:03}") for number in range(100)]
+    namespaces = [namespace_of(one, name) for one in warehouses for name in ("a", "b", "c")]
+    project = Resource(ProjectProvider())
+    project_id = light_project["project_id"]
+    project.up(**light_project, name=project_id, adopt=True)
+    made = calls(lambda: read_all([project, *warehouses, *namespaces]))
+    assert made["GET /management/v1/project-list"] == 1
+    assert 1 <= made.pop("GET /management/v1/warehouse") <= 3  # Another list once a second has passed.
+    assert sum(made.values()) <= 1 + 100 + 2
+    assert made[f"GET /catalog/v1/{warehouses[0].id}/namespaces"] == 1
+
+
+@pytest.mark.since("0.14")
+def test_inactive_warehouses_are_listed_too(make: Any, calls: Any) -> None:
+    resting = [make(f"w{number}", active=False) for number in range(3)]
+    assert calls(lambda: read_all(resting)) == {"GET /management/v1/warehouse": 1}
+
+
+def test_one_list_for_each_level_of_namespaces(make: Any, calls: Any) -> None:
+    warehouse = make("main")
+    levels = [namespace_of(warehouse, name, protected=False) for name in ("a", "b", "a.x", "a.y", "b.x")]
+    assert calls(lambda: read_all(levels)) == {f"GET /catalog/v1/{warehouse.id}/namespaces": 3}
+
+
+def test_namespace_with_properties_costs_one_more_call(make: Any, calls: Any) -> None:
+    """Lists have no properties, so a namespace that declares some is read by itself."""
+    warehouse = make("main")
+    spaces = [namespace_of(warehouse, "plain"), namespace_of(warehouse, "rich", properties={"owner": "a"})]
+    root = f"/catalog/v1/{warehouse.id}/namespaces"
+    assert calls(lambda: read_all(spaces)) == {f"GET {root}": 1, f"GET {root}/rich": 1}
+
+
+def test_object_missing_from_a_list_is_read_before_it_is_gone(make: Any, calls: Any, light: httpx.Client) -> None:
+    """Lists are filtered by rights: a warehouse that may be read and not listed exists."""
+    warehouse = make("main")
+    path = "/management/v1/warehouse"
+    refused = {"method": "GET", "path": path, "action": "answer", "status": 403, "type": "ProjectActionForbidden"}
+    light.put("/sandbox/v1/faults", json=[refused]).raise_for_status()
+    assert calls(lambda: read_all([warehouse] * 3)) == {f"GET {path}": 1, f"GET {path}/{warehouse.id}": 3}
+    light.delete("/sandbox/v1/faults")
+    light.delete(f"{path}/{warehouse.id}").raise_for_status()
+    gone = calls(lambda: warehouse.provider.read(warehouse.id, warehouse.outs))
+    assert gone == {f"GET {path}": 1, f"GET {path}/{warehouse.id}": 1}
+    assert warehouse.refresh() == "delete"
+
+
+@pytest.fixture
+def no_retry_delay(light_project: Props, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retry at once, so that a test of calls that keep failing is short."""
+    client = Client(ServerRef(**light_project["server"]), resolve, retry=RetryPolicy(first_wait=0.01))
+    monkeypatch.setattr(provider, "shared", lambda *_: client)
+
+
+@pytest.mark.usefixtures("no_retry_delay")
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        ({"status": 403, "type": "WarehouseActionForbidden"}, Forbidden),
+        ({"status": 404, "body": "text"}, NoSuchPath),
+        ({"status": 408}, TooSlow),
+        ({"status": 502, "body": "text"}, Unconfirmed),
+    ],
+    ids=["403", "404 of a proxy", "408", "502"],
+)
+def test_refusal_or_timeout_is_an_error_and_never_gone(
+    make: Any, light: httpx.Client, fault: Props, error: type[Exception]
+) -> None:
+    warehouse = make("main")
+    rule = {"method": "GET", "path": "/management/v1/warehouse*", "action": "answer", "count": None, **fault}
+    light.put("/sandbox/v1/faults", json=[rule]).raise_for_status()
+    with pytest.raises(error, match="GET /management/v1/warehouse"):
+        warehouse.refresh()
+
+
+def test_write_between_two_reads_refreshes_the_list(make: Any, calls: Any) -> None:
+    first = make("first")
+
+    def read_write_read() -> None:
+        read_all([first])
+        make("second")
+        read_all([first])
+
+    # One of the three calls is the creation's lookup of a warehouse of that name.
+    assert calls(read_write_read)["GET /management/v1/warehouse"] == 3

@@ -1,0 +1,187 @@
+"""What a server allows to change in place, and with which call: a test for every rule that the provider relies on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+from lakewright.lakekeeper.api.connection import errors
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.versions import Server
+from lakewright.lakekeeper.provider.errors import NotOurs
+from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
+
+from ..resource import Props, Resource
+
+ROOT = "/management/v1/warehouse"
+
+
+@pytest.fixture
+def warehouse(light_warehouse: Resource) -> Resource:
+    return light_warehouse
+
+
+@pytest.fixture
+def declared(light_declared: Props) -> Props:
+    return light_declared
+
+
+def stored(declared: Props, **changes: Any) -> Props:
+    return declared | {"storage": declared["storage"] | changes}
+
+
+@pytest.fixture
+def update_bodies(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Props]]:
+    """The updates that the provider sends: the call's last path segment, and its body."""
+    sent: list[tuple[str, Props]] = []
+    real = Client.call
+
+    def recorded(self: Client, method: Any, path: str, **options: Any) -> httpx.Response:
+        if method not in {"GET", "HEAD"}:
+            sent.append((path.rpartition("/")[2], {**(options.get("body") or {}), **(options.get("params") or {})}))
+        return real(self, method, path, **options)
+
+    monkeypatch.setattr(Client, "call", recorded)
+    return sent
+
+
+def test_changed_profile_includes_its_credential(
+    warehouse: Resource, declared: Props, update_bodies: Any, light: httpx.Client
+) -> None:
+    """The server deletes a credential that a changed profile leaves out."""
+    warehouse.up(**stored(declared, sts_token_validity_seconds=900))
+    ((call, body),) = update_bodies
+    assert call == "storage"
+    assert body["storage-credential"]["credential-type"] == "access-key"
+    assert light.get(f"{ROOT}/{warehouse.id}").json()["storage-credential-type"]["credential-type"] == "access-key"
+
+
+def test_changed_key_uses_the_credential_call(
+    warehouse: Resource, declared: Props, update_bodies: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STORAGE_SECRET", "another")
+    assert warehouse.up(**declared) == "update"
+    ((call, body),) = update_bodies
+    assert (call, body["new-storage-credential"]["aws-secret-access-key"]) == ("storage-credential", "another")
+
+
+def test_undeclared_credential_is_removed(
+    warehouse: Resource, declared: Props, update_bodies: Any, light: httpx.Client
+) -> None:
+    del declared["credential"]
+    assert warehouse.up(**declared) == "update"
+    assert update_bodies == [("storage-credential", {"new-storage-credential": None})]
+    assert "storage-credential-type" not in light.get(f"{ROOT}/{warehouse.id}").json()
+    assert (warehouse.refresh(), warehouse.up(**declared)) == ("same", "same")
+
+
+@pytest.mark.parametrize(
+    ("change", "operation"),
+    [
+        ({"bucket": "other"}, "replace"),
+        ({"key_prefix": "other"}, "replace"),
+        ({"key_prefix": " /main/"}, "same"),
+        ({"region": "eu-west-1"}, "replace"),
+        ({"region": "eu-west-1", "endpoint": "http://s3.test"}, "update"),
+        ({"endpoint": "http://s3.test"}, "update"),
+        ({"flavor": "aws", "sts_role_arn": "arn:aws:iam::123456789012:role/r"}, "update"),
+        ({"assume_role_arn": "arn:aws:iam::123456789012:role/r"}, "update"),
+        ({"aws_kms_key_arn": "arn:aws:kms:us-east-1:123456789012:key/k"}, "update"),
+        ({"storage_layout": {"type": "default"}}, "update"),
+    ],
+    ids=str,
+)
+def test_storage_properties_that_replace(warehouse: Resource, declared: Props, change: Props, operation: str) -> None:
+    """Bucket and prefix never change in place. A region does only beside a changed endpoint."""
+    first = warehouse.id
+    assert warehouse.preview(**stored(declared, **change)) == operation
+    assert warehouse.up(**stored(declared, **change)) == operation
+    assert (warehouse.id == first) == (operation != "replace")
+    assert warehouse.refresh() == "same"
+
+
+def test_before_0_12_no_region_changes_in_place(
+    warehouse: Resource, declared: Props, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Server, "moves_region", False)
+    moved = stored(declared, region="eu-west-1", endpoint="http://s3.test")
+    assert warehouse.preview(**moved) == "replace"
+
+
+def test_region_drift_that_cannot_be_undone_replaces(warehouse: Resource, declared: Props, light: httpx.Client) -> None:
+    profile = light.get(f"{ROOT}/{warehouse.id}").json()["storage-profile"]
+    body = {"storage-profile": profile | {"region": "eu-west-1", "endpoint": "http://s3.test"}}
+    light.post(f"{ROOT}/{warehouse.id}/storage", json=body).raise_for_status()
+    assert warehouse.refresh() == "update"
+    assert warehouse.preview(**declared) == "replace"
+
+
+def test_another_project_replaces(warehouse: Resource, declared: Props, light: httpx.Client) -> None:
+    other = f"{declared['project_id']}-2"
+    light.post("/management/v1/project", json={"project-id": other, "project-name": other}).raise_for_status()
+    assert warehouse.up(**declared | {"project_id": other}) == "replace"
+
+
+def test_name_and_its_case_change_in_place(warehouse: Resource, declared: Props) -> None:
+    first = warehouse.id
+    assert warehouse.up(**declared | {"name": "other"}) == "update"
+    assert warehouse.up(**declared | {"name": "OTHER"}) == "update"
+    assert warehouse.id == first
+    assert warehouse.refresh() == "same"
+
+
+def test_undeclared_layout_is_the_servers_to_keep(warehouse: Resource, declared: Props) -> None:
+    layout = {"type": "tabular-only", "tabular": "{uuid}"}
+    warehouse.up(**stored(declared, storage_layout=layout))
+    assert warehouse.up(**declared) == "same"
+
+
+def test_alternative_protocols_are_sent_as_false(warehouse: Resource, declared: Props, light: httpx.Client) -> None:
+    """The server would keep an earlier `true` if the field were left out."""
+    warehouse.up(**stored(declared, allow_alternative_protocols=True))
+    assert warehouse.up(**declared) == "update"
+    found = light.get(f"{ROOT}/{warehouse.id}").json()["storage-profile"]
+    assert found["allow-alternative-protocols"] is False
+
+
+@pytest.mark.parametrize(
+    ("change", "wakes"),
+    [
+        ({"name": "other"}, True),
+        ({"delete_profile": {"type": "soft", "expiration_seconds": 60}}, True),
+        ({"protected": True}, False),
+        ({"allowed_format_versions": [2]}, False),
+        ({"storage": {"sts_token_validity_seconds": 900}}, True),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_inactive_warehouse_is_activated_only_where_needed(
+    warehouse: Resource, declared: Props, update_bodies: Any, change: Props, wakes: bool
+) -> None:
+    resting = declared | {"active": False}
+    warehouse.up(**resting)
+    update_bodies.clear()
+    changed = resting | change | {"storage": declared["storage"] | change.get("storage", {})}
+    assert warehouse.up(**changed) == "update"
+    calls = [call for call, _ in update_bodies]
+    assert (calls[0] == "activate", calls[-1] == "deactivate") == (wakes, wakes)
+    assert warehouse.refresh() == "same"
+
+
+@pytest.mark.since("0.14")  # Only newer lists have the inactive warehouse.
+def test_rename_onto_a_taken_name_is_refused_early(warehouse: Resource, declared: Props, update_bodies: Any) -> None:
+    """The server would answer 503."""
+    other = Resource(WarehouseProvider())
+    other.up(**stored(declared, key_prefix="other") | {"name": "other", "active": False})
+    update_bodies.clear()
+    with pytest.raises(NotOurs, match=rf"cannot be named `Other`: warehouse {other.id}"):
+        warehouse.up(**declared | {"name": "Other"})
+    assert update_bodies == []
+
+
+def test_protection_is_never_overridden_by_force(warehouse: Resource, declared: Props, update_bodies: Any) -> None:
+    warehouse.up(**declared | {"protected": True})
+    with pytest.raises(errors.Protected, match="WarehouseProtected"):
+        warehouse.destroy()
+    assert "force" not in dict(update_bodies)[warehouse.id]

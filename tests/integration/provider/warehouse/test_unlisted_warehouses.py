@@ -1,0 +1,133 @@
+"""Inactive warehouses on servers before 0.14, which no list shows: access by id, and messages about them."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from lakewright.lakekeeper.api.connection.errors import AlreadyExists, NotEmpty, NothingFound, UnsupportedServer
+from lakewright.lakekeeper.identity.user import UserProvider
+from lakewright.lakekeeper.lookups.catalog import get_warehouse, get_warehouses
+from lakewright.lakekeeper.provider.errors import CannotCount, NotOurs
+from lakewright.lakekeeper.server.project import ProjectProvider
+from lakewright.lakekeeper.tenant.deletion_guard import DeletionGuardProvider
+from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
+
+from ..old_server import OldServer
+from ..resource import Props, Resource
+
+RELEASES = pytest.mark.parametrize("old", ["0.11", "0.13"], indirect=True)
+
+
+@pytest.fixture
+def declared(old: OldServer) -> Props:
+    return old.warehouse()
+
+
+@pytest.fixture
+def inactive(old: OldServer, declared: Props) -> Resource:
+    """A warehouse that a stack made and another user deactivated."""
+    warehouse = Resource(WarehouseProvider())
+    warehouse.up(**declared)
+    old.http.post(f"/management/v1/warehouse/{warehouse.id}/deactivate").raise_for_status()
+    return warehouse
+
+
+def test_deactivated_warehouse_is_read_and_restored(old: OldServer, declared: Props, inactive: Resource) -> None:
+    assert inactive.refresh() == "update"
+    assert inactive.up(**declared) == "update"
+    assert inactive.refresh() == "same"
+    old.http.post(f"/management/v1/warehouse/{inactive.id}/deactivate").raise_for_status()
+    inactive.destroy()
+    assert old.http.get(f"/management/v1/warehouse/{inactive.id}").status_code == 404
+
+
+def test_inactive_warehouse_is_renamed_by_its_id(old: OldServer, declared: Props) -> None:
+    warehouse = Resource(WarehouseProvider())
+    warehouse.up(**declared | {"active": False})
+    assert warehouse.up(**declared | {"active": False, "name": "other"}) == "update"
+    now = old.http.get(f"/management/v1/warehouse/{warehouse.id}").json()
+    assert (now["name"], now["status"]) == ("other", "inactive")
+
+
+@RELEASES
+def test_name_of_an_unlisted_warehouse_is_taken(declared: Props, inactive: Resource, old: OldServer) -> None:
+    elsewhere = declared | {"storage": old.storage()}
+    with pytest.raises(AlreadyExists, match=r"409 WarehouseAlreadyExists: .* is not listed, since Lakekeeper 0\.1"):
+        Resource(WarehouseProvider()).up(**elsewhere)
+    with pytest.raises(AlreadyExists, match=r"is not listed, since .* take it over with `adopt=True`"):
+        Resource(WarehouseProvider()).up(**elsewhere | {"adopt": True})
+
+
+@RELEASES
+def test_place_of_an_unlisted_warehouse_is_taken(declared: Props, inactive: Resource) -> None:
+    with pytest.raises(AlreadyExists, match=r"StorageProfileOverlap: .* may not be listed, since Lakekeeper 0\.1"):
+        Resource(WarehouseProvider()).up(**declared)
+
+
+@RELEASES
+def test_rename_onto_an_unlisted_name_is_refused(declared: Props, inactive: Resource, old: OldServer) -> None:
+    other = declared | {"name": "other", "storage": old.storage()}
+    warehouse = Resource(WarehouseProvider())
+    warehouse.up(**other)
+    with pytest.raises(NotOurs, match=r"cannot be named `main`: another warehouse .* is not listed, since Lakekeeper"):
+        warehouse.up(**other | {"name": "main"})
+
+
+def test_reactivated_unlisted_warehouse_is_adopted(declared: Props, inactive: Resource, old: OldServer) -> None:
+    old.http.post(f"/management/v1/warehouse/{inactive.id}/activate").raise_for_status()
+    adopting = Resource(WarehouseProvider())
+    assert adopting.up(**declared | {"adopt": True}) == "create"
+    assert adopting.id == inactive.id
+
+
+def test_guard_reaches_an_inactive_warehouse_by_its_id(declared: Props, inactive: Resource) -> None:
+    guard = Resource(DeletionGuardProvider())
+    guard.up(server=declared["server"], warehouses={"main": inactive.id}, deletion="protect")
+    with pytest.raises(CannotCount, match=r"warehouse `main` .* is inactive, so its tables cannot be counted"):
+        guard.destroy()
+
+
+@RELEASES
+def test_project_that_holds_an_unlisted_warehouse(declared: Props, inactive: Resource) -> None:
+    project = Resource(ProjectProvider())
+    project.up(server=declared["server"], project_id=declared["project_id"], name="tenant", adopt=True)
+    with pytest.raises(NotEmpty, match=r"ProjectNotEmpty: .* may not be listed, since Lakekeeper"):
+        project.destroy()
+
+
+def test_lookups_of_inactive_warehouses(declared: Props, inactive: Resource, old: OldServer) -> None:
+    server, project_id = declared["server"], declared["project_id"]
+    assert get_warehouse(server=server, warehouse_id=inactive.id).active is False
+    if old.since("0.14"):
+        assert [one.name for one in get_warehouses(server=server, project_id=project_id, status="inactive")] == ["main"]
+        return
+    assert get_warehouses(server=server, project_id=project_id) == []
+    with pytest.raises(UnsupportedServer, match="Look each of them up by `warehouse_id`"):
+        get_warehouses(server=server, project_id=project_id, status="inactive")
+    with pytest.raises(NothingFound, match="Inactive ones are found by `warehouse_id` alone"):
+        get_warehouse(server=server, project_id=project_id, name="main")
+
+
+def test_deleted_user_is_declared_again(old: OldServer) -> None:
+    """The server keeps the row of a user that it deleted, so the id stays taken."""
+    declared = {"server": old.server, "user_id": "oidc~again", "name": "Ada", "user_type": "human"}
+    user = Resource(UserProvider())
+    user.up(**declared)
+    user.destroy()
+    assert old.http.get("/management/v1/user/oidc~again").status_code == 404
+    assert user.up(**declared | {"name": "Ada L."}) == "create"
+    assert user.refresh() == "same"
+    assert user.up(**declared) == "update"
+
+
+def test_empty_page_tokens_are_refused_by_releases_only(old: OldServer, inactive: Resource, declared: Props) -> None:
+    """The stand-in responds as each version does to what the client must leave out."""
+    header = {"x-project-id": declared["project_id"]}
+    refused = {
+        path: old.http.get(f"/management/v1/{path}", params={"pageToken": ""}, headers=header).status_code
+        for path in ("user", "role")
+    }
+    assert refused == dict.fromkeys(("user", "role"), 200 if old.since("0.14") else 400)
+    both = {"warehouseStatus": ["active", "inactive"]}
+    answer: httpx.Response = old.http.get("/management/v1/warehouse", params=both, headers=header)
+    assert answer.status_code == (200 if old.since("0.14") else 400)

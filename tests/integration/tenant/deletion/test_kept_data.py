@@ -1,0 +1,290 @@
+"""A bucket's data and its key stay as long as the spec's `deletion` says, through all changes of the spec."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from ....real_servers import RealServers
+
+pytestmark = pytest.mark.timeout(300)
+
+ROWS = pa.table({"n": [1, 2, 3]})
+KEPT = {"name": "kept", "namespaces": ["results"], "deletion": "retain"}
+PURGED = {"name": "purged", "namespaces": ["results"], "deletion": "purge"}
+
+
+def fill(tenant: Any, warehouse: str) -> Any:
+    """Make a table with three rows in a warehouse; return the catalog that reads it."""
+    catalog = tenant.catalog(warehouse)
+    catalog.create_table("results.flights", schema=ROWS.schema).append(ROWS)
+    return catalog
+
+
+def read(catalog: Any) -> list[int]:
+    return catalog.load_table("results.flights").scan().to_arrow()["n"].to_pylist()
+
+
+def keys(aws: Callable[..., Any], bucket: str, prefix: str = "") -> list[str]:
+    """Return the keys of all versions and delete markers."""
+    page = aws("s3").list_object_versions(Bucket=bucket, Prefix=prefix)
+    return [one["Key"] for one in [*page.get("Versions", []), *page.get("DeleteMarkers", [])]]
+
+
+def buckets(aws: Callable[..., Any]) -> list[str]:
+    return [one["Name"] for one in aws("s3").list_buckets()["Buckets"]]
+
+
+def declare(tenant: Any, *warehouses: dict[str, Any]) -> None:
+    tenant.spec["warehouses"] = list(warehouses)
+    tenant.write()
+
+
+def test_retained_data_outlives_its_storage_in_the_spec(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any], lakekeeper: Any, real: RealServers | None
+) -> None:
+    tenant = make_tenant(warehouses=[KEPT, PURGED])
+    tenant.up()
+    catalog = fill(tenant, "kept")
+    fill(tenant, "purged")
+    declare(tenant, PURGED)
+    tenant.up()
+
+    tenant.verb("destroy", "--yes")
+
+    assert read(catalog) == [1, 2, 3]
+    assert keys(aws, tenant.bucket, f"{tenant.name}/purged/") == []
+    if not real:  # Settings of AWS buckets, which other stores lack.
+        assert aws("s3").get_public_access_block(Bucket=tenant.bucket)
+    projects = lakekeeper.get("/management/v1/project-list").json()["projects"]
+    assert tenant.name in [project["project-id"] for project in projects]
+
+
+def test_retained_data_outlives_a_return_without_adopt(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any]
+) -> None:
+    """The warehouse returns to the spec, is refused since it exists, and leaves again."""
+    tenant = make_tenant(warehouses=[KEPT, PURGED])
+    tenant.up()
+    catalog = fill(tenant, "kept")
+    declare(tenant, PURGED)
+    tenant.up()
+    declare(tenant, KEPT | {"deletion": "purge"}, PURGED)
+    refused = tenant.run("up", "--yes", "--engine", "embedded")
+    assert refused.returncode != 0
+    assert "already exists" in refused.stdout + refused.stderr
+    declare(tenant, PURGED)
+    tenant.up()
+
+    tenant.verb("destroy", "--yes")
+
+    assert read(catalog) == [1, 2, 3]
+    assert tenant.bucket in buckets(aws)
+
+
+def test_retained_warehouse_is_adopted_and_purged(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any], lakekeeper: Any
+) -> None:
+    """Its own `deletion` counts again once it was adopted: nothing is left of the tenant."""
+    tenant = make_tenant(warehouses=[KEPT, PURGED])
+    tenant.up()
+    fill(tenant, "kept")
+    declare(tenant, PURGED)
+    tenant.up()
+    again = KEPT | {"deletion": "purge"}
+    declare(tenant, again | {"adopt": True}, PURGED)
+    tenant.up()
+    spent = tenant.run("preview", "--engine", "embedded")
+    said = spent.stdout + spent.stderr
+    assert said.count("`adopt` has nothing left to take over") == 1, said
+    declare(tenant, again, PURGED)
+    tenant.up()
+
+    tenant.verb("destroy", "--yes")
+
+    assert tenant.bucket not in buckets(aws)
+    projects = lakekeeper.get("/management/v1/project-list").json()["projects"]
+    assert tenant.name not in [project["project-id"] for project in projects]
+
+
+def test_purged_warehouse_leaves_no_old_version(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
+    tenant = make_tenant(warehouses=[KEPT, PURGED])
+    tenant.up()
+    catalog = fill(tenant, "kept")
+    fill(tenant, "purged")
+    declare(tenant, KEPT)
+
+    tenant.up()
+
+    assert keys(aws, tenant.bucket, f"{tenant.name}/purged/") == []
+    assert read(catalog) == [1, 2, 3]
+
+
+@pytest.mark.stand_in("looks into the bucket that the stack makes")
+def test_destroy_refuses_data_outside_purged_warehouses(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any]
+) -> None:
+    """Such as files of a warehouse that was protected once, which the state does not have."""
+    tenant = make_tenant(warehouses=[PURGED])
+    tenant.up()
+    catalog = fill(tenant, "purged")
+    aws("s3").put_object(Bucket=tenant.bucket, Key=f"{tenant.name}/earlier/data.parquet", Body=b"1")
+
+    refused = tenant.run("destroy", "--yes", "--engine", "embedded")
+
+    said = refused.stdout + refused.stderr
+    assert refused.returncode != 0
+    assert f"bucket `{tenant.bucket}` at {tenant.sandbox.aws.endpoint} holds 1 object" in said
+    assert f"{tenant.name}/earlier/data.parquet" in said
+    assert "Traceback" not in said
+    assert read(catalog) == [1, 2, 3]
+    for version in aws("s3").list_object_versions(Bucket=tenant.bucket, Prefix=f"{tenant.name}/earlier/")["Versions"]:
+        aws("s3").delete_object(Bucket=tenant.bucket, Key=version["Key"], VersionId=version["VersionId"])
+    tenant.verb("destroy", "--yes")
+    assert tenant.bucket not in buckets(aws)
+
+
+def encrypt(tenant: Any, kms: str) -> None:
+    tenant.spec["storage"]["main"]["encryption"] = {"kms": kms}
+    tenant.write()
+
+
+def key_state(aws: Callable[..., Any], bucket: str) -> str:
+    """Return the state of the only key that was ever made for a bucket."""
+    kms = aws("kms")
+    described = [kms.describe_key(KeyId=one["KeyId"])["KeyMetadata"] for one in kms.list_keys()["Keys"]]
+    (state,) = [one["KeyState"] for one in described if one["Description"] == f"Encrypts bucket {bucket}"]
+    return state
+
+
+def test_own_key_stays_while_objects_need_it(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
+    """Old versions of the catalog's probe objects count, which remain after the table's files are gone."""
+    tenant = make_tenant(warehouses=[PURGED | {"deletion": "protect"}])
+    encrypt(tenant, "own")
+    tenant.up()
+    catalog = fill(tenant, "purged")
+    encrypt(tenant, "s3")
+
+    for command in (["preview"], ["up", "--yes"]):
+        refused = tenant.run(*command, "--engine", "embedded")
+        assert refused.returncode != 0
+        assert f"KeyInUse: bucket `{tenant.bucket}`" in refused.stdout + refused.stderr
+
+    assert key_state(aws, tenant.bucket) == "Enabled"
+    assert read(catalog) == [1, 2, 3]
+    (rule,) = aws("s3").get_bucket_encryption(Bucket=tenant.bucket)["ServerSideEncryptionConfiguration"]["Rules"]
+    assert rule["ApplyServerSideEncryptionByDefault"]["SSEAlgorithm"] == "aws:kms"
+    catalog.purge_table("results.flights")
+    page = aws("s3").list_object_versions(Bucket=tenant.bucket)
+    for one in [*page.get("Versions", []), *page.get("DeleteMarkers", [])]:
+        aws("s3").delete_object(Bucket=tenant.bucket, Key=one["Key"], VersionId=one["VersionId"])
+    tenant.up()
+    assert key_state(aws, tenant.bucket) == "PendingDeletion"
+
+
+def test_key_goes_with_its_bucket_and_stays_with_its_data(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any]
+) -> None:
+    purged = make_tenant(warehouses=[PURGED])
+    encrypt(purged, "own")
+    purged.up()
+    fill(purged, "purged")
+    retained = make_tenant(warehouses=[KEPT, PURGED])
+    encrypt(retained, "own")
+    retained.up()
+    catalog = fill(retained, "kept")
+    declare(retained, PURGED)
+    retained.up()
+
+    purged.verb("destroy", "--yes")
+    retained.verb("destroy", "--yes")
+
+    assert purged.bucket not in buckets(aws)
+    assert (key_state(aws, purged.bucket), key_state(aws, retained.bucket)) == ("PendingDeletion", "Enabled")
+    assert f"alias/{purged.bucket}" not in [one["AliasName"] for one in aws("kms").list_aliases()["Aliases"]]
+    assert read(catalog) == [1, 2, 3]
+
+
+def test_another_bucket_does_not_delete_the_earlier_key(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any]
+) -> None:
+    """The storage's first bucket holds retained data, and `destroy` removes the second one."""
+    tenant = make_tenant(warehouses=[KEPT, PURGED])
+    encrypt(tenant, "own")
+    tenant.up()
+    catalog = fill(tenant, "kept")
+    declare(tenant, PURGED)
+    tenant.up()
+    first = tenant.bucket
+    tenant.spec["storage"]["main"]["bucket"] = f"{first}-b"
+    declare(tenant, PURGED | {"name": "second"})
+    tenant.up()
+
+    tenant.verb("destroy", "--yes")
+
+    assert key_state(aws, first) == "Enabled"
+    assert key_state(aws, f"{first}-b") == "PendingDeletion"
+    assert f"{first}-b" not in buckets(aws)
+    assert read(catalog) == [1, 2, 3]
+
+
+def as_earlier_version(tenant: Any) -> None:
+    """Rewrite the state as an earlier version left it: the key under the bucket's name alone, and no record."""
+    exported = json.loads(tenant.output("stack", "export"))
+    text = json.dumps(exported["deployment"]["resources"])
+    resources = json.loads(text.replace(f"::{tenant.name}-main-{tenant.bucket}", f"::{tenant.name}-main"))
+    new = ("TenantRecord", "BucketRemoval", "KeyRemoval")
+    gone = {one["urn"] for one in resources if one["type"].endswith(new)}
+    kept = [one for one in resources if one["urn"] not in gone]
+    for one in kept:
+        one["dependencies"] = [urn for urn in one.get("dependencies") or [] if urn not in gone]
+        depends = one.get("propertyDependencies") or {}
+        one["propertyDependencies"] = {
+            name: [urn for urn in urns or [] if urn not in gone] for name, urns in depends.items()
+        }
+    exported["deployment"]["resources"] = kept
+    file = tenant.folder / "earlier.json"
+    file.write_text(json.dumps(exported))
+    tenant.output("stack", "import", "--file", str(file))
+
+
+def test_first_up_after_the_upgrade_keeps_the_key(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
+    """The spec drops `encryption: {kms: own}` with the upgrade, so no record has the key."""
+    tenant = make_tenant(warehouses=[PURGED | {"deletion": "protect"}])
+    encrypt(tenant, "own")
+    tenant.up()
+    catalog = fill(tenant, "purged")
+    as_earlier_version(tenant)
+    encrypt(tenant, "s3")
+
+    for command in (["preview"], ["up", "--yes"]):
+        refused = tenant.run(*command, "--engine", "embedded")
+        assert refused.returncode != 0
+        assert f"KeyInUse: bucket `{tenant.bucket}`" in refused.stdout + refused.stderr
+
+    assert key_state(aws, tenant.bucket) == "Enabled"
+    assert read(catalog) == [1, 2, 3]
+
+
+def test_key_of_an_earlier_version_is_renamed_in_the_state(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any]
+) -> None:
+    """Its resource has another name since each bucket has its own key; `aliases` link the names."""
+    tenant = make_tenant(warehouses=[PURGED])
+    encrypt(tenant, "own")
+    tenant.up()
+    catalog = fill(tenant, "purged")
+    as_earlier_version(tenant)
+
+    steps = tenant.up()["steps"]
+
+    of_key = {(one["op"], one["name"]) for one in steps if one["type"].startswith("aws:kms/")}
+    assert of_key == {("same", f"{tenant.name}-main-{tenant.bucket}")}
+    assert key_state(aws, tenant.bucket) == "Enabled"
+    assert read(catalog) == [1, 2, 3]
+    tenant.verb("destroy", "--yes")
+    assert key_state(aws, tenant.bucket) == "PendingDeletion"

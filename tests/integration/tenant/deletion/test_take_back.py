@@ -1,0 +1,95 @@
+"""A tenant that `deletion: retain` left is adopted by an `up` with `adopt`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pytest
+
+from ..conftest import MakeTenant, Tenant
+
+pytestmark = pytest.mark.timeout(600)
+
+TABLE = {"name": "executions.results.declared", "columns": [{"name": "id", "type": "long", "required": True}]}
+
+
+def retained(make_tenant: MakeTenant) -> Tenant:
+    """A tenant whose stack was destroyed with `deletion: retain`: its data exists, its state is empty."""
+    tenant = make_tenant(
+        storage={"main": {"backend": "aws", "bucket": "PLACEHOLDER", "encryption": {"kms": "own"}}},
+        warehouses=[{"name": "executions", "namespaces": ["results"], "deletion": "retain"}],
+        tables=[TABLE],
+    )
+    tenant.spec["storage"]["main"]["bucket"] = f"{tenant.name}-lakehouse"
+    tenant.write()
+    tenant.up()
+    flights = tenant.catalog("executions").create_table("results.flights", schema=pa.schema([("n", pa.int64())]))
+    flights.append(pa.table({"n": [1, 2, 3]}))
+    tenant.verb("destroy", "--yes")
+    return tenant
+
+
+def assert_adopted(tenant: Tenant, aws: Callable[..., Any], keys: int) -> None:
+    tenant.verb("preview", "--refresh", "--expect-no-changes")
+    flights = tenant.catalog("executions").load_table("results.flights")
+    assert flights.scan().to_arrow()["n"].to_pylist() == [1, 2, 3]
+    flights.append(pa.table({"n": [4]}))
+    assert len(aws("kms").list_keys()["Keys"]) == keys
+    assert len([one for one in aws("iam").list_roles()["Roles"] if tenant.name in one["RoleName"]]) == 1
+
+
+def test_retained_tenant_is_adopted(make_tenant: MakeTenant, aws: Callable[..., Any]) -> None:
+    tenant = retained(make_tenant)
+    keys = len(aws("kms").list_keys()["Keys"])
+    assert tenant.run("up", "--yes", "--engine", "embedded").returncode != 0, "nothing is taken over without a word"
+    assert len(aws("kms").list_keys()["Keys"]) == keys
+
+    tenant.spec["adopt"] = True
+    tenant.write()
+    steps = tenant.up()["steps"]
+
+    # The update gives the bucket the tag of this stack's record.
+    assert {"import", "update"} == {one["op"] for one in steps if one["type"] == "aws:s3/bucket:Bucket"}
+    del tenant.spec["adopt"]
+    tenant.write()
+    assert_adopted(tenant, aws, keys)
+
+
+def test_failed_attempts_leave_no_keys(
+    make_tenant: MakeTenant, aws: Callable[..., Any], lakekeeper: httpx.Client
+) -> None:
+    """A conflict makes each `up` fail; the stack is destroyed in between."""
+    tenant = retained(make_tenant)
+    keys = len(aws("kms").list_keys()["Keys"])
+    tenant.spec["adopt"] = True
+    columns = tenant.spec["tables"][0]["columns"]
+    tenant.spec["tables"][0]["columns"] = [{"name": "other", "type": "string"}]
+    tenant.write()
+    for _ in range(2):
+        assert tenant.run("up", "--yes", "--engine", "embedded").returncode != 0
+        assert len(aws("kms").list_keys()["Keys"]) == keys
+        tenant.verb("destroy", "--yes")
+
+    tenant.spec["tables"][0]["columns"] = columns
+    tenant.write()
+    tenant.up()
+    assert_adopted(tenant, aws, keys)
+
+
+@pytest.mark.pulumi_cli
+@pytest.mark.timeout(900)
+def test_retained_tenant_is_adopted_on_the_cli(
+    make_tenant: MakeTenant, aws: Callable[..., Any], attached_providers: dict[str, str]
+) -> None:
+    tenant = retained(make_tenant)
+    keys = len(aws("kms").list_keys()["Keys"])
+    tenant.environ = attached_providers
+    tenant.spec["adopt"] = True
+    tenant.write()
+
+    tenant.output("up", "--yes", "--engine", "pulumi")
+
+    assert_adopted(tenant, aws, keys)

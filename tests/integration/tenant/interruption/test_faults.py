@@ -1,0 +1,187 @@
+"""A slow or refusing Lakekeeper or S3 during an `up`: one sentence reports it, and the next `up` continues."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .. import faulty_proxy
+from ..conftest import MakeTenant, Tenant
+from ..faulty_proxy import FaultyProxy
+
+pytestmark = pytest.mark.timeout(300)
+
+SLOW_ANSWER = {"LAKEWRIGHT_ANSWER_WITHIN": "5"}
+SLOW_STORAGE = {"LAKEWRIGHT_VALIDATION_WITHIN": "5"}
+"""Seconds: a short timeout that is still enough for what is not slow."""
+
+COMPLETE = {"Bucket", "Role", "Project", "Warehouse", "Namespace", "DeletionGuard"}
+
+NOT_ALLOWED = json.dumps(
+    {"error": {"message": "not you", "type": "NamespaceActionForbidden", "code": 403, "stack": []}}
+)
+ACCESS_DENIED = "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
+
+
+FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
+"""Whether all cases are tried, as `make test-all` does, or the two that differ most."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """The requests that fail, how they fail, the expected message, and the expected state after the failure."""
+
+    server: str
+    line: str
+    says: str
+    made: set[str]
+    status: int = 0
+    body: str = ""
+    patience: dict[str, str] = field(default_factory=dict[str, str])
+
+
+CASES = {
+    "Lakekeeper is slow from the start": Case(
+        "lakekeeper",
+        "GET /management/v1/info",
+        "GET /management/v1/info at {endpoint} did not answer",
+        {"ExternalId"},
+        patience=SLOW_ANSWER,
+    ),
+    "Lakekeeper is slow with a namespace": Case(
+        "lakekeeper",
+        "POST /catalog/v1/",
+        "/namespaces at {endpoint} did not answer within 5 s",
+        {"Role", "Warehouse"},
+        patience=SLOW_ANSWER,
+    ),
+    "S3 is slow with the bucket": Case(
+        "aws",
+        "PUT /{bucket} ",
+        "creating the bucket {bucket}: no usable answer from {endpoint}",
+        {"ExternalId"},
+        patience=SLOW_ANSWER,
+    ),
+    "S3 is slow when the catalog tries it": Case(
+        "aws",
+        "PUT /{bucket}/",
+        "POST /management/v1/warehouse at {lakekeeper} did not answer within 5 s; it tries the storage",
+        {"Bucket", "Role", "Project"},
+        patience=SLOW_STORAGE,
+    ),
+    "S3 refuses the catalog": Case(
+        "aws",
+        "PUT /{bucket}/",
+        "POST /management/v1/warehouse at {lakekeeper} answered 400 PermissionDenied: Storage validation failed",
+        {"Bucket", "Role", "Project"},
+        403,
+        ACCESS_DENIED,
+        {"LAKEWRIGHT_ROLE_PROPAGATION": "1"},
+    ),
+}
+
+
+@pytest.fixture
+def proxy_to() -> Iterator[Callable[[str], FaultyProxy]]:
+    """A function that starts a proxy in front of a server: `proxy_to(target)`."""
+    with ExitStack() as stack:
+        yield lambda target: stack.enter_context(faulty_proxy.proxy_to(target))
+
+
+def environment(tenant: Tenant, server: str, text: str) -> None:
+    file = tenant.folder / "environments" / "sandbox.yaml"
+    file.write_text(f"sandbox: {tenant.sandbox.dir}\n{server}: {{{text}}}\n")
+
+
+def failed_up(tenant: Tenant) -> str:
+    """Return the message of an `up` that fails, without the surrounding output."""
+    done = tenant.run("up", "--yes", "--engine", "embedded")
+    said = done.stdout + done.stderr
+    assert done.returncode == 1, said
+    assert "Traceback" not in said
+    return said
+
+
+SHORT = ("Lakekeeper is slow with a namespace", "S3 is slow with the bucket")
+
+
+@pytest.mark.parametrize("case", [pytest.param(CASES[name], id=name) for name in (CASES if FULL else SHORT)])
+def test_failed_up_is_reported_and_the_next_one_continues(
+    make_tenant: MakeTenant, proxy_to: Callable[[str], FaultyProxy], case: Case
+) -> None:
+    tenant = make_tenant()
+    proxy = proxy_to(tenant.sandbox.aws.endpoint if case.server == "aws" else tenant.sandbox.lakekeeper.endpoint)
+    environment(tenant, case.server, f"endpoint: '{proxy.endpoint}'")
+    names = {
+        "endpoint": proxy.endpoint,
+        "lakekeeper": tenant.sandbox.lakekeeper.endpoint,
+        "bucket": tenant.bucket,
+    }
+
+    with proxy.faulty(case.line.format(**names), case.status, case.body) as fault:
+        tenant.environ = case.patience
+        said = failed_up(tenant)
+
+    tenant.environ = {}
+    assert case.says.format(**names) in said
+    assert fault.hits
+    made = tenant.recorded_kinds()
+    assert case.made <= made
+    assert "DeletionGuard" not in made
+    assert tenant.up()["changes"].get("same"), "what was made is made no second time"
+    assert tenant.recorded_kinds() >= COMPLETE
+
+
+def test_keys_without_rights_are_reported_until_they_have_them(
+    make_tenant: MakeTenant, aws: Callable[..., Any], tmp_path: Path
+) -> None:
+    tenant = make_tenant()
+    aws("iam").create_user(UserName=tenant.name)
+    key = aws("iam").create_access_key(UserName=tenant.name)["AccessKey"]
+    keys = tmp_path / "credentials"
+    keys.write_text(
+        f"[poor]\naws_access_key_id = {key['AccessKeyId']}\naws_secret_access_key = {key['SecretAccessKey']}\n"
+    )
+    environment(tenant, "aws", f"profile: poor, shared_credentials_file: '{keys}'")
+
+    said = failed_up(tenant)
+
+    assert f"the bucket {tenant.bucket}: AWS at {tenant.sandbox.aws.endpoint} answered AccessDenied" in said
+    assert "Project" in tenant.recorded_kinds()
+    everything = {"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}}
+    aws("iam").put_user_policy(UserName=tenant.name, PolicyName="all", PolicyDocument=json.dumps(everything))
+    assert tenant.up()["changes"].get("same")
+    assert tenant.recorded_kinds() >= COMPLETE
+
+
+def test_destroy_after_half_an_up_loses_no_data(
+    make_tenant: MakeTenant, aws: Callable[..., Any], proxy_to: Callable[[str], FaultyProxy]
+) -> None:
+    """There is no guard yet. The bucket itself refuses and keeps its settings, and the next `up` completes it."""
+    tenant = make_tenant(warehouses=[{"name": "executions", "namespaces": ["results"], "deletion": "protect"}])
+    proxy = proxy_to(tenant.sandbox.lakekeeper.endpoint)
+    environment(tenant, "lakekeeper", f"endpoint: '{proxy.endpoint}'")
+    with proxy.faulty("POST /catalog/v1/", 403, NOT_ALLOWED):
+        said = failed_up(tenant)
+    assert f"/namespaces at {proxy.endpoint} answered 403 NamespaceActionForbidden: not you" in said
+    assert "Warehouse" in tenant.recorded_kinds()
+    aws("s3").put_object(Bucket=tenant.bucket, Key="by-hand.csv", Body=b"n\n1\n")
+
+    done = tenant.run("destroy", "--yes", "--engine", "embedded")
+
+    said = done.stdout + done.stderr
+    assert done.returncode == 1
+    assert f"bucket `{tenant.bucket}`" in said
+    assert "is not deleted, since it holds 1 object (by-hand.csv), " in said
+    assert aws("s3").get_bucket_versioning(Bucket=tenant.bucket)["Status"] == "Enabled"
+    assert aws("s3").get_public_access_block(Bucket=tenant.bucket)
+    tenant.up()
+    assert tenant.recorded_kinds() >= COMPLETE
+    assert aws("s3").get_object(Bucket=tenant.bucket, Key="by-hand.csv")["Body"].read() == b"n\n1\n"

@@ -1,0 +1,82 @@
+"""`kill -9` of `up` at each of its provider calls: the next `up` finishes, and nothing exists twice."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from ..conftest import PASSPHRASE, MakeTenant, Tenant
+
+DRIVER = Path(__file__).with_name("killed_cli.py")
+MOST_CALLS = 60
+"""A bound for the number of runs, far above what the tenant below needs."""
+
+
+def _up_killed_once_more(tenant: Tenant, moment: str, parallel: int) -> subprocess.CompletedProcess[str]:
+    """Kill `up` at the first provider call at which no earlier run was killed."""
+    log = tenant.folder / "calls.log"
+    up = ("up", "--stack", tenant.name, "--engine", "embedded", "--yes", "--parallel", str(parallel))
+    state = {"PULUMI_BACKEND_URL": (tenant.folder / "state").as_uri(), "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE}
+    return subprocess.run(
+        [sys.executable, str(DRIVER), moment, str(log), *up],
+        cwd=tenant.folder,
+        env=os.environ | state,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("moment", "parallel"), [("after", 1), ("before", 16)])
+def test_up_killed_at_every_call_finishes_in_the_end(
+    make_tenant: MakeTenant, moment: str, parallel: int, aws: Callable[..., Any], lakekeeper: httpx.Client
+) -> None:
+    """No object is made twice.
+
+    The next `up` must find what a call did before the kill, or repeat the call without making a second object. It makes
+    the calls that were killed before they were sent.
+    """
+    unit = {"name": "notebook", "runtime": "spark", "size": {"cpu": "1", "memory": "1Gi"}, "warehouse": "executions"}
+    tenant = make_tenant(computing_units=[unit])
+
+    killed = 0
+    while (ended := _up_killed_once_more(tenant, moment, parallel)).returncode < 0:
+        killed += 1
+        assert killed < MOST_CALLS, "no end was reached"
+
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert killed >= (10 if tenant.real else 20), "the walk has to go through every call of the tenant"
+    assert set(tenant.up()["changes"]) == {"same"}
+    project = {"x-project-id": tenant.name}
+    warehouses = lakekeeper.get("/management/v1/warehouse", headers=project).raise_for_status().json()["warehouses"]
+    listed = lakekeeper.get(f"/catalog/v1/{warehouses[0]['id']}/namespaces").raise_for_status().json()["namespaces"]
+    assert [warehouse["name"] for warehouse in warehouses] == ["executions"]
+    assert listed == [["results"]]
+    assert [b["Name"] for b in aws("s3").list_buckets()["Buckets"] if tenant.name in b["Name"]] == [tenant.bucket]
+    roles = [role["RoleName"] for role in aws("iam").list_roles()["Roles"] if tenant.name in role["RoleName"]]
+    assert len(roles) == 1
+
+
+@pytest.mark.timeout(600)
+def test_bucket_of_a_killed_up_is_removed_by_destroy(make_tenant: MakeTenant, aws: Callable[..., Any]) -> None:
+    """The kill comes before the call after the bucket's creation: its `BucketRemoval` does not exist yet."""
+    tenant = make_tenant()
+
+    def has_bucket() -> bool:
+        return tenant.bucket in [one["Name"] for one in aws("s3").list_buckets()["Buckets"]]
+
+    while not has_bucket():
+        assert _up_killed_once_more(tenant, "before", 1).returncode < 0
+    assert "BucketRemoval" not in tenant.output("stack", "export")
+
+    tenant.verb("destroy", "--yes")
+
+    assert not has_bucket()

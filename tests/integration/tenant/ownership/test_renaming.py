@@ -1,0 +1,155 @@
+"""Renamed warehouses keep their data, and none with tables leaves the spec by mistake."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from ..conftest import changes_of
+
+pytestmark = pytest.mark.timeout(300)
+
+ROWS = pa.table({"n": [1, 2, 3]})
+ORDERS = {"name": "executions.results.orders", "columns": [{"name": "id", "type": "int"}]}
+
+
+def fill(tenant: Any, warehouse: str) -> None:
+    tenant.catalog(warehouse).create_table("results.flights", schema=ROWS.schema).append(ROWS)
+
+
+def read(tenant: Any, warehouse: str) -> list[int]:
+    return tenant.catalog(warehouse).load_table("results.flights").scan().to_arrow()["n"].to_pylist()
+
+
+def rename(tenant: Any, old: str, new: str, *, said: bool = True) -> None:
+    """Rename the only warehouse of a spec wherever the spec names it."""
+    warehouse = tenant.spec["warehouses"][0] | {"name": new, "renamed_from": old}
+    tenant.spec["warehouses"] = [warehouse if said else {k: v for k, v in warehouse.items() if k != "renamed_from"}]
+    for unit in tenant.spec.get("computing_units", []):
+        unit["warehouse"] = new
+    for table in tenant.spec.get("tables", []):
+        table["name"] = table["name"].replace(f"{old}.", f"{new}.")
+    tenant.write()
+
+
+def refusal(tenant: Any, *words: str) -> str:
+    """Return the message of a command that must be refused."""
+    return " ".join(tenant.error(*words, "--engine", "embedded").split())
+
+
+def resources(tenant: Any) -> dict[str, Any]:
+    """Return the inputs of the resources in the state, by URN."""
+    deployment = json.loads(tenant.output("stack", "export"))["deployment"]
+    # The provider of dynamic resources holds the stack's configuration.
+    return {one["urn"]: one.get("inputs") for one in deployment["resources"] if ":providers:" not in one["urn"]}
+
+
+def protected(make_tenant: Callable[..., Any], deletion: str = "protect", **more: Any) -> Any:
+    """A deployed tenant with a job's table in its warehouse `executions`."""
+    tenant = make_tenant(warehouses=[{"name": "executions", "namespaces": ["results"], "deletion": deletion}], **more)
+    tenant.up()
+    fill(tenant, "executions")
+    return tenant
+
+
+def test_renamed_warehouse_keeps_its_contents(make_tenant: Callable[..., Any], lakekeeper: Any) -> None:
+    tenant = protected(
+        make_tenant,
+        tables=[dict(ORDERS)],
+        computing_units=[{"name": "notebook", "runtime": "spark", "warehouse": "executions"}],
+    )
+    before = tenant.verb("preview")["outputs"]
+    rename(tenant, "executions", "curated")
+
+    previewed = tenant.verb("preview")
+    after = tenant.up()["outputs"]
+
+    # The Kubernetes provider replaces a ConfigMap whose data changes.
+    assert {operation for operation, kind, _ in changes_of(previewed) if kind != "ConfigMap"} == {"update"}
+    assert ("update", "Warehouse", f"{tenant.name}-curated") in changes_of(previewed)
+    assert after["warehouse_ids"]["curated"] == before["warehouse_ids"]["executions"]
+    makes_roles = tenant.spec["storage"]["main"]["backend"] == "aws"
+    assert ("curated" in after["role_arns"]) == makes_roles
+    assert after["role_arns"].get("curated") == before["role_arns"].get("executions")
+    assert read(tenant, "curated") == [1, 2, 3]
+    found = lakekeeper.get(f"/management/v1/warehouse/{after['warehouse_ids']['curated']}").json()
+    assert found["storage-profile"]["key-prefix"] == f"{tenant.name}/executions"
+    del tenant.spec["warehouses"][0]["renamed_from"]
+    tenant.write()
+    assert changes_of(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
+    rename(tenant, "curated", "published")
+    published = tenant.up()["outputs"]["role_arns"]
+    assert ("published" in published) == makes_roles
+    assert published.get("published") == before["role_arns"].get("executions")
+    assert changes_of(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
+
+
+def test_protected_warehouse_cannot_leave_the_spec(make_tenant: Callable[..., Any]) -> None:
+    unit = {"name": "notebook", "runtime": "spark", "warehouse": "executions"}
+    tenant = protected(make_tenant, computing_units=[unit])
+    spec = tenant.spec["warehouses"]
+    before = resources(tenant)
+    rename(tenant, "executions", "curated", said=False)
+
+    for command in (["preview"], ["up", "--yes"]):
+        said = refusal(tenant, *command)
+        assert "HoldsTables: warehouse `executions` is not in the spec any more" in said
+        assert "1 table: results.flights" in said
+        assert "give the warehouse with the new name `renamed_from: executions`" in said
+
+    assert resources(tenant) == before
+    tenant.spec |= {"warehouses": spec, "computing_units": [unit | {"warehouse": "executions"}]}
+    tenant.write()
+    assert changes_of(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
+
+
+def test_purged_warehouse_is_dropped_alone(make_tenant: Callable[..., Any]) -> None:
+    tenant = protected(make_tenant, deletion="purge")
+    rename(tenant, "executions", "curated", said=False)
+
+    said = refusal(tenant, "preview")
+
+    assert "HoldsTables: warehouse `executions` leaves the spec while `curated` joins it" in said
+    assert "name it in `dropped_warehouses`" in said
+    assert "warehouse `executions` leaves" in refusal(tenant, "up", "--yes")
+    tenant.spec["dropped_warehouses"] = ["executions"]
+    tenant.write()
+    assert list(tenant.up()["outputs"]["warehouse_ids"]) == ["curated"]
+
+
+def test_documented_steps_resolve_a_rename_conflict(make_tenant: Callable[..., Any]) -> None:
+    """A refused rename without `renamed_from` left the new name, empty, beside the old one."""
+    tenant = protected(make_tenant)
+    (old,) = tenant.spec["warehouses"]
+    tenant.spec["warehouses"] = [old, old | {"name": "curated"}]
+    tenant.write()
+    ids = tenant.up()["outputs"]["warehouse_ids"]
+    tenant.spec["warehouses"] = [old | {"name": "curated"}]
+    tenant.write()
+    assert "HoldsTables: warehouse `executions`" in refusal(tenant, "up", "--yes")
+
+    tenant.spec["warehouses"] = [old]
+    tenant.write()
+    tenant.up()
+    rename(tenant, "executions", "curated")
+    after = tenant.up()["outputs"]["warehouse_ids"]
+
+    assert after == {"curated": ids["executions"]}
+    assert read(tenant, "curated") == [1, 2, 3]
+
+
+def test_half_finished_rename_is_continued(make_tenant: Callable[..., Any], lakekeeper: Any) -> None:
+    """The server has the new name, and the state still has the old one."""
+    tenant = protected(make_tenant)
+    warehouse = tenant.verb("preview")["outputs"]["warehouse_ids"]["executions"]
+    lakekeeper.post(f"/management/v1/warehouse/{warehouse}/rename", json={"new-name": "curated"}).raise_for_status()
+    rename(tenant, "executions", "curated")
+
+    assert tenant.up()["outputs"]["warehouse_ids"] == {"curated": warehouse}
+
+    assert read(tenant, "curated") == [1, 2, 3]
+    assert changes_of(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()

@@ -1,0 +1,180 @@
+"""A second stack that declares another stack's tenant adopts nothing, and its `destroy` deletes nothing of it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from ..conftest import LAKEWRIGHT, MakeTenant, Tenant, make_bucket_and_role
+
+pytestmark = pytest.mark.timeout(300)
+
+ROWS = pa.table({"n": [1, 2, 3]})
+PROTECTED = [{"name": "executions", "namespaces": ["results"], "deletion": "protect"}]
+EMBEDDED = ("--engine", "embedded")
+
+
+@dataclass
+class CopiedStack(Tenant):
+    """A stack with the spec of another one, under its own name."""
+
+    stack: str = "copy"
+
+    @property
+    def name(self) -> str:
+        return self.stack
+
+
+def protected_tenant(make_tenant: MakeTenant, aws: Callable[..., Any]) -> Tenant:
+    """A protected tenant on a bucket that outlives it, with a table that has three rows."""
+    tenant = make_tenant(warehouses=PROTECTED)
+    make_bucket_and_role(tenant, aws, "acme-0815")
+    return tenant
+
+
+def with_rows(tenant: Tenant) -> Tenant:
+    table = tenant.catalog("executions").create_table("results.flights", schema=ROWS.schema)
+    table.append(ROWS)
+    return tenant
+
+
+def copy_to_other_project(tenant: Tenant, folder: Path, deletion: str = "purge", **changes: Any) -> CopiedStack:
+    """Copy the stack's file to another project, with another `deletion`."""
+    shutil.copytree(tenant.folder, folder, symlinks=True, ignore=shutil.ignore_patterns("state", "tenants"))
+    (folder / "state").mkdir()
+    (folder / "tenants").mkdir()
+    warehouses = [{**one, "deletion": deletion} for one in tenant.spec["warehouses"]]
+    copy = CopiedStack(folder, tenant.sandbox, tenant.spec | {"warehouses": warehouses} | changes, tenant.environ)
+    copy.write()
+    copy.output("stack", "init")
+    return copy
+
+
+def copy_beside(tenant: Tenant) -> CopiedStack:
+    """Copy the stack's file under another name in the same project."""
+    warehouses = [{**one, "deletion": "purge"} for one in tenant.spec["warehouses"]]
+    copy = CopiedStack(tenant.folder, tenant.sandbox, tenant.spec | {"warehouses": warehouses}, tenant.environ)
+    copy.write()
+    copy.output("stack", "init")
+    return copy
+
+
+def validate(tenant: Tenant) -> subprocess.CompletedProcess[str]:
+    words = [LAKEWRIGHT, "spec", "validate"]
+    return subprocess.run(words, cwd=tenant.folder, check=False, capture_output=True, text=True)
+
+
+def rows_of(tenant: Tenant) -> list[int]:
+    return tenant.catalog("executions").load_table("results.flights").scan().to_arrow()["n"].to_pylist()
+
+
+def assert_adopts_nothing(tenant: Tenant, copy: Tenant, *engine: str) -> None:
+    """Check that `preview` and `up` of the copy are refused, and that its `destroy` leaves the tenant as it is."""
+    preview = copy.run("preview", *engine)
+    assert preview.returncode != 0, "the preview refuses what `up` refuses"
+    assert "`adopt: true`" in preview.stdout + preview.stderr
+    up = copy.run("up", "--yes", *engine)
+    assert up.returncode != 0
+    assert f"project {tenant.name} at" in up.stdout + up.stderr
+    assert "exists already" in up.stdout + up.stderr
+    copy.output("destroy", "--yes", *engine)
+    assert rows_of(tenant) == [1, 2, 3]
+    tenant.verb("preview", "--refresh", "--expect-no-changes")
+
+
+def test_copied_stack_adopts_nothing(make_tenant: MakeTenant, aws: Callable[..., Any], tmp_path: Path) -> None:
+    """A real incident: a stack file copied with `deletion: purge`, then `up` and `destroy`."""
+    tenant = protected_tenant(make_tenant, aws)
+    tenant.up()
+    with_rows(tenant)
+
+    assert_adopts_nothing(tenant, copy_to_other_project(tenant, tmp_path / "other"), *EMBEDDED)
+
+
+@pytest.mark.pulumi_cli
+@pytest.mark.timeout(900)
+def test_copied_stack_adopts_nothing_on_the_cli(
+    make_tenant: MakeTenant, aws: Callable[..., Any], tmp_path: Path, attached_providers: dict[str, str]
+) -> None:
+    tenant = protected_tenant(make_tenant, aws)
+    tenant.up()
+    with_rows(tenant)
+    tenant.environ = attached_providers
+
+    assert_adopts_nothing(tenant, copy_to_other_project(tenant, tmp_path / "other"), "--engine", "pulumi")
+
+
+def test_stack_files_with_one_tenant_are_refused(make_tenant: MakeTenant, aws: Callable[..., Any]) -> None:
+    tenant = protected_tenant(make_tenant, aws)
+    copy = copy_beside(tenant)
+
+    for words in (("preview", *EMBEDDED), ("up", "--yes", *EMBEDDED)):
+        done = copy.run(*words)
+        assert done.returncode == 1
+        assert f"Pulumi.{tenant.name}.yaml declares tenant `{tenant.spec['name']}` too" in done.stderr
+
+
+def test_environments_with_one_server_share_the_tenant(make_tenant: MakeTenant, aws: Callable[..., Any]) -> None:
+    """The copy names another environment file, which has the same sandbox."""
+    tenant = protected_tenant(make_tenant, aws)
+    environments = tenant.folder / "environments"
+    shutil.copy(environments / "sandbox.yaml", environments / "other.yaml")
+    tenant.spec["environment"] = "other"
+    copy = copy_beside(tenant)
+
+    for words in (("preview", *EMBEDDED), ("up", "--yes", *EMBEDDED), ("spec", "validate")):
+        done = copy.run(*words) if words[0] != "spec" else validate(copy)
+        assert done.returncode == 1
+        assert f"Pulumi.{tenant.name}.yaml declares tenant `{tenant.name}` too; its environment" in done.stderr
+
+
+def test_stack_that_has_the_tenant_is_named(make_tenant: MakeTenant, aws: Callable[..., Any]) -> None:
+    """Its file is gone, and its state is in the same backend."""
+    tenant = protected_tenant(make_tenant, aws)
+    tenant.up()
+    copy = copy_beside(tenant)
+    (tenant.folder / "tenants" / f"Pulumi.{tenant.name}.yaml").unlink()
+
+    done = copy.run("up", "--yes", *EMBEDDED)
+
+    assert done.returncode == 1
+    said = done.stdout + done.stderr
+    assert f"tenant `{tenant.spec['name']}` is in the state of stack `{tenant.name}`" in said
+
+
+def test_refused_stack_makes_nothing(make_tenant: MakeTenant, aws: Callable[..., Any], tmp_path: Path) -> None:
+    """The project is refused first: no bucket, key, role or Kubernetes namespace is made or changed.
+
+    `Bootstrap` only reads a server that is set up. `ExternalId` and `TenantRecord` are in the state alone: destroying
+    them deletes nothing.
+    """
+    unit = {"name": "notebook", "runtime": "spark", "size": {"cpu": "1", "memory": "1Gi"}, "warehouse": "executions"}
+    tenant = make_tenant(warehouses=PROTECTED, computing_units=[unit])
+    tenant.up()
+    storage = {"main": {"backend": "aws", "bucket": f"{tenant.name}-2", "encryption": {"kms": "own"}}}
+    keys = len(aws("kms").list_keys()["Keys"])
+    copy = copy_to_other_project(tenant, tmp_path / "other", storage=storage)
+
+    for _ in range(2):
+        assert copy.run("up", "--yes", *EMBEDDED).returncode != 0
+
+    assert len(aws("kms").list_keys()["Keys"]) == keys
+    assert f"{tenant.name}-2" not in [one["Name"] for one in aws("s3").list_buckets()["Buckets"]]
+    assert recorded_kinds(copy) <= {"Bootstrap", "ExternalId", "TenantRecord"}
+    copy.output("destroy", "--yes", *EMBEDDED)
+    tenant.verb("preview", "--refresh", "--expect-no-changes")
+
+
+def recorded_kinds(tenant: Tenant) -> set[str]:
+    """Return the kinds of objects in the stack's state, without components and providers."""
+    resources = json.loads(tenant.output("stack", "export"))["deployment"].get("resources") or []
+    objects = [one["type"] for one in resources if one["custom"] and not one["type"].startswith("pulumi:")]
+    return {one.rsplit(":", 1)[-1] for one in objects}

@@ -1,0 +1,54 @@
+"""Lists in pages: read until a page has no token, even if pages are empty."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from lakewright.lakekeeper.api.connection.errors import Refused
+from lakewright.lakekeeper.api.connection.paging import pages
+
+from ..scripted_server import Script, refusal
+
+
+def page(*names: str, **token: str | None) -> httpx.Response:
+    return httpx.Response(200, json={"names": list(names), **{key.replace("_", "-"): v for key, v in token.items()}})
+
+
+CATALOG = "/catalog/v1/w/namespaces"
+
+
+def listed(script: Script, path: str = CATALOG) -> list[list[str]]:
+    return [one["names"] for one in pages(script.client(), path)]
+
+
+@pytest.mark.parametrize(
+    "last", [{}, {"next_page_token": None}, {"next_page_token": ""}], ids=["absent", "null", "empty"]
+)
+def test_page_without_a_token_is_the_last_one(last: dict[str, str | None]) -> None:
+    script = Script(page("a", next_page_token="MQ"), page("b", **last))
+    assert listed(script) == [["a"], ["b"]]
+    assert [dict(one.url.params) for one in script.requests] == [
+        {"pageSize": "1000", "pageToken": ""},
+        {"pageSize": "1000", "pageToken": "MQ"},
+    ]
+
+
+def test_management_lists_get_no_empty_page_token() -> None:
+    """Lakekeeper 0.11 to 0.13 answer 400 InvalidPaginationToken to one."""
+    script = Script(page("a", next_page_token="MQ"), page("b"))
+    assert listed(script, "/management/v1/warehouse/w/deleted-tabulars") == [["a"], ["b"]]
+    assert [dict(one.url.params) for one in script.requests] == [
+        {"pageSize": "1000"},
+        {"pageSize": "1000", "pageToken": "MQ"},
+    ]
+
+
+def test_short_or_empty_page_with_a_token_is_not_the_end() -> None:
+    script = Script(page("a", next_page_token="1"), page(next_page_token="2"), page("b", next_page_token="3"), page())
+    assert listed(script) == [["a"], [], ["b"], []]
+
+
+def test_unknown_page_token_is_an_error() -> None:
+    script = Script(page("a", next_page_token="1"), refusal(400, "InvalidPaginationToken"))
+    with pytest.raises(Refused, match="InvalidPaginationToken"):
+        listed(script)
