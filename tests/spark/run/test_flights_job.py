@@ -16,14 +16,14 @@ from lakewright_spark.result_uris import Execution, Port
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.schemas import RUNTIME_STATISTICS, Status
 
-from ..integration.tenant.faulty_proxy import VENDED, FaultyProxy, proxy_to
+from ...integration.tenant.faulty_proxy import VENDED, FaultyProxy, proxy_to
 
 pytestmark = pytest.mark.spark
 
 RUN = Execution(7, 42, "results")
 
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 def job(config: Path, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:

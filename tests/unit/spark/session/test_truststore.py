@@ -11,7 +11,7 @@ import pytest
 from lakewright_spark.errors import ConfigMissingError
 from lakewright_spark.session.truststore import PASSWORD, made_from
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "spark"))
+sys.path.insert(0, str(Path(__file__).parents[3] / "spark"))
 from certificates import create_certificates
 
 pytestmark = pytest.mark.skipif(shutil.which("keytool") is None, reason="needs Java")

@@ -19,8 +19,9 @@ from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog.auth import CatalogAuth, ClientCredentialsAuth, TokenAuth
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
-from test_sessions import FULL_ONLY, connect_server
+from spark_connect import connect_server
 
+FULL_ONLY = pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="a JVM for each kind of session: test-all")
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 SCRIPT = """
