@@ -252,7 +252,7 @@ def people(start_openfga: Callable[..., People]) -> People:
 
 @pytest.fixture(scope="session")
 def shared_warehouse(people: People, make_warehouse: Callable[..., str]) -> str:
-    """Of `root`, with the namespaces `a` and `a.b`, each with a table `t`, and a view `a.v`."""
+    """A warehouse of `root` with the namespaces `a` and `a.b`, each with a table `t`, and a view `a.v`."""
     root, made = people("root"), make_warehouse(people("root"), "rights")
     path = f"/catalog/v1/{made}/namespaces"
     for namespace in (["a"], ["a", "b"]):

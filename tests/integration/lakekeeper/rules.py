@@ -105,7 +105,7 @@ def refused(answer: Any) -> tuple[int, str]:
     return answer.status_code, answer.json()["error"]["type"]
 
 
-def shown(client: Any, warehouse: str) -> dict[str, Any]:
+def get_warehouse(client: Any, warehouse: str) -> dict[str, Any]:
     return client.get(f"{MANAGEMENT}/{warehouse}").json()
 
 

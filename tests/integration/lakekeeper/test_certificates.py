@@ -1,4 +1,4 @@
-"""A certificate authority of one's own: trusted where `ca_bundle` names it, for the server and the token endpoint."""
+"""A custom certificate authority, trusted for the server and the token endpoint if `ca_bundle` names it."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_an_authority_of_ones_own_is_trusted_where_it_is_named(
             private_world.client(reference).server_now()
 
 
-def test_tls_where_none_is_spoken_says_what_the_address_should_begin_with(sandbox: Sandbox) -> None:
+def test_https_to_a_plain_server_names_the_expected_scheme(sandbox: Sandbox) -> None:
     plain = sandbox.lakekeeper.endpoint.replace("http:", "https:")
     with pytest.raises(Unreachable, match=r"It does not speak TLS there: should the address begin with `http://`\?"):
         Client(ServerRef(endpoint=plain), str, retry=RetryPolicy(attempts=1)).server_now()

@@ -27,13 +27,13 @@ from .rules import (
     client,
     clock,
     create,
+    get_warehouse,
     keys_under,
     light,
     made,
     refused,
     run_all,
     shared_light,
-    shown,
     table_in,
     warehouse,
     without_probes,
@@ -42,7 +42,7 @@ from .rules import (
 __all__ = ["app", "client", "clock", "light", "shared_light", "warehouse"]
 
 
-def test_the_default_project_is_there_from_bootstrap_on_and_bootstrap_is_once(tmp_path: Path) -> None:
+def test_bootstrap_runs_once_and_creates_the_default_project(tmp_path: Path) -> None:
     with without_probes(tmp_path) as new:
         assert refused(create(new)) == (404, "ProjectNotFound")
         assert new.get("/management/v1/project-list").json() == {"projects": []}
@@ -66,7 +66,7 @@ def test_the_default_project_is_there_from_bootstrap_on_and_bootstrap_is_once(tm
     ],
     ids=str,
 )
-def test_places_overlap_by_directory_within_one_bucket_region_and_endpoint(
+def test_locations_overlap_within_bucket_region_and_endpoint(
     light: Any, warehouse: str, profile: Any, blocked: bool
 ) -> None:
     light.post(f"{MANAGEMENT}/{warehouse}/deactivate").raise_for_status()
@@ -79,7 +79,7 @@ def test_places_overlap_by_directory_within_one_bucket_region_and_endpoint(
     assert answer.status_code == 201
 
 
-def test_names_are_the_same_in_any_case_and_a_rename_onto_a_taken_one_is_503(light: Any, warehouse: str) -> None:
+def test_names_ignore_case_and_renames_to_taken_names_are_503(light: Any, warehouse: str) -> None:
     assert refused(create(light, "MAIN", key_prefix="other")) == (409, "WarehouseAlreadyExists")
     other = made(light, "other", key_prefix="other")
     light.post(f"{MANAGEMENT}/{warehouse}/deactivate").raise_for_status()
@@ -126,7 +126,7 @@ def test_an_inactive_warehouse_is_there_for(what: str, light: Any, warehouse: st
 
 
 def test_what_is_not_set_is_null_and_not_left_out(light: Any, warehouse: str) -> None:
-    found = shown(light, warehouse)
+    found = get_warehouse(light, warehouse)
     optional = ("assume-role-arn", "endpoint", "sts-role-arn", "sts-endpoint", "aws-kms-key-arn", "storage-layout")
     assert {key: found["storage-profile"][key] for key in optional} == dict.fromkeys(optional)
     assert (found["updated-at"], "default-format-version" in found) == (None, False)
@@ -151,7 +151,7 @@ def test_a_drop_that_says_nothing_purges(
     assert keys_under(aws, table) == []
 
 
-def test_a_soft_deleted_table_keeps_its_namespace_from_being_dropped(client: Any, make_warehouse: Any) -> None:
+def test_a_soft_deleted_table_blocks_dropping_its_namespace(client: Any, make_warehouse: Any) -> None:
     warehouse = make_warehouse(client, "kept-by-soft", soft_delete_seconds=60)
     table_in(client, warehouse)
     path = f"/catalog/v1/{warehouse}/namespaces/n"

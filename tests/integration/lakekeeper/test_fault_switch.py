@@ -117,8 +117,8 @@ def test_calls_are_logged_as_they_were_sent(http: httpx.Client) -> None:
     http.get("/health", params={"a": "1"})
     http.get("/health")
     http.get("/catalog/v1/x/namespaces/a%1Fb")
-    shown = [tuple(one.values()) for one in http.get("/sandbox/v1/calls").json()["calls"]]
-    assert shown == [
+    calls = [tuple(call.values()) for call in http.get("/sandbox/v1/calls").json()["calls"]]
+    assert calls == [
         ("GET", "/health", "a=1", 200, None, False),
         ("GET", "/health", "", 503, "answer", False),
         ("GET", "/catalog/v1/x/namespaces/a%1Fb", "", 400, None, False),
@@ -126,7 +126,7 @@ def test_calls_are_logged_as_they_were_sent(http: httpx.Client) -> None:
     assert http.delete("/sandbox/v1/calls").json() == {"calls": []}
 
 
-def test_a_call_that_runs_is_told_from_one_that_ended(http: httpx.Client, endpoint: str) -> None:
+def test_running_calls_differ_from_ended_ones(http: httpx.Client, endpoint: str) -> None:
     ask(http, path="/health", action="delay", seconds=5)
     slow = threading.Thread(target=lambda: _given_up(endpoint))
     slow.start()

@@ -33,8 +33,8 @@ def test_made_listed_loaded_renamed_and_dropped(people: Any, inside: tuple[str, 
     found = root.get(f"{path}/vectors").json()
     location = found["table"].pop("base-location")
     assert location.startswith("s3://")
-    told = {"name": "Vectors", "format": "lance", "doc": "vectors", "properties": {"owner": "x"}}
-    assert found == {"table": told, "protected": False}
+    expected = {"name": "Vectors", "format": "lance", "doc": "vectors", "properties": {"owner": "x"}}
+    assert found == {"table": expected, "protected": False}
     assert root.get(f"/catalog/v1/{warehouse}/namespaces/n/tables").json()["identifiers"] == []
     taken = root.post(path, json={"name": "VECTORS", "format": "csv"})
     assert (taken.status_code, taken.json()["error"]["type"]) == (409, "AlreadyExistsException")
@@ -84,7 +84,7 @@ def test_rights_on_one_are_given_and_needed(people: Any, inside: tuple[str, str]
     assert root.post(assignments, json=create).status_code == 422  # nothing is made in a table
 
 
-def test_tags_are_a_project_s_and_applied_by_whom_they_are_given_to(people: Any) -> None:
+def test_tags_belong_to_projects_and_need_a_grant_to_apply(people: Any) -> None:
     root = people("root")
     body = {"name": f"pii-{uuid.uuid4().hex[:8]}", "scope": ["table"], "value-kind": "marker"}
     tag = root.post(f"{V1}/tag-definition", json=body)

@@ -147,12 +147,12 @@ def test_under_openfga_grants_are_the_tuples(people: Any, warehouse: str) -> Non
     assert kind_of(apply(root, path, writes=[entry("get_metadata")])) == (400, "InvalidGrantPrivilege")
 
 
-def test_under_openfga_a_principal_s_grants_are_not_listed_across_objects(people: Any) -> None:
+def test_openfga_lists_no_grants_of_a_principal_across_objects(people: Any) -> None:
     answer = people("root").get(f"{V1}/grants", params={"principalUser": "oidc~root"})
     assert kind_of(answer) == (501, "GrantListingNotImplemented")
 
 
-def test_whoever_may_not_grant_is_forbidden(people: Any, warehouse: str) -> None:
+def test_granting_without_the_right_is_forbidden(people: Any, warehouse: str) -> None:
     path, wanted = f"warehouse/{warehouse}", entry("select", "oidc~friend")
     apply(people("root"), path, writes=[entry("pass_grants", "oidc~passer"), entry("select", "oidc~passer")])
     assert apply(people("passer"), path, writes=[wanted]).status_code == 204
@@ -162,7 +162,7 @@ def test_whoever_may_not_grant_is_forbidden(people: Any, warehouse: str) -> None
     assert "`select`" not in refused.json()["error"]["message"]
 
 
-def test_whoever_may_read_the_grants_sees_the_object_by_that(people: Any, warehouse: str) -> None:
+def test_the_right_to_read_grants_makes_an_object_visible(people: Any, warehouse: str) -> None:
     path = f"warehouse/{warehouse}"
     apply(people("root"), path, writes=[entry("manage_grants", "oidc~granter")])
     granter = people("granter")

@@ -93,7 +93,7 @@ def test_a_relation_that_the_kind_has_not(people: Any, objects: Objects, kind: s
     assert (answer.status_code, answer.headers["content-type"].split(";")[0]) == (422, "text/plain")
 
 
-def test_permissions_are_not_there_where_everybody_may_do_everything(lakekeeper: httpx.Client) -> None:
+def test_allow_all_has_no_permissions_api(lakekeeper: httpx.Client) -> None:
     some = str(uuid.uuid4())
     for path in ("server", "project", f"warehouse/{some}", f"namespace/{some}", f"role/{some}"):
         for answer in (
@@ -114,7 +114,7 @@ def test_the_server_says_which_authorizer_it_has(people: Any, lakekeeper: httpx.
     assert lakekeeper.get(f"{V1}/info").json()["authz-backend"] == "allow-all"
 
 
-def test_assignments_of_a_project_name_it_and_its_id_may_be_in_the_path(people: Any, objects: Objects) -> None:
+def test_project_assignments_by_header_and_by_path(people: Any, objects: Objects) -> None:
     root, path = people("root"), objects.permissions("project")
     project = root.get(f"{V1}/project").json()["project-id"]
     by_header, by_path = (root.get(f"{one}/assignments").json() for one in (path, f"{path}/{project}"))
@@ -122,14 +122,14 @@ def test_assignments_of_a_project_name_it_and_its_id_may_be_in_the_path(people: 
     assert by_header["project-id"] == project
 
 
-def test_only_direct_assignments_are_shown_and_relations_filter_them(people: Any, objects: Objects) -> None:
+def test_only_direct_assignments_are_listed_by_relation(people: Any, objects: Objects) -> None:
     root, path = people("root"), objects.permissions("warehouse")
     above = {"type": "select", "user": "oidc~reader-above"}
     change(root, objects.permissions("project"), writes=[above])
     change(root, path, writes=[{"type": "describe", "user": "oidc~d"}, {"type": "modify", "user": "oidc~m"}])
-    shown = assigned(root, path)
-    assert above not in shown
-    assert {"type": "ownership", "user": "oidc~root"} in shown  # whoever made it owns it
+    assignments = assigned(root, path)
+    assert above not in assignments
+    assert {"type": "ownership", "user": "oidc~root"} in assignments  # the creator owns it
     assert assigned(root, path, relations=["describe", "modify"]) == [
         {"type": "describe", "user": "oidc~d"},
         {"type": "modify", "user": "oidc~m"},
@@ -165,7 +165,7 @@ def test_an_assignment_names_a_user_or_a_role(people: Any, objects: Objects) -> 
         assert change(people("root"), objects.permissions("table"), writes=[wrong]).status_code == 422
 
 
-def test_whoever_may_not_grant_is_unauthorized_rather_than_forbidden(people: Any, objects: Objects) -> None:
+def test_assigning_without_the_right_is_unauthorized(people: Any, objects: Objects) -> None:
     wanted = {"type": "select", "user": "oidc~mallory"}
     for kind in ("server", "project", "warehouse", "namespace", "table", "view", "role"):
         relation = RELATIONS[kind][0]

@@ -39,16 +39,16 @@ def kind_of(answer: httpx.Response) -> tuple[int, str]:
 
 
 def namespace_id(people: Any, warehouse: str, name: str) -> str:
-    shown = people("root").get(f"/catalog/v1/{warehouse}/namespaces/{name}")
-    return shown.json()["properties"]["namespace_id"]
+    response = people("root").get(f"/catalog/v1/{warehouse}/namespaces/{name}")
+    return response.json()["properties"]["namespace_id"]
 
 
 def table_id(people: Any, warehouse: str, namespace: str) -> str:
-    shown = people("root").get(f"/catalog/v1/{warehouse}/namespaces/{namespace}/tables/t")
-    return shown.json()["metadata"]["table-uuid"]
+    response = people("root").get(f"/catalog/v1/{warehouse}/namespaces/{namespace}/tables/t")
+    return response.json()["metadata"]["table-uuid"]
 
 
-def test_every_call_says_what_it_needs() -> None:
+def test_every_call_has_a_required_action() -> None:
     routes = [route for router in all_routers() for route in router.routes]
     calls = {f"{method} {route.path}" for route in routes if isinstance(route, APIRoute) for method in route.methods}
     needs = PATH_ACTIONS.keys() | PROJECT_ACTIONS.keys() | SERVER_ACTIONS.keys() | CATALOG_ACTIONS.keys()
@@ -127,9 +127,7 @@ def test_rights_are_inherited_down_to_the_table(people: Any, warehouse: str, giv
         assert kind_of(people(user).delete(path)) == (403, "TableActionForbidden")
 
 
-def test_what_lies_above_something_visible_is_visible_but_nothing_beside_it(
-    people: Any, warehouse: str, give: Any
-) -> None:
+def test_ancestors_of_visible_objects_are_visible_siblings_not(people: Any, warehouse: str, give: Any) -> None:
     table, user = table_id(people, warehouse, "a%1Fb"), people("peeper")
     give("peeper", "describe", f"warehouse/{warehouse}/table/{table}")
     path = f"/catalog/v1/{warehouse}/namespaces"
@@ -174,7 +172,7 @@ def test_an_action_on_what_one_sees_is_forbidden_by_kind(people: Any, warehouse:
         assert kind_of(answer) == (403, f"{kind}ActionForbidden")
 
 
-def test_whoever_moves_a_namespace_may_change_it_and_what_takes_it_in(people: Any, warehouse: str, give: Any) -> None:
+def test_moving_a_namespace_needs_rights_on_both_ends(people: Any, warehouse: str, give: Any) -> None:
     root, mover = people("root"), people("mover")
     path = f"/catalog/v1/{warehouse}/namespaces"
     ids = {}
@@ -236,7 +234,7 @@ def test_projects_are_listed_by_right(people: Any, give: Any) -> None:
     assert len(root.get(f"{V1}/project-list").json()["projects"]) > 1
 
 
-def test_an_admin_has_no_access_inside_a_project_until_it_takes_it(people: Any, warehouse: str, give: Any) -> None:
+def test_an_admin_needs_a_grant_inside_a_project(people: Any, warehouse: str, give: Any) -> None:
     admin = people("admin")
     give("admin", "admin", "server")
     assert admin.get(f"{V1}/project").status_code == 200

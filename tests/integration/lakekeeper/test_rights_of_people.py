@@ -24,11 +24,11 @@ def kind_of(answer: httpx.Response) -> tuple[int, str]:
 
 
 def table_id(people: Any, warehouse: str, namespace: str) -> str:
-    shown = people("root").get(f"/catalog/v1/{warehouse}/namespaces/{namespace}/tables/t")
-    return shown.json()["metadata"]["table-uuid"]
+    response = people("root").get(f"/catalog/v1/{warehouse}/namespaces/{namespace}/tables/t")
+    return response.json()["metadata"]["table-uuid"]
 
 
-def test_whoever_makes_an_object_owns_it(people: Any, make_warehouse: Callable[..., str], give: Any) -> None:
+def test_the_creator_owns_an_object(people: Any, make_warehouse: Callable[..., str], give: Any) -> None:
     for relation in ("data_admin", "role_creator"):
         give("maker", relation, "project")
     maker, warehouse = people("maker"), make_warehouse(people("maker"), "made")
@@ -46,8 +46,8 @@ def test_whoever_makes_an_object_owns_it(people: Any, make_warehouse: Callable[.
     for path in objects:
         assert owner in people("root").get(f"{V1}/permissions/{path}/assignments").json()["assignments"]
     people("root").post(f"{V1}/project", json={"project-name": "made", "project-id": "made"})
-    shown = people("root").get(f"{V1}/permissions/project/made/assignments").json()["assignments"]
-    assert shown == [{"type": "project_admin", "user": "oidc~root"}]
+    response = people("root").get(f"{V1}/permissions/project/made/assignments").json()["assignments"]
+    assert response == [{"type": "project_admin", "user": "oidc~root"}]
 
 
 def test_what_was_granted_on_an_object_goes_with_it(people: Any, give: Any) -> None:
@@ -79,15 +79,15 @@ def test_members_of_roles_are_the_assignee_tuples(people: Any) -> None:
     role = root.post(f"{V1}/role", json={"name": "tuples"}).json()["id"]
     added = root.post(f"{V1}/role/{role}/members", json={"members": [{"type": "user", "id": "oidc~unknown"}]})
     assert added.status_code == 200  # OpenFGA takes users that nobody has provisioned
-    shown = root.get(f"{V1}/permissions/role/{role}/assignments", params={"relations": "assignee"})
-    assert shown.json()["assignments"] == [{"type": "assignee", "user": "oidc~unknown"}]
+    response = root.get(f"{V1}/permissions/role/{role}/assignments", params={"relations": "assignee"})
+    assert response.json()["assignments"] == [{"type": "assignee", "user": "oidc~unknown"}]
     nobody = {"type": "user", "id": "oidc~unknown", "name": None, "email": None, "user-type": None}
     assert root.get(f"{V1}/role/{role}/members").json()["members"] == [nobody]
     transitive = root.get(f"{V1}/role/{role}/members/transitive")
     assert kind_of(transitive) == (501, "TransitiveRoleMembershipListingNotImplemented")
 
 
-def test_roles_are_changed_by_their_owners_and_read_by_all_of_the_project(people: Any, give: Any) -> None:
+def test_owners_change_roles_and_project_members_read_them(people: Any, give: Any) -> None:
     role = people("root").post(f"{V1}/role", json={"name": "read by all"}).json()["id"]
     give("colleague", "describe", "project")
     assert people("colleague").get(f"{V1}/role/{role}").status_code == 200
@@ -99,7 +99,7 @@ def test_roles_are_changed_by_their_owners_and_read_by_all_of_the_project(people
     assert people("colleague").post(f"{V1}/role/{role}", json={"name": "mine"}).status_code == 200
 
 
-def test_users_provision_themselves_and_are_changed_by_themselves(people: Any, warehouse: str, give: Any) -> None:
+def test_users_create_and_change_themselves(people: Any, warehouse: str, give: Any) -> None:
     new = people("newcomer")
     assert kind_of(new.get(f"{V1}/whoami")) == (404, "UserNotFound")
     give("newcomer", "describe", f"warehouse/{warehouse}")
@@ -163,7 +163,7 @@ def test_a_batch_of_checks_is_answered_in_order(people: Any, warehouse: str, giv
     assert kind_of(curious) == (403, "CannotInspectPermissions")
 
 
-def test_where_everybody_may_do_everything_all_actions_are_allowed(lakekeeper: httpx.Client) -> None:
+def test_allow_all_allows_all_actions(lakekeeper: httpx.Client) -> None:
     found = lakekeeper.get(f"{V1}/server/actions").json()["allowed-actions"]
     assert {one["action"] for one in found} == set(ACTIONS["server"])
     both = {"principalUser": "oidc~a", "principalRole": str(uuid.uuid4())}

@@ -76,7 +76,7 @@ def test_an_encoded_slash_is_part_of_an_id(http: httpx.Client) -> None:
     assert http.get(f"{V1}/user/oidc~https:%252f%252fissuer.example").json()["error"]["type"] == "UserNotFound"
 
 
-def test_a_user_type_that_is_missing_for_somebody_else(http: httpx.Client) -> None:
+def test_a_user_type_that_is_missing_for_another_user(http: httpx.Client) -> None:
     assert kind_of(http.post(f"{V1}/user", json={"id": "oidc~t", "name": "T"})) == (400, "MissingUserType")
 
 
@@ -144,9 +144,9 @@ def test_a_role_of_another_project_shows_its_metadata_only(http: httpx.Client) -
     http.post(f"{V1}/project", json={"project-name": "other", "project-id": "other"})
     role = new_role(http, "foreign", "other")
     assert kind_of(http.get(f"{V1}/role/{role}")) == (404, "RoleNotFoundInProject")
-    shown = http.get(f"{V1}/role/{role}/metadata").json()
-    assert (shown["name"], shown["project-id"]) == ("foreign", "other")
-    assert "description" not in shown
+    metadata = http.get(f"{V1}/role/{role}/metadata").json()
+    assert (metadata["name"], metadata["project-id"]) == ("foreign", "other")
+    assert "description" not in metadata
 
 
 def test_a_project_with_a_role_is_not_empty(http: httpx.Client) -> None:
@@ -155,7 +155,7 @@ def test_a_project_with_a_role_is_not_empty(http: httpx.Client) -> None:
     assert kind_of(http.delete(f"{V1}/project", headers={"x-project-id": "full"})) == (409, "ProjectNotEmpty")
 
 
-def test_members_are_shown_with_who_they_are(http: httpx.Client) -> None:
+def test_members_are_listed_with_their_details(http: httpx.Client) -> None:
     role, inner, user = new_role(http, "outer"), new_role(http, "inner"), new_user(http, "member")
     assert add(http, role, user, inner, user).json()["members"] == [
         {"type": "user", "id": user},
@@ -179,7 +179,7 @@ def test_membership_reaches_through_roles(http: httpx.Client) -> None:
     assert [one["id"] for one in http.get(f"{V1}/role/{middle}/member-of/transitive").json()["roles"]] == [top]
 
 
-def test_a_user_must_exist_to_become_a_member_and_a_refused_batch_adds_nobody(http: httpx.Client) -> None:
+def test_an_unknown_user_refuses_the_whole_batch_of_members(http: httpx.Client) -> None:
     role, user = new_role(http, "strict"), new_user(http, "known")
     assert kind_of(add(http, role, user, "oidc~unknown")) == (404, "RoleAssignmentUserNotFound")
     assert http.get(f"{V1}/role/{role}/members").json()["members"] == []

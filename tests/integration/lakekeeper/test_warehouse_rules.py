@@ -17,12 +17,12 @@ from .rules import (
     app,
     client,
     clock,
+    get_warehouse,
     keys_under,
     light,
     refused,
     run_all,
     shared_light,
-    shown,
     table_in,
     warehouse,
 )
@@ -33,15 +33,15 @@ ROLE = "arn:aws:iam::123456789012:role/r"
 
 
 def test_storage_without_its_credential_removes_that(light: Any, warehouse: str) -> None:
-    assert shown(light, warehouse)["storage-credential-type"]["credential-type"] == "access-key"
+    assert get_warehouse(light, warehouse)["storage-credential-type"]["credential-type"] == "access-key"
     light.post(f"{MANAGEMENT}/{warehouse}/storage", json={"storage-profile": PROFILE}).raise_for_status()
-    assert "storage-credential-type" not in shown(light, warehouse)
+    assert "storage-credential-type" not in get_warehouse(light, warehouse)
 
 
 @pytest.mark.parametrize("body", [{}, {"new-storage-credential": None}], ids=["missing", "null"])
-def test_a_credential_that_is_null_or_missing_removes_the_old_one(light: Any, warehouse: str, body: Any) -> None:
+def test_a_null_or_missing_credential_removes_the_old_one(light: Any, warehouse: str, body: Any) -> None:
     light.post(f"{MANAGEMENT}/{warehouse}/storage-credential", json=body).raise_for_status()
-    assert "storage-credential-type" not in shown(light, warehouse)
+    assert "storage-credential-type" not in get_warehouse(light, warehouse)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_what_never_changes(light: Any, warehouse: str, field: str, value: Any, 
     answer = light.post(f"{MANAGEMENT}/{warehouse}/storage", json=body)
     assert refused(answer) == (400, "UpdateError")
     assert f"`{field.replace('-', '_')}` cannot be updated" in answer.json()["error"]["message"]
-    assert shown(light, warehouse)["updated-at"] is None
+    assert get_warehouse(light, warehouse)["updated-at"] is None
 
 
 @pytest.mark.parametrize(
@@ -88,11 +88,11 @@ def test_what_changes_in_place(light: Any, warehouse: str, change: dict[str, Any
     }
 
 
-def test_the_storage_is_tried_before_what_never_changes_is_looked_at(
+def test_storage_is_validated_before_fixed_fields_are_compared(
     lakekeeper: httpx.Client, make_warehouse: Any, aws: Any
 ) -> None:
     warehouse = make_warehouse(lakekeeper, "tried-first")
-    profile = shown(lakekeeper, warehouse)["storage-profile"] | {"bucket": "not-there"}
+    profile = get_warehouse(lakekeeper, warehouse)["storage-profile"] | {"bucket": "not-there"}
     key = KEY | {"access-key-id": aws.access_key_id, "secret-access-key": aws.secret_access_key}
     body = {"storage-profile": profile, "storage-credential": key}
     assert refused(lakekeeper.post(f"{MANAGEMENT}/{warehouse}/storage", json=body)) == (400, "NotFound")
@@ -103,7 +103,7 @@ def test_the_storage_is_tried_before_what_never_changes_is_looked_at(
 def test_another_layout_is_for_new_tables_alone(client: Any, make_warehouse: Any, aws: Any) -> None:
     warehouse = make_warehouse(client, "layout")
     first = table_in(client, warehouse, "first")
-    profile = shown(client, warehouse)["storage-profile"]
+    profile = get_warehouse(client, warehouse)["storage-profile"]
     layout = {"type": "tabular-only", "tabular": "{name}-{uuid}"}
     key = KEY | {"access-key-id": aws.access_key_id, "secret-access-key": aws.secret_access_key}
     body = {"storage-profile": profile | {"storage-layout": layout}, "storage-credential": key}
@@ -113,7 +113,7 @@ def test_another_layout_is_for_new_tables_alone(client: Any, make_warehouse: Any
     assert loaded["location"] == first
 
 
-def test_what_stops_a_deletion_is_told_in_this_order_and_force_overrides_protection_alone(
+def test_deletion_blockers_in_order_and_force_for_protection(
     client: Any, app: FastAPI, clock: Clock, make_warehouse: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     warehouse = make_warehouse(client, "in-order", soft_delete_seconds=60)
@@ -166,7 +166,7 @@ def test_what_lies_in_the_bucket_outside_of_purged_tables_stays(
     client: Any, app: FastAPI, make_warehouse: Any, aws: Any
 ) -> None:
     warehouse = make_warehouse(client, "stays")
-    profile = shown(client, warehouse)["storage-profile"]
+    profile = get_warehouse(client, warehouse)["storage-profile"]
     key = f"{profile['key-prefix']}/of-others"
     aws.client("s3").put_object(Bucket=profile["bucket"], Key=key, Body=b"x")
     table = table_in(client, warehouse)

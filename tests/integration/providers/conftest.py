@@ -31,7 +31,7 @@ def free_port() -> int:
 
 @dataclass(frozen=True)
 class SandboxAws:
-    """The sandbox's AWS, and clients of its administrator to look behind the provider's back."""
+    """The sandbox's AWS, and clients of its administrator that bypass the provider."""
 
     endpoint: str
     credentials_file: Path
@@ -89,7 +89,7 @@ class Provider:
     channels: list[grpc.Channel] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        # Channels of one process to one address share a connection unless told not to; configuration is by connection.
+        # Channels to one address share a connection by default, and configuration is by connection.
         options = [("grpc.use_local_subchannel_pool", 1)]
         self.channels.append(grpc.insecure_channel(f"127.0.0.1:{self.port}", options=options))
         self.stub = provider_pb2_grpc.ResourceProviderStub(self.channels[0])

@@ -30,7 +30,7 @@ def tls_only(bucket: str, **more: Any) -> str:
     return json.dumps({"Version": "2012-10-17", "Statement": [statement | more]})
 
 
-# A kind and what is declared of it, the call that changes it behind the stack's back, and what the next diff names.
+# A kind and what is declared of it, the call that changes it outside the stack, and what the next diff names.
 Setting = tuple[str, dict[str, Any], str, dict[str, Any], list[str]]
 SETTINGS: list[Setting] = [
     (
@@ -191,7 +191,7 @@ def test_an_interrupted_create_is_found_by_its_inputs(provider: Any, bucket: str
     assert provider.read(BUCKET, "", inputs={"bucket": f"never-{uuid4().hex}"})[0] == ""
 
 
-def test_another_name_is_another_bucket_made_before_the_old_one_goes(provider: Any, bucket: str) -> None:
+def test_a_renamed_bucket_is_created_before_the_old_one_goes(provider: Any, bucket: str) -> None:
     _, outputs, _ = provider.read(BUCKET, bucket)
     renamed = provider.diff(BUCKET, bucket, outputs, {"bucket": f"{bucket}-2"})
     assert list(renamed.replaces) == ["bucket"]
@@ -218,7 +218,7 @@ def test_a_bucket_with_objects_goes_only_with_force_destroy(provider: Any, aws: 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting[0].rsplit(":", 1)[-1])
 def test_a_setting_is_put_read_found_drifted_and_healed(provider: Any, aws: Any, bucket: str, setting: Setting) -> None:
-    kind, declared, call, behind, drift = setting
+    kind, declared, call, change, drift = setting
     inputs = {"bucket": bucket} | declared
     assert not provider.check(kind, inputs).failures
     made, outputs = provider.create(kind, inputs)
@@ -227,7 +227,7 @@ def test_a_setting_is_put_read_found_drifted_and_healed(provider: Any, aws: Any,
     _, live, read_inputs = provider.read(kind, made, outputs, inputs)
     assert (live, read_inputs) == (outputs, inputs)
 
-    getattr(aws.client("s3"), call)(Bucket=bucket, **behind)
+    getattr(aws.client("s3"), call)(Bucket=bucket, **change)
     _, live, _ = provider.read(kind, made, outputs, inputs)
     assert provider.changed(kind, made, live, inputs) == drift
 
@@ -276,6 +276,6 @@ def test_previews_show_what_aws_will_choose_as_unknown(provider: Any, bucket: st
     assert outputs["bucket"] == "not-yet"
     assert outputs["arn"] == "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
     _, live, _ = provider.read(BUCKET, bucket)
-    shown = provider.update(BUCKET, bucket, live, {"bucket": bucket, "tags": {"a": "b"}}, preview=True)
-    assert shown["arn"] == f"arn:aws:s3:::{bucket}"
-    assert shown["tagsAll"] == {"a": "b"}
+    state = provider.update(BUCKET, bucket, live, {"bucket": bucket, "tags": {"a": "b"}}, preview=True)
+    assert state["arn"] == f"arn:aws:s3:::{bucket}"
+    assert state["tagsAll"] == {"a": "b"}

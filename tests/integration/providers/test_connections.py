@@ -50,7 +50,7 @@ def refusal(configure: Callable[[], Any]) -> str:
     ],
     ids=["none", "a real account", "one service only"],
 )
-def test_anything_but_a_sandbox_is_refused_with_the_plugin_to_install(
+def test_other_endpoints_are_refused_with_the_plugin_to_install(
     aws_port: int, connect: Any, args: Properties, said: str
 ) -> None:
     message = refusal(lambda: connect(aws_port).configure({"region": "us-east-1"} | args))
@@ -99,7 +99,7 @@ def test_an_unknown_profile_and_half_a_key_are_said(aws: Any, aws_port: int, con
     assert "`accessKey` and `secretKey` together" in message
 
 
-def test_wrong_keys_are_refused_by_aws_without_being_shown(aws: Any, aws_port: int, connect: Any) -> None:
+def test_wrong_keys_are_refused_without_being_printed(aws: Any, aws_port: int, connect: Any) -> None:
     secret = "very-secret-key-that-is-wrong"
     provider = connect(aws_port).configure(aws.provider_args | {"accessKey": "AKIAWRONG", "secretKey": secret})
     message = refusal(lambda: provider.create(BUCKET, {"bucket": "b"}))
@@ -111,11 +111,11 @@ def test_secrets_come_back_as_secrets(provider: Any) -> None:
     secret = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "value": "team-a"}
     checked = provider.check(BUCKET, {"bucket": "b", "tags": {"owner": secret}})
     assert from_struct(checked.inputs) == {"bucket": "b", "tags": {"owner": secret}}
-    _, shown = provider.create(BUCKET, {"bucket": "b", "tags": {"owner": secret}}, preview=True)
-    assert shown["tags"] == {"owner": secret}
+    _, state = provider.create(BUCKET, {"bucket": "b", "tags": {"owner": secret}}, preview=True)
+    assert state["tags"] == {"owner": secret}
 
 
-def test_configuration_of_the_real_provider_alone_is_refused_by_name(aws_port: int, connect: Any) -> None:
+def test_unsupported_configuration_is_refused_by_name(aws_port: int, connect: Any) -> None:
     news = to_struct({"region": "us-east-1", "assumeRoles": "[]", "version": "7.51.1"})
     answer = connect(aws_port).stub.CheckConfig(provider_pb2.CheckRequest(urn="u", news=news))
     assert [f.property for f in answer.failures] == ["assumeRoles"]

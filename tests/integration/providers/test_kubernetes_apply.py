@@ -140,7 +140,7 @@ def test_with_force_a_scaled_deployment_is_healed(connected: Callable[..., Provi
     assert provider.changed(DEPLOYMENT, made, healed, wanted) == []
 
 
-def test_every_conflict_is_told_by_its_owner(connected: Callable[..., Provider], apps: Any) -> None:
+def test_every_conflict_names_its_owner(connected: Callable[..., Provider], apps: Any) -> None:
     provider = connected()
     made, outputs = applied(provider)
     scale(apps, 3)
@@ -234,14 +234,14 @@ def test_a_real_cluster_is_refused_with_the_plugin(
 ) -> None:
     """Real clusters of a laptop are on loopback, too."""
 
-    async def somebody_elses(scope: Any, _receive: Any, send: Any) -> None:
+    async def foreign_cluster(scope: Any, _receive: Any, send: Any) -> None:
         assert scope["type"] == "http"
         body = json.dumps({"gitVersion": "v1.36.2", "platform": "linux/amd64"}).encode()
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": body})
 
     file = tmp_path / "kubeconfig"
-    with serving(somebody_elses) as endpoint:
+    with serving(foreign_cluster) as endpoint:
         file.write_text(kubeconfig(endpoint))
         request = provider_pb2.CheckRequest(urn="u", news=to_struct({"kubeconfig": str(file)}))
         (failure,) = connect(kubernetes_port).stub.CheckConfig(request).failures

@@ -106,9 +106,7 @@ def test_what_cannot_change_in_place_is_replaced_in_its_place(kubernetes: Any) -
     assert list(relabelled.diffs) == ["metadata"]
 
 
-def test_config_maps_change_in_place_where_the_provider_is_told_so(
-    kubernetes_port: int, connect: Any, rendered: Path
-) -> None:
+def test_config_maps_change_in_place_if_configured(kubernetes_port: int, connect: Any, rendered: Path) -> None:
     provider = connect(kubernetes_port).configure(
         {"renderYamlToDirectory": str(rendered), "enableConfigMapMutable": "true"}
     )
@@ -145,7 +143,7 @@ def test_always_render_writes_every_file_again(kubernetes_port: int, connect: An
     assert files(rendered) == [file]
 
 
-def test_a_rendered_object_is_imported_by_its_id_or_found_by_its_inputs(kubernetes: Any) -> None:
+def test_rendered_objects_are_found_by_id_or_by_inputs(kubernetes: Any) -> None:
     made, outputs = kubernetes.create(CONFIG_MAP, config_map())
     found, _, inputs = kubernetes.read(CONFIG_MAP, made)
     assert (found, inputs) == (made, config_map())
@@ -190,8 +188,8 @@ def test_keys_are_ordered_as_the_real_provider_orders_them(kubernetes: Any, rend
 
 
 def test_previews_write_nothing(kubernetes: Any, rendered: Path) -> None:
-    made, shown = kubernetes.create(CONFIG_MAP, config_map(), preview=True)
-    assert (made, shown) == ("", config_map())
+    made, state = kubernetes.create(CONFIG_MAP, config_map(), preview=True)
+    assert (made, state) == ("", config_map())
     assert not rendered.exists()
 
 
@@ -214,7 +212,7 @@ def test_string_data_becomes_data_and_stays_secret(kubernetes: Any) -> None:
 
 
 @pytest.mark.parametrize("config", [{}, {"kubeconfig": "/home/me/.kube/config"}], ids=["nothing", "a cluster"])
-def test_without_a_directory_it_is_refused_with_the_plugin_to_install(
+def test_a_missing_directory_names_the_plugin_to_install(
     kubernetes_port: int, connect: Any, config: Properties
 ) -> None:
     provider = connect(kubernetes_port)

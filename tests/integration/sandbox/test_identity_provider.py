@@ -48,8 +48,8 @@ def test_tokens_are_asked_for_and_stay_good_over_restarts(
     secrets = [Path(state["tokens"][f"{who}client_secret_file"]) for who in ("", "jobs_")]
     for file in (*secrets, directory / "clients" / "signing-key.pem"):
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    shown = [(directory / "sandbox.json").read_text(), *(log.read_text() for log in (directory / "logs").iterdir())]
-    assert not any(file.read_text() in text for file in secrets for text in shown)
+    texts = [(directory / "sandbox.json").read_text(), *(log.read_text() for log in (directory / "logs").iterdir())]
+    assert not any(file.read_text() in text for file in secrets for text in texts)
 
     assert "Stopped: lakekeeper, tokens, aws." in sandbox_command("down", "--dir", str(directory)).stdout
     again = up()
@@ -67,7 +67,7 @@ def test_tokens_are_asked_for_and_stay_good_over_restarts(
     assert not (directory / "clients").exists()
 
 
-def test_a_catalog_that_enforces_grants_asks_for_tokens_too_and_that_is_kept(
+def test_enforced_grants_require_tokens_across_restarts(
     directory: Path, sandbox_command: Run, up: Callable[..., dict[str, Any]]
 ) -> None:
     for options in (["--authz", "openfga"], []):

@@ -82,7 +82,7 @@ def test_up_status_down(directory: Path, sandbox_command: Run) -> None:
     assert "Nothing of the sandbox was running" in sandbox_command("down", "--dir", str(directory)).stdout
 
 
-def test_a_restart_keeps_catalog_keys_and_ports_but_not_the_buckets(directory: Path, sandbox_command: Run) -> None:
+def test_a_restart_keeps_catalog_keys_and_ports_not_buckets(directory: Path, sandbox_command: Run) -> None:
     before = up(sandbox_command, directory)
     project = create_project(before)
     make_bucket(before)
@@ -107,9 +107,7 @@ def make_bucket(state: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("half", ["aws", "lakekeeper"])
-def test_a_half_that_crashed_is_restarted_and_the_other_left_alone(
-    directory: Path, sandbox_command: Run, half: str
-) -> None:
+def test_only_the_crashed_process_is_restarted(directory: Path, sandbox_command: Run, half: str) -> None:
     before = up(sandbox_command, directory)
     kill(before[half]["pid"])
     status = sandbox_command("status", "--dir", str(directory), "--json")
@@ -124,7 +122,7 @@ def test_a_half_that_crashed_is_restarted_and_the_other_left_alone(
     assert after[half]["endpoint"] == before[half]["endpoint"]
 
 
-def test_a_port_that_somebody_took_meanwhile(directory: Path, sandbox_command: Run) -> None:
+def test_a_port_that_was_taken_meanwhile(directory: Path, sandbox_command: Run) -> None:
     before = up(sandbox_command, directory)
     sandbox_command("down", "--dir", str(directory))
     with socket.create_server(("127.0.0.1", urlsplit(before["aws"]["endpoint"]).port or 0)):
@@ -150,7 +148,7 @@ def test_down_leaves_a_stranger_with_our_old_pid_alone(directory: Path, sandbox_
     assert state["aws"]["pid"] != stranger.pid
 
 
-def test_a_process_that_does_not_come_up_is_told_with_its_log(directory: Path, sandbox_command: Run) -> None:
+def test_a_failed_start_is_reported_with_the_log(directory: Path, sandbox_command: Run) -> None:
     directory.mkdir(parents=True)
     done = sandbox_command("up", "--dir", str(directory), "--database", "sqlite:////proc/none/there.db")
     assert done.returncode == 1
@@ -164,7 +162,7 @@ def test_a_process_that_does_not_come_up_is_told_with_its_log(directory: Path, s
     up(sandbox_command, directory)
 
 
-def test_a_database_from_the_environment_is_used_and_shown_in_no_command_line(
+def test_a_database_url_of_the_environment_stays_out_of_ps(
     directory: Path, tmp_path: Path, sandbox_command: Run
 ) -> None:
     """A URL of a database may have a password in it."""
@@ -180,7 +178,7 @@ def running_pids() -> list[int]:
     return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
 
 
-def test_a_broken_credentials_file_is_told_without_its_content(directory: Path, sandbox_command: Run) -> None:
+def test_a_broken_credentials_file_is_reported_without_content(directory: Path, sandbox_command: Run) -> None:
     directory.mkdir(parents=True)
     (directory / "credentials").write_text("[admin]\naws_access_key_id = A\nsecret-without-a-name\n")
     done = sandbox_command("up", "--dir", str(directory))
@@ -246,7 +244,7 @@ def test_purge_leaves_nothing_but_what_others_put_there(directory: Path, sandbox
     assert project not in projects(fresh)
 
 
-def test_no_keys_of_whoever_starts_it_reach_the_sandbox(directory: Path, sandbox_command: Run) -> None:
+def test_the_users_own_aws_keys_do_not_reach_the_sandbox(directory: Path, sandbox_command: Run) -> None:
     os_environment = {**os.environ, "AWS_SECRET_ACCESS_KEY": "of-a-real-account", "AWS_PROFILE": "production"}
     done = sandbox_command("up", "--dir", str(directory), "--json", env=os_environment)
     for half in ("aws", "lakekeeper"):

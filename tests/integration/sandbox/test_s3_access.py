@@ -70,7 +70,7 @@ def test_listing_is_limited_by_prefix(aws: Aws) -> None:
         s3.list_objects_v2(Bucket=bucket)  # an absent key does not match
 
 
-def test_a_missing_object_is_told_only_to_those_who_may_list(aws: Aws) -> None:
+def test_only_callers_who_may_list_see_a_missing_object(aws: Aws) -> None:
     bucket = aws.bucket()
     with refused("NoSuchKey"):
         aws.client("s3").get_object(Bucket=bucket, Key="none")
@@ -196,7 +196,7 @@ def test_two_tenants_cannot_reach_each_other(aws: Aws) -> None:
         with refused():
             aws.assume(role)
         with refused():
-            aws.assume(role, ExternalId="secret-of-somebody-else")
+            aws.assume(role, ExternalId="secret-of-another-tenant")
         sessions[tenant] = aws.assume(role, ExternalId=f"secret-of-{tenant}")
     for tenant, other in (("a", "b"), ("b", "a")):
         s3 = aws.client("s3", sessions[tenant])

@@ -45,7 +45,7 @@ class TestWhoMayAssume:
         with refused():
             aws.assume(aws.role(service), "admin")
 
-    def test_a_role_that_is_not_there_looks_like_one_that_does_not_trust(self, aws: Aws) -> None:
+    def test_a_missing_role_looks_like_one_without_trust(self, aws: Aws) -> None:
         with refused("AccessDenied", "is not authorized to perform: sts:AssumeRole"):
             aws.assume(f"arn:aws:iam::{ACCOUNT}:role/none", "admin")
 

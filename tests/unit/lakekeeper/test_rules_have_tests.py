@@ -16,7 +16,7 @@ UPDATES = {
     ],
     "a key is rotated by the credential call": [f"{PROVIDER}server_rules::test_changed_key_uses_the_credential_call"],
     "a credential of null, or none, removes the old one": [
-        f"{SERVER}warehouse_rules::test_a_credential_that_is_null_or_missing_removes_the_old_one",
+        f"{SERVER}warehouse_rules::test_a_null_or_missing_credential_removes_the_old_one",
         f"{PROVIDER}server_rules::test_undeclared_credential_is_removed",
     ],
     "bucket, prefix and region never change, a region beside an endpoint does": [
@@ -32,7 +32,7 @@ UPDATES = {
     ],
     "a layout is for new objects": [f"{SERVER}warehouse_rules::test_another_layout_is_for_new_tables_alone"],
     "storage is tried before it is compared": [
-        f"{SERVER}warehouse_rules::test_the_storage_is_tried_before_what_never_changes_is_looked_at"
+        f"{SERVER}warehouse_rules::test_storage_is_validated_before_fixed_fields_are_compared"
     ],
     "the project never changes": [f"{PROVIDER}server_rules::test_another_project_replaces"],
     "the name does": [f"{PROVIDER}server_rules::test_name_and_its_case_change_in_place"],
@@ -62,7 +62,7 @@ DELETION = {
 
 PERMISSIONS = {
     "there under OpenFGA alone": [
-        f"{SERVER}permissions_api::test_permissions_are_not_there_where_everybody_may_do_everything",
+        f"{SERVER}permissions_api::test_allow_all_has_no_permissions_api",
         f"{PROVIDER}identity_versions::test_server_without_grants_differs_from_empty_grants",
     ],
     "the path and relations of each kind of object": [
@@ -72,11 +72,9 @@ PERMISSIONS = {
         f"{PROVIDER}grant::test_grant_is_created_read_and_deleted",
     ],
     "direct ones, all at once, filtered by relation": [
-        f"{SERVER}permissions_api::test_only_direct_assignments_are_shown_and_relations_filter_them"
+        f"{SERVER}permissions_api::test_only_direct_assignments_are_listed_by_relation"
     ],
-    "a project's answer names it": [
-        f"{SERVER}permissions_api::test_assignments_of_a_project_name_it_and_its_id_may_be_in_the_path"
-    ],
+    "a project's answer names it": [f"{SERVER}permissions_api::test_project_assignments_by_header_and_by_path"],
     "a hundred in one call": [
         f"{SERVER}permissions_api::test_a_batch_has_a_hundred_tuples_at_most",
         f"{PROVIDER}grants::test_more_grants_than_one_call_takes",
@@ -89,7 +87,7 @@ PERMISSIONS = {
         f"{PROVIDER}openfga::test_concurrent_change_is_read_again",
     ],
     "who may not grant is answered 401": [
-        f"{SERVER}permissions_api::test_whoever_may_not_grant_is_unauthorized_rather_than_forbidden",
+        f"{SERVER}permissions_api::test_assigning_without_the_right_is_unauthorized",
         f"{PROVIDER}openfga::test_missing_grant_right_is_named",
     ],
     "no role to itself, nobody without a token, no role that is assumed": [
@@ -99,7 +97,7 @@ PERMISSIONS = {
         f"{PROVIDER}openfga::test_role_cannot_be_granted_to_itself",
     ],
     "creators own": [
-        f"{SERVER}rights_of_people::test_whoever_makes_an_object_owns_it",
+        f"{SERVER}rights_of_people::test_the_creator_owns_an_object",
         f"{PROVIDER}openfga::test_creator_stays_owner_and_is_reported",
     ],
     "managed access": [
@@ -112,7 +110,7 @@ PERMISSIONS = {
         f"{SERVER}permissions_api::test_a_check_is_about_oneself_or_about_another",
     ],
     "admins have no access inside, operators all": [
-        f"{SERVER}rights::test_an_admin_has_no_access_inside_a_project_until_it_takes_it",
+        f"{SERVER}rights::test_an_admin_needs_a_grant_inside_a_project",
         f"{SERVER}rights::test_an_operator_may_do_everything",
     ],
 }
@@ -193,12 +191,12 @@ VERSIONS = {
 CHECKLIST = {
     "state is kept": [f"{SERVER}lifetime::test_everything_is_there_after_a_restart"],
     "the default project is made by bootstrap; a second one is 400": [
-        f"{SERVER}checklist::test_the_default_project_is_there_from_bootstrap_on_and_bootstrap_is_once"
+        f"{SERVER}checklist::test_bootstrap_runs_once_and_creates_the_default_project"
     ],
     "secrets are never shown": [f"{SERVER}warehouses::test_no_answer_and_no_profile_holds_a_secret"],
-    "overlap": [f"{SERVER}checklist::test_places_overlap_by_directory_within_one_bucket_region_and_endpoint"],
+    "overlap": [f"{SERVER}checklist::test_locations_overlap_within_bucket_region_and_endpoint"],
     "names in any case, 503 of a rename": [
-        f"{SERVER}checklist::test_names_are_the_same_in_any_case_and_a_rename_onto_a_taken_one_is_503"
+        f"{SERVER}checklist::test_names_ignore_case_and_renames_to_taken_names_are_503"
     ],
     "active ones are listed": [f"{SERVER}warehouses::test_inactive_warehouses_are_listed_when_asked_for"],
     "what needs an active one": [
@@ -213,7 +211,7 @@ CHECKLIST = {
         f"{SERVER}checklist::test_a_drop_that_says_nothing_purges",
         f"{SERVER}lifetime::test_a_drop_without_purge_keeps_the_files",
     ],
-    "soft deletion blocks": [f"{SERVER}checklist::test_a_soft_deleted_table_keeps_its_namespace_from_being_dropped"],
+    "soft deletion blocks": [f"{SERVER}checklist::test_a_soft_deleted_table_blocks_dropping_its_namespace"],
     "plain text": [f"{SERVER}checklist::test_a_profile_that_lacks_something_is_refused_in_plain_text"],
     "tokens are given out elsewhere": [
         f"{SERVER}authentication::test_the_server_itself_gives_out_no_tokens",
