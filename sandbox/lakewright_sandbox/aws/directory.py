@@ -14,6 +14,7 @@ from lakewright_sandbox.policies.callers import Caller
 from lakewright_sandbox.policies.document import Policy, parse
 from lakewright_sandbox.policies.evaluation import IdentityPolicies
 from lakewright_sandbox.runtime.credentials import IamAccessKey, new_access_key
+from lakewright_sandbox.typed.json_values import is_object
 
 ANONYMOUS = Caller("anonymous")
 
@@ -179,6 +180,11 @@ def _identity_keys(arn: str, user_id: str, kind: str, tags: dict[str, str]) -> d
 
 
 def _tags(tags: Any) -> dict[str, str]:
-    if isinstance(tags, dict):
-        return {name: tag["Value"] if isinstance(tag, dict) else tag for name, tag in tags.items()}
-    return {tag["Key"]: tag["Value"] for tag in tags or []}
+    if is_object(tags):
+        return {name: _tag_value(tag) for name, tag in tags.items()}
+    listed: list[dict[str, str]] = tags or []
+    return {tag["Key"]: tag["Value"] for tag in listed}
+
+
+def _tag_value(tag: Any) -> str:
+    return tag["Value"] if is_object(tag) else tag

@@ -11,6 +11,7 @@ from lakewright_sandbox.aws.errors import AwsError
 from lakewright_sandbox.aws.http import HttpRequest
 from lakewright_sandbox.aws.moto_app import kms, s3
 from lakewright_sandbox.aws.s3_actions import S3Action
+from lakewright_sandbox.typed.json_values import JsonObject, is_object
 
 _SERVICE = "TrentService."
 _ALGORITHM = "x-amz-server-side-encryption"
@@ -29,7 +30,7 @@ def parse_call(request: HttpRequest, region: str) -> tuple[str, str]:
         parameters = json.loads(request.body or b"{}")
     except ValueError:
         parameters = None
-    if not is_kms or not isinstance(parameters, dict):
+    if not is_kms or not is_object(parameters):
         raise AwsError("UnknownOperationException", "This is not a call to KMS.")
     if operation == "PutKeyPolicy" or parameters.get("Policy"):
         raise AwsError("UnsupportedOperationException", "The sandbox's KMS keys have the default policy only.")
@@ -71,8 +72,8 @@ def list_key_uses(step: S3Action, request: HttpRequest, region: str) -> list[Key
     if bucket is None or step.bucket is None or step.key is None:
         return []
     if step.action == "s3:PutObject":
-        whole = (bucket.encryption or {}).get("Rule") or {}
-        rule = whole.get("ApplyServerSideEncryptionByDefault") or {}
+        whole: JsonObject = (bucket.encryption or {}).get("Rule") or {}
+        rule: JsonObject = whole.get("ApplyServerSideEncryptionByDefault") or {}
         algorithm = request.headers.get(_ALGORITHM) or rule.get("SSEAlgorithm")
         key = request.headers.get(_KEY) or rule.get("KMSMasterKeyID")
         parts = "uploads" in request.query or "uploadId" in request.query

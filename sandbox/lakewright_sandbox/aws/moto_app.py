@@ -13,7 +13,10 @@ os.environ["MOTO_ALLOW_NONEXISTENT_REGION"] = "true"
 from moto.iam.access_control import PermissionResult
 from moto.iam.models import IAMBackend, iam_backends
 from moto.kms.models import KmsBackend, kms_backends
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from moto.moto_server.werkzeug_app import (  # pyright: ignore[reportMissingTypeStubs]
+    DomainDispatcherApplication,
+    create_backend_app,
+)
 from moto.s3.models import FakeBucket, FakeDeleteMarker, S3Backend, s3_backends
 
 from lakewright_sandbox.aws.server import WsgiApp

@@ -167,7 +167,7 @@ def _object_action(method: str, subresource: str | None) -> str | None:
         if method == "DELETE" and subresource != "tagging":
             return None
         return f"{verb}Object{_OBJECT_SETTINGS[subresource]}" if verb else None
-    return {
+    actions: dict[tuple[str, str | None], str] = {
         ("GET", None): "GetObject",
         ("GET", "attributes"): "GetObjectAttributes",
         ("GET", "uploadId"): "ListMultipartUploadParts",
@@ -179,7 +179,8 @@ def _object_action(method: str, subresource: str | None) -> str | None:
         ("POST", "uploadId"): "PutObject",
         ("POST", "restore"): "RestoreObject",
         ("POST", "select"): "GetObject",
-    }.get((method, subresource))
+    }
+    return actions.get((method, subresource))
 
 
 def _copy_source(header: str) -> S3Action:

@@ -146,7 +146,7 @@ def _merged(live: Any, config: Any, path: Path) -> Any:
         ]
     if isinstance(live, list) and isinstance(config, list) and is_set(path):
         return list(dict.fromkeys([*cast(list[Any], live), *cast(list[Any], config)]))
-    return copy.deepcopy(config)
+    return copy.deepcopy(cast("Any", config))
 
 
 def _is_key(path: Path) -> bool:

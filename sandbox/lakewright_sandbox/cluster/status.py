@@ -24,7 +24,13 @@ class ApiStatusError(Exception):
     def response(self) -> Response:
         """Return the HTTP response."""
         details: dict[str, Any] = {"details": {"causes": self.causes}} if self.causes else {}
-        status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": str(self)}
+        status: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": str(self),
+        }
         return JSONResponse(status | {"reason": self.reason, "code": self.code} | details, self.code)
 
 

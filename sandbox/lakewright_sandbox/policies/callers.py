@@ -3,6 +3,7 @@
 Rules from the IAM User Guide, "AWS JSON policy elements: Principal" and "NotPrincipal".
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Literal
@@ -28,7 +29,7 @@ class Caller:
     arn: str = "anonymous"  # a user's ARN, or the session's (arn:aws:sts::...:assumed-role/ROLE/SESSION)
     identity_arn: str = ""  # a user's ARN, or the role's (arn:aws:iam::...:role/PATH/ROLE)
     unique_id: str = ""  # AIDA... or AROA...
-    context: Context = field(default_factory=dict)  # condition keys of the identity
+    context: Context = field(default_factory=dict[str, Sequence[str]])  # condition keys of the identity
 
     @property
     def root_arn(self) -> str:

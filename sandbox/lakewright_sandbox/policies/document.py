@@ -9,6 +9,7 @@ from typing import Any, Literal
 from lakewright_sandbox.policies.callers import Principals
 from lakewright_sandbox.policies.conditions import Condition, UnknownOperatorError, all_hold, parse_condition
 from lakewright_sandbox.policies.patterns import Context, action_matches, arn_matches
+from lakewright_sandbox.typed.json_values import is_array, is_object
 
 PolicyKind = Literal["identity", "resource", "trust"]
 
@@ -68,7 +69,7 @@ def parse(document: str, kind: PolicyKind) -> Policy:
         content = json.loads(document)
     except json.JSONDecodeError as error:
         raise MalformedPolicyError(f"Syntax errors in policy: {error}.") from None
-    if not isinstance(content, dict):
+    if not is_object(content):
         raise MalformedPolicyError("The policy must be a JSON object.")
     unknown = set(content) - {"Version", "Id", "Statement"}
     if unknown:
@@ -77,15 +78,15 @@ def parse(document: str, kind: PolicyKind) -> Policy:
     if version not in _VERSIONS:
         raise MalformedPolicyError(f"Version must be one of {', '.join(_VERSIONS)}; found {version!r}.")
     statements = content.get("Statement")
-    if isinstance(statements, dict):
+    if is_object(statements):
         statements = [statements]
-    if not isinstance(statements, list) or not statements:
+    if not is_array(statements) or not statements:
         raise MalformedPolicyError("The policy needs a Statement.")
     return Policy(tuple(_statement(item, kind, variables=version == _VERSIONS[1]) for item in statements))
 
 
 def _statement(item: Any, kind: PolicyKind, *, variables: bool) -> Statement:
-    if not isinstance(item, dict):
+    if not is_object(item):
         raise MalformedPolicyError("A statement must be a JSON object.")
     unknown = set(item) - _STATEMENT_KEYS
     if unknown:
@@ -140,7 +141,7 @@ def _principals(item: Mapping[str, Any], kind: PolicyKind) -> Principals | None:
     negated = present[0] == "NotPrincipal"
     if value == "*":
         return Principals(("*",), negated=negated)
-    if not isinstance(value, dict) or not value:
+    if not is_object(value) or not value:
         raise MalformedPolicyError(f'{present[0]} must be "*" or an object such as {{"AWS": ...}}.')
     unknown = set(value) - {"AWS", "Service", "Federated", "CanonicalUser"}
     if unknown:
@@ -154,11 +155,11 @@ def _principals(item: Mapping[str, Any], kind: PolicyKind) -> Principals | None:
 
 
 def _conditions(block: Any) -> tuple[Condition, ...]:
-    if not isinstance(block, dict):
+    if not is_object(block):
         raise MalformedPolicyError("Condition must be an object of operators.")
     found: list[Condition] = []
     for operator, keys in block.items():
-        if not isinstance(keys, dict):
+        if not is_object(keys):
             raise MalformedPolicyError(f"Condition {operator} must be an object of keys.")
         for key, values in keys.items():
             try:
@@ -169,7 +170,7 @@ def _conditions(block: Any) -> tuple[Condition, ...]:
 
 
 def _strings(value: Any, where: str) -> tuple[str, ...]:
-    items: Sequence[Any] = value if isinstance(value, list) else [value]
+    items: Sequence[Any] = value if is_array(value) else [value]
     texts: list[str] = []
     for item in items:
         if isinstance(item, bool):

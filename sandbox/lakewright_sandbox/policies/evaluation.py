@@ -29,7 +29,7 @@ class Request:
 
     action: str
     resource: str
-    context: Context = field(default_factory=dict)
+    context: Context = field(default_factory=dict[str, Sequence[str]])
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
+from ...typed.json_values import is_object
 from ..protocol.requests import missing_field, unknown_name, wrong_type
 
 Json = dict[str, Any]
@@ -68,7 +69,7 @@ VIEW_REQUIREMENTS: dict[str, Fields] = {"assert-view-uuid": {"uuid": TEXT}}
 
 def _shape_validator(tag: str, known: Mapping[str, Fields]) -> BeforeValidator:
     def check(document: Any) -> Any:
-        if not isinstance(document, dict):
+        if not is_object(document):
             return document
         if tag not in document:
             raise missing_field(tag)

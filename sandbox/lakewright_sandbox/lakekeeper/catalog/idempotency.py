@@ -12,6 +12,7 @@ from sqlalchemy import delete
 from sqlalchemy.exc import IntegrityError
 from starlette.responses import Response
 
+from ...typed.json_values import is_object
 from ..database.models import IdempotencyKeyRow
 from ..protocol.errors import ApiError
 from ..protocol.responses import empty, json_response
@@ -71,7 +72,7 @@ class IdempotentRequest:
 
     def _store_response(self, response: Response) -> None:
         answer = json.loads(bytes(response.body)) if response.body else None
-        if isinstance(answer, dict):
+        if is_object(answer):
             answer = {key: value for key, value in answer.items() if key not in SECRET_FIELDS}
         with self._server.database.write() as session:
             row = session.get(IdempotencyKeyRow, (self._warehouse, self._key))

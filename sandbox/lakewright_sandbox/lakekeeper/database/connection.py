@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -38,13 +38,13 @@ class Database:
         LakekeeperBase.metadata.create_all(self.engine)
 
     @contextmanager
-    def read(self) -> Iterator[Session]:
+    def read(self) -> Generator[Session, None, None]:
         """Open a session for reading."""
         with Session(self.engine, expire_on_commit=False, autoflush=False, info=self._info) as session:
             yield session
 
     @contextmanager
-    def write(self) -> Iterator[Session]:
+    def write(self) -> Generator[Session, None, None]:
         """Open a session for writing."""
         with self._writer, Session(self.engine, expire_on_commit=False, info=self._info) as session:
             if self.is_sqlite:

@@ -114,7 +114,12 @@ def get_task(server: Server, warehouse_id: UUID, task_id: UUID) -> Response:
         row = session.get(TaskRow, str(task_id))
     if row is None or row.warehouse_id != str(warehouse_id):
         raise ApiError(404, "TaskNotFound", f"Task with id {task_id} not found.")
-    detail = {"task-data": row.payload, "execution-details": None, "message": row.message, "attempts": []}
+    detail: dict[str, Any] = {
+        "task-data": row.payload,
+        "execution-details": None,
+        "message": row.message,
+        "attempts": [],
+    }
     return json_response(_to_json(row, server.settings.version) | detail)
 
 

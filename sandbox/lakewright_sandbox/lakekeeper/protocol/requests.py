@@ -16,6 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
 from pydantic_core import PydanticCustomError
 
+from ...typed.json_values import is_array, is_object
 from .errors import RequestRejectedError
 from .versions import NEWEST, is_at_least
 
@@ -88,7 +89,8 @@ def unknown_name(field: str, name: Any, known: Iterable[str]) -> PydanticCustomE
 
 def knows(info: ValidationInfo, since: str) -> bool:
     """Return, within a validator, whether the emulated server has that version or a newer one."""
-    return is_at_least((info.context or {}).get("version", NEWEST), since)
+    context: dict[str, str] = info.context or {}
+    return is_at_least(context.get("version", NEWEST), since)
 
 
 class Body(BaseModel):
@@ -157,9 +159,9 @@ def _path_in(document: Any, loc: tuple[str | int, ...]) -> list[str | int]:
     """Return the part of pydantic's `loc` that exists in the document, without union tags and missing keys."""
     path: list[str | int] = []
     for part in loc:
-        if isinstance(document, dict) and part in document:
+        if is_object(document) and part in document:
             document = document[part]
-        elif isinstance(document, list) and isinstance(part, int):
+        elif is_array(document) and isinstance(part, int):
             document = document[part] if part < len(document) else None
         else:
             continue

@@ -6,17 +6,20 @@ import configparser
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import botocore.session
-from botocore import UNSIGNED
-from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
-from botocore.parsers import ResponseParserError
-
+from ...typed.boto import (
+    UNSIGNED,
+    BotoCoreError,
+    ClientError,
+    Config,
+    ResponseParserError,
+    botocore_session,
+    error_detail,
+)
 from ..protocol.errors import ApiError
 from ..protocol.settings import Settings
 from .s3_profile import S3Credential, S3ProfileBody
@@ -91,7 +94,7 @@ class StorageAccess:
     def __init__(self, settings: Settings) -> None:
         """Start without clients."""
         self._settings = settings
-        self._session = botocore.session.Session()
+        self._session = botocore_session()
         self._lock = threading.Lock()
         self._clients: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
         self._assumed: dict[tuple[Any, ...], tuple[float, Keys]] = {}
@@ -298,11 +301,11 @@ def _split_uri(uri: str) -> dict[str, str]:
 
 
 @contextmanager
-def _as_storage_errors(operation: str, uri: str) -> Iterator[None]:
+def _as_storage_errors(operation: str, uri: str) -> Generator[None, None, None]:
     try:
         yield
     except ClientError as error:
-        code = str(error.response.get("Error", {}).get("Code", ""))
+        code = str(error_detail(error).get("Code", ""))
         raise _failure(operation, uri, code, _error_message(error)) from None
     except BotoCoreError:  # the real server's client gives no reason for a missing response
         message = f"IO error at `{uri}`: Unknown S3 error during {operation}: unhandled error"
@@ -317,6 +320,6 @@ def _failure(operation: str, uri: str, code: str, message: str) -> StorageError:
 
 def _error_message(error: ClientError | BotoCoreError | ResponseParserError) -> str:
     if isinstance(error, ClientError):
-        detail = error.response.get("Error", {})
+        detail = error_detail(error)
         return f"{detail.get('Message') or detail.get('Code')}"
     return str(error)

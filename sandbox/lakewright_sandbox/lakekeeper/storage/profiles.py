@@ -11,6 +11,7 @@ from typing import Annotated, Any, get_args
 
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationInfo
 
+from ...typed.json_values import is_object
 from ..protocol.errors import ApiError
 from ..protocol.requests import knows, missing_field, unknown_name, wrong_type
 from .access import WarehouseStorage
@@ -40,7 +41,7 @@ def _credential_type(document: Any) -> Any:
 def _known_type(document: Any, names: tuple[str, ...], enum: str) -> Any:
     if isinstance(document, str):
         raise wrong_type(document, f"internally tagged enum {enum}")
-    if not isinstance(document, Mapping):
+    if not is_object(document):
         return document
     if "type" not in document:
         raise missing_field("type")

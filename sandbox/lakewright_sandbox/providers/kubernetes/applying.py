@@ -19,6 +19,7 @@ from lakewright_sandbox.providers.protocol.difference import Difference
 from lakewright_sandbox.providers.protocol.errors import SandboxProviderError
 from lakewright_sandbox.providers.protocol.properties import Properties, contains_unknown, without_internal
 from lakewright_sandbox.providers.protocol.servicer import ReadResult, ResourceRef
+from lakewright_sandbox.typed.json_values import is_array, is_object
 
 _FORCE = "pulumi.com/patchForce"
 _TROUBLESHOOTING = (
@@ -116,7 +117,7 @@ class Applying(Rendering):
         return self._state_of(news, made, olds)
 
     def _forces(self, news: Manifest, live: Manifest, *, dry_run: bool) -> bool:
-        annotations = news["metadata"].get("annotations") or {}
+        annotations: Properties = news["metadata"].get("annotations") or {}
         if self.force or str(annotations.get(_FORCE, "")).lower() == "true" or not field_owners(live):
             return True
         created = (owner.operation == "Update" and owner.manager in _OWN_UPDATES for owner in field_owners(live))
@@ -142,9 +143,9 @@ class Applying(Rendering):
 
 def pruned(live: Any, wanted: Any) -> Any:
     """Return the part of a live object that a manifest sets."""
-    if isinstance(live, dict) and isinstance(wanted, dict):
+    if is_object(live) and is_object(wanted):
         return {key: pruned(live[key], wanted[key]) for key in wanted if key in live}
-    if isinstance(live, list) and isinstance(wanted, list):
+    if is_array(live) and is_array(wanted):
         return [pruned(item, wanted_item) for item, wanted_item in zip(live, wanted, strict=False)]
     return deepcopy(live)
 

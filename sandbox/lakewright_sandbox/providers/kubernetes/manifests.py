@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from lakewright_sandbox.providers.protocol.errors import SandboxProviderError
+from lakewright_sandbox.typed.json_values import is_array, is_object
 
 Manifest = dict[str, Any]
 
@@ -49,7 +50,7 @@ class _Dumper(yaml.SafeDumper):
 _AMBIGUOUS = re.compile(r"[yYnN]|[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|0o[0-7]+")
 
 
-def _string(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+def _string(dumper: Any, text: str) -> yaml.ScalarNode:
     style = None
     if "\n" in text:
         style = "|"
@@ -63,9 +64,9 @@ _Dumper.add_representer(str, _string)
 
 
 def _ordered(value: Any) -> Any:
-    if isinstance(value, dict):
+    if is_object(value):
         return {key: _ordered(value[key]) for key in sorted(value, key=_natural)}
-    if isinstance(value, list):
+    if is_array(value):
         return [_ordered(item) for item in value]
     return value
 

@@ -28,6 +28,7 @@ from lakewright_sandbox.providers.protocol.properties import (
     without_internal,
 )
 from lakewright_sandbox.providers.protocol.servicer import CheckFailure, ReadResult, ResourceRef
+from lakewright_sandbox.typed.json_values import is_object
 
 _AUTONAMED = "pulumi.com/autonamed"
 _FIELD_MANAGER = "pulumi.com/patchFieldManager"
@@ -60,7 +61,7 @@ class Rendering:
         _refuse_unsupported(resource)
         inputs = _normalised(news)
         metadata = inputs.setdefault("metadata", {})
-        if not isinstance(metadata, dict):
+        if not is_object(metadata):
             return inputs, []
         if not metadata.get("name"):
             if metadata.get("generateName"):
@@ -130,9 +131,9 @@ class Rendering:
         """Mark properties and their kept inputs secret as the inputs are, and `data` as `stringData` is."""
         marked = mark_secrets(properties, raw_inputs)
         given = raw_inputs.get("stringData")
-        if isinstance(given, dict) and isinstance(data := marked.get("data"), dict):
+        if is_object(given) and is_object(data := marked.get("data")):
             marked["data"] = mark_secrets({"data": data}, {"data": given})["data"]
-        if isinstance(inputs := properties.get("__inputs"), dict):
+        if is_object(inputs := properties.get("__inputs")):
             marked["__inputs"] = self.mark_secrets(inputs, raw_inputs)
         return marked
 
@@ -190,18 +191,18 @@ def _suffix(seed: bytes) -> str:
 
 def _is_autonamed(manifest: Properties) -> bool:
     metadata = manifest.get("metadata")
-    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-    return isinstance(annotations, dict) and annotations.get(_AUTONAMED) == "true"
+    annotations = metadata.get("annotations") if is_object(metadata) else None
+    return is_object(annotations) and annotations.get(_AUTONAMED) == "true"
 
 
 def _normalised(news: Properties) -> Properties:
     """Return inputs as the API server would: no read-only metadata, and a Secret's `stringData` in its `data`."""
     inputs = deepcopy(without_internal(news))
-    if isinstance(metadata := inputs.get("metadata"), dict):
+    if is_object(metadata := inputs.get("metadata")):
         for key in _READ_ONLY:
             metadata.pop(key, None)
     is_secret = inputs.get("kind") == "Secret" and inputs.get("apiVersion") == "v1"
-    if is_secret and isinstance(inputs.get("stringData"), dict) and not contains_unknown(inputs):
+    if is_secret and is_object(inputs.get("stringData")) and not contains_unknown(inputs):
         plain: dict[str, Any] = inputs["stringData"]
         encoded = {key: base64.b64encode(str(value).encode()).decode() for key, value in plain.items()}
         inputs["data"] = inputs.get("data", {}) | encoded
@@ -212,7 +213,7 @@ def _comparable(manifest: Properties) -> Properties:
     """Return a manifest with its effective namespace: `default` if none is set, none for cluster-wide kinds."""
     canonical = _normalised(manifest)
     metadata = canonical.setdefault("metadata", {})
-    if isinstance(metadata, dict):
+    if is_object(metadata):
         if is_namespaced(canonical.get("kind", "")):
             metadata["namespace"] = metadata.get("namespace") or "default"
         else:

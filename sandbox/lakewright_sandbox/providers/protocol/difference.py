@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from lakewright_sandbox.typed.json_values import is_array, is_object
+
 Change = Literal["add", "delete", "update"]
 
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -16,7 +18,7 @@ _MISSING = object()
 class Difference:
     """The result of a diff: changes by path, the paths that force a replacement, and its order."""
 
-    changes: dict[str, Change] = field(default_factory=dict)
+    changes: dict[str, Change] = field(default_factory=dict[str, Change])
     replaces: frozenset[str] = frozenset()
     delete_before_replace: bool = False
 
@@ -40,11 +42,11 @@ def compare(old: Any, new: Any, path: str = "") -> dict[str, Change]:
     if new is _MISSING:
         return {path: "delete"}
     changes: dict[str, Change] = {}
-    if isinstance(old, dict) and isinstance(new, dict):
+    if is_object(old) and is_object(new):
         for key in sorted(old.keys() | new.keys()):
             changes |= compare(old.get(key, _MISSING), new.get(key, _MISSING), _join(path, key))
         return changes
-    if isinstance(old, list) and isinstance(new, list):
+    if is_array(old) and is_array(new):
         for index in range(max(len(old), len(new))):
             before = old[index] if index < len(old) else _MISSING
             after = new[index] if index < len(new) else _MISSING

@@ -11,6 +11,8 @@ from typing import Any
 from google.protobuf import json_format, struct_pb2
 from pulumi.runtime import rpc
 
+from lakewright_sandbox.typed.json_values import is_array, is_object
+
 Properties = dict[str, Any]
 
 UNKNOWN: str = rpc.UNKNOWN
@@ -22,9 +24,9 @@ def from_struct(struct: struct_pb2.Struct) -> Properties:
 
 
 def _with_ints(value: Any) -> Any:
-    if isinstance(value, dict):
+    if is_object(value):
         return {key: _with_ints(item) for key, item in value.items()}
-    if isinstance(value, list):
+    if is_array(value):
         return [_with_ints(item) for item in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
@@ -38,9 +40,9 @@ def reveal(value: Any) -> Any:
     """Return a value with secrets unwrapped at every depth."""
     if rpc.is_rpc_secret(value):
         return reveal(rpc.unwrap_rpc_secret(value))
-    if isinstance(value, dict):
+    if is_object(value):
         return {key: reveal(item) for key, item in value.items()}
-    if isinstance(value, list):
+    if is_array(value):
         return [reveal(item) for item in value]
     return value
 
@@ -49,16 +51,16 @@ def contains_secret(value: Any) -> bool:
     """Return whether a value contains a secret."""
     if rpc.is_rpc_secret(value):
         return True
-    if isinstance(value, dict):
+    if is_object(value):
         return any(contains_secret(item) for item in value.values())
-    return isinstance(value, list) and any(contains_secret(item) for item in value)
+    return is_array(value) and any(contains_secret(item) for item in value)
 
 
 def contains_unknown(value: Any) -> bool:
     """Return whether a value contains an unknown."""
-    if isinstance(value, dict):
+    if is_object(value):
         return any(contains_unknown(item) for item in value.values())
-    if isinstance(value, list):
+    if is_array(value):
         return any(contains_unknown(item) for item in value)
     return value == UNKNOWN
 
@@ -68,7 +70,7 @@ def mark_secrets(outputs: Properties, inputs: Properties) -> Properties:
     marked: Properties = {}
     for key, value in outputs.items():
         given = inputs.get(key)
-        if isinstance(given, dict) and isinstance(value, dict) and not rpc.is_rpc_secret(given):
+        if is_object(given) and is_object(value) and not rpc.is_rpc_secret(given):
             marked[key] = mark_secrets(value, given)
         else:
             marked[key] = rpc.wrap_rpc_secret(value) if contains_secret(given) else value
@@ -77,8 +79,8 @@ def mark_secrets(outputs: Properties, inputs: Properties) -> Properties:
 
 def without_internal(value: Any) -> Any:
     """Return a value without the `__` keys that the real bridge keeps in states, at every depth."""
-    if isinstance(value, dict):
+    if is_object(value):
         return {key: without_internal(item) for key, item in value.items() if not key.startswith("__")}
-    if isinstance(value, list):
+    if is_array(value):
         return [without_internal(item) for item in value]
     return value

@@ -304,7 +304,8 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
             return
         with grpc.insecure_channel(address) as channel:
             request = engine_pb2.LogRequest(severity=engine_pb2.WARNING, message=message, urn=resource.urn)
-            engine_pb2_grpc.EngineStub(channel).Log(request, timeout=5)
+            engine: Any = engine_pb2_grpc.EngineStub(channel)
+            engine.Log(request, timeout=5)
 
 
 def serve(package: ProviderPackage, port: int = 0, address: str = "") -> tuple[grpc.Server, int]:

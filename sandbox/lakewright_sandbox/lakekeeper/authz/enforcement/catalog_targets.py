@@ -9,6 +9,7 @@ from uuid import UUID
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from ....typed.json_values import is_array, is_object
 from ...database.lookups import find_tabular_by_name, parse_namespace, path_key
 from ...database.models import NamespaceRow, WarehouseRow
 from ...server.server import Lakekeeper
@@ -39,7 +40,7 @@ class CatalogNames:
         elif action == "list_namespaces":
             yield from self._namespace(parse_namespace(parent), action) if parent else [(self._warehouse, action)]
         else:
-            yield from self._in_body(action, body if isinstance(body, dict) else {})
+            yield from self._in_body(action, body if is_object(body) else {})
 
     def _in_body(self, action: str, body: dict[str, Any]) -> Iterator[RequiredAction]:
         if action == "create_namespace":
@@ -48,14 +49,15 @@ class CatalogNames:
         elif action == "rename":
             yield from self._identified(body.get("source"), action)
             destination = body.get("destination")
-            if isinstance(destination, dict):
+            if is_object(destination):
                 yield from self._namespace(_path(destination.get("namespace")), "create_table")
         elif action == "commit":
-            for change in body.get("table-changes") or []:
-                yield from self._identified(change.get("identifier") if isinstance(change, dict) else None, action)
+            changes: list[Any] = body.get("table-changes") or []
+            for change in changes:
+                yield from self._identified(change.get("identifier") if is_object(change) else None, action)
 
     def _identified(self, identifier: Any, action: str) -> Iterator[RequiredAction]:
-        if isinstance(identifier, dict):
+        if is_object(identifier):
             yield from self._tabular(_path(identifier.get("namespace")), str(identifier.get("name")), None, action)
 
     def _namespace(self, path: Sequence[str], action: str) -> Iterator[RequiredAction]:
@@ -100,4 +102,4 @@ def config_actions(server: Lakekeeper, session: Session, project: str, warehouse
 
 
 def _path(value: Any) -> list[str]:
-    return [str(part) for part in value] if isinstance(value, list) else []
+    return [str(part) for part in value] if is_array(value) else []

@@ -11,6 +11,7 @@ from fastapi import Header, Request
 from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 
+from ....typed.json_values import is_object
 from ...database.models import RoleRow
 from ...protocol.errors import ApiError
 from ...protocol.requests import Caller
@@ -62,7 +63,7 @@ class CallTargets:
     def __init__(self, request: Request, project: str, body: Any) -> None:
         """Read query, path parameters and body of a request."""
         self._query, self._params = request.query_params, request.path_params
-        self._body, self._project = body if isinstance(body, dict) else {}, project
+        self._body, self._project = body if is_object(body) else {}, project
 
     def required_actions(self, server: Lakekeeper, session: Session, call: str) -> Iterator[RequiredAction]:
         """Yield the required actions with their targets."""

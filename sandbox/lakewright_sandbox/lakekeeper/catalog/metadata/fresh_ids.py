@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ....typed.json_values import is_array, is_object
 from ...protocol.errors import ApiError, RequestRejectedError
 
 Json = dict[str, Any]
@@ -48,7 +49,7 @@ class FreshIds:
         return {"type": "struct", "fields": fresh}
 
     def _type(self, kind: Any) -> Any:
-        if not isinstance(kind, dict):
+        if not is_object(kind):
             return kind
         if kind["type"] == "struct":
             return self._struct(kind)
@@ -62,7 +63,7 @@ class FreshIds:
 def check_schema(schema: Json) -> None:
     """Raise 422 in plain text for what is not a schema; types are not checked."""
     try:
-        ids = list(field_ids(schema)) if isinstance(schema["fields"], list) else None
+        ids: list[object] | None = list(field_ids(schema)) if is_array(schema["fields"]) else None
         named = all(isinstance(field["name"], str) for field in schema["fields"])
     except (KeyError, TypeError) as fault:
         missing = f"missing field {str(fault)!r}" if isinstance(fault, KeyError) else "invalid type"
@@ -75,7 +76,7 @@ def check_schema(schema: Json) -> None:
 
 def field_ids(kind: Any) -> Iterator[int]:
     """Yield every field id in a schema or type."""
-    if not isinstance(kind, dict):
+    if not is_object(kind):
         return
     for field in kind.get("fields", []):
         yield field["id"]

@@ -88,7 +88,8 @@ def _remove_schemas(builder: TableBuilder, update: Json) -> None:
 
 
 def _add_spec(builder: TableBuilder, update: Json) -> None:
-    document, fields = builder.document, []
+    document = builder.document
+    fields: list[Json] = []
     known = {_field_key(field): field["field-id"] for spec in document["partition-specs"] for field in spec["fields"]}
     last = max(document["last-partition-id"], FIRST_PARTITION_ID - 1)
     last = max([last, *(field.get("field-id") or 0 for field in update["spec"]["fields"])])

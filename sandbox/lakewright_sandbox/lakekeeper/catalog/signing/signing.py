@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
-from typing import Annotated
+from typing import Annotated, Any, cast
 from urllib.parse import quote, unquote, urlsplit
 from uuid import UUID
 
-from botocore.auth import S3SigV4Auth
-from botocore.awsrequest import AWSRequest
-from botocore.credentials import Credentials
 from fastapi import APIRouter
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
+from ....typed.boto import AWSRequest, Credentials, S3SigV4Auth
 from ...authz.store import Target
 from ...database.lookups import find_warehouse
 from ...database.models import TabularRow, WarehouseRow
@@ -36,21 +34,21 @@ router = APIRouter(prefix="/catalog/v1")
 class _RemoteSigV4(S3SigV4Auth):
     """Sign a body that was sent along, since it was checked; otherwise use the client's own hash of the body."""
 
-    def payload(self, request: AWSRequest) -> str:
+    def payload(self, request: Any) -> str:
         """Return the hash of the body."""
         return request.context["payload_sha256"]
 
-    def canonical_query_string(self, request: AWSRequest) -> str:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def canonical_query_string(self, request: Any) -> str:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return the query as S3 canonicalizes it: decoded and encoded again, so that slashes are encoded."""
         pairs = (pair.partition("=") for pair in urlsplit(str(request.url)).query.split("&") if pair)
         encoded = sorted((_encode(str(name)), _encode(str(value))) for name, _, value in pairs)
         return "&".join(f"{name}={value}" for name, value in encoded)
 
-    def _modify_request_before_signing(self, request: AWSRequest) -> None:
+    def _modify_request_before_signing(self, request: Any) -> None:
         known = hashlib.sha256(request.data).hexdigest() if request.data else None
         given = request.headers.get(CONTENT_SHA256)
         request.context["payload_sha256"] = known or given or "UNSIGNED-PAYLOAD"
-        super()._modify_request_before_signing(request)
+        cast("Any", super())._modify_request_before_signing(request)
 
 
 def _encode(text: str) -> str:
@@ -150,7 +148,8 @@ def _sign(server: Lakekeeper, warehouse_id: str, tabular_id: str | None, request
     body = request.body.encode() if request.body is not None else None
     signed = AWSRequest(method=request.method, url=request.uri, headers=headers, data=body)
     credentials = Credentials(keys.access_key_id, keys.secret_access_key, keys.session_token)
-    _RemoteSigV4(credentials, "s3", storage.profile.region).add_auth(signed)
+    signer: Any = _RemoteSigV4(credentials, "s3", storage.profile.region)
+    signer.add_auth(signed)
     signed_headers = {name: [value] for name, value in signed.headers.items()}
     # Clients cache `private` responses by method and URI alone, so those that depend on a body must not be cached.
     caching = "private" if request.method.upper() in ("GET", "HEAD") else "no-store"

@@ -56,8 +56,8 @@ class GrantDiff(Body):
 
     model_config = ConfigDict(extra="forbid")
 
-    writes: list[GrantEntry] = Field(default_factory=list)
-    deletes: list[GrantEntry] = Field(default_factory=list)
+    writes: list[GrantEntry] = Field(default_factory=list[GrantEntry])
+    deletes: list[GrantEntry] = Field(default_factory=list[GrantEntry])
 
     def entries(self) -> list[tuple[str, GrantEntry]]:
         """Return the entries, each with its path in the request."""

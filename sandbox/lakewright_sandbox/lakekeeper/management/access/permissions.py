@@ -54,8 +54,8 @@ class Assignment(UserOrRole):
 class UpdateAssignments(Body):
     """Assignments to add and to remove."""
 
-    writes: list[Assignment] = Field(default_factory=list)
-    deletes: list[Assignment] = Field(default_factory=list)
+    writes: list[Assignment] = Field(default_factory=list[Assignment])
+    deletes: list[Assignment] = Field(default_factory=list[Assignment])
 
 
 class ManagedAccess(Body):

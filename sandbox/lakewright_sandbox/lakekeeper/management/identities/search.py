@@ -46,12 +46,13 @@ def search_tabular(server: Server, warehouse_id: UUID, body: Annotated[Search, r
         find_warehouse(session, str(warehouse_id), active=True)
         found = session.execute(query).all()
         rows = server.authorizer.filter_visible(session, found, lambda row: Target(row[0].kind, row[0].id))
-    wanted, found = trigrams(body.search), []
+    wanted = trigrams(body.search)
+    matches: list[tuple[float, TabularRow, list[str]]] = []
     for row, path in rows:
         distance = trigram_distance(wanted, trigrams(".".join([*path, row.name])))
         if distance < 1 or body.search == row.id:
-            found.append((distance, row, path))
-    found.sort(key=lambda entry: entry[0])
+            matches.append((distance, row, path))
+    matches.sort(key=lambda entry: entry[0])
     tabulars = [
         {
             "namespace-name": path,
@@ -59,7 +60,7 @@ def search_tabular(server: Server, warehouse_id: UUID, body: Annotated[Search, r
             "tabular-id": {"type": row.kind, "id": row.id},
             "distance": _single(distance),
         }
-        for distance, row, path in found[:MAX_RESULTS]
+        for distance, row, path in matches[:MAX_RESULTS]
     ]
     return json_response({"tabulars": tabulars})
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from botocore.exceptions import ClientError
 from typing_extensions import override
 
 from lakewright_sandbox.providers.aws.resources.calls import (
     after_creating,
     describing_errors,
-    error_code,
     ignoring_codes,
 )
 from lakewright_sandbox.providers.aws.resources.connection import AwsConnection
@@ -23,6 +21,7 @@ from lakewright_sandbox.providers.aws.resources.kind import (
 )
 from lakewright_sandbox.providers.protocol.errors import AwsCallError
 from lakewright_sandbox.providers.protocol.properties import Properties
+from lakewright_sandbox.typed.boto import ClientError, error_code
 
 # S3 website endpoints' hosted zones, from "Amazon S3 endpoints and quotas" of the AWS General Reference.
 _HOSTED_ZONES = {

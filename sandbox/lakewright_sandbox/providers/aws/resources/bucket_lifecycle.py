@@ -17,6 +17,7 @@ from lakewright_sandbox.providers.aws.resources.kind import (
     timestamp,
 )
 from lakewright_sandbox.providers.protocol.properties import Properties
+from lakewright_sandbox.typed.json_values import is_array, is_object
 
 
 class BucketLifecycle(BucketSetting):
@@ -56,9 +57,9 @@ def _to_s3(rule: Properties) -> Properties:
 
 
 def _renamed_to_s3(value: Any) -> Any:
-    if isinstance(value, list):
+    if is_array(value):
         return [_renamed_to_s3(item) for item in value]
-    if not isinstance(value, dict):
+    if not is_object(value):
         return value
     written: Properties = {}
     for key, item in value.items():
@@ -72,11 +73,11 @@ def _renamed_to_s3(value: Any) -> Any:
 
 
 def _from_s3(value: Any) -> Any:
-    if isinstance(value, list):
+    if is_array(value):
         return [_from_s3(item) for item in value]
     if isinstance(value, datetime.datetime):
         return timestamp(value)
-    if not isinstance(value, dict):
+    if not is_object(value):
         return value
     read: Properties = {}
     for key, item in value.items():

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from botocore.exceptions import ClientError
 from typing_extensions import override
 
 from lakewright_sandbox.providers.aws.resources.bucket import GONE
-from lakewright_sandbox.providers.aws.resources.calls import error_code, ignoring_codes
+from lakewright_sandbox.providers.aws.resources.calls import ignoring_codes
 from lakewright_sandbox.providers.aws.resources.connection import AwsConnection
 from lakewright_sandbox.providers.aws.resources.kind import POLICY, REGION, ResourceKind, ResourceProperty
 from lakewright_sandbox.providers.protocol.properties import Properties
+from lakewright_sandbox.typed.boto import ClientError, error_code
+from lakewright_sandbox.typed.json_values import is_object
 
 
 class BucketSetting(ResourceKind):
@@ -77,7 +78,7 @@ class BucketVersioning(BucketSetting):
     @override
     def problems(self, inputs: Properties) -> dict[str, str]:
         wanted = inputs["versioningConfiguration"]
-        if isinstance(wanted, dict) and "status" in wanted and not wanted.get("mfaDelete"):
+        if is_object(wanted) and "status" in wanted and not wanted.get("mfaDelete"):
             return {}
         return {"versioningConfiguration": "versioningConfiguration takes `status` alone: Enabled, Suspended, Disabled"}
 
@@ -111,8 +112,9 @@ class BucketEncryption(BucketSetting):
     @override
     def put(self, s3: Any, bucket: str, inputs: Properties) -> None:
         rules: list[Properties] = []
-        for rule in inputs["rules"]:
-            default = rule.get("applyServerSideEncryptionByDefault") or {}
+        declared: list[Properties] = inputs["rules"]
+        for rule in declared:
+            default: Properties = rule.get("applyServerSideEncryptionByDefault") or {}
             written: Properties = {"BucketKeyEnabled": bool(rule.get("bucketKeyEnabled"))}
             if default:
                 key = {"KMSMasterKeyID": default["kmsMasterKeyId"]} if default.get("kmsMasterKeyId") else {}

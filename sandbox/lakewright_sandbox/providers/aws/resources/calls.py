@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
-from botocore import exceptions
-from botocore.parsers import ResponseParserError
-
 from lakewright_sandbox.providers.protocol.errors import AwsCallError, MaybeCreatedError, SandboxProviderError
+from lakewright_sandbox.typed import boto
 
 _HELP = {
     "AccessDenied": "check that the provider's identity may do this",
@@ -29,11 +27,11 @@ _HELP = {
 }
 _LOOKED_UP = "it may exist although this failed: the next `up` looks for it"
 # The connection succeeded but the response is incomplete; botocore's ConnectionError means it failed.
-_UNANSWERED = (exceptions.HTTPClientError, ResponseParserError)
+_UNANSWERED = (boto.HTTPClientError, boto.ResponseParserError)
 
 
 @contextmanager
-def describing_errors(what: str, endpoint: str) -> Iterator[None]:
+def describing_errors(what: str, endpoint: str) -> Generator[None, None, None]:
     """Raise botocore's errors as SandboxProviderError.
 
     Args:
@@ -42,26 +40,26 @@ def describing_errors(what: str, endpoint: str) -> Iterator[None]:
     """
     try:
         yield
-    except exceptions.ClientError as error:
-        code = error_code(error)
-        detail = error.response.get("Error", {}).get("Message") or "no message"
+    except boto.ClientError as error:
+        code = boto.error_code(error)
+        detail = str(boto.error_detail(error).get("Message") or "no message")
         advice = f"; {_HELP[code]}" if code in _HELP else ""
         raise AwsCallError(code, f"{what}: AWS at {endpoint} answered {code}: {detail.rstrip('.')}{advice}") from error
-    except exceptions.NoCredentialsError as error:
+    except boto.NoCredentialsError as error:
         raise SandboxProviderError(
             f"{what}: the aws provider has no credentials; set `accessKey` and `secretKey`, `profile`, or "
             "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
         ) from error
-    except (*_UNANSWERED, exceptions.ConnectionError) as error:
+    except (*_UNANSWERED, boto.BotoConnectionError) as error:
         raise SandboxProviderError(_unanswered(what, endpoint, error)) from error
-    except exceptions.ParamValidationError as error:
+    except boto.ParamValidationError as error:
         raise SandboxProviderError(
             f"{what}: {str(error).replace(chr(10), ' ')}; correct the resource's properties"
         ) from error
 
 
 @contextmanager
-def creating(what: str, endpoint: str) -> Iterator[None]:
+def creating(what: str, endpoint: str) -> Generator[None, None, None]:
     """Raise errors as `describing_errors` does; a sent create without response raises MaybeCreatedError."""
     with describing_errors(what, endpoint):
         try:
@@ -71,7 +69,7 @@ def creating(what: str, endpoint: str) -> Iterator[None]:
 
 
 @contextmanager
-def after_creating(what: str, endpoint: str) -> Iterator[None]:
+def after_creating(what: str, endpoint: str) -> Generator[None, None, None]:
     """Raise errors of calls that follow a create as MaybeCreatedError: the object may exist."""
     try:
         with describing_errors(what, endpoint):
@@ -88,15 +86,10 @@ def _unanswered(what: str, endpoint: str, error: Exception) -> str:
 
 
 @contextmanager
-def ignoring_codes(*codes: str) -> Iterator[None]:
+def ignoring_codes(*codes: str) -> Generator[None, None, None]:
     """Ignore these error codes, such as those of a deleted object."""
     try:
         yield
-    except exceptions.ClientError as error:
-        if error_code(error) not in codes:
+    except boto.ClientError as error:
+        if boto.error_code(error) not in codes:
             raise
-
-
-def error_code(error: exceptions.ClientError) -> str:
-    """Return AWS's error code; for a HEAD request, which has no body, the HTTP status."""
-    return error.response.get("Error", {}).get("Code", "Unknown")

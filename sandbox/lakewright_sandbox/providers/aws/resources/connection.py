@@ -9,14 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-import boto3
-import botocore.config
-import botocore.configloader
-import botocore.exceptions
 import httpx
 
 from lakewright_sandbox.providers.protocol.errors import NotASandboxError, SandboxProviderError
 from lakewright_sandbox.providers.protocol.properties import UNKNOWN, Properties
+from lakewright_sandbox.typed import boto
 
 ANSWER_WITHIN = "LAKEWRIGHT_ANSWER_WITHIN"
 """Environment variable with the timeout of a response of S3, IAM or STS in seconds."""
@@ -36,8 +33,9 @@ class AwsConnection:
 
     region: str
     endpoints: dict[str, str]
-    session: boto3.Session
-    _clients: dict[tuple[str, str, bool], Any] = field(default_factory=dict)
+    session: Any
+    """A boto3 session."""
+    _clients: dict[tuple[str, str, bool], Any] = field(default_factory=dict[tuple[str, str, bool], Any])
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def client(self, service: str, region: str | None = None, *, once: bool = False) -> Any:
@@ -51,7 +49,8 @@ class AwsConnection:
         at = (service, region or self.region, once)
         with self._lock:
             if at not in self._clients:
-                self._clients[at] = self.session.client(
+                self._clients[at] = boto.create_client(
+                    self.session,
                     service,
                     region_name=at[1],
                     endpoint_url=self.endpoints[service],
@@ -64,8 +63,8 @@ class AwsConnection:
         return self.endpoints[service]
 
 
-def _client_config(attempts: int) -> botocore.config.Config:
-    return botocore.config.Config(
+def _client_config(attempts: int) -> boto.Config:
+    return boto.Config(
         connect_timeout=5,
         read_timeout=float(os.environ.get(ANSWER_WITHIN) or 30),
         max_pool_connections=32,
@@ -106,7 +105,8 @@ def structured(config: Properties, key: str) -> Any:
 
 def _endpoints(config: Properties) -> dict[str, str]:
     given: dict[str, str] = {}
-    for entry in structured(config, "endpoints") or []:
+    entries: list[dict[str, str]] = structured(config, "endpoints") or []
+    for entry in entries:
         given |= {service: url for service, url in entry.items() if url}
     found: dict[str, str] = {}
     for service in _SERVICES:
@@ -131,43 +131,43 @@ def _prove_sandbox(endpoint: str) -> None:
         raise NotASandboxError(
             f"no answer from the aws endpoint {endpoint} ({error}); start the sandbox with `lakewright sandbox up`"
         ) from error
-    if answer.status_code != httpx.codes.OK:
+    if answer.status_code != 200:
         raise NotASandboxError(
             f"the aws endpoint {endpoint} does not answer as a sandbox does (GET /moto-api/ gave "
             f"{answer.status_code}); {_INSTALL}"
         )
 
 
-def _session(config: Properties) -> boto3.Session:
-    files = structured(config, "sharedCredentialsFiles") or []
+def _session(config: Properties) -> Any:
+    files: list[str] = structured(config, "sharedCredentialsFiles") or []
     profile = config.get("profile") or None
     access_key, secret_key = config.get("accessKey"), config.get("secretKey")
     if bool(access_key) != bool(secret_key):
         raise SandboxProviderError("the aws provider needs `accessKey` and `secretKey` together, or neither")
     if access_key:
-        return boto3.Session(access_key, secret_key, config.get("token") or None)
+        return boto.boto3_session(access_key, secret_key, config.get("token") or None)
     if files:
         return _session_from_file(files, profile or os.environ.get("AWS_PROFILE") or "default")
     try:
-        return boto3.Session(profile_name=profile)
-    except botocore.exceptions.ProfileNotFound as error:
+        return boto.boto3_session(profile=profile)
+    except boto.ProfileNotFound as error:
         raise SandboxProviderError(
             f"the aws provider's profile {profile!r} is in no credentials file: {error}"
         ) from error
 
 
-def _session_from_file(files: list[str], profile: str) -> boto3.Session:
+def _session_from_file(files: list[str], profile: str) -> Any:
     """Return a session with a profile's keys from explicit files, which botocore supports in the environment only."""
     for file in reversed(files):
         try:
-            found = botocore.configloader.raw_config_parse(file)
-        except botocore.exceptions.ConfigNotFound:
+            found = boto.read_credentials_file(file)
+        except boto.ConfigNotFound:
             continue
-        except botocore.exceptions.ConfigParseError as error:
+        except boto.ConfigParseError as error:
             raise SandboxProviderError(f"the credentials file {file} is not a credentials file: {error}") from error
         section = found.get(profile)
         if section and section.get("aws_access_key_id") and section.get("aws_secret_access_key"):
-            return boto3.Session(
+            return boto.boto3_session(
                 section["aws_access_key_id"], section["aws_secret_access_key"], section.get("aws_session_token")
             )
     raise SandboxProviderError(f"no profile {profile!r} with keys in the credentials files {', '.join(files)}")

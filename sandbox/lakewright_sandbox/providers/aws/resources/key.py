@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from botocore.exceptions import ClientError
 from typing_extensions import override
 
-from lakewright_sandbox.providers.aws.resources.calls import error_code, ignoring_codes
+from lakewright_sandbox.providers.aws.resources.calls import ignoring_codes
 from lakewright_sandbox.providers.aws.resources.connection import AwsConnection
-from lakewright_sandbox.providers.aws.resources.kind import REGION, ResourceKind, ResourceProperty
+from lakewright_sandbox.providers.aws.resources.kind import REGION, ResourceKind, ResourceProperty, removed_tags
 from lakewright_sandbox.providers.protocol.properties import Properties
+from lakewright_sandbox.typed.boto import ClientError, error_code
 
 _GONE = "NotFoundException"
 _WINDOW_DAYS = 30
@@ -85,7 +85,7 @@ class KmsKey(ResourceKind):
             (kms.enable_key if enabled else kms.disable_key)(KeyId=resource_id)
         if _on(olds, "enableKeyRotation") != (rotated := _on(news, "enableKeyRotation")):
             (kms.enable_key_rotation if rotated else kms.disable_key_rotation)(KeyId=resource_id)
-        gone = sorted((olds.get("tags") or {}).keys() - (news.get("tags") or {}).keys())
+        gone = removed_tags(olds, news)
         if gone:
             kms.untag_resource(KeyId=resource_id, TagKeys=gone)
         if news.get("tags"):

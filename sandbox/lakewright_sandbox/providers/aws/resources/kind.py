@@ -11,14 +11,15 @@ from lakewright_sandbox.providers.aws.resources.connection import AwsConnection
 from lakewright_sandbox.providers.aws.resources.policies import canonical
 from lakewright_sandbox.providers.protocol.difference import Change, compare
 from lakewright_sandbox.providers.protocol.properties import UNKNOWN, Properties
+from lakewright_sandbox.typed.json_values import is_array, is_object
 
 
 def pruned(value: Any) -> Any:
     """Return a value without empty parts: AWS answers absent, empty, zero and false alike."""
-    if isinstance(value, dict):
+    if is_object(value):
         kept = {key: pruned(item) for key, item in value.items()}
         return {key: item for key, item in kept.items() if item not in (None, "", 0, [], {})}
-    if isinstance(value, list):
+    if is_array(value):
         return [pruned(item) for item in value]
     return value
 
@@ -50,7 +51,7 @@ class ResourceProperty:
             return {} if live_form == wanted_form else {name: "update"}
         if bool(live_form) != bool(wanted_form) and not isinstance(live, bool):
             return {name: "add" if wanted_form else "delete"}
-        if self.identity and isinstance(live_form, list) and isinstance(wanted_form, list):
+        if self.identity and is_array(live_form) and is_array(wanted_form):
             return _by_identity(name, self.identity, live_form, wanted_form)
         return compare(live_form, wanted_form, name)
 
@@ -111,7 +112,7 @@ class ResourceKind:
             for name, declared in self.properties.items()
             if declared.form is canonical
             and inputs.get(name) not in (None, UNKNOWN)
-            and not isinstance(canonical(inputs[name]), dict)
+            and not is_object(canonical(inputs[name]))
         }
 
 
@@ -123,6 +124,13 @@ def tags_to_aws(tags: Properties | None) -> list[dict[str, str]]:
 def tags_from_aws(tags: list[dict[str, str]]) -> dict[str, str]:
     """Return tags as a program declares them."""
     return {tag["Key"]: tag["Value"] for tag in tags}
+
+
+def removed_tags(olds: Properties, news: Properties) -> list[str]:
+    """Return the names of tags in old properties that new ones lack."""
+    old: Properties = olds.get("tags") or {}
+    new: Properties = news.get("tags") or {}
+    return sorted(old.keys() - new.keys())
 
 
 def timestamp(moment: datetime.datetime) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from lakewright_sandbox.providers.protocol.errors import SandboxProviderError
 from lakewright_sandbox.providers.protocol.properties import Properties
+from lakewright_sandbox.typed.json_values import is_array, is_object
 
 _VERSION = "2012-10-17"
 
@@ -22,14 +23,14 @@ def canonical(document: Any) -> Any:
             document = json.loads(document)
         except ValueError:
             return document
-    if not isinstance(document, dict):
+    if not is_object(document):
         return document
     statements = [_statement(statement) for statement in _as_list(document.get("Statement", []))]
     return document | {"Statement": sorted(statements, key=_text)}
 
 
 def _statement(statement: Any) -> Any:
-    if not isinstance(statement, dict):
+    if not is_object(statement):
         return statement
     form = dict(statement)
     for key in ("Action", "NotAction", "Resource", "NotResource"):
@@ -39,7 +40,7 @@ def _statement(statement: Any) -> Any:
         if key in form:
             named = {"AWS": "*"} if form[key] == "*" else form[key]
             form[key] = {kind: sorted(set(_as_list(names))) for kind, names in named.items()}
-    conditions = form.pop("Condition", None) or {}
+    conditions: dict[str, Properties] = form.pop("Condition", None) or {}
     if conditions:
         form["Condition"] = {
             test: {key: sorted(_condition_value(v) for v in _as_list(values)) for key, values in tests.items()}
@@ -55,7 +56,7 @@ def _condition_value(value: Any) -> str:
 
 
 def _as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
+    return value if is_array(value) else [value]
 
 
 def _text(value: Any) -> str:
@@ -67,10 +68,11 @@ def policy_document(args: Properties) -> Properties:
 
     A sid must be unique among sources and statements; an override replaces the statement with the same sid.
     """
-    sources = list(args.get("sourcePolicyDocuments") or [])
-    overrides = list(args.get("overridePolicyDocuments") or [])
+    sources: list[str] = list(args.get("sourcePolicyDocuments") or [])
+    overrides: list[str] = list(args.get("overridePolicyDocuments") or [])
     version = args.get("version") or _VERSION
-    own = [_rendered(statement, version) for statement in args.get("statements") or []]
+    declared: list[Properties] = args.get("statements") or []
+    own = [_rendered(statement, version) for statement in declared]
     statements: list[Properties] = []
     seen: set[str] = set()
     for statement in [s for text in sources for s in _parse_statements(text)] + own:
@@ -125,7 +127,8 @@ def _rendered(statement: Properties, version: str) -> Properties:
         if statement.get(key):
             form[name] = _principals(statement[key], version)
     conditions: dict[str, dict[str, Any]] = {}
-    for condition in statement.get("conditions") or []:
+    declared: list[Properties] = statement.get("conditions") or []
+    for condition in declared:
         tests = conditions.setdefault(condition["test"], {})
         variable = condition["variable"]
         values = [*_as_list(tests.get(variable, [])), *condition["values"]]

@@ -6,20 +6,21 @@ import json
 from typing import Any
 from urllib.parse import unquote
 
-from botocore.exceptions import ClientError
 from typing_extensions import override
 
-from lakewright_sandbox.providers.aws.resources.calls import error_code, ignoring_codes
+from lakewright_sandbox.providers.aws.resources.calls import ignoring_codes
 from lakewright_sandbox.providers.aws.resources.connection import AwsConnection
 from lakewright_sandbox.providers.aws.resources.kind import (
     POLICY,
     ResourceKind,
     ResourceProperty,
+    removed_tags,
     tags_from_aws,
     tags_to_aws,
     timestamp,
 )
 from lakewright_sandbox.providers.protocol.properties import Properties
+from lakewright_sandbox.typed.boto import ClientError, error_code
 
 _GONE = "NoSuchEntity"
 
@@ -104,7 +105,7 @@ class IamRole(ResourceKind):
             else:
                 iam.delete_role_permissions_boundary(RoleName=resource_id)
         if "tags" in changed:
-            gone = sorted((olds.get("tags") or {}).keys() - (news.get("tags") or {}).keys())
+            gone = removed_tags(olds, news)
             if gone:
                 iam.untag_role(RoleName=resource_id, TagKeys=gone)
             if news.get("tags"):

@@ -1,0 +1,1 @@
+"""Types for what has none: values of parsed JSON, and botocore."""
