@@ -143,15 +143,15 @@ def bring_up(directory: Path = DEFAULT_DIR, options: SandboxOptions | None = Non
         return StartResult(sandbox=sandbox, started=started)
 
 
-def _choose_auth(asked: Auth | None, known: Sandbox | None, authz: Authz) -> Auth:
+def _choose_auth(requested: Auth | None, known: Sandbox | None, authz: Authz) -> Auth:
     """Return the authentication mode; enforced grants require tokens."""
-    if authz == "openfga" and asked == "none":
+    if authz == "openfga" and requested == "none":
         raise SandboxOptionsError(
             "A catalog that enforces grants needs tokens to identify its callers. "
             "Leave out `--auth none`, or add `--authz allowall`."
         )
     before = known is not None and known.tokens is not None
-    return asked or ("oauth2" if before or authz == "openfga" else "none")
+    return requested or ("oauth2" if before or authz == "openfga" else "none")
 
 
 def status(directory: Path = DEFAULT_DIR) -> SandboxStatus:

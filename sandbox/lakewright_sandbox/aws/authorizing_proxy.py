@@ -168,8 +168,8 @@ class AuthorizingProxy:
         self._allow(caller, rights, Request(step.action, step.resource, context), _bucket_policy(step.bucket))
 
     @staticmethod
-    def _allow(caller: Caller, rights: IdentityPolicies, asked: Request, policy: Policy | None = None) -> None:
-        decision = decide(caller, rights, asked, policy)
+    def _allow(caller: Caller, rights: IdentityPolicies, access_request: Request, policy: Policy | None = None) -> None:
+        decision = decide(caller, rights, access_request, policy)
         if not decision.allowed:
             raise AwsAccessDeniedError(decision.message)
 
@@ -179,8 +179,8 @@ class AuthorizingProxy:
 
     def _authorize_iam(self, request: HttpRequest, identity: Identity, context: Context) -> None:
         parameters = request.parameters
-        asked = Request(f"iam:{parameters.get('Action', '')}", iam_actions.resource(parameters), context)
-        self._allow(identity.caller, identity.rights, asked)
+        access_request = Request(f"iam:{parameters.get('Action', '')}", iam_actions.resource(parameters), context)
+        self._allow(identity.caller, identity.rights, access_request)
         iam_actions.check_documents(parameters)
 
     def _moto_api(self, request: HttpRequest, environ: dict[str, Any]) -> Answer:

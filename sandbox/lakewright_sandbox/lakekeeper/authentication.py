@@ -105,7 +105,7 @@ class TokenVerifier:
             self._issuer = str(found["issuer"])
         except (httpx.HTTPError, ValueError, KeyError, jwt.PyJWTError) as error:
             log.warning("cannot fetch the keys of the OpenID provider %s: %s", self._provider, type(error).__name__)
-            message = "The identity provider cannot be asked for its keys."
+            message = "The keys of the identity provider cannot be fetched."
             raise ApiError(503, "AuthenticationBackendError", message) from None
         self._fetched_at = time.monotonic()
 

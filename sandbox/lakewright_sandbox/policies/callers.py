@@ -12,7 +12,7 @@ from lakewright_sandbox.policies.patterns import Context
 
 
 class PrincipalMatch(IntEnum):
-    """How closely a Principal element names the caller, which decides what other policies still limit an Allow."""
+    """The precision with which a Principal element names the caller; it decides which policies still limit an Allow."""
 
     NONE = 0
     ACCOUNT = 1  # the account: the identity's own policies decide

@@ -34,7 +34,7 @@ class Request:
 
 @dataclass(frozen=True)
 class PolicyDecision:
-    """Whether the request is allowed; if not, the reason in AWS's words."""
+    """The decision; a denial has the reason in AWS's words."""
 
     allowed: bool
     message: str = ""
@@ -60,25 +60,25 @@ def decide(
     Returns:
         The decision.
     """
-    asked = Request(request.action, request.resource, {**request.context, **caller.context})
-    on_resource = list(_covering([resource_policy] if resource_policy else [], asked))
-    refusal = _explicit_deny(caller, rights, asked, on_resource) or _missing_allow(
-        caller, rights, asked, on_resource, trust_needed=trust_needed
+    full_request = Request(request.action, request.resource, {**request.context, **caller.context})
+    on_resource = list(_covering([resource_policy] if resource_policy else [], full_request))
+    refusal = _explicit_deny(caller, rights, full_request, on_resource) or _missing_allow(
+        caller, rights, full_request, on_resource, trust_needed=trust_needed
     )
     if refusal is None:
         return PolicyDecision(allowed=True)
     return PolicyDecision(
         allowed=False,
-        message=f"User: {caller.arn} is not authorized to perform: {asked.action} "
-        f'on resource: "{asked.resource}" {refusal}',
+        message=f"User: {caller.arn} is not authorized to perform: {full_request.action} "
+        f'on resource: "{full_request.resource}" {refusal}',
     )
 
 
 def _explicit_deny(
-    caller: Caller, rights: IdentityPolicies, asked: Request, on_resource: Sequence[Statement]
+    caller: Caller, rights: IdentityPolicies, full_request: Request, on_resource: Sequence[Statement]
 ) -> str | None:
     for name, policies in (("an identity-based policy", rights.identity), *_limits(rights)):
-        if any(_covering(policies, asked, "Deny")):
+        if any(_covering(policies, full_request, "Deny")):
             return f"with an explicit deny in {name}"
     if any(s.effect == "Deny" and s.principals and s.principals.denies(caller) for s in on_resource):
         return "with an explicit deny in a resource-based policy"
@@ -86,23 +86,28 @@ def _explicit_deny(
 
 
 def _missing_allow(
-    caller: Caller, rights: IdentityPolicies, asked: Request, on_resource: Sequence[Statement], *, trust_needed: bool
+    caller: Caller,
+    rights: IdentityPolicies,
+    full_request: Request,
+    on_resource: Sequence[Statement],
+    *,
+    trust_needed: bool,
 ) -> str | None:
     grant = max(
         (s.principals.match(caller) for s in on_resource if s.effect == "Allow" and s.principals),
         default=PrincipalMatch.NONE,
     )
     if grant is PrincipalMatch.NONE and (trust_needed or caller.kind == "anonymous"):
-        return f"because no resource-based policy allows the {asked.action} action"
+        return f"because no resource-based policy allows the {full_request.action} action"
     # A user's own session (an STS of MinIO's kind) is never more than its session policy; a role's may be.
     unlimited = PrincipalMatch.DIRECT if caller.kind == "role" else PrincipalMatch.IDENTITY
     if grant >= unlimited and (caller.kind == "role" or rights.session is None):
         return None
-    if grant < PrincipalMatch.IDENTITY and not any(_covering(rights.identity, asked, "Allow")):
-        return f"because no identity-based policy allows the {asked.action} action"
+    if grant < PrincipalMatch.IDENTITY and not any(_covering(rights.identity, full_request, "Allow")):
+        return f"because no identity-based policy allows the {full_request.action} action"
     for name, policies in _limits(rights):
-        if not any(_covering(policies, asked, "Allow")):
-            return f"because no {name.partition(' ')[2]} allows the {asked.action} action"
+        if not any(_covering(policies, full_request, "Allow")):
+            return f"because no {name.partition(' ')[2]} allows the {full_request.action} action"
     return None
 
 

@@ -21,14 +21,14 @@ DIRECT, INSIDE, SELF, ANYONE = "direct", "inside", "self", "anyone"
 class Both(NamedTuple):
     """Two relations that must hold together."""
 
-    one: str
-    other: str
+    first: str
+    second: str
 
 
 class Unless(NamedTuple):
     """A relation that holds only without another."""
 
-    one: str
+    required: str
     forbidding: str
 
 

@@ -1,4 +1,4 @@
-"""What a catalog request names: warehouse, namespace, and the server's address as the client uses it."""
+"""Path parameters of catalog requests, and the server's address as the client uses it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tables and views have in common: names, insertion, listing, renaming, dropping."""
+"""Operations of both tables and views: naming, insertion, listing, renaming, dropping."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the API looks like on the wire: requests, responses, errors, versions; settings and clock of the server."""
+"""Requests, responses, errors and versions of the API, with the server's settings and clock."""

@@ -14,7 +14,7 @@ TEMPLATE_VARIABLE = re.compile(r"\{(uuid|name)\}")
 
 
 class StorageLayoutBody(Body):
-    """Where new namespaces and tables are put below the warehouse; null templates stand for the default."""
+    """The layout of new namespaces and tables below the warehouse's location; null templates mean the default."""
 
     type: Literal["default", "tabular-only", "full-hierarchy"]
     namespace: str | None = None
@@ -62,10 +62,10 @@ def refuse_changes(old: Body, new: Body, *fields: str) -> None:
             raise ApiError(400, "UpdateError", f"Field `{field}` cannot be updated to prevent loss of data.")
 
 
-def prefixes_overlap(one: str | None, other: str | None) -> bool:
+def prefixes_overlap(first: str | None, second: str | None) -> bool:
     """Return whether the prefixes are equal or one is above the other."""
-    mine, others = _segments(one), _segments(other)
-    return mine[: len(others)] == others or others[: len(mine)] == mine
+    left, right = _segments(first), _segments(second)
+    return left[: len(right)] == right or right[: len(left)] == left
 
 
 def _segments(prefix: str | None) -> list[str]:

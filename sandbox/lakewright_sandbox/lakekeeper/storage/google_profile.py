@@ -49,7 +49,7 @@ class GcsProfileBody(StorageProfileBody):
 
     @property
     def allow_alternative_protocols(self) -> bool:
-        """Whether locations may have another scheme than `gs`."""
+        """Return False: Google's locations have no other scheme than `gs`."""
         return False
 
     @property

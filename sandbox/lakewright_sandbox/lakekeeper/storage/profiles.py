@@ -85,13 +85,13 @@ def apply_credential(profile: Profile, credential: Credential | None) -> Profile
     raise ApiError(400, "UnexpectedStorageProfileType", message)
 
 
-def profiles_overlap(one: Profile, other: Profile) -> bool:
+def profiles_overlap(first: Profile, second: Profile) -> bool:
     """Return whether one profile's location contains the other's."""
-    if isinstance(one, S3ProfileBody) and isinstance(other, S3ProfileBody):
-        return one.overlaps(other)
-    if isinstance(one, AdlsProfileBody) and isinstance(other, AdlsProfileBody):
-        return one.overlaps(other)
-    return isinstance(one, GcsProfileBody) and isinstance(other, GcsProfileBody) and one.overlaps(other)
+    if isinstance(first, S3ProfileBody) and isinstance(second, S3ProfileBody):
+        return first.overlaps(second)
+    if isinstance(first, AdlsProfileBody) and isinstance(second, AdlsProfileBody):
+        return first.overlaps(second)
+    return isinstance(first, GcsProfileBody) and isinstance(second, GcsProfileBody) and first.overlaps(second)
 
 
 def update_profile(old: Profile, new: Profile, *, region_moves: bool) -> Profile:

@@ -59,7 +59,7 @@ class UpdateAssignments(Body):
 
 
 class ManagedAccess(Body):
-    """Whether access is managed."""
+    """Request to enable or disable managed access."""
 
     managed_access: bool
 

@@ -29,7 +29,7 @@ router = APIRouter(prefix="/management/v1")
 
 
 class Protection(Body):
-    """Whether an object is protected against deletion."""
+    """Request to protect an object against deletion, or to unprotect it."""
 
     protected: bool
 

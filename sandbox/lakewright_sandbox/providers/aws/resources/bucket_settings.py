@@ -67,7 +67,7 @@ _BUCKET = ResourceProperty(replaces=True, required=True)
 
 
 class BucketVersioning(BucketSetting):
-    """Whether a bucket keeps old versions of its objects."""
+    """Versioning of a bucket's objects."""
 
     token = "aws:s3/bucketVersioning:BucketVersioning"  # noqa: S105
     title = "versioning of bucket"
