@@ -106,7 +106,7 @@ def test_json_is_one_object_and_nothing_else(lakewright: Callable[..., Done]) ->
 
 @pytest.mark.parametrize("verb", ["preview", "up", "refresh", "destroy"])
 @pytest.mark.parametrize(
-    ("words", "exit_code", "told"),
+    ("words", "exit_code", "message"),
     [
         (["--stack", "nope"], 6, "no stack named 'nope' found"),
         (["--stack", "dev", "-C", "/nowhere"], 1, "-C /nowhere: No such file or directory"),
@@ -117,7 +117,7 @@ def test_json_is_one_object_and_nothing_else(lakewright: Callable[..., Done]) ->
     ],
 )
 def test_json_is_one_object_for_every_failure(
-    verb: str, words: list[str], exit_code: int, told: str, lakewright: Callable[..., Done]
+    verb: str, words: list[str], exit_code: int, message: str, lakewright: Callable[..., Done]
 ) -> None:
     yes = [] if verb == "preview" else ["--yes"]
     engine = [] if "--engine" in words else ["--engine", "embedded"]
@@ -125,7 +125,7 @@ def test_json_is_one_object_for_every_failure(
     found = json.loads(failed.stdout)
     assert list(found) == ["steps", "changes", "outputs", "exit", "messages"]
     assert found["exit"] == failed.returncode == exit_code
-    assert any(told in message for message in found["messages"])
+    assert any(message in line for line in found["messages"])
 
 
 def test_json_without_yes_is_an_error_in_json(lakewright: Callable[..., Done]) -> None:
@@ -180,8 +180,8 @@ def test_each_error_is_one_message(
     assert message in done.stderr
     assert done.returncode == exit_code
     assert "Traceback" not in done.stderr
-    told = [line for line in done.stderr.splitlines() if not line.startswith("Engine:")]
-    assert len(told) == 1
+    message = [line for line in done.stderr.splitlines() if not line.startswith("Engine:")]
+    assert len(message) == 1
 
 
 def test_damaged_state_is_named_and_debug_shows_where(folder: Path, lakewright: Callable[..., Done]) -> None:

@@ -38,12 +38,12 @@ def test_tracebacks_of_an_interrupted_launcher_are_left_out() -> None:
     assert passed_on("before", *INTERRUPTED, BETWEEN, *INTERRUPTED, "after") == ["before", "after"]
 
 
-def test_other_tracebacks_are_shown_whole() -> None:
+def test_other_tracebacks_are_printed_in_full() -> None:
     for lines in (DEFECT, PROGRAM, (*DEFECT, BETWEEN, *PROGRAM), INTERRUPTED[:3]):
         assert passed_on(*lines) == list(lines)
 
 
-def test_errors_between_the_lines_are_shown_at_once() -> None:
+def test_errors_between_lines_are_printed_at_once() -> None:
     seen: list[EngineEvent] = []
     tracebacks = LauncherTracebacks(seen.append)
 

@@ -79,6 +79,6 @@ def test_examples_are_valid_declarations() -> None:
         [sys.executable, "-c", DECLARED, *examples], capture_output=True, text=True, check=False, cwd=ROOT
     )
     assert done.returncode == 0, done.stderr
-    told = [json.loads(line) for line in done.stdout.splitlines()]
-    assert {example for example, _, _ in told} == set(examples)
-    assert [one for one in told if one[2]] == []
+    checked = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {example for example, _, _ in checked} == set(examples)
+    assert [one for one in checked if one[2]] == []

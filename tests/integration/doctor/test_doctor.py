@@ -215,6 +215,6 @@ def test_no_secret_goes_to_a_store_that_is_not_allowed(
 
     assert ended.value.code == 1
     assert heard == []
-    told = capsys.readouterr().err
+    errors_printed = capsys.readouterr().err
     for place in ("storage.main.endpoint", "credential.access_key_id", "credential.secret_access_key"):
-        assert place in told
+        assert place in errors_printed

@@ -41,7 +41,7 @@ class FaultyProxy(http.server.ThreadingHTTPServer):
         self.target = target.rstrip("/")
         self.http = httpx.Client(timeout=60, trust_env=False)
         self.fault: Fault | None = None
-        self.told: list[Any] = []
+        self.responses: list[Any] = []
         """JSON responses of the target."""
 
     @property
@@ -50,7 +50,7 @@ class FaultyProxy(http.server.ThreadingHTTPServer):
 
     def vended(self) -> set[str]:
         """Return the keys and tokens in the responses to table loads."""
-        return {value for answer in self.told for value in _vended(answer)}
+        return {value for answer in self.responses for value in _vended(answer)}
 
     @contextmanager
     def faulty(self, line: str, status: int = 0, body: str = "", *, applied: bool = False) -> Iterator[Fault]:
@@ -91,7 +91,7 @@ class _Forward(http.server.BaseHTTPRequestHandler):
             return
         answer = self._forward(content)
         if "json" in answer.headers.get("content-type", "") and answer.content:
-            self.server.told.append(answer.json())
+            self.server.responses.append(answer.json())
         kept = [(name, value) for name, value in answer.headers.multi_items() if name not in HOP_BY_HOP]
         self._answer(answer.status_code, kept, answer.content)
 

@@ -16,7 +16,7 @@ REPOSITORY = Path(__file__).parents[3]
 
 def _sandbox(folder: Path) -> Path:
     folder.mkdir()
-    told = {
+    state = {
         "version": 1,
         "lakekeeper": {"endpoint": "http://127.0.0.1:1111", "catalog_uri": "http://127.0.0.1:1111/catalog"},
         "aws": {
@@ -26,7 +26,7 @@ def _sandbox(folder: Path) -> Path:
         },
         "credentials_file": str(folder / "credentials"),
     }
-    (folder / "sandbox.json").write_text(json.dumps(told))
+    (folder / "sandbox.json").write_text(json.dumps(state))
     return folder
 
 
@@ -154,7 +154,7 @@ def test_all_mistakes_at_once_and_no_secret_repeated(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("jobs_auth", "told"),
+    ("jobs_auth", "reported"),
     [
         ("{kind: token, token: 'env:TOKEN'}", None),
         ("{kind: client-credentials, token_url: 'https://i', client_id: j, client_secret: 'file:/run/s/key'}", None),
@@ -163,18 +163,18 @@ def test_all_mistakes_at_once_and_no_secret_repeated(tmp_path: Path) -> None:
         ("{kind: token, token: 'file:token'}", "a folder of its own in the pod"),
     ],
 )
-def test_job_secrets_go_where_jobs_read_them(tmp_path: Path, jobs_auth: str, told: str | None) -> None:
+def test_job_secrets_go_where_jobs_read_them(tmp_path: Path, jobs_auth: str, reported: str | None) -> None:
     file = tmp_path / "here.yaml"
     file.write_text(
         f"lakekeeper: {{endpoint: https://catalog.example, jobs_auth: {jobs_auth}}}\n"
         "kubernetes: {jobs_secret: {name: lakekeeper-jobs, key: client-secret}}\n"
     )
-    if told is None:
+    if reported is None:
         assert Environment.load(file, environ={}).kubernetes.jobs_secret
     else:
         with pytest.raises(SpecError, match=r"kubernetes\.jobs_secret") as refused:
             Environment.load(file, environ={})
-        assert told in str(refused.value)
+        assert reported in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -61,8 +61,8 @@ def test_run_has_the_settings_of_the_spec() -> None:
     (container,) = _pod(_spec(parallel=8, jobs=["retention", "compaction"]))["containers"]
 
     assert container["command"] == ["lakewright-spark", "maintain"]
-    told = "--config /etc/lakewright/catalog.json --parallel 8 --deadline 4h --job retention --job compaction"
-    assert " ".join(container["args"]) == told
+    options = "--config /etc/lakewright/catalog.json --parallel 8 --deadline 4h --job retention --job compaction"
+    assert " ".join(container["args"]) == options
 
 
 def test_pod_meets_the_restricted_standard() -> None:

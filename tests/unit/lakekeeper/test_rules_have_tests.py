@@ -207,7 +207,7 @@ CHECKLIST = {
     "normal form": [f"{SERVER}warehouses::test_a_profile_is_kept_in_normal_form"],
     "nulls": [f"{SERVER}checklist::test_what_is_not_set_is_null_and_not_left_out"],
     "the time of a change": [f"{SERVER}warehouses::test_an_update_that_changes_nothing_leaves_the_time"],
-    "a drop purges unless told otherwise": [
+    "a drop purges by default": [
         f"{SERVER}checklist::test_a_drop_that_says_nothing_purges",
         f"{SERVER}lifetime::test_a_drop_without_purge_keeps_the_files",
     ],

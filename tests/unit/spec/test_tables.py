@@ -118,15 +118,15 @@ REFUSED_BY_SERVERS = {
 
 def test_properties_that_servers_refuse_are_reported() -> None:
     """Lakekeeper 0.11 to 0.14 answer 409 `FailedToSetProperties`, or 400 `UnsupportedCompressionCodec`."""
-    told = mistakes(
+    found_mistakes = mistakes(
         {"name": "curated.sales.daily.orders", "properties": REFUSED_BY_SERVERS},
         {"name": "curated.sales.daily.lines", "properties": {"write.data.path.x": "y"}},
     )
 
-    assert list(told) == ["tables.0.properties", "tables.1.properties"]
+    assert list(found_mistakes) == ["tables.0.properties", "tables.1.properties"]
     for key in REFUSED_BY_SERVERS:
-        assert f"`{key}`" in told["tables.0.properties"]
-    assert "expected none or gzip, found 'zstd'" in told["tables.0.properties"]
+        assert f"`{key}`" in found_mistakes["tables.0.properties"]
+    assert "expected none or gzip, found 'zstd'" in found_mistakes["tables.0.properties"]
 
 
 def test_properties_that_servers_know_are_accepted() -> None:

@@ -41,11 +41,11 @@ def main(light_project: Props, monkeypatch: pytest.MonkeyPatch) -> Props:
 def test_warehouse_with_the_changes_of_adoption(main: Props, messages: Any) -> None:
     changed = main | {"protected": True, "delete_profile": SOFT}
     assert Resource(WarehouseProvider()).preview(**changed) == "create"
-    told = messages()
-    assert "note: warehouse `main` in project" in told
-    assert "exists already and is adopted; this changes: credential; delete_profile: {'type': 'hard'} -> " in told
-    assert "protected: False -> True" in told
-    assert "hidden" not in told
+    reported = messages()
+    assert "note: warehouse `main` in project" in reported
+    assert "exists already and is adopted; this changes: credential; delete_profile: {'type': 'hard'} -> " in reported
+    assert "protected: False -> True" in reported
+    assert "hidden" not in reported
 
 
 def test_up_does_what_the_preview_reported(main: Props, light: httpx.Client) -> None:
@@ -115,9 +115,9 @@ def test_user_and_role(light_project: Props, light: httpx.Client, unique: str, m
     headers = {"x-project-id": light_project["project_id"]}
     light.post("/management/v1/role", json={"name": "analysts"}, headers=headers).raise_for_status()
     Resource(RoleProvider()).preview(**light_project, name="Analysts", description="all", adopt=True)
-    told = messages()
-    assert "note: role `Analysts` of project" in told
-    assert "this changes: name: 'analysts' -> 'Analysts'" in told
+    reported = messages()
+    assert "note: role `Analysts` of project" in reported
+    assert "this changes: name: 'analysts' -> 'Analysts'" in reported
 
 
 def test_unknown_objects_are_not_looked_up(main: Props, messages: Any) -> None:
@@ -148,5 +148,5 @@ def test_table_and_grants_with_unknown_properties(light_project: Props, messages
 def test_unreachable_server_is_a_warning(main: Props, messages: Any) -> None:
     nowhere = main | {"server": {"endpoint": "http://127.0.0.1:9"}}
     assert Resource(WarehouseProvider()).failures(**nowhere) == {}
-    assert "warning: warehouse `main`" in (told := messages())
-    assert "could not check for an existing object to adopt: Lakekeeper at http://127.0.0.1:9 cannot" in told
+    assert "warning: warehouse `main`" in (reported := messages())
+    assert "could not check for an existing object to adopt: Lakekeeper at http://127.0.0.1:9 cannot" in reported

@@ -271,8 +271,8 @@ def test_guard_names_undeclared_roles(
         ids[name] = made.raise_for_status().json()["id"]
     declared: Props = {"server": server, "warehouses": {"main": warehouse.id}, "projects": {project_id: [warehouse.id]}}
     guard.up(**declared, roles={project_id: ["analysts"]})
-    told = "holds roles that the stack does not declare (only deleting them helps): Others, strangers"
-    with pytest.raises(StillHeld, match=re.escape(f"project {project_id} {told}.")):
+    refusal = "holds roles that the stack does not declare (only deleting them helps): Others, strangers"
+    with pytest.raises(StillHeld, match=re.escape(f"project {project_id} {refusal}.")):
         guard.destroy()
     for name in ("strangers", "Others"):
         http.delete(f"/management/v1/role/{ids[name]}", headers={"x-project-id": project_id}).raise_for_status()

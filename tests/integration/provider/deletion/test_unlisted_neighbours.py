@@ -92,9 +92,9 @@ def test_purge_spares_an_inactive_neighbour_of_0_13(
     outer.destroy()
 
     assert keys_in(aws, bucket) == kept
-    told = capfd.readouterr().err
-    assert "keeps what is under main/inner/ of main/: it holds tables that another warehouse may have" in told
-    assert "lists active ones only" in told
+    printed = capfd.readouterr().err
+    assert "keeps what is under main/inner/ of main/: it holds tables that another warehouse may have" in printed
+    assert "lists active ones only" in printed
 
 
 def test_purge_spares_a_warehouse_of_a_hidden_project(

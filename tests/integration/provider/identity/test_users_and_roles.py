@@ -128,10 +128,10 @@ def test_preview_reports_the_changes_of_adoption(
 ) -> None:
     assert Resource(UserProvider()).preview(**alice | {"name": "Alice B"}, adopt=True) == "create"
     assert Resource(RoleProvider()).preview(**analysts | {"description": "write"}, adopt=True) == "create"
-    told = capsys.readouterr().err
-    assert f"user `{user.id}` at {alice['server']['endpoint']} ({user.id}) exists already and is adopted" in told
-    assert "this changes: name: 'Alice' -> 'Alice B'" in told
-    assert "this changes: description: 'read' -> 'write'" in told
+    printed = capsys.readouterr().err
+    assert f"user `{user.id}` at {alice['server']['endpoint']} ({user.id}) exists already and is adopted" in printed
+    assert "this changes: name: 'Alice' -> 'Alice B'" in printed
+    assert "this changes: description: 'read' -> 'write'" in printed
 
 
 def test_existing_equal_user_is_taken_for_a_killed_create(user: Resource, alice: Props, interrupted: Any) -> None:

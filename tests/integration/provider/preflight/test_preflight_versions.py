@@ -31,11 +31,11 @@ def prerelease(servers: dict[str, OldServer], sandbox: Sandbox, tmp_path: Path) 
     """A server of 0.13 with the task queues of 0.14."""
     settings = Settings(database=f"sqlite:///{tmp_path / 'db'}", version="0.13", skip_storage_validation=True)
     app = create_app(settings)
-    told = httpx.get(f"{servers['0.13'].server['endpoint']}/management/v1/info").json()
+    info = httpx.get(f"{servers['0.13'].server['endpoint']}/management/v1/info").json()
 
     async def newer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope.get("path") == "/management/v1/info":
-            await JSONResponse(told | {"queues": ["soft_deletion", "tabular_purge"]})(scope, receive, send)
+            await JSONResponse(info | {"queues": ["soft_deletion", "tabular_purge"]})(scope, receive, send)
         else:
             await app(scope, receive, send)
 

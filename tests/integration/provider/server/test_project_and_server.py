@@ -33,7 +33,7 @@ def test_bootstrapped_server_is_accepted(server: Props) -> None:
     assert bootstrap.up(server=server, accept_terms_of_use=True) == "create"
     assert bootstrap.outs["authz_backend"] == "allow-all"
     assert bootstrap.refresh() == "same"
-    assert bootstrap.up(server=server, accept_terms_of_use=True, user_name="somebody") == "same"
+    assert bootstrap.up(server=server, accept_terms_of_use=True, user_name="another") == "same"
     bootstrap.destroy()
 
 

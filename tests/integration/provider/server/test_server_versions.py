@@ -28,9 +28,9 @@ SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "id", "required": True,
 
 def refused(resource: Resource, **props: Any) -> str:
     """Return the error about properties that this version does not know."""
-    with pytest.raises(UnsupportedServer) as told:
+    with pytest.raises(UnsupportedServer) as refusal:
         resource.up(**props)
-    return str(told.value)
+    return str(refusal.value)
 
 
 def test_life_of_a_warehouse_and_a_namespace(old: OldServer) -> None:

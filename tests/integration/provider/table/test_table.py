@@ -157,13 +157,13 @@ def test_preview_refuses_unsafe_changes(table: Resource, orders: Props, http: ht
     unsafe = [{"name": "id", "type": "string", "required": True}, {"name": "n", "type": "int", "required": True}]
     with pytest.raises(EvolutionRefused) as caught:
         table.preview(**orders | {"columns": unsafe, "partition_by": []})
-    told = str(caught.value)
+    message = str(caught.value)
     for reason in (
         "`id`: int -> string is another type",
         "`n` would be added as required",
         "`day` is in the table and",
     ):
-        assert reason in told
+        assert reason in message
     assert metadata(http, orders) == before
 
 
@@ -346,8 +346,8 @@ def test_preview_lists_the_changes_of_adoption_or_refuses(
 ) -> None:
     wider = orders | {"columns": [*COLUMNS, {"name": "more", "type": "long"}], "sort_by": [], "adopt": True}
     Resource(TableProvider()).preview(**wider)
-    told = capsys.readouterr().err
-    assert f"({table.id}) exists already and is adopted; this changes: more: added; sort_by: none" in told
+    message = capsys.readouterr().err
+    assert f"({table.id}) exists already and is adopted; this changes: more: added; sort_by: none" in message
     Resource(TableProvider()).preview(**orders | {"adopt": True})
     assert "is adopted; nothing of it changes" in capsys.readouterr().err
     refused = Resource(TableProvider()).failures(**orders | {"columns": COLUMNS[:-1], "adopt": True})["adopt"]

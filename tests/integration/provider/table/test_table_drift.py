@@ -130,7 +130,7 @@ REFUSED: dict[str, tuple[Callable[[Job], None], str]] = {
 
 
 @pytest.mark.parametrize("what", HEALED)
-def test_drift_is_shown_and_restored(what: str, orders: Props, http: httpx.Client) -> None:
+def test_drift_is_reported_and_restored(what: str, orders: Props, http: httpx.Client) -> None:
     table, job = Resource(TableProvider()), Job(http, orders)
     table.up(**orders)
     before = job.current_metadata()
@@ -147,7 +147,7 @@ def test_drift_is_shown_and_restored(what: str, orders: Props, http: httpx.Clien
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_drift_is_shown_and_refused_with_the_reason(what: str, orders: Props, http: httpx.Client) -> None:
+def test_drift_is_reported_and_refused_with_the_reason(what: str, orders: Props, http: httpx.Client) -> None:
     table, job = Resource(TableProvider()), Job(http, orders)
     orders |= {"partition_by": []}
     table.up(**orders)

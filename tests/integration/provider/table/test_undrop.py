@@ -117,11 +117,11 @@ def test_each_failure_is_one_message(undrop: Undrop, drop: Any, warehouse: Resou
     drop("sales", "orders")
     make_table(warehouse.id, "sales", "there")
 
-    for words, code, told in MISTAKES:
+    for words, code, message in MISTAKES:
         done, out, err = undrop(*words)
 
         assert (done, out) == (code, ""), words
-        assert told in err
+        assert message in err
         assert "Traceback" not in err
 
 

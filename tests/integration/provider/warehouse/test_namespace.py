@@ -50,7 +50,7 @@ def test_properties_change_in_place(namespace: Resource, namespace_props: Props,
 
 
 def test_property_drift_is_restored(namespace: Resource, namespace_props: Props, http: httpx.Client) -> None:
-    body = {"updates": {"owner": "somebody", "extra": "x"}, "removals": []}
+    body = {"updates": {"owner": "another", "extra": "x"}, "removals": []}
     http.post(
         f"/catalog/v1/{namespace_props['warehouse_id']}/namespaces/sales/properties", json=body
     ).raise_for_status()

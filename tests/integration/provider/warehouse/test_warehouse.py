@@ -97,7 +97,7 @@ DRIFT: list[tuple[str, Props]] = [
 
 
 @pytest.mark.parametrize(("what", "body"), DRIFT, ids=lambda value: value if isinstance(value, str) else "")
-def test_drift_is_shown_by_refresh_and_restored_by_up(
+def test_refresh_reports_drift_and_up_restores_it(
     warehouse: Resource, declared: Props, http: httpx.Client, what: str, body: Props
 ) -> None:
     before = found(http, warehouse)

@@ -47,11 +47,11 @@ def vended_keys(tenant: Any, warehouse: str, table: str) -> dict[str, str]:
         headers={"X-Iceberg-Access-Delegation": "vended-credentials"},
         timeout=60,
     ).raise_for_status()
-    told = answer.json()["config"]
+    vended_config = answer.json()["config"]
     return {
-        "aws_access_key_id": told["s3.access-key-id"],
-        "aws_secret_access_key": told["s3.secret-access-key"],
-        "aws_session_token": told["s3.session-token"],
+        "aws_access_key_id": vended_config["s3.access-key-id"],
+        "aws_secret_access_key": vended_config["s3.secret-access-key"],
+        "aws_session_token": vended_config["s3.session-token"],
     }
 
 

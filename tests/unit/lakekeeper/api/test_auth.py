@@ -169,7 +169,7 @@ def test_token_url_is_kept_unchanged() -> None:
 
 
 @pytest.mark.parametrize("token", ["", "s3cret\nsecond", "s3cret value", "s3cr\u00e9t"])
-def test_token_that_fits_no_header_is_refused_and_not_shown(token: str) -> None:
+def test_invalid_token_is_refused_and_not_printed(token: str) -> None:
     with pytest.raises(NotAuthenticated, match=r"the token .*Check what `auth`") as refused:
         call_with_tokens(FixedToken("env:TOKEN", lambda _: token), "never")
     assert "s3cr" not in str(refused.value)

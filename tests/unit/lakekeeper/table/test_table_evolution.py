@@ -247,9 +247,9 @@ def test_partitions_evolve_and_keep_their_ids(version: int) -> None:
 
     assert done.changes == ["partition_by: bucket(8, id), truncate(10, amount)"]
     fields = next(one["spec"]["fields"] for one in done.updates if one["action"] == "add-spec")
-    told = [(one["transform"], one.get("field-id"), one["name"]) for one in fields]
+    sent = [(one["transform"], one.get("field-id"), one["name"]) for one in fields]
     kept = [("bucket[8]", 1001, "id_bucket"), ("truncate[10]", None, "amount_trunc")]
-    assert told == ([("void", 1000, "day_day_1000"), *kept] if version == 1 else kept)
+    assert sent == ([("void", 1000, "day_day_1000"), *kept] if version == 1 else kept)
     assert [one["type"] for one in done.requirements] == ["assert-default-spec-id", "assert-last-assigned-partition-id"]
 
 
