@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from lakewright_spark.catalog.loading import chosen_warehouse, load_config
 from lakewright_spark.cli import printing, startup_warnings
-from lakewright_spark.cli.options import AsJson, ConfigFile, Warehouse, chosen_warehouse, load_config
+from lakewright_spark.cli.options import AsJson, ConfigFile, Warehouse
 from lakewright_spark.errors import JobFailedError, LakewrightSparkError
 from lakewright_spark.result_uris import Execution
 from py4j.protocol import Py4JJavaError

@@ -1,4 +1,4 @@
-"""How a job proves to the catalog who it is: the configuration says where the proof is, jobs read it."""
+"""How a job authenticates to the catalog. The configuration holds references to credentials, which jobs resolve."""
 
 from __future__ import annotations
 
@@ -18,24 +18,25 @@ class _Auth(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     def java_options(self) -> dict[str, str]:
-        """Options of Iceberg's Java catalog that are no secrets."""
+        """Return the options of Iceberg's Java catalog, without secrets."""
         return {}
 
     def pyiceberg_options(self) -> dict[str, Any]:
-        """Options of PyIceberg's catalog. They hold no secret: where it needs one, it reads it by its reference."""
+        """Return the options of PyIceberg's catalog. They hold references to secrets, not the secrets."""
         return {}
 
     def secret_options(self, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-        """What Iceberg's Java catalog needs besides, read now from where the reference says. Never store it.
+        """Return the secret options of Iceberg's Java catalog, read now. Never store them.
 
-        Raises IdentityError.
+        Raises:
+            IdentityError: A reference cannot be resolved.
         """
         _ = environ
         return {}
 
 
 class NoAuth(_Auth):
-    """The catalog asks for no proof."""
+    """No authentication."""
 
     kind: Literal["none"] = "none"
 
@@ -50,7 +51,7 @@ class TokenAuth(_Auth):
     token: str
 
     def java_options(self) -> dict[str, str]:
-        # Nobody could renew it, and without a refresh Iceberg does not ask the server for another one.
+        # Iceberg would ask the server for a new token, which fails for a fixed one.
         return {"token-refresh-enabled": "false"}
 
     def pyiceberg_options(self) -> dict[str, Any]:
@@ -61,7 +62,7 @@ class TokenAuth(_Auth):
 
 
 class TokenFileAuth(_Auth):
-    """A file whose token is renewed by somebody else, such as a Kubernetes service account's.
+    """A token file that another process renews, such as a Kubernetes service-account token.
 
     PyIceberg reads it at every request. Iceberg's Java client cannot: Spark reads it once, at the start.
     """
@@ -90,7 +91,7 @@ class ClientCredentialsAuth(_Auth):
     scope: str | None = None
 
     def java_options(self) -> dict[str, str]:
-        # A refresh asks again with the credential; providers rarely offer the token exchange that is the default.
+        # A refresh sends the credential again. Few providers support the token exchange that is Iceberg's default.
         options = {"rest.auth.type": "oauth2", "oauth2-server-uri": self.token_url, "token-exchange-enabled": "false"}
         return options | ({"scope": self.scope} if self.scope else {})
 
@@ -103,7 +104,7 @@ class ClientCredentialsAuth(_Auth):
 
 
 class PasswordAuth(_Auth):
-    """A user and a password of a database; for catalogs of kind `jdbc` alone."""
+    """User and password of a database, for catalogs of kind `jdbc` only."""
 
     kind: Literal["password"]
     user: str
@@ -118,7 +119,7 @@ CatalogAuth: TypeAlias = NoAuth | TokenAuth | ClientCredentialsAuth | TokenFileA
 
 
 class S3Keys(BaseModel):
-    """A key pair of S3 by references, for catalogs that vend none."""
+    """References to an S3 key pair, for catalogs that do not vend credentials."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -126,7 +127,11 @@ class S3Keys(BaseModel):
     secret_access_key: str
 
     def secret_options(self, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-        """Under the names that Java and PyIceberg share. Raises IdentityError."""
+        """Return the keys under the names that Iceberg's Java client and PyIceberg share.
+
+        Raises:
+            IdentityError: A reference cannot be resolved.
+        """
         return {
             "s3.access-key-id": resolve(self.access_key_id, environ),
             "s3.secret-access-key": resolve(self.secret_access_key, environ),
@@ -134,7 +139,11 @@ class S3Keys(BaseModel):
 
 
 def resolve(reference: str, environ: Mapping[str, str] = os.environ) -> str:
-    """The secret that `env:NAME` or `file:PATH` refers to, as it is now. Raises IdentityError."""
+    """Return the current secret of a reference `env:NAME` or `file:PATH`.
+
+    Raises:
+        IdentityError: The reference cannot be resolved, or the secret is empty.
+    """
     scheme, _, place = reference.partition(":")
     try:
         if scheme == "env" and environ.get(place):
@@ -144,7 +153,7 @@ def resolve(reference: str, environ: Mapping[str, str] = os.environ) -> str:
     except (OSError, UnicodeDecodeError):
         pass
     raise IdentityError(
-        f"catalog credential {reference!r}: expected a variable env:NAME or a file file:PATH that exists and holds it"
+        f"catalog credential {reference!r}: expected env:NAME or file:PATH of a variable or file that is not empty"
     )
 
 

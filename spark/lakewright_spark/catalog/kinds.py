@@ -1,20 +1,17 @@
-"""Kinds of catalogs: what each demands of a configuration, and its options for Iceberg's Java client and PyIceberg."""
+"""Kinds of catalogs: required settings, and options for Iceberg's Java client and PyIceberg."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol
 from urllib.parse import urlsplit
 
-from lakewright_spark.catalog.auth import NoAuth, PasswordAuth
+from lakewright_spark.catalog.auth import CatalogAuth, NoAuth, PasswordAuth
+from lakewright_spark.catalog.warehouse import CatalogWarehouse, Delegation
 from lakewright_spark.timeouts import CONNECT, SOCKET
 
-if TYPE_CHECKING:
-    from lakewright_spark.catalog.config import CatalogConfig, CatalogWarehouse
-
 Kind = Literal["lakekeeper", "rest", "jdbc"]
-Delegation = Literal["vended", "remote-signing"]
 
 DELEGATION_HEADER = "X-Iceberg-Access-Delegation"
 PROJECT_HEADER = "x-project-id"
@@ -25,19 +22,45 @@ COMMIT_RETRIES: Mapping[str, str] = {
     "commit.retry.min-wait-ms": "100",
     "commit.retry.max-wait-ms": "10000",
 }
-"""Table properties (milliseconds) that new tables get: Texera's defaults, which suit many writers on one table."""
+"""Properties of new tables (milliseconds): Texera's defaults, which suit many writers on one table."""
 
 _POSTGRES_TIMEOUTS: Mapping[str, str] = {
     "jdbc.connectTimeout": str(int(CONNECT)),
     "jdbc.socketTimeout": str(int(SOCKET)),
 }
-"""Seconds: its driver waits for an answer without end by default."""
+"""Seconds. By default, the PostgreSQL driver waits for a response without a time limit."""
 
 _S3_LOCATION = re.compile(r"s3://[^/]+(/.*)?")
 
 
+class _Settings(Protocol):
+    """The settings of a CatalogConfig that depend on its kind."""
+
+    @property
+    def kind(self) -> Kind: ...
+
+    @property
+    def uri(self) -> str: ...
+
+    @property
+    def project_id(self) -> str | None: ...
+
+    @property
+    def auth(self) -> CatalogAuth: ...
+
+    @property
+    def ca_bundle(self) -> str | None: ...
+
+    @property
+    def warehouses(self) -> Sequence[CatalogWarehouse]: ...
+
+
 def check_address(kind: Kind, uri: str) -> str:
-    """The address without a slash at its end; ValueError unless it suits the kind and holds no secret."""
+    """Return the address without a trailing slash.
+
+    Raises:
+        ValueError: The address does not suit the kind, or holds a secret.
+    """
     parts = urlsplit(uri)
     secret = parts.username or parts.password or parts.query or parts.fragment
     if kind != "jdbc":
@@ -52,13 +75,13 @@ def check_address(kind: Kind, uri: str) -> str:
     return uri
 
 
-def check_kind(config: CatalogConfig) -> None:
-    """ValueError where a part is missing that the kind needs, or there is one that it has no use for."""
+def check_kind(config: _Settings) -> None:
+    """Raise ValueError if a setting that the kind requires is missing, or one that it does not support is present."""
     if config.kind == "lakekeeper":
         if config.project_id is None or any(warehouse.id is None for warehouse in config.warehouses):
             raise ValueError("kind lakekeeper: expected project_id, and an id in every warehouse")
     elif config.project_id is not None:
-        raise ValueError(f"kind {config.kind}: expected no project_id, which only Lakekeeper knows")
+        raise ValueError(f"kind {config.kind}: expected no project_id, which only kind lakekeeper has")
     if config.kind == "jdbc":
         if not isinstance(config.auth, NoAuth | PasswordAuth):
             raise ValueError(f"kind jdbc: expected auth of kind password or none, found {config.auth.kind}")
@@ -69,14 +92,14 @@ def check_kind(config: CatalogConfig) -> None:
         raise ValueError(f"kind {config.kind}: expected auth by token or client credentials, found password")
 
 
-def java_options(config: CatalogConfig, warehouse: CatalogWarehouse) -> dict[str, str]:
-    """Options of `spark.sql.catalog.NAME`; no secrets."""
+def java_options(config: _Settings, warehouse: CatalogWarehouse) -> dict[str, str]:
+    """Return the options of `spark.sql.catalog.NAME`, without secrets."""
     if config.kind == "jdbc":
         return {
             "type": "jdbc",
             "uri": f"jdbc:{config.uri.replace(':///', ':/') if config.uri.startswith('sqlite') else config.uri}",
             "warehouse": warehouse.location or "",
-            # Else a table that is made under the name of a renamed one gets that one's location.
+            # Otherwise a new table with the old name of a renamed table gets the renamed table's location.
             "unique-table-location": "true",
             **(_POSTGRES_TIMEOUTS if config.uri.startswith("postgresql") else {}),
             **_files(warehouse),
@@ -84,8 +107,8 @@ def java_options(config: CatalogConfig, warehouse: CatalogWarehouse) -> dict[str
     options = {
         "type": "rest",
         "uri": config.uri,
-        "warehouse": _asked_for(config, warehouse),
-        # By default Iceberg's client waits for an answer without end.
+        "warehouse": _server_warehouse(config, warehouse),
+        # By default, Iceberg's client waits for a response without a time limit.
         "rest.client.connection-timeout-ms": str(int(CONNECT * 1000)),
         "rest.client.socket-timeout-ms": str(int(SOCKET * 1000)),
         **_files(warehouse),
@@ -93,41 +116,41 @@ def java_options(config: CatalogConfig, warehouse: CatalogWarehouse) -> dict[str
         **config.auth.java_options(),
     }
     if config.kind == "lakekeeper" or warehouse.delegation == "remote-signing":
-        # Else DROP TABLE PURGE deletes the files from here: after the server did, or without anyone who signs for it.
+        # Otherwise the client deletes the files of DROP TABLE PURGE: a second time, or without signed requests.
         options["rest-catalog-purge"] = "true"
     return options
 
 
-def pyiceberg_options(config: CatalogConfig, warehouse: CatalogWarehouse) -> dict[str, Any]:
-    """Properties of `load_catalog(name, ...)`; no secrets. Values are text, but for `auth` and `ssl`."""
+def pyiceberg_options(config: _Settings, warehouse: CatalogWarehouse) -> dict[str, Any]:
+    """Return the properties for `load_catalog(name, ...)`, without secrets. All but `auth` and `ssl` are text."""
     if config.kind == "jdbc":
         driver = {"postgresql": "postgresql+psycopg"}
         scheme, _, rest = config.uri.partition(":")
         uri = f"{driver.get(scheme, scheme)}:{rest}"
-        return {"type": "sql", "uri": uri, "warehouse": warehouse.location or "", **warehouse.s3, **_own_io(config)}
+        return {"type": "sql", "uri": uri, "warehouse": warehouse.location or "", **warehouse.s3, **_file_io(config)}
     return {
         "type": "rest",
         "uri": config.uri,
-        "warehouse": _asked_for(config, warehouse),
+        "warehouse": _server_warehouse(config, warehouse),
         **_headers(config, warehouse),
         **warehouse.s3,
         **config.auth.pyiceberg_options(),
         **({"ssl": {"cabundle": config.ca_bundle}} if config.ca_bundle else {}),
-        **(_own_io(config) if warehouse.delegation == "vended" else {}),
+        **(_file_io(config) if warehouse.delegation == "vended" else {}),
     }
 
 
-def _asked_for(config: CatalogConfig, warehouse: CatalogWarehouse) -> str:
-    # Lakekeeper takes the text before the first slash as the project.
+def _server_warehouse(config: _Settings, warehouse: CatalogWarehouse) -> str:
+    # Lakekeeper reads the text before the first slash as the project.
     if config.project_id is not None:
         return f"{config.project_id}/{warehouse.name}"
     return warehouse.location or warehouse.name
 
 
-def _headers(config: CatalogConfig, warehouse: CatalogWarehouse) -> dict[str, str]:
+def _headers(config: _Settings, warehouse: CatalogWarehouse) -> dict[str, str]:
     headers = {DELEGATION_HEADER: DELEGATION_VALUES[warehouse.delegation]}
     if config.project_id is not None:
-        # A server without a default project that reads roles from tokens refuses every request without it.
+        # A server without a default project that reads roles from tokens rejects every request without this header.
         headers[PROJECT_HEADER] = config.project_id
     return {f"header.{name}": value for name, value in headers.items()}
 
@@ -140,8 +163,8 @@ def _files(warehouse: CatalogWarehouse) -> dict[str, str]:
     }
 
 
-def _own_io(config: CatalogConfig) -> dict[str, str]:
-    """PyIceberg's own way to S3 knows no certificate authority but the system's."""
+def _file_io(config: _Settings) -> dict[str, str]:
+    """Return the FileIO that trusts `ca_bundle`; PyIceberg's default one trusts only the system's authorities."""
     if config.ca_bundle is None:
         return {}
     return {

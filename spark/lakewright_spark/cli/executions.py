@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lakewright_spark.catalog.loading import load_config
 from lakewright_spark.cli import printing
 from lakewright_spark.cli.options import (
     AsJson,
@@ -20,7 +21,6 @@ from lakewright_spark.cli.options import (
     RegistryUrl,
     Warehouse,
     duration,
-    load_config,
     open_registry,
 )
 from lakewright_spark.errors import RegistryError

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from lakewright_spark.catalog.loading import chosen_warehouse, load_config
 from lakewright_spark.cli.options import (
     AsJson,
     ConfigFile,
     RegistryIfNamed,
     Warehouse,
-    chosen_warehouse,
     duration,
     job_name,
     key_and_value,
-    load_config,
     open_registry,
 )
 from lakewright_spark.errors import DeadlineError, JobFailedError, JobRefusedError, StoppedError

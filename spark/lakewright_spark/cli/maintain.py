@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from lakewright_spark.catalog.loading import chosen_warehouse, load_config
 from lakewright_spark.cli import printing
 from lakewright_spark.cli.options import (
     AsJson,
     ConfigFile,
     RegistryIfNamed,
-    chosen_warehouse,
     duration,
     job_name,
     key_and_value,
-    load_config,
     open_registry,
 )
 from lakewright_spark.errors import JobRefusedError

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,10 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pydantic import ValidationError
 
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.errors import ConfigMissingError, WarehouseRefusedError
 from lakewright_spark.policies.model import JOBS
 
 if TYPE_CHECKING:
@@ -62,29 +59,6 @@ NoRegistry = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")]
 
 
-def load_config(path: Path | None) -> CatalogConfig:
-    """The configuration of this process, whose certificate authorities it trusts from then on. ConfigMissingError."""
-    config = _found(path)
-    if config.ca_bundle:
-        # Our own process, in which libraries that call the identity provider and the signer read these alone, and
-        # others let them win over what they are told.
-        os.environ |= dict.fromkeys(("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE"), config.ca_bundle)
-    return config
-
-
-def chosen_warehouse(config: CatalogConfig, name: str | None) -> str:
-    """The warehouse of that name, or the only one. Raises ConfigMissingError, WarehouseRefusedError."""
-    if name is None:
-        if len(config.warehouses) == 1:
-            return config.warehouses[0].name
-        names = ", ".join(w.name for w in config.warehouses)
-        raise ConfigMissingError(f"tenant {config.tenant} has several warehouses, give --warehouse: {names}")
-    try:
-        return config.warehouse(name).name
-    except KeyError as error:
-        raise WarehouseRefusedError(error.args[0]) from None
-
-
 def job_name(text: str) -> str:
     """A maintenance job's name, as a parser of typer's."""
     if text not in JOBS:
@@ -98,31 +72,6 @@ def key_and_value(text: str) -> tuple[str, str]:
     if not equals or not key:
         raise typer.BadParameter(f"--conf: expected KEY=VALUE, found {text!r}")
     return key, value
-
-
-def _found(path: Path | None) -> CatalogConfig:
-    text, file = os.environ.get("LAKEWRIGHT_CATALOG"), os.environ.get("LAKEWRIGHT_CATALOG_FILE")
-    if path is None and not text and file:
-        path = Path(file)
-    try:
-        if path:
-            return CatalogConfig.load(path)
-        if text:
-            return CatalogConfig.from_json(text)
-    except (FileNotFoundError, IsADirectoryError):
-        raise ConfigMissingError(f"no catalog configuration at {path}: write one with `lakewright config`") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigMissingError(f"{path} cannot be read: {type(error).__name__}") from None
-    except ValidationError as error:
-        source = path or "$LAKEWRIGHT_CATALOG"
-        raise ConfigMissingError(f"{source} is no catalog configuration: {_told(error)}") from None
-    raise ConfigMissingError("no catalog configuration: give --config FILE or set LAKEWRIGHT_CATALOG")
-
-
-def _told(error: ValidationError) -> str:
-    """All that is wrong, without what was found: that may be anything."""
-    problems = error.errors(include_url=False, include_input=False)
-    return "; ".join(f"{'.'.join(str(step) for step in p['loc']) or 'it'}: {p['msg']}" for p in problems)
 
 
 @contextmanager

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lakewright_spark.catalog.loading import chosen_warehouse, load_config
 from lakewright_spark.cli import printing
-from lakewright_spark.cli.options import AsJson, ConfigFile, Warehouse, chosen_warehouse, load_config
+from lakewright_spark.cli.options import AsJson, ConfigFile, Warehouse
 from lakewright_spark.table_identifier import TableIdentifier
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from lakewright_spark.catalog.loading import load_config
 from lakewright_spark.cli import printing
 from lakewright_spark.cli.options import (
     AsJson,
@@ -17,7 +18,6 @@ from lakewright_spark.cli.options import (
     RegistryUrl,
     duration,
     key_and_value,
-    load_config,
     open_registry,
 )
 from lakewright_spark.run.facts import RunFacts

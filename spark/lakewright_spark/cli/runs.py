@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lakewright_spark.catalog.loading import chosen_warehouse, load_config
 from lakewright_spark.cli import printing
-from lakewright_spark.cli.options import AsJson, ConfigFile, chosen_warehouse, duration, job_name, load_config
+from lakewright_spark.cli.options import AsJson, ConfigFile, duration, job_name
 from lakewright_spark.errors import LakewrightSparkError, NoSuchResultError
 from lakewright_spark.unavailable_warehouses import Unavailable
 

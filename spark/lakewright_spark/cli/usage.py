@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.filesize import decimal
 
+from lakewright_spark.catalog.loading import chosen_warehouse, load_config
 from lakewright_spark.cli import printing
-from lakewright_spark.cli.options import AsJson, ConfigFile, chosen_warehouse, duration, load_config
+from lakewright_spark.cli.options import AsJson, ConfigFile, duration
 from lakewright_spark.errors import JobFailedError
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.cli.options import load_config
+from lakewright_spark.catalog.loading import load_config
 from lakewright_spark.result_uris import Execution, Port, ResultNamespaces, ResultUri
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.schemas import RUNTIME_STATISTICS, Status

@@ -14,7 +14,7 @@ import runpy
 import sys
 from pathlib import Path
 
-from lakewright_spark.cli.options import load_config
+from lakewright_spark.catalog.loading import load_config
 from lakewright_spark.errors import LakewrightSparkError
 from lakewright_spark.run import context
 from lakewright_spark.run.facts import VARIABLE, RunFacts

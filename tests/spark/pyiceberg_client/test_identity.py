@@ -55,7 +55,7 @@ def test_token_file_is_read_at_every_request(
     assert "operator-port-result" in names(config, catalog)
     assert (proxy.tokens[0], proxy.tokens[-1]) == (first, last)
     file.unlink()
-    with pytest.raises(IdentityError, match="that exists and holds it"):
+    with pytest.raises(IdentityError, match="of a variable or file that is not empty"):
         names(config, catalog)
 
 

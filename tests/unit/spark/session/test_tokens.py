@@ -67,7 +67,7 @@ def test_empty_or_invalid_token_file(token_file: Path) -> None:
     assert "is no JWT" in refused(token_file, "opaque", NOW + HOUR)
     message = refused(token_file, "", NOW + HOUR)
     assert f"file:{token_file}" in message
-    assert "that exists and holds it" in message
+    assert "of a variable or file that is not empty" in message
 
 
 def test_token_without_expiry_needs_no_deadline(token_file: Path) -> None:

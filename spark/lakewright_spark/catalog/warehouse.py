@@ -1,0 +1,70 @@
+"""CatalogWarehouse: one warehouse of a catalog configuration."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+
+from lakewright_spark.catalog.auth import S3Keys
+from lakewright_spark.policies.model import Job
+
+Delegation = Literal["vended", "remote-signing"]
+
+_SECRET_OPTION = re.compile(r"secret|password|token|access-key|credential", re.IGNORECASE)
+
+
+def _check_options(options: dict[str, str]) -> dict[str, str]:
+    if secret := sorted(name for name in options if _SECRET_OPTION.search(name)):
+        raise ValueError(f"expected options without secrets, found {', '.join(secret)}")
+    return options
+
+
+_SINCE: dict[str, Any] = {"x-since": "0.2"}
+ADDED_LATER = Field(json_schema_extra=_SINCE)
+"""Marks a field that `version: 1` did not have in its first release."""
+
+
+class ConfigModel(BaseModel):
+    """A frozen model that refuses unknown keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_serializer(mode="wrap")
+    def _omit_default_of_added_fields(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Readers of the first release reject fields that they do not know.
+        fields = type(self).model_fields
+        added = {name for name, field in fields.items() if field.json_schema_extra == _SINCE}
+        values: dict[str, Any] = serialize(self)
+        return {
+            key: value
+            for key, value in values.items()
+            if not (key in added and getattr(self, key) == fields[key].default)
+        }
+
+
+class CatalogWarehouse(ConfigModel):
+    """A warehouse as jobs see it: a catalog of the same name in Spark and in PyIceberg."""
+
+    name: str
+    id: str | None = None
+    """UUID in Lakekeeper. None for other kinds of catalogs."""
+    delegation: Delegation = "vended"
+    namespaces: list[str] = []
+    """Full names, levels joined by a dot."""
+    s3: Annotated[dict[str, str], AfterValidator(_check_options)] = {}
+    """Client options under Iceberg's names, such as `s3.endpoint`."""
+    location: Annotated[str | None, ADDED_LATER] = None
+    """Kind `jdbc`: parent location of new tables, s3://BUCKET/PREFIX. Kind `rest`: the server's name of the warehouse.
+
+    Kind `rest` uses `name` by default.
+    """
+    s3_keys: Annotated[S3Keys | None, ADDED_LATER] = None
+    """S3 keys for catalogs that do not vend credentials. Default: AWS's default credential chain."""
+    owner: Annotated[str | None, ADDED_LATER] = None
+    """The principal whose runs write here, `user:IDP~SUBJECT` or `role:NAME`. Default: every run of the tenant."""
+    writers: Annotated[tuple[str, ...], ADDED_LATER] = ()
+    """Other principals whose runs may write here, by a grant."""
+    server_jobs: Annotated[tuple[Job, ...], ADDED_LATER] = ()
+    """Maintenance jobs that the catalog's server does itself. The scheduler does not run them."""
