@@ -52,7 +52,7 @@ def main() -> None:
     with ground() as standing:
         rows = [row for name in chosen for row in BENCHMARKS[name](standing)]
     console.print(table(rows))
-    RESULTS.write_text(json.dumps([row.as_json() for row in rows], indent=2) + "\n")
+    RESULTS.write_text(json.dumps([row.to_json() for row in rows], indent=2) + "\n")
 
 
 if __name__ == "__main__":

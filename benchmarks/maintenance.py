@@ -19,8 +19,8 @@ from typing import Any
 import pyarrow as pa
 import pyspark
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.maintenance.registry import session_properties
-from lakewright_spark.policies.model import JOBS, CompactionPolicy, Job, RetentionPolicy, TablePolicies
+from lakewright_spark.maintenance.job_runner import session_properties
+from lakewright_spark.policies.model import JOBS, CompactionPolicy, JobName, RetentionPolicy, TablePolicies
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from lakewright_spark.scheduler.outcome import Outcome
 from lakewright_spark.scheduler.runner import FAIR, Maintenance
@@ -45,7 +45,13 @@ PARALLEL = 4
 TARGET, LOOP_TARGET = 1 / 20, 0.8
 AHEAD = timedelta(days=10)
 """Time between the writes and the jobs, so that retention and expiration have work."""
-PROCEDURES: tuple[Job, ...] = ("retention", "snapshot-expiration", "orphan-files", "compaction", "rewrite-manifests")
+PROCEDURES: tuple[JobName, ...] = (
+    "retention",
+    "snapshot-expiration",
+    "orphan-files",
+    "compaction",
+    "rewrite-manifests",
+)
 """Jobs that Iceberg's procedures can do without this package."""
 SMALL = CompactionPolicy(min_input_files=2)
 POLICY = TablePolicies(retention=RetentionPolicy(keep=20, column="day", pattern=""), compaction=SMALL)
@@ -148,7 +154,7 @@ def _session(config: CatalogConfig) -> Iterator[SparkSession]:
 def _ours(config: CatalogConfig) -> float:
     """Run the jobs with procedures, then the others; return the seconds of the latter."""
 
-    def run(jobs: Sequence[Job]) -> Outcome:
+    def run(jobs: Sequence[JobName]) -> Outcome:
         return Maintenance(
             config,
             Filters(re.compile("ours"), jobs=jobs),

@@ -22,11 +22,11 @@ from lakewright_spark.pyiceberg_client.catalog_cache import CatalogCache
 from lakewright_spark.result_uris import Execution, Port, ResultUri
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.writer import ResultWriter
-from lakewright_spark.scheduler.recovery import close_runs_of_the_dead
+from lakewright_spark.scheduler.recovery import close_abandoned_runs
 from lakewright_spark.scheduler.run_log import job_runs
-from lakewright_spark.scheduler.run_log.job_runs import REMEMBERED, histories
+from lakewright_spark.scheduler.run_log.job_runs import HISTORY_WINDOW, load_histories
 from lakewright_spark.scheduler.run_log.ops_buffer import OpsBuffer
-from lakewright_spark.scheduler.run_log.ops_tables import made
+from lakewright_spark.scheduler.run_log.ops_tables import create_if_missing
 from pyiceberg.catalog.sql import SqlCatalog
 
 from benchmarks.ground import Ground
@@ -52,12 +52,12 @@ def measure(ground: Ground) -> list[Row]:
         catalog = local_catalog(Path(folder))
         _generate_runs(catalog)
         ours, former = (_growth(folder, way) for way in ("ours", "former"))
-        runs = f"{MANY:,} tables, {len(JOBS)} jobs a day, {REMEMBERED.days} days"
+        runs = f"{MANY:,} tables, {len(JOBS)} jobs a day, {HISTORY_WINDOW.days} days"
         return [
             Row(
                 "start of maintain, memory",
                 ours,
-                former * (REMEMBERED / SAMPLE),
+                former * (HISTORY_WINDOW / SAMPLE),
                 MEMORY_TARGET,
                 unit="MiB",
                 note=f"{runs}; beyond the imports; reference: all runs as records, scaled from {SAMPLE.days} days",
@@ -80,10 +80,10 @@ def local_catalog(folder: Path) -> SqlCatalog:
 
 def _generate_runs(catalog: SqlCatalog) -> None:
     """Fill `ops.job_runs` with a row for each run that was queued, and one for each that succeeded."""
-    table = made(catalog, job_runs.NAME, job_runs.SCHEMA, job_runs.PROPERTIES, job_runs._PARTITIONS)
+    table = create_if_missing(catalog, job_runs.NAME, job_runs.SCHEMA, job_runs.PROPERTIES, job_runs._PARTITIONS)
     schema, each = table.schema().as_arrow(), MANY * len(JOBS)
     now = datetime.now(UTC)
-    for ago in range(REMEMBERED.days - 1, -1, -1):
+    for ago in range(HISTORY_WINDOW.days - 1, -1, -1):
         at = now - timedelta(days=ago)
         same: dict[str, object] = {
             "day": f"{at:%Y-%m-%d}",
@@ -118,11 +118,11 @@ def _read_runs(folder: str, way: str) -> None:
     catalog.load_table(("ops", job_runs.NAME))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     if way == "former":
-        kept = job_runs.runs(catalog, "many", now - SAMPLE + timedelta(days=1))
+        kept = job_runs.list_runs(catalog, "many", now - SAMPLE + timedelta(days=1))
         assert len(kept) == MANY * len(JOBS) * SAMPLE.days
     else:
-        assert close_runs_of_the_dead(catalog, "many", "bench", now) == []
-        assert len(histories(catalog, now)) == MANY
+        assert close_abandoned_runs(catalog, "many", "bench", now) == []
+        assert len(load_histories(catalog, now)) == MANY
     print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
 
 

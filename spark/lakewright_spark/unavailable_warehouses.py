@@ -16,7 +16,7 @@ from lakewright_spark.errors import (
 
 
 @dataclass
-class Unavailable:
+class UnavailableWarehouses:
     """What a command could not use. One warehouse that fails stops no work in another one."""
 
     chosen: Collection[str] = ()

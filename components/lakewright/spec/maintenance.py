@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from lakewright_spark.policies.model import CompactionPolicy, Job, OrphanFilesPolicy, PolicyPattern
+from lakewright_spark.policies.model import CompactionPolicy, JobName, OrphanFilesPolicy, PolicyPattern
 from lakewright_spark.policies.server_queues import QUEUES, ServerQueue
 from pydantic import AfterValidator, Discriminator, Field, StrictBool, Tag
 
@@ -67,7 +67,7 @@ class ServerSide(StrictModel):
         }
 
     @property
-    def jobs(self) -> tuple[Job, ...]:
+    def jobs(self) -> tuple[JobName, ...]:
         """The jobs that the server does."""
         return tuple(job for queue in QUEUES if self._does(queue) for job in queue.jobs)
 
@@ -81,7 +81,7 @@ class MaintenanceSpec(StrictModel):
 
     schedule: Cron
     """Five fields, in UTC. A run that is still going when the next one is due goes on alone."""
-    jobs: Annotated[list[Job], Field(min_length=1)] | None = None
+    jobs: Annotated[list[JobName], Field(min_length=1)] | None = None
     """The jobs' own in every warehouse. Default: all that the server does not do."""
     parallel: Annotated[int, Field(ge=1, le=64)] = 4
     """Tables at a time."""
@@ -107,7 +107,7 @@ class MaintenanceSpec(StrictModel):
             PolicyPattern(match=match, orphan_files=self.orphan_files, compaction=self.compaction) for match in matches
         )
 
-    def server_jobs(self, warehouse: str) -> tuple[Job, ...]:
+    def server_jobs(self, warehouse: str) -> tuple[JobName, ...]:
         """What the server does in a warehouse."""
         side = self.server.get(warehouse)
         return side.jobs if side else ()

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from lakewright_spark.catalog.auth import CatalogAuth, NoAuth, PasswordAuth
 from lakewright_spark.catalog.warehouse import CatalogWarehouse, Delegation
+from lakewright_spark.iceberg_values import COMMIT_RETRIES
 from lakewright_spark.timeouts import CONNECT, SOCKET
 
 Kind = Literal["lakekeeper", "rest", "jdbc"]
@@ -16,13 +17,6 @@ Kind = Literal["lakekeeper", "rest", "jdbc"]
 DELEGATION_HEADER = "X-Iceberg-Access-Delegation"
 PROJECT_HEADER = "x-project-id"
 DELEGATION_VALUES: Mapping[Delegation, str] = {"vended": "vended-credentials", "remote-signing": "remote-signing"}
-
-COMMIT_RETRIES: Mapping[str, str] = {
-    "commit.retry.num-retries": "10",
-    "commit.retry.min-wait-ms": "100",
-    "commit.retry.max-wait-ms": "10000",
-}
-"""Properties of new tables (milliseconds): Texera's defaults, which suit many writers on one table."""
 
 _POSTGRES_TIMEOUTS: Mapping[str, str] = {
     "jdbc.connectTimeout": str(int(CONNECT)),

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 from lakewright_spark.catalog.auth import S3Keys
-from lakewright_spark.policies.model import Job
+from lakewright_spark.policies.model import JobName
 
 Delegation = Literal["vended", "remote-signing"]
 
@@ -66,5 +66,5 @@ class CatalogWarehouse(ConfigModel):
     """The principal whose runs write here, `user:IDP~SUBJECT` or `role:NAME`. Default: every run of the tenant."""
     writers: Annotated[tuple[str, ...], ADDED_LATER] = ()
     """Other principals whose runs may write here, by a grant."""
-    server_jobs: Annotated[tuple[Job, ...], ADDED_LATER] = ()
+    server_jobs: Annotated[tuple[JobName, ...], ADDED_LATER] = ()
     """Maintenance jobs that the catalog's server does itself. The scheduler does not run them."""

@@ -22,7 +22,7 @@ from lakewright_spark.cli.options import (
     open_registry,
 )
 from lakewright_spark.errors import DeadlineError, JobFailedError, JobRefusedError, StoppedError
-from lakewright_spark.policies.model import JOBS, Job
+from lakewright_spark.policies.model import JOBS, JobName
 from lakewright_spark.table_identifier import TableIdentifier
 
 if TYPE_CHECKING:
@@ -56,19 +56,23 @@ def job(
     chosen = chosen_warehouse(catalog, warehouse)
     identifier = TableIdentifier.parse(chosen, table)
     # A job that is switched off need not wait for a JVM.
+    from lakewright_spark.maintenance.registry import JOBS_BY_NAME  # noqa: PLC0415
     from lakewright_spark.maintenance.switches import reason_of_server  # noqa: PLC0415
     from lakewright_spark.pyiceberg_client.catalog import open_catalog  # noqa: PLC0415
-    from lakewright_spark.scheduler.listings import NEEDED_BY, reason_for_no_listing  # noqa: PLC0415
-    from lakewright_spark.scheduler.plan import WarehousePlan, asked_for  # noqa: PLC0415
+    from lakewright_spark.scheduler.listings import reason_for_no_listing  # noqa: PLC0415
+    from lakewright_spark.scheduler.plan import WarehousePlan, plan_requested_job  # noqa: PLC0415
 
+    maintenance_job = JOBS_BY_NAME[cast(JobName, name)]
     named = registry or os.environ.get("LAKEWRIGHT_REGISTRY")
-    with open_registry(catalog, named, none=named is None or name != "compaction") as executions:
-        plan = asked_for(catalog, identifier, cast(Job, name), registry=executions, now=datetime.now(UTC))
-        if reason := reason_of_server(cast(Job, name), plan.policies):
+    with open_registry(catalog, named, none=named is None or not maintenance_job.waits_for_executions) as executions:
+        plan = plan_requested_job(catalog, identifier, cast(JobName, name), registry=executions, now=datetime.now(UTC))
+        if reason := reason_of_server(cast(JobName, name), plan.policies):
             raise JobRefusedError(
                 f"{name} of {identifier}: {reason}; one of both may do it: see `maintenance` in the spec"
             )
-        if name == NEEDED_BY and (reason := reason_for_no_listing(catalog, open_catalog(catalog, chosen), identifier)):
+        if maintenance_job.needs_listing and (
+            reason := reason_for_no_listing(catalog, open_catalog(catalog, chosen), identifier)
+        ):
             raise JobRefusedError(f"{name} of {identifier}: {reason}")
         (decision,) = plan.decisions
         if decision.verdict == "held":
@@ -77,10 +81,10 @@ def job(
             return
         from lakewright_spark.scheduler import runner, supervisor  # noqa: PLC0415
 
-        with supervisor.control() as control:
+        with supervisor.handle_signals() as control:
             outcome = runner.Maintenance(
                 catalog.for_warehouses([chosen]),
-                asked=WarehousePlan(chosen, (plan,), {}),
+                requested=WarehousePlan(chosen, (plan,), {}),
                 limits=runner.Limits(parallel=1, task_timeout=timedelta.max, grace=timedelta(), deadline=ends),
                 dry_run=dry_run,
                 registry=executions,

@@ -24,7 +24,7 @@ from lakewright_spark.cli.options import (
     open_registry,
 )
 from lakewright_spark.errors import JobRefusedError
-from lakewright_spark.policies.model import JOBS, Job
+from lakewright_spark.policies.model import JOBS, JobName
 
 if TYPE_CHECKING:
     from lakewright_spark.scheduler.outcome import Outcome
@@ -100,12 +100,12 @@ def maintain(
     properties = dict(key_and_value(text) for text in conf or [])
     from lakewright_spark.scheduler import progress, runner, supervisor, telemetry  # noqa: PLC0415  # load PySpark
 
-    wanted = tuple(cast(list[Job], job)) if job else JOBS
+    wanted = tuple(cast(list[JobName], job)) if job else JOBS
     named = registry or os.environ.get("LAKEWRIGHT_REGISTRY")
     with ExitStack() as stack:
-        observers = [stack.enter_context(progress.shown(printing.console_of_errors()))]
-        observers += stack.enter_context(telemetry.observers(metrics))
-        control = stack.enter_context(supervisor.control())
+        observers = [stack.enter_context(progress.show_progress(printing.console_of_errors()))]
+        observers += stack.enter_context(telemetry.open_observers(metrics))
+        control = stack.enter_context(supervisor.handle_signals())
         maintenance = runner.Maintenance(
             catalog,
             runner.Filters(namespace, table, wanted),
@@ -124,7 +124,7 @@ def maintain(
     if plan:
         _show_plan(outcome, as_json=as_json)
         return
-    print(json.dumps(outcome.as_json()) if as_json else _told(outcome))
+    print(json.dumps(outcome.to_json()) if as_json else _told(outcome))
     if error := outcome.error():
         raise error
 

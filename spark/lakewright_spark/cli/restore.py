@@ -38,7 +38,7 @@ def restore(
     chosen = chosen_warehouse(catalog, warehouse)
     identifier = TableIdentifier.parse(chosen, table)
     given = dict(key_and_value(text) for text in conf or [])
-    from lakewright_spark.maintenance import registry as jobs  # noqa: PLC0415  # load PySpark
+    from lakewright_spark.maintenance import job_runner  # noqa: PLC0415  # load PySpark
     from lakewright_spark.maintenance import restore as restoring  # noqa: PLC0415
     from lakewright_spark.pyiceberg_client.table_policies import PolicyTables  # noqa: PLC0415
     from lakewright_spark.scheduler import supervisor  # noqa: PLC0415
@@ -46,7 +46,7 @@ def restore(
     from lakewright_spark.session.builder import spark_session  # noqa: PLC0415
 
     policies = PolicyTables(catalog, chosen).show(identifier).policies
-    properties = {**jobs.session_properties(chosen), **given}
+    properties = {**job_runner.session_properties(chosen), **given}
 
     def start_spark() -> SparkSession:
         return spark_session(
@@ -56,12 +56,12 @@ def restore(
     if backup is None:
         spark = start_spark()
         try:
-            names = restoring.backups(spark, identifier)
+            names = restoring.list_backups(spark, identifier)
         finally:
             spark.stop()
         print(json.dumps({"table": str(identifier), "backups": names}) if as_json else "\n".join(names) or "none")
         return
-    with supervisor.control() as control:
+    with supervisor.handle_signals() as control:
         run = RestoreRun(catalog, identifier, backup, start_spark, control, warn=printing.complain)
         done = run.run()
     if as_json:

@@ -13,7 +13,7 @@ from lakewright_spark.catalog.loading import chosen_warehouse, load_config
 from lakewright_spark.cli import printing
 from lakewright_spark.cli.options import AsJson, ConfigFile, duration, job_name
 from lakewright_spark.errors import LakewrightSparkError, NoSuchResultError
-from lakewright_spark.unavailable_warehouses import Unavailable
+from lakewright_spark.unavailable_warehouses import UnavailableWarehouses
 
 if TYPE_CHECKING:
     from lakewright_spark.scheduler.run_log.records import RunRecord
@@ -64,9 +64,9 @@ def list_runs(
         and (table is None or str(run.table) in {table, f"{run.table.warehouse}.{table}"})
     ]
     if as_json:
-        from lakewright_spark.scheduler.outcome import told  # noqa: PLC0415  # as below
+        from lakewright_spark.scheduler.outcome import run_to_json  # noqa: PLC0415  # as below
 
-        print(json.dumps([told(run) for run in found]))
+        print(json.dumps([run_to_json(run) for run in found]))
     else:
         _show(found)
     if error:
@@ -92,13 +92,13 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """All that is known of one run."""
-    from lakewright_spark.scheduler.outcome import told  # noqa: PLC0415  # as below
+    from lakewright_spark.scheduler.outcome import run_to_json  # noqa: PLC0415  # as below
 
     runs, error = _runs(config, warehouse, None, f"run_id LIKE '{run}%'")
     found = [one for one in runs if one.id.startswith(run)]
     if len(found) != 1:
         raise error or NoSuchResultError(f"expected one run whose id begins with {run}, found {len(found)}")
-    values = told(found[0])
+    values = run_to_json(found[0])
     if as_json:
         print(json.dumps(values))
         return
@@ -113,19 +113,19 @@ def _runs(
 
     Raises the error of the first warehouse if none could be asked.
     """
-    from lakewright_spark.pyiceberg_client.catalog import explained, open_catalog  # noqa: PLC0415  # loads pyarrow
+    from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_catalog  # noqa: PLC0415  # loads pyarrow
     from lakewright_spark.scheduler.run_log import job_runs  # noqa: PLC0415
 
     catalog = load_config(config)
     earliest = datetime.now(UTC) - since if since else None
     found: list[RunRecord] = []
     chosen = [chosen_warehouse(catalog, name) for name in warehouses or []]
-    names, unavailable = chosen or [one.name for one in catalog.warehouses], Unavailable(chosen)
+    names, unavailable = chosen or [one.name for one in catalog.warehouses], UnavailableWarehouses(chosen)
     for name in names:
         with unavailable.leaving_out(name):
             opened = open_catalog(catalog, name)
-            with explained(catalog, name, "ops.job_runs"):
-                found += job_runs.runs(opened, name, earliest, wanted=wanted)
+            with explain_errors(catalog, name, "ops.job_runs"):
+                found += job_runs.list_runs(opened, name, earliest, wanted=wanted)
     unavailable.check_any_left(names)
     printing.note(unavailable.note())
     return [run for run in found if earliest is None or run.queued_at >= earliest], unavailable.error()

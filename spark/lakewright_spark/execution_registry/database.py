@@ -50,7 +50,7 @@ def connect(url: str, *, read_only: bool = False) -> Engine:
 
 
 @contextmanager
-def explained(engine: Engine) -> Iterator[None]:
+def explain_errors(engine: Engine) -> Iterator[None]:
     """Turns what the database raises into one sentence, without its parameters."""
     try:
         yield
@@ -62,7 +62,7 @@ def explained(engine: Engine) -> Iterator[None]:
 
 def upgrade(engine: Engine) -> str:
     """Bring the tables to this release's version, from nothing or from any older one; returns the version."""
-    with explained(engine), engine.begin() as connection:
+    with explain_errors(engine), engine.begin() as connection:
         config = _config(connection)
         command.upgrade(config, "head")
         return _head(config)
@@ -70,7 +70,7 @@ def upgrade(engine: Engine) -> str:
 
 def check(engine: Engine) -> None:
     """RegistryError unless the tables are of this release's version."""
-    with explained(engine), engine.connect() as connection:
+    with explain_errors(engine), engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"version_table": "lakewright_registry_version"})
         found, wanted = context.get_current_revision(), _head(_config(connection))
     if found != wanted:

@@ -22,7 +22,8 @@ class ExecutionStatus(StrEnum):
     KILLED = "killed"
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
+        """Whether the status is final."""
         return self in {ExecutionStatus.COMPLETED, ExecutionStatus.FAILED, ExecutionStatus.KILLED}
 
 

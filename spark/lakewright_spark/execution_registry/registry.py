@@ -16,7 +16,7 @@ from lakewright_spark.execution_registry.models import ExecutionRow, TableRow
 from lakewright_spark.execution_registry.records import ExecutionRecord, ExecutionStatus, WrittenTable
 from lakewright_spark.result_uris import ResultUri
 
-_ENDED = tuple(status.value for status in ExecutionStatus if status.ended)
+_ENDED = tuple(status.value for status in ExecutionStatus if status.has_ended)
 
 
 class ExecutionRegistry:
@@ -182,7 +182,7 @@ class ExecutionRegistry:
 
     @contextmanager
     def _session(self) -> Iterator[Session]:
-        with database.explained(self._engine), Session(self._engine) as session, session.begin():
+        with database.explain_errors(self._engine), Session(self._engine) as session, session.begin():
             yield session
 
 

@@ -30,7 +30,7 @@ class TexeraExecutions:
         self._engine = database.connect(url, read_only=True)
         if self._engine.dialect.name == "sqlite":
             schema = None
-        with database.explained(self._engine):
+        with database.explain_errors(self._engine):
             there = set(inspect(self._engine).get_table_names(schema))
             if lacking := [name for name in _NEEDED if name not in there]:
                 raise RegistryError(
@@ -61,7 +61,7 @@ class TexeraExecutions:
         runs = self._tables["workflow_executions"]
         versions = self._tables["workflow_version"]
         query = select(runs, versions.c.wid).join_from(runs, versions, runs.c.vid == versions.c.vid)
-        with database.explained(self._engine), self._engine.connect() as connection:
+        with database.explain_errors(self._engine), self._engine.connect() as connection:
             if execution is not None:
                 query = query.where(runs.c.eid == execution)
             rows = connection.execute(query.order_by(runs.c.eid)).mappings().all()
@@ -106,7 +106,7 @@ def _record(row: Any, uris: list[tuple[str, int | None]], warehouse: str | None)
         status=status,
         started_at=started,
         updated_at=updated,
-        finished_at=updated if status.ended else None,
+        finished_at=updated if status.has_ended else None,
         tables=tuple(tables),
     )
 

@@ -1,1 +1,1 @@
-"""Table maintenance: the registry of jobs, the switches that hold jobs back, and restores of backups."""
+"""Table maintenance: the registry of jobs, switches that hold jobs back, the job runner, and restores."""

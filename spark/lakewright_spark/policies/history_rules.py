@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from lakewright_spark.errors import PolicyRefusedError
-from lakewright_spark.iceberg_time import span_of
+from lakewright_spark.iceberg_values import span_of
 from lakewright_spark.policies.model import HistoryPolicy
 
 MAX_AGE = "history.expire.max-snapshot-age-ms"

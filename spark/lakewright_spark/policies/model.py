@@ -25,7 +25,7 @@ PREFIX = "lakewright.policy."
 """Table properties with this prefix hold one policy each, as JSON; they win over patterns."""
 
 Unit = Literal["hour", "day", "month", "year"]
-Job = Literal[
+JobName = Literal[
     "retention",
     "snapshot-expiration",
     "orphan-files",
@@ -34,7 +34,7 @@ Job = Literal[
     "rewrite-manifests",
     "statistics",
 ]
-JOBS: tuple[Job, ...] = get_args(Job)
+JOBS: tuple[JobName, ...] = get_args(JobName)
 """In the order in which they have to run on one table."""
 
 MiB, TiB = 2**20, 2**40
@@ -159,7 +159,7 @@ class MaintenanceSwitches(_Policy):
 
     disabled: bool = False
     """All of them."""
-    disabled_jobs: tuple[Job, ...] = ()
+    disabled_jobs: tuple[JobName, ...] = ()
 
 
 class TablePolicies(_Policy):
@@ -222,7 +222,7 @@ POLICIES: tuple[str, ...] = tuple(TablePolicies.model_fields)
 class PoliciesInForce(TablePolicies):
     """What holds for one table, together with what the catalog's server does to it by itself."""
 
-    done_by_server: dict[Job, str] = {}
+    done_by_server: dict[JobName, str] = {}
     """The server's jobs, and where each is said to be."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lakewright_spark.policies.model import Job
+from lakewright_spark.policies.model import JobName
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class ServerQueue:
     """One of the server's queues, and which jobs it stands for."""
 
     name: str
-    jobs: tuple[Job, ...]
+    jobs: tuple[JobName, ...]
     switch: str
     """The queue's setting that turns it on for a warehouse; off by default."""
     override: str
@@ -36,12 +36,12 @@ QUEUES: tuple[ServerQueue, ...] = (
 )
 
 
-def done_by_server(declared: tuple[Job, ...], properties: Mapping[str, str]) -> dict[Job, str]:
+def done_by_server(declared: tuple[JobName, ...], properties: Mapping[str, str]) -> dict[JobName, str]:
     """The jobs that the server does itself on a table with these properties, and where that is said.
 
     `declared`: what the server does in the table's warehouse.
     """
-    found: dict[Job, str] = dict.fromkeys(declared, "`maintenance.server` of the tenant's spec")
+    found: dict[JobName, str] = dict.fromkeys(declared, "`maintenance.server` of the tenant's spec")
     for queue in QUEUES:
         said = properties.get(queue.override, "").strip().lower()
         if said == "true":

@@ -100,7 +100,7 @@ def open_catalog(config: CatalogConfig, name: str, environ: Mapping[str, str] = 
         os.environ.setdefault("PYICEBERG_MAX_WORKERS", "1")
         if config.ca_bundle:
             os.environ.setdefault("AWS_CA_BUNDLE", config.ca_bundle)
-    with explained(config, name):
+    with explain_errors(config, name):
         # What the user's own file or variables say of this catalog counts too, as with PyIceberg's `load_catalog`.
         merged: dict[str, Any] = merge_config(Config().get_catalog_config(name) or {}, properties)
         merged.pop("type", None)
@@ -117,7 +117,7 @@ def open_catalog(config: CatalogConfig, name: str, environ: Mapping[str, str] = 
 
 
 @contextmanager
-def explained(config: CatalogConfig, warehouse: str, what: str = "") -> Iterator[None]:
+def explain_errors(config: CatalogConfig, warehouse: str, what: str = "") -> Iterator[None]:
     """Turns what PyIceberg raises into one sentence that names the warehouse, the address and `what` was asked for."""
     where = f"warehouse {warehouse} of {config.uri}"
     try:
@@ -162,7 +162,7 @@ def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
-def namespaces(
+def list_namespaces(
     catalog: Catalog,
     parent: tuple[str, ...] = (),
     *,
@@ -185,4 +185,4 @@ def namespaces(
         # A catalog in a database answers with every level below, a service with the next one.
         if len(one) == len(parent) + 1:
             yield tuple(one)
-            yield from namespaces(catalog, tuple(one), on_error=on_error)
+            yield from list_namespaces(catalog, tuple(one), on_error=on_error)

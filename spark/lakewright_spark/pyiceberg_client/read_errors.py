@@ -10,7 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from lakewright_spark.errors import LakewrightSparkError
 
-EVERY_TABLE = "*"
+ALL_TABLES = "*"
 """Stands for the table's name where a whole namespace cannot be listed."""
 
 _IDENTITY = (iceberg.UnauthorizedError, iceberg.AuthorizationExpiredError, iceberg.OAuthError)

@@ -16,7 +16,7 @@ from lakewright_spark.policies.model import POLICIES, PREFIX, PoliciesInForce, T
 from lakewright_spark.policies.resolution import Resolved, property_name, resolve
 from lakewright_spark.policies.retention_rules import retention_mistakes
 from lakewright_spark.policies.server_queues import done_by_server
-from lakewright_spark.pyiceberg_client.catalog import explained, open_catalog
+from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_catalog
 from lakewright_spark.table_identifier import TableIdentifier
 
 
@@ -29,7 +29,7 @@ class PolicyTables:
 
     def show(self, table: TableIdentifier) -> Resolved:
         """What holds for the table, and from where."""
-        with explained(self.config, self.warehouse, f"table {table}"):
+        with explain_errors(self.config, self.warehouse, f"table {table}"):
             found = self._catalog().load_table(table.within)
         resolved = self.of(table, found.properties)
         return replace(resolved, mistakes=tuple(fitting(resolved.policies, found)))
@@ -56,7 +56,7 @@ class PolicyTables:
             raise PolicyRefusedError(told(error)) from None
         if not given.properties():
             raise PolicyRefusedError(f"{policy}: expected a value, found null; `policy unset` takes it away")
-        with explained(self.config, self.warehouse, f"table {table}"):
+        with explain_errors(self.config, self.warehouse, f"table {table}"):
             found = self._catalog().load_table(table.within)
             if mistakes := fitting(given, found):
                 raise PolicyRefusedError(f"table {table}: {'; '.join(mistakes)}")
@@ -67,7 +67,7 @@ class PolicyTables:
     def unset(self, table: TableIdentifier, policy: str) -> bool:
         """Take a policy of the table's own away; False if it had none. What patterns say, holds from then on."""
         key = self._key(policy)
-        with explained(self.config, self.warehouse, f"table {table}"):
+        with explain_errors(self.config, self.warehouse, f"table {table}"):
             found = self._catalog().load_table(table.within)
             if key not in found.properties:
                 return False

@@ -19,11 +19,11 @@ from lakewright_spark.errors import (
 )
 from lakewright_spark.execution_registry.records import ExecutionRecord, Executions, WrittenTable
 from lakewright_spark.execution_registry.registry import ExecutionRegistry
-from lakewright_spark.iceberg_time import instant_of
+from lakewright_spark.iceberg_values import instant_of
 from lakewright_spark.pyiceberg_client.catalog_cache import CATALOGS, CatalogCache
 from lakewright_spark.result_uris import ResultKind, ResultNamespaces, ResultUri
 from lakewright_spark.results.tables import ResultTables, written_tables
-from lakewright_spark.unavailable_warehouses import Unavailable
+from lakewright_spark.unavailable_warehouses import UnavailableWarehouses
 
 YOUNGEST_ORPHAN = timedelta(hours=1)
 """A table without a row is left alone for so long after its last change: its execution may be about to be entered."""
@@ -86,7 +86,7 @@ class Cleaner:
     registry: ExecutionRegistry
     namespaces: ResultNamespaces = field(default_factory=ResultNamespaces)
     catalogs: CatalogCache = field(default=CATALOGS, repr=False, compare=False)
-    unavailable: Unavailable = field(default_factory=Unavailable, repr=False, compare=False)
+    unavailable: UnavailableWarehouses = field(default_factory=UnavailableWarehouses, repr=False, compare=False)
     """Warehouses that were left out so far."""
 
     def replace_previous(self, new: ExecutionRecord, stale_before: datetime) -> Swept:
@@ -96,7 +96,7 @@ class Cleaner:
         used now is left for a later run.
         """
         previous = self.registry.previous(new.workflow, new.execution, new.computing_unit)
-        ended = [old for old in previous if old.status.ended or old.updated_at < stale_before]
+        ended = [old for old in previous if old.status.has_ended or old.updated_at < stale_before]
         swept, there = Swept(), self._existing(old.warehouse for old in ended)
         if new.warehouse in self.unavailable:
             raise JobFailedError(f"{new} cannot begin: {self._why_not(new.warehouse)}")

@@ -18,7 +18,7 @@ from lakewright_spark.errors import (
     RowsMovedError,
     WarehouseRefusedError,
 )
-from lakewright_spark.pyiceberg_client.catalog import explained
+from lakewright_spark.pyiceberg_client.catalog import explain_errors
 from lakewright_spark.pyiceberg_client.catalog_cache import CATALOGS, CatalogCache
 from lakewright_spark.result_uris import ResultNamespaces, ResultUri
 from lakewright_spark.results.file_index import FileIndex, appends_since, plan
@@ -144,7 +144,7 @@ class ResultReader:
         key = self._key(uri)
         with self._lock:
             known = self._indexes.get(key)
-        with explained(self.config, key[0], str(uri)):
+        with explain_errors(self.config, key[0], str(uri)):
             index = plan(table, known)
         with self._lock:
             self._indexes[key] = index
@@ -157,5 +157,5 @@ class ResultReader:
         return self.warehouse_of(uri), uri.path
 
     def _read(self, uri: ResultUri, table: Table, tasks: list[FileScanTask], skip: int, limit: int | None) -> pa.Table:
-        with explained(self.config, self.warehouse_of(uri), str(uri)):
+        with explain_errors(self.config, self.warehouse_of(uri), str(uri)):
             return read_rows(table, tasks, skip, limit)

@@ -14,7 +14,7 @@ from pyiceberg.table import Table
 from lakewright_spark.catalog import COMMIT_RETRIES, CatalogConfig
 from lakewright_spark.errors import WarehouseRefusedError
 from lakewright_spark.execution_registry.records import WrittenTable
-from lakewright_spark.pyiceberg_client.catalog import explained
+from lakewright_spark.pyiceberg_client.catalog import explain_errors
 from lakewright_spark.pyiceberg_client.catalog_cache import CATALOGS, CatalogCache
 from lakewright_spark.result_uris import Execution, ResultKind, ResultNamespaces, ResultUri
 
@@ -106,7 +106,7 @@ class ResultTables:
     @contextmanager
     def _asking(self, what: str) -> Iterator[Catalog]:
         catalog = self.catalogs.get(self.config, self.warehouse)
-        with explained(self.config, self.warehouse, what):
+        with explain_errors(self.config, self.warehouse, what):
             yield catalog
 
     def _drop(self, catalog: Catalog, identifier: tuple[str, str]) -> bool:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyiceberg.table import Table
 
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.pyiceberg_client.catalog import explained
+from lakewright_spark.pyiceberg_client.catalog import explain_errors
 from lakewright_spark.pyiceberg_client.catalog_cache import CATALOGS, CatalogCache
 from lakewright_spark.result_uris import ResultNamespaces, ResultUri
 from lakewright_spark.results.columns import check_surplus, convert, readable_schema
@@ -109,7 +109,7 @@ class ResultWriter:
         rows = pa.Table.from_batches([convert(batch, readable) for batch in table.to_batches()], readable)
         # Also a table made just now is replaced: another writer may have replaced it since, with other columns.
         found = self.tables.create_or_load(uri, readable)
-        with explained(self.config, self.warehouse, str(uri)):
+        with explain_errors(self.config, self.warehouse, str(uri)):
             replace_rows(found, rows)
 
 
@@ -236,7 +236,7 @@ class ResultStream:
         if rows:
             batches.append(convert(_columns(rows, self._schema), self._readable))
         added = pa.Table.from_batches(batches, self._readable)
-        with explained(self._writer.config, self._writer.warehouse, str(self._uri)):
+        with explain_errors(self._writer.config, self._writer.warehouse, str(self._uri)):
             table = refreshed(self._table)
             if self._replaces:
                 replace_rows(table, added)

@@ -36,7 +36,7 @@ from lakewright_spark.run.facts import SECRETS_VARIABLE, RunFacts
 from lakewright_spark.run.heartbeat import SignsOfLife
 from lakewright_spark.session.cluster import cluster_properties, spark_defaults
 from lakewright_spark.session.secrets import check_before_start, check_executors
-from lakewright_spark.unavailable_warehouses import Unavailable
+from lakewright_spark.unavailable_warehouses import UnavailableWarehouses
 
 HEARTBEAT_SECONDS = 30.0
 FINISH_ATTEMPTS = 5
@@ -157,7 +157,7 @@ class Launch:
         self._note_what_stays(cleaner.unavailable, swept)
         return record
 
-    def _note_what_stays(self, unavailable: Unavailable, swept: Swept) -> None:
+    def _note_what_stays(self, unavailable: UnavailableWarehouses, swept: Swept) -> None:
         if sentence := unavailable.note():
             self.note(sentence)
         for error in unavailable.failed.values():

@@ -1,4 +1,4 @@
-"""Claims of single tables, as the table of the lease has them: a property each, beside the lease of the warehouse."""
+"""Claims of single tables: their rows in the table of the lease, and what a runner does about claims of others."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from datetime import datetime
 from pydantic import TypeAdapter
 
 PREFIX = "lakewright.claim."
-"""Start of a property's name. The UUID of the claimed table follows it."""
+"""Prefix of a claim's property; the UUID of the claimed table follows."""
 
 
 @dataclass(frozen=True)
 class ClaimRow:
-    """Who works on one table, and how long. Times are UTC."""
+    """The holder of a claim and its times (UTC)."""
 
     table: str
-    """Full name, to report."""
+    """Full name, for messages."""
     holder: str
     since: datetime
     expires_at: datetime
 
-    def held_against(self, who: str, now: datetime) -> bool:
-        """Return whether another than `who` holds it now."""
-        return self.holder != who and now < self.expires_at
+    def is_held_by_other(self, runner: str, now: datetime) -> bool:
+        """Return whether another runner holds it now."""
+        return self.holder != runner and now < self.expires_at
 
 
 _CLAIM = TypeAdapter(ClaimRow)
@@ -44,19 +44,19 @@ def claim_property(uuid: str, row: ClaimRow) -> dict[str, str]:
 
 @dataclass
 class _Claim:
-    """A claim, as the heartbeat read it last."""
+    """A claim as of the heartbeat's last read."""
 
     warehouse: str
     holder: str
     is_given_up: bool = False
-    """Whether the lease may say that the table is given up, so that the holder may work on it."""
+    """Whether the lease may list the table as yielded, so that the holder may work on it."""
 
 
 class ClaimedTables:
-    """Tables by their UUIDs. A table is never both given up and worked on.
+    """Claimed tables by UUID, for a runner's heartbeat and supervisor. No table is both given up and in work.
 
-    Once given up, a table stays so for this run: the next run does what is still due. A claim that is withdrawn before
-    the table was given up is forgotten.
+    A table that was given up stays so for this run; the next run does what is due. A claim that is withdrawn before the
+    table was given up is forgotten.
     """
 
     def __init__(self) -> None:
@@ -64,33 +64,33 @@ class ClaimedTables:
         self._claims: dict[str, _Claim] = {}
         self._active: set[str] = set()
 
-    def note(self, warehouse: str, claims: Mapping[str, str]) -> frozenset[str]:
-        """Take note of the claims of a warehouse; return those claimed tables on which nothing runs or will begin.
+    def update(self, warehouse: str, claims: Mapping[str, str]) -> frozenset[str]:
+        """Store the claims of a warehouse, and return the claimed tables on which nothing runs or will begin.
 
         Args:
-            warehouse: Its name.
-            claims: The holder of each claim in it, by the table's UUID.
+            warehouse: Name of the warehouse.
+            claims: Holder of each claim, by table UUID.
         """
         with self._lock:
             return self._idle(warehouse, claims)
 
     def give_up(self, warehouse: str, claims: Mapping[str, str]) -> frozenset[str]:
-        """Do as `note`, and give the returned tables up."""
+        """Do the same as `update`, and give up the returned tables."""
         with self._lock:
             for uuid in (idle := self._idle(warehouse, claims)):
                 self._claims[uuid].is_given_up = True
             return idle
 
     def _idle(self, warehouse: str, claims: Mapping[str, str]) -> frozenset[str]:
-        for uuid, known in list(self._claims.items()):
-            if known.warehouse == warehouse and uuid not in claims and not known.is_given_up:
+        for uuid, claim in list(self._claims.items()):
+            if claim.warehouse == warehouse and uuid not in claims and not claim.is_given_up:
                 del self._claims[uuid]
         for uuid, holder in claims.items():
             self._claims.setdefault(uuid, _Claim(warehouse, holder)).holder = holder
-        return frozenset(uuid for uuid, one in self._claims.items() if one.warehouse == warehouse) - self._active
+        return frozenset(uuid for uuid, claim in self._claims.items() if claim.warehouse == warehouse) - self._active
 
     def begin(self, uuid: str) -> str | None:
-        """Return who claimed the table, so that nothing may begin; None if it is this runner's until `end`."""
+        """Reserve the table for this runner until `end`. Return the holder of a claim instead, if there is one."""
         with self._lock:
             if (claim := self._claims.get(uuid)) is not None:
                 return claim.holder
@@ -98,18 +98,18 @@ class ClaimedTables:
             return None
 
     def end(self, uuid: str) -> None:
-        """Note that nothing of this runner's can change the table any more."""
+        """End the reservation: no job of this runner can change the table any more."""
         with self._lock:
             self._active.discard(uuid)
 
     def claimant(self, uuid: str) -> str | None:
-        """Return who claimed the table, whether it is worked on or not."""
+        """Return the holder of a claim of the table, or None."""
         with self._lock:
             claim = self._claims.get(uuid)
             return claim.holder if claim else None
 
     def is_given_up(self, uuid: str) -> bool:
-        """Return whether the table stays given up for this run."""
+        """Return whether the table was given up for the rest of this run."""
         with self._lock:
             claim = self._claims.get(uuid)
             return claim is not None and claim.is_given_up

@@ -1,4 +1,4 @@
-"""Tables whose places in the store overlap: what is no file of the one may be a file of the other. Pure functions."""
+"""Tables whose storage locations overlap, so that no job may delete files by location. Pure functions."""
 
 from __future__ import annotations
 
@@ -7,52 +7,56 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.maintenance.registry import JOBS_BY_NAME
 from lakewright_spark.maintenance.table.facts import TableFacts
-from lakewright_spark.policies.model import Job
-from lakewright_spark.scheduler.due import BY_LOCATION
+from lakewright_spark.policies.model import JobName
 from lakewright_spark.table_identifier import TableIdentifier
 
 
-def need_locations(config: CatalogConfig, jobs: Iterable[Job]) -> bool:
-    """Return whether the jobs have to know the locations of all tables. Lakekeeper itself refuses overlapping ones."""
-    return config.kind != "lakekeeper" and not BY_LOCATION.isdisjoint(jobs)
+def need_locations(config: CatalogConfig, jobs: Iterable[JobName]) -> bool:
+    """Return whether the jobs need the locations of all tables. Lakekeeper itself refuses overlapping locations."""
+    return config.kind != "lakekeeper" and any(JOBS_BY_NAME[job].owns_location for job in jobs)
 
 
-def overlaps(tables: Sequence[TableFacts], unknown: Sequence[TableIdentifier] = ()) -> Mapping[TableIdentifier, str]:
-    """Return, by table, why no file may be deleted by its location: others have theirs at, in or around it.
+def find_overlaps(
+    tables: Sequence[TableFacts], unknown: Sequence[TableIdentifier] = ()
+) -> Mapping[TableIdentifier, str]:
+    """Return why no file of a table may be deleted by location, by table.
 
-    `unknown` are tables that could not be read: their files may lie anywhere.
+    Args:
+        tables: Tables with their locations.
+        unknown: UnreadableTable tables, whose files may be anywhere.
     """
     if unknown:
         more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
-        reason = f"the location of {unknown[0]}{more} is not known, since it cannot be read, and may overlap its own"
-        return {one.table: reason for one in tables}
+        reason = f"the location of {unknown[0]}{more} is unknown, since it cannot be read, and may overlap this table's"
+        return {facts.table: reason for facts in tables}
     at: defaultdict[str, set[TableIdentifier]] = defaultdict(set)
     below: defaultdict[str, set[TableIdentifier]] = defaultdict(set)
-    for one in tables:
-        for place in one.places:
-            at[_normal(place)].add(one.table)
-            for folder in _folders(_normal(place)):
-                below[folder].add(one.table)
-    found: dict[TableIdentifier, str] = {}
-    for one in tables:
-        location = _normal(one.location)
+    for facts in tables:
+        for place in facts.places:
+            at[_normalize(place)].add(facts.table)
+            for folder in _folders(_normalize(place)):
+                below[folder].add(facts.table)
+    overlaps: dict[TableIdentifier, str] = {}
+    for facts in tables:
+        location = _normalize(facts.location)
         around = {table for folder in _folders(location) for table in at[folder]} if location else set()
-        if others := sorted(map(str, (around | below[location]) - {one.table})):
+        if others := sorted(map(str, (around | below[location]) - {facts.table})):
             more = f" and {len(others) - 3} more" if len(others) > 3 else ""
-            found[one.table] = (
-                f"its location {one.location} overlaps that of {', '.join(others[:3])}{more}: "
+            overlaps[facts.table] = (
+                f"its location {facts.location} overlaps that of {', '.join(others[:3])}{more}: "
                 "give each table a location of its own"
             )
-    return found
+    return overlaps
 
 
-def _normal(place: str) -> str:
+def _normalize(place: str) -> str:
     return re.sub(r"^s3[an]://", "s3://", place).rstrip("/")
 
 
 def _folders(place: str) -> Iterator[str]:
-    """The place itself and every folder around it, up to the bucket."""
+    """Yield the place and every folder around it, up to the bucket."""
     yield place
     while (slash := place.rfind("/")) > 0 and place[slash - 1] != "/":
         place = place[:slash]

@@ -1,9 +1,8 @@
-"""What came of one run of the scheduler, and the error that it ends with."""
+"""Outcome: plans, runs and failures of one maintenance run, and the error that it ends with."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,91 +16,90 @@ from lakewright_spark.errors import (
     StoppedError,
 )
 from lakewright_spark.policies.builtin import is_own
-from lakewright_spark.pyiceberg_client.read_errors import EVERY_TABLE
+from lakewright_spark.pyiceberg_client.read_errors import ALL_TABLES
 from lakewright_spark.scheduler.plan import WarehousePlan
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.table_identifier import TableIdentifier
-from lakewright_spark.unavailable_warehouses import Unavailable
+from lakewright_spark.unavailable_warehouses import UnavailableWarehouses
 
 _UNDONE = (RunState.FAILED, RunState.CANCELLED)
 
 
 @dataclass
 class Outcome:
-    """An observer of runs, too: it keeps how each stands."""
+    """Outcome of a maintenance run. It observes runs and keeps their latest state."""
 
     runner: str
     dry_run: bool = False
     plans: list[WarehousePlan] = field(default_factory=list[WarehousePlan])
     runs: dict[str, RunRecord] = field(default_factory=dict[str, RunRecord])
     held: dict[str, str] = field(default_factory=dict[str, str])
-    """Warehouse -> who maintains it."""
+    """Warehouses that another runner maintains, with a sentence about it."""
     lost: dict[str, str] = field(default_factory=dict[str, str])
-    unavailable: Unavailable = field(default_factory=Unavailable)
-    """Warehouses in which nothing was done: those that this identity may not use, and those that failed."""
+    unavailable: UnavailableWarehouses = field(default_factory=UnavailableWarehouses)
+    """Warehouses without maintenance: those that this identity may not use, and those that failed."""
     why_stopped: str | None = None
     warnings: list[str] = field(default_factory=list[str])
-    """What could not be put on record, and leases that could not be given back."""
+    """Failed records and leases that could not be released."""
 
     def __call__(self, run: RunRecord) -> None:
         self.runs[run.id] = run
 
-    def planned(self, plans: Iterable[WarehousePlan]) -> None:
-        self.plans = list(plans)
-
     @property
     def problems(self) -> dict[TableIdentifier, str]:
-        """Tables about which nothing could be decided."""
-        return {table: reason for one in self.plans for table, reason in one.problems.items()}
+        """Tables that could not be planned, and why."""
+        return {table: reason for plan in self.plans for table, reason in plan.problems.items()}
 
     @property
     def shared(self) -> dict[TableIdentifier, str]:
-        """Tables where no file is deleted, since their location overlaps that of others."""
-        return {table: reason for one in self.plans for table, reason in one.shared.items()}
+        """Tables whose location overlaps that of others, so that no file is deleted."""
+        return {table: reason for plan in self.plans for table, reason in plan.shared.items()}
 
     @property
     def tables(self) -> int:
-        """How many of the user's tables were looked at."""
-        read = [one.facts.table for plan in self.plans for one in plan.tables]
-        unread = [table for table in self.problems if table.name != EVERY_TABLE]
+        """Number of the user's tables that were planned or unreadable."""
+        read = [table.facts.table for plan in self.plans for table in plan.tables]
+        unread = [table for table in self.problems if table.name != ALL_TABLES]
         return sum(not is_own(table) for table in [*read, *unread])
 
     def counts(self, *, own: bool = False) -> dict[str, int]:
-        """Return how many runs of the user's tables, or of this package's own, are in each state."""
+        """Return the number of runs by state, for the user's tables or for this package's own."""
         return dict(Counter(run.state.value for run in self.runs.values() if is_own(run.table) == own))
 
     def in_state(self, *states: RunState) -> list[RunRecord]:
+        """Return the runs in one of these states."""
         return [run for run in self.runs.values() if run.state in states]
 
     def error(self) -> LakewrightSparkError | None:
-        """What the command ends with: the reason why it stopped before its end counts for more than failed runs."""
+        """Return the error of the command. A stop has priority over failed runs."""
         undone = len(self.in_state(RunState.CANCELLED))
         if self.why_stopped:
             kind = DeadlineError if "deadline" in self.why_stopped else StoppedError
-            return kind(f"{self.why_stopped}: {undone} runs were cancelled or not begun; the next run does them")
+            return kind(f"{self.why_stopped}: {undone} runs were cancelled or not begun; the next run continues")
         if self.lost:
             return LeaseLostError(f"{'; '.join(self.lost.values())}: {undone} runs were cancelled or not begun")
         failed, unread_warehouses = self.in_state(RunState.FAILED, RunState.CANCELLED), self.unavailable.failed
         if failed or self.problems or unread_warehouses:
-            told = [str(error) for error in unread_warehouses.values()]
-            told += [f"{run}: {run.reason}" for run in failed]
-            told += [f"{table}: {reason}" for table, reason in self.problems.items()]
-            more = f"; and {len(told) - 3} more, see `lakewright-spark runs list`" if len(told) > 3 else ""
+            problems = [str(error) for error in unread_warehouses.values()]
+            problems += [f"{run}: {run.reason}" for run in failed]
+            problems += [f"{table}: {reason}" for table, reason in self.problems.items()]
+            more = f"; and {len(problems) - 3} more, see `lakewright-spark runs list`" if len(problems) > 3 else ""
             runs = [f"{len(failed)} of {len(self.runs)} runs failed"] if failed else []
             unread = [f"{_count(len(self.problems))} could not be planned"] if self.problems else []
             down = [f"{len(unread_warehouses)} warehouses could not be maintained"] if unread_warehouses else []
-            return MaintenanceFailedError(f"{', '.join(down + runs + unread)}: {'; '.join(told[:3])}{more}")
+            return MaintenanceFailedError(f"{', '.join(down + runs + unread)}: {'; '.join(problems[:3])}{more}")
         if self.held:
             return LeaseHeldError("; ".join(self.held.values()))
         return JobFailedError("; ".join(self.warnings)) if self.warnings else None
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
+        """Return the outcome for JSON."""
         return {
             "runner": self.runner,
             "dry_run": self.dry_run,
             "tables": self.tables,
             "states": self.counts(),
-            "runs": [told(run) for run in self.runs.values() if not is_own(run.table) or run.state in _UNDONE],
+            "runs": [run_to_json(run) for run in self.runs.values() if not is_own(run.table) or run.state in _UNDONE],
             "own": {"states": self.counts(own=True)},
             "held": self.held,
             "left_out": {name: str(error) for name, error in self.unavailable.hidden.items()},
@@ -118,8 +116,8 @@ def _count(problems: int) -> str:
     return "1 table or namespace" if problems == 1 else f"{problems} tables or namespaces"
 
 
-def told(run: RunRecord) -> dict[str, Any]:
-    """A run as JSON."""
+def run_to_json(run: RunRecord) -> dict[str, Any]:
+    """Return a run for JSON."""
     return {
         "id": run.id,
         "runner": run.runner,

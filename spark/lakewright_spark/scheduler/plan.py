@@ -1,32 +1,49 @@
-"""The plan for a warehouse: each table that was looked at, and what is to be done about it."""
+"""The plan for a warehouse: which jobs are due on each table, and which are held back."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Literal
 
 from pyiceberg.catalog import Catalog
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import PolicyRefusedError, RegistryError
 from lakewright_spark.execution_registry.registry import ExecutionRegistry
+from lakewright_spark.maintenance.jobs.job import History, MaintenanceJob
+from lakewright_spark.maintenance.registry import JOBS_BY_NAME, MAINTENANCE_JOBS
 from lakewright_spark.maintenance.switches import reason_to_skip, reason_to_wait
 from lakewright_spark.maintenance.table.facts import TableFacts, table_facts
-from lakewright_spark.policies.model import Job, TablePolicies
-from lakewright_spark.pyiceberg_client.catalog import explained, open_catalog
+from lakewright_spark.policies.builtin import CANDIDATES_KEPT
+from lakewright_spark.policies.model import JOBS, JobName, StagedFilesPolicy, TablePolicies
+from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_catalog
 from lakewright_spark.pyiceberg_client.read_errors import reason_unreadable
 from lakewright_spark.pyiceberg_client.table_policies import PolicyTables
-from lakewright_spark.scheduler.due import BY_LOCATION, Decision, History, decide
-from lakewright_spark.scheduler.locations import need_locations, overlaps
-from lakewright_spark.scheduler.table_discovery import Filters, Unreadable, tables
+from lakewright_spark.scheduler.locations import find_overlaps, need_locations
+from lakewright_spark.scheduler.table_discovery import Filters, UnreadableTable, discover_tables
 from lakewright_spark.table_identifier import TableIdentifier
+
+CANDIDATE_MARGIN = 30
+"""Minimum number of days for which due candidates are kept: a run may be late or held back."""
+
+Verdict = Literal["due", "held", "not due"]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Verdict on one job of one table. `held`: a switch, a lock or a running execution holds the job back."""
+
+    job: JobName
+    verdict: Verdict
+    reason: str
 
 
 @dataclass(frozen=True)
 class TablePlan:
-    """What is to be done about a table."""
+    """Decisions on a table."""
 
     facts: TableFacts
     policies: TablePolicies
@@ -34,19 +51,65 @@ class TablePlan:
 
     @property
     def due(self) -> list[Decision]:
-        return [one for one in self.decisions if one.verdict == "due"]
+        """Decisions on jobs that are due."""
+        return [decision for decision in self.decisions if decision.verdict == "due"]
+
+    def hold(self, is_held: Callable[[MaintenanceJob], bool], reason: str) -> TablePlan:
+        """Return the plan with the due jobs held back that match a condition."""
+        decisions = tuple(
+            Decision(decision.job, "held", reason)
+            if decision.verdict == "due" and is_held(JOBS_BY_NAME[decision.job])
+            else decision
+            for decision in self.decisions
+        )
+        return replace(self, decisions=decisions)
 
 
 @dataclass(frozen=True)
 class WarehousePlan:
-    """Every table of a warehouse that the filters want."""
+    """Plans of the tables of a warehouse that match the filters."""
 
     warehouse: str
     tables: tuple[TablePlan, ...]
     problems: Mapping[TableIdentifier, str]
-    """Tables, and namespaces as a table `*`, about which nothing could be decided, and why. No job touches them."""
+    """Tables that could not be planned, and why; a namespace is a table `*`. No job runs on them."""
     shared: Mapping[TableIdentifier, str] = field(default_factory=dict[TableIdentifier, str])
     """Tables whose location overlaps that of others, and how. No job deletes files there."""
+
+
+def decide(
+    facts: TableFacts,
+    policies: TablePolicies,
+    history: History,
+    now: datetime,
+    *,
+    jobs: Collection[JobName] = JOBS,
+    busy: str | None = None,
+) -> list[Decision]:
+    """Return the decisions on a table, in run order.
+
+    Args:
+        facts: Metadata of the table.
+        policies: Policies of the table.
+        history: Earlier runs on the table.
+        now: Instant (UTC) that ages are counted from.
+        jobs: Names of the jobs to decide on.
+        busy: Why jobs that wait for executions are held back.
+
+    Raises:
+        PolicyRefusedError: A property of the table cannot be read.
+    """
+    decisions: list[Decision] = []
+    for job in MAINTENANCE_JOBS:
+        if job.name not in jobs:
+            continue
+        is_due, reason = job.is_due(facts, policies, history, now)
+        held = reason_to_skip(job.name, policies, now) or (busy if job.waits_for_executions else None)
+        if is_due and held:
+            decisions.append(Decision(job.name, "held", held))
+        else:
+            decisions.append(Decision(job.name, "due" if is_due else "not due", reason))
+    return decisions
 
 
 def plan(
@@ -60,82 +123,126 @@ def plan(
     registry: ExecutionRegistry | None = None,
     stop: threading.Event | None = None,
 ) -> WarehousePlan:
-    """Look at every table. `histories`: by the table's UUID. Raises as `walk.tables` does, and RegistryError."""
+    """Plan every table of a warehouse that matches the filters.
+
+    Args:
+        config: The catalog configuration.
+        warehouse: Name of the warehouse.
+        catalog: Its catalog.
+        filters: Which tables and jobs to plan.
+        histories: Earlier runs by table UUID.
+        now: Instant (UTC) that ages are counted from.
+        registry: Knows which executions have ended.
+        stop: Ends the discovery of tables once it is set.
+
+    Raises:
+        CatalogUnreachableError, IdentityError, JobFailedError: The catalog as a whole cannot be used.
+        RegistryError: The registry of executions failed.
+    """
     policies = PolicyTables(config, warehouse)
     located = need_locations(config, filters.jobs)
-    found: list[TablePlan] = []
+    plans: list[TablePlan] = []
     problems: dict[TableIdentifier, str] = {}
     unread: list[TableIdentifier] = []
     places: list[TableFacts] = []
-    walked = tables(config, warehouse, catalog, Filters() if located else filters, stop or threading.Event())
-    for one in walked:
-        if isinstance(one, Unreadable):
-            unread.append(one.table)
-            if filters.wants(one.table) or (one.is_namespace and filters.wants_namespace(one.table.namespace)):
-                problems[one.table] = one.reason
+    waiting_jobs: list[JobName] = [job for job in filters.jobs if JOBS_BY_NAME[job].waits_for_executions]
+    discovered = discover_tables(
+        config, warehouse, catalog, Filters() if located else filters, stop or threading.Event()
+    )
+    for facts in discovered:
+        if isinstance(facts, UnreadableTable):
+            unread.append(facts.table)
+            if filters.wants(facts.table) or (facts.is_namespace and filters.wants_namespace(facts.table.namespace)):
+                problems[facts.table] = facts.reason
             continue
         if located:
-            places.append(one.only_places())
-        if not filters.wants(one.table):
+            places.append(facts.only_places())
+        if not filters.wants(facts.table):
             continue
         try:
-            holds = policies.of(one.table, dict(one.properties)).policies
-            busy = reason_to_wait(one.table, registry) if "compaction" in filters.jobs else None
-            history = histories.get(one.uuid, History())
-            decisions = tuple(decide(one, holds, history, now, jobs=filters.jobs, busy=busy))
+            resolved = policies.of(facts.table, dict(facts.properties)).policies
+            busy = reason_to_wait(waiting_jobs[0], facts.table, registry) if waiting_jobs else None
+            history = histories.get(facts.uuid, History())
+            decisions = tuple(decide(facts, resolved, history, now, jobs=filters.jobs, busy=busy))
         except RegistryError:
             raise
         except PolicyRefusedError as error:
-            problems[one.table] = str(error).removeprefix(f"table {one.table}: ")
+            problems[facts.table] = str(error).removeprefix(f"table {facts.table}: ")
             continue
-        except Exception as error:  # noqa: BLE001  # of whatever kind: the other tables are not concerned
-            problems[one.table] = reason_unreadable(catalog, error)
+        except Exception as error:  # noqa: BLE001  # any error: it must not affect other tables
+            problems[facts.table] = reason_unreadable(catalog, error)
             continue
-        found.append(TablePlan(one.without_history(), holds, decisions))
-    shared = overlaps(places, unread)
-    wanted = {one.facts.table for one in found}
+        plans.append(TablePlan(facts.without_history(), resolved, decisions))
+    shared = find_overlaps(places, unread)
+    planned = {table.facts.table for table in plans}
     return WarehousePlan(
         warehouse,
-        tuple(_held_by_location(one, shared.get(one.facts.table)) for one in found),
+        tuple(_hold_by_location(table, shared.get(table.facts.table)) for table in plans),
         problems,
-        {table: reason for table, reason in shared.items() if table in wanted},
+        {table: reason for table, reason in shared.items() if table in planned},
     )
 
 
-def _held_by_location(plan: TablePlan, reason: str | None) -> TablePlan:
-    """Return the plan without jobs that take every file at the table's location for the table's own."""
-    if reason is None:
-        return plan
-    decisions = tuple(
-        Decision(one.job, "held", reason) if one.job in BY_LOCATION and one.verdict == "due" else one
-        for one in plan.decisions
-    )
-    return replace(plan, decisions=decisions)
-
-
-def asked_for(
-    config: CatalogConfig, table: TableIdentifier, job: Job, *, registry: ExecutionRegistry | None, now: datetime
+def plan_requested_job(
+    config: CatalogConfig, table: TableIdentifier, job: JobName, *, registry: ExecutionRegistry | None, now: datetime
 ) -> TablePlan:
-    """One job of one table, which is due since somebody wants it, unless something forbids it.
+    """Plan one job that a user requests for one table. The job is due unless something holds it back.
 
-    Raises NoSuchResultError, PolicyRefusedError, and as `pyiceberg_catalog.explained` says.
+    Raises:
+        NoSuchResultError: The table does not exist.
+        PolicyRefusedError: A policy of the table cannot be read.
+        CatalogUnreachableError, IdentityError, JobFailedError: The catalog cannot be used.
     """
     catalog = open_catalog(config, table.warehouse)
-    with explained(config, table.warehouse, f"table {table}"):
+    with explain_errors(config, table.warehouse, f"table {table}"):
         facts = table_facts(table, catalog.load_table(table.within))
     shared: Mapping[TableIdentifier, str] = {}
     if need_locations(config, [job]):
-        every = list(tables(config, table.warehouse, catalog, Filters(), threading.Event()))
-        places = [one.only_places() for one in every if isinstance(one, TableFacts)]
-        shared = overlaps(places, unknown=[one.table for one in every if isinstance(one, Unreadable)])
-    holds = PolicyTables(config, table.warehouse).of(table, dict(facts.properties)).policies
-    held = reason_to_skip(job, holds, now) or _others(table, job, registry, shared)
-    return TablePlan(facts, holds, (Decision(job, "held" if held else "due", held or "asked for"),))
+        discovered = list(discover_tables(config, table.warehouse, catalog, Filters(), threading.Event()))
+        places = [other.only_places() for other in discovered if isinstance(other, TableFacts)]
+        unread = [other.table for other in discovered if isinstance(other, UnreadableTable)]
+        shared = find_overlaps(places, unread)
+    policies = PolicyTables(config, table.warehouse).of(table, dict(facts.properties)).policies
+    held = reason_to_skip(job, policies, now) or reason_to_wait(job, table, registry)
+    if JOBS_BY_NAME[job].owns_location:
+        held = held or shared.get(table)
+    return TablePlan(facts, policies, (Decision(job, "held" if held else "due", held or "requested"),))
 
 
-def _others(
-    table: TableIdentifier, job: Job, registry: ExecutionRegistry | None, shared: Mapping[TableIdentifier, str]
-) -> str | None:
-    if job == "compaction":
-        return reason_to_wait(table, registry)
-    return shared.get(table) if job in BY_LOCATION else None
+def expired_candidates(
+    plan: WarehousePlan, histories: Mapping[str, History], now: datetime, *, is_complete: bool
+) -> dict[str, datetime]:
+    """Return the orphan candidates to forget: by table UUID, those that were found up to an instant (UTC).
+
+    A file that still exists becomes a candidate again, so nothing is deleted earlier. Candidates of a table that is due
+    for `staged-files` stay, since the plan was made with them.
+
+    Args:
+        plan: Plan of the warehouse.
+        histories: The histories that the plan was made with, by table UUID.
+        now: Instant (UTC) that ages are counted from.
+        is_complete: Whether the plan covers all tables, so that a missing table no longer exists. Otherwise candidates
+            of missing tables stay.
+    """
+    planned = {table.facts.uuid: table for table in plan.tables}
+    expired: dict[str, datetime] = {}
+    for uuid, history in histories.items():
+        table = planned.get(uuid)
+        if table is None and (plan.problems or not is_complete):
+            continue  # the table may be unreadable or filtered out
+        if table is not None and any(decision.job == "staged-files" for decision in table.due):
+            continue
+        limit = now - timedelta(days=_days_kept(table))
+        if history.oldest_candidate and history.oldest_candidate < limit:
+            expired[uuid] = limit
+    return expired
+
+
+def _days_kept(table: TablePlan | None) -> int:
+    policy = (table.policies.staged_files if table else None) or StagedFilesPolicy()
+    return max(CANDIDATES_KEPT, policy.older_than_days + CANDIDATE_MARGIN)
+
+
+def _hold_by_location(table: TablePlan, reason: str | None) -> TablePlan:
+    """Hold back jobs that treat every file under the location as the table's."""
+    return table if reason is None else table.hold(lambda job: job.owns_location, reason)

@@ -1,4 +1,4 @@
-"""Shows how the work goes: a bar on a terminal, a line for each table elsewhere."""
+"""Show the progress of runs: a bar on a terminal, otherwise a line for each table."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.scheduler.supervisor import Observer
 from lakewright_spark.table_identifier import TableIdentifier
 
-_LOUD = {RunState.FAILED, RunState.CANCELLED}
+_ALWAYS_PRINTED = {RunState.FAILED, RunState.CANCELLED}
 
 
 @contextmanager
-def shown(console: Console) -> Iterator[Observer]:
-    """Yield an observer for the block. The console should take names as they are: no markup in them, no emoji."""
+def show_progress(console: Console) -> Iterator[Observer]:
+    """Yield an observer for the block. The console must not interpret markup or emoji in names."""
     if not console.is_terminal:
         lines = _Lines(console)
         try:
@@ -34,16 +34,16 @@ def shown(console: Console) -> Iterator[Observer]:
 
 @dataclass
 class _Lines:
-    """Print one line for each table once all of its runs have ended. Its own tables have one if a run failed."""
+    """Print a line for each table whose runs have ended. This package's own tables get one only for failures."""
 
     console: Console
     open: dict[TableIdentifier, set[str]] = field(default_factory=dict)
-    """Table -> ids of its runs that have not ended."""
+    """IDs of open runs by table."""
     ended: dict[TableIdentifier, list[RunRecord]] = field(default_factory=dict)
 
     def __call__(self, run: RunRecord) -> None:
         waiting = self.open.setdefault(run.table, set())
-        if not run.state.ended:
+        if not run.state.has_ended:
             waiting.add(run.id)
             return
         waiting.discard(run.id)
@@ -52,15 +52,15 @@ class _Lines:
             self._print(run.table)
 
     def close(self) -> None:
-        """Print what is known of tables whose runs have not all ended."""
+        """Print the tables whose runs have not all ended."""
         for table in list(self.ended):
             self._print(table)
 
     def _print(self, table: TableIdentifier) -> None:
         del self.open[table]
         runs = self.ended.pop(table)
-        if not is_own(table) or any(run.state in _LOUD for run in runs):
-            self.console.print(line_of(table, runs), soft_wrap=True)
+        if not is_own(table) or any(run.state in _ALWAYS_PRINTED for run in runs):
+            self.console.print(format_line(table, runs), soft_wrap=True)
 
 
 class _Bar:
@@ -71,21 +71,21 @@ class _Bar:
     def __call__(self, run: RunRecord) -> None:
         if run.state is RunState.QUEUED:
             self._runs += 1
-        elif run.state.ended:
+        elif run.state.has_ended:
             self._ended += 1
-            if run.state in _LOUD:
-                self._progress.console.print(line_of(run.table, [run]), soft_wrap=True)
-        shown = f"{run}" if run.state is RunState.RUNNING else None
-        self._progress.update(self._task, total=self._runs, completed=self._ended, description=shown)
+            if run.state in _ALWAYS_PRINTED:
+                self._progress.console.print(format_line(run.table, [run]), soft_wrap=True)
+        description = f"{run}" if run.state is RunState.RUNNING else None
+        self._progress.update(self._task, total=self._runs, completed=self._ended, description=description)
 
 
-def line_of(table: TableIdentifier, runs: Sequence[RunRecord]) -> str:
-    """Return the line of a table whose runs have ended; what errors say in several lines becomes one."""
-    return " ".join(f"{table}: {', '.join(map(_told, runs))}".split())
+def format_line(table: TableIdentifier, runs: Sequence[RunRecord]) -> str:
+    """Return the line of a table whose runs have ended. Errors of several lines are joined."""
+    return " ".join(f"{table}: {', '.join(map(_format_run, runs))}".split())
 
 
-def _told(run: RunRecord) -> str:
+def _format_run(run: RunRecord) -> str:
     took = f" in {run.seconds:.1f} s" if run.seconds is not None else ""
-    numbers = ", ".join(f"{key} {value}" for key, value in run.metrics.items() if key != "dry_run" and value)
-    more = run.reason.strip() or numbers
+    metrics = ", ".join(f"{key} {value}" for key, value in run.metrics.items() if key != "dry_run" and value)
+    more = run.reason.strip() or metrics
     return f"{run.job} {run.state.value.lower()}{took}{f' ({more})' if more else ''}"

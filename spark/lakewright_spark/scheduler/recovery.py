@@ -1,4 +1,4 @@
-"""Runs that a runner left behind when it died: the next runner says so in `ops.job_runs`."""
+"""Close the open runs of dead runners in `ops.job_runs`."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from datetime import UTC, datetime, timedelta
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException
 
-from lakewright_spark.scheduler.lease import holders
+from lakewright_spark.scheduler.lease import active_runners
 from lakewright_spark.scheduler.run_log import job_runs
-from lakewright_spark.scheduler.run_log.job_runs import REMEMBERED
-from lakewright_spark.scheduler.run_log.ops_tables import found
+from lakewright_spark.scheduler.run_log.job_runs import HISTORY_WINDOW
+from lakewright_spark.scheduler.run_log.ops_tables import find_table
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 
 CLOSED_UNTIL = "lakewright.closed-until"
-"""Property of `ops.job_runs`: the oldest day that may have open runs; on earlier days, every run has ended."""
+"""Property of `ops.job_runs`: the oldest day that may have open runs. On earlier days, every run has ended."""
 
 
-def close_runs_of_the_dead(catalog: Catalog, warehouse: str, runner: str, now: datetime) -> list[RunRecord]:
-    """Close runs that have not ended and return them: they failed, or were never begun.
+def close_abandoned_runs(catalog: Catalog, warehouse: str, runner: str, now: datetime) -> list[RunRecord]:
+    """Close the open runs of dead runners, and return them: as failed, or as cancelled if they were not begun.
 
-    Runs of this runner and of those that hold the lease or a claim are left alone. What the others were to do is due as
-    before. Days whose runs an earlier runner has closed are not read again: a property of the table says which.
+    Runs of this runner and of holders of the lease or a claim stay open. The jobs of the others are still due. Days
+    whose runs an earlier runner closed are not read again: a property of the table has the first open day.
     """
-    alive = {runner, *holders(catalog, datetime.now(UTC))}
-    table = found(catalog, job_runs.NAME)
+    alive = {runner, *active_runners(catalog, datetime.now(UTC))}
+    table = find_table(catalog, job_runs.NAME)
     if table is None:
         return []
     closed: list[RunRecord] = []
@@ -35,26 +35,26 @@ def close_runs_of_the_dead(catalog: Catalog, warehouse: str, runner: str, now: d
     for day in _days(table.properties.get(CLOSED_UNTIL), now):
         left = job_runs.open_runs(table, warehouse, day)
         if any(run.runner not in alive for run in left):
-            alive |= holders(catalog, datetime.now(UTC))  # who has come since, and entered a run
+            alive |= active_runners(catalog, datetime.now(UTC))  # includes runners that have started since
         dead = [_closed(run, now) for run in left if run.runner not in alive]
         if dead:
             job_runs.append(catalog, dead, now)
         closed += dead
-        if len(dead) < len(left):  # runs of the living: whoever comes after their death has to read this day again
+        if len(dead) < len(left):  # open runs of active runners: a later runner has to read this day again
             until = min(until, day)
     if table.properties.get(CLOSED_UNTIL) != until:
-        # A commit that loses leaves the days to be read once more.
+        # If this conflicts, the days are read again next time.
         with suppress(CommitFailedException), table.refresh().transaction() as change:
             change.set_properties({CLOSED_UNTIL: until})
     return closed
 
 
 def _days(closed_until: str | None, now: datetime) -> Iterator[str]:
-    """Yield the days whose runs may be open. A run is queued on one day and may end on the next."""
-    first = now - REMEMBERED
+    """Yield the days that may have open runs. A run may be queued on one day and end on the next."""
+    first = now - HISTORY_WINDOW
     if closed_until is not None:
         first = max(first, datetime.fromisoformat(closed_until).replace(tzinfo=UTC) - timedelta(days=1))
-    for number in range((now.date() - first.date()).days + 2):  # clocks differ: tomorrow may have begun elsewhere
+    for number in range((now.date() - first.date()).days + 2):  # clocks differ between machines
         yield f"{first + timedelta(days=number):%Y-%m-%d}"
 
 
@@ -62,5 +62,5 @@ def _closed(run: RunRecord, now: datetime) -> RunRecord:
     if run.state is RunState.QUEUED:
         reason = f"not begun, or not recorded as begun: its runner {run.runner} died"
         return replace(run, state=RunState.CANCELLED, reason=reason)
-    reason = f"lost: its runner {run.runner} died; what is still due is done again"
+    reason = f"lost: its runner {run.runner} died; the job runs again if it is still due"
     return replace(run, state=RunState.FAILED, reason=reason, finished_at=now)

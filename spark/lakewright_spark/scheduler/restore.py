@@ -1,4 +1,4 @@
-"""A restore as a run: it holds the table's claim, ends when the process is told to, and is a row of `ops.job_runs`."""
+"""RestoreRun: restore a backup while holding the table's claim, and record the restore in `ops.job_runs`."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from pyspark.sql import SparkSession
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import LeaseLostError, StoppedError
 from lakewright_spark.maintenance import restore
-from lakewright_spark.pyiceberg_client.catalog import explained, open_catalog
+from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_catalog
 from lakewright_spark.scheduler.lease import LIFE, Heartbeat
 from lakewright_spark.scheduler.run_log import job_runs
 from lakewright_spark.scheduler.run_log.records import RESTORE, RunRecord, RunState
-from lakewright_spark.scheduler.runner import this_runner
+from lakewright_spark.scheduler.runner import new_runner_name
 from lakewright_spark.scheduler.supervisor import Control
 from lakewright_spark.scheduler.table_claim import TableClaim
 from lakewright_spark.table_identifier import TableIdentifier
 
 
 @contextmanager
-def exclusive(
+def exclusive_access(
     config: CatalogConfig,
     table: TableIdentifier,
     uuid: str,
@@ -36,25 +36,25 @@ def exclusive(
     warn: Callable[[str], None],
     life: timedelta = LIFE,
 ) -> Iterator[Callable[[], None]]:
-    """Keep jobs and other work away from a table for the block.
+    """Hold the claim of a table for the block.
 
     Args:
         config: The catalog's configuration.
         table: The table's name.
         uuid: The table's UUID.
-        runner: A name that no other process has.
-        control: Says that the process is to end.
-        cancel: Ends the work of the block; called from another thread if the claim is lost or the process is to end.
-        warn: Reports a claim that could not be given back.
-        life: How long the claim outlives a process that died.
+        runner: Unique name of this process.
+        control: Has the stop requests.
+        cancel: Ends the work of the block. Called from another thread if the claim is lost or a stop is requested.
+        warn: Reports a claim that could not be released.
+        life: Lifetime of the claim without renewals.
 
     Yields:
-        A check that raises LeaseLostError or StoppedError if the work is to end.
+        A function that raises LeaseLostError or StoppedError if the work has to end.
 
     Raises:
         LeaseHeldError: Another runner works on the table.
-        LeaseLostError: The claim was lost before the block had ended.
-        StoppedError: The process was told to end before the block had ended.
+        LeaseLostError: The claim was lost during the block.
+        StoppedError: A stop was requested during the block.
     """
     claim = TableClaim(config, table, uuid, open_catalog(config, table.warehouse), runner, life, stop=control.ended)
     claim.take(datetime.now(UTC))
@@ -71,7 +71,7 @@ def exclusive(
         if reason := control.lost.get(table.warehouse):
             raise LeaseLostError(f"{reason}: the work was cancelled")
         if control.ended.is_set():
-            raise StoppedError(f"the process was told to end: the work on table {table} was cancelled")
+            raise StoppedError(f"the process was stopped: the work on table {table} was cancelled")
 
     heartbeat.start()
     watcher = threading.Thread(target=watch, name="end", daemon=True)
@@ -79,7 +79,7 @@ def exclusive(
     try:
         yield check
     except Exception:
-        check()  # it is why the work failed
+        check()  # raises the cause, if there is one
         raise
     finally:
         closed.set()
@@ -98,20 +98,20 @@ class RestoreRun:
     start_spark: Callable[[], SparkSession]
     control: Control
     warn: Callable[[str], None]
-    """Reports what could not be recorded, and a claim that could not be given back."""
+    """Reports a failed record, and a claim that could not be released."""
     _started: list[SparkSession] = field(default_factory=list[SparkSession], init=False)
 
-    def run(self) -> restore.Restored:
+    def run(self) -> restore.RestoreResult:
         """Restore the backup.
 
         Raises:
-            LeaseHeldError, LeaseLostError, StoppedError: As `exclusive` says.
-            NoSuchResultError, JobFailedError: As `maintenance.restore.restore` says.
+            LeaseHeldError, LeaseLostError, StoppedError: As in `exclusive_access`.
+            NoSuchResultError, JobFailedError: As in `maintenance.restore.restore`.
         """
         catalog = open_catalog(self.config, self.table.warehouse)
-        with explained(self.config, self.table.warehouse, f"table {self.table}"):
+        with explain_errors(self.config, self.table.warehouse, f"table {self.table}"):
             metadata = catalog.load_table(self.table.within).metadata
-        uuid, runner, now = str(metadata.table_uuid), this_runner(), datetime.now(UTC)
+        uuid, runner, now = str(metadata.table_uuid), new_runner_name(), datetime.now(UTC)
         run = RunRecord(
             runner=runner,
             table=self.table,
@@ -123,22 +123,22 @@ class RestoreRun:
             queued_at=now,
             started_at=now,
         )
-        # Two restores at once would add the rows twice.
-        with exclusive(
+        # Two simultaneous restores would add the rows twice.
+        with exclusive_access(
             self.config, self.table, uuid, runner, control=self.control, cancel=self._cancel, warn=self.warn
         ) as check:
             self._record(run)
             try:
-                done = self._restore(check)
+                result = self._restore(check)
             except Exception as error:
                 cancelled = self.control.ended.is_set() or self.table.warehouse in self.control.lost
                 self._record(_ended(run, RunState.CANCELLED if cancelled else RunState.FAILED, str(error)))
                 raise
-            numbers = {"files": done.files, "rows": done.rows}
-            self._record(dataclasses.replace(_ended(run, RunState.SUCCEEDED, run.reason), metrics=numbers))
-        return done
+            metrics = {"files": result.files, "rows": result.rows}
+            self._record(dataclasses.replace(_ended(run, RunState.SUCCEEDED, run.reason), metrics=metrics))
+        return result
 
-    def _restore(self, check: Callable[[], None]) -> restore.Restored:
+    def _restore(self, check: Callable[[], None]) -> restore.RestoreResult:
         check()
         self._started.append(self.start_spark())
         self.control.listen()
@@ -155,9 +155,9 @@ class RestoreRun:
     def _record(self, run: RunRecord) -> None:
         warehouse = self.table.warehouse
         try:
-            with explained(self.config, warehouse, "ops.job_runs"):
+            with explain_errors(self.config, warehouse, "ops.job_runs"):
                 job_runs.append(open_catalog(self.config, warehouse), [run], datetime.now(UTC))
-        except Exception as error:  # noqa: BLE001  # of whatever kind: the rows of the backup count for more
+        except Exception as error:  # noqa: BLE001  # any error: the restored rows matter more
             self.warn(f"the restore is not in ops.job_runs: {error}")
 
 

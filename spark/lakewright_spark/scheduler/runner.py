@@ -1,4 +1,4 @@
-"""One run of the scheduler: leases, plans, one Spark application for the work of all warehouses, what came of it."""
+"""Maintenance: takes leases, plans all warehouses, runs the due jobs in one Spark application, reports the outcome."""
 
 from __future__ import annotations
 
@@ -18,36 +18,35 @@ from pyspark.sql import SparkSession
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import JobFailedError, LeaseHeldError
 from lakewright_spark.execution_registry.registry import ExecutionRegistry
-from lakewright_spark.maintenance import registry as jobs
+from lakewright_spark.maintenance.job_runner import PlannedTable, session_properties
+from lakewright_spark.maintenance.jobs.job import History
 from lakewright_spark.maintenance.switches import reason_to_wait
-from lakewright_spark.policies.model import TablePolicies
-from lakewright_spark.pyiceberg_client.catalog import explained, open_catalog
+from lakewright_spark.policies.model import JobName, TablePolicies
+from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_catalog
 from lakewright_spark.pyiceberg_client.read_errors import is_damage, reason_unreadable
 from lakewright_spark.pyiceberg_client.table_policies import PolicyTables
 from lakewright_spark.scheduler import recovery
-from lakewright_spark.scheduler.candidate_expiry import expired_candidates
-from lakewright_spark.scheduler.due import History
-from lakewright_spark.scheduler.lease import LIFE, Heartbeat, Lease, read
-from lakewright_spark.scheduler.listings import held_without_listing
+from lakewright_spark.scheduler.lease import LIFE, Heartbeat, Lease, read_lease
+from lakewright_spark.scheduler.listings import hold_jobs_without_listings
 from lakewright_spark.scheduler.outcome import Outcome
-from lakewright_spark.scheduler.plan import WarehousePlan, plan
-from lakewright_spark.scheduler.run_log.job_runs import histories
-from lakewright_spark.scheduler.run_log.ops_buffer import OpsBuffer, forget_handled_candidates
+from lakewright_spark.scheduler.plan import WarehousePlan, expired_candidates, plan
+from lakewright_spark.scheduler.run_log.job_runs import load_histories
+from lakewright_spark.scheduler.run_log.ops_buffer import OpsBuffer, delete_handled_candidates
 from lakewright_spark.scheduler.run_log.recorder import EVERY, Recorder
-from lakewright_spark.scheduler.run_log.records import PLAN, RunRecord, RunState
+from lakewright_spark.scheduler.run_log.records import PLAN, RESTORE, RunRecord, RunState
 from lakewright_spark.scheduler.supervisor import Control, Limits, Observer, Supervisor
 from lakewright_spark.scheduler.table_claim import TableClaim
 from lakewright_spark.scheduler.table_discovery import Filters
 from lakewright_spark.scheduler.table_worker import TableWork
 from lakewright_spark.session.builder import spark_session
 from lakewright_spark.session.secrets import check_before_start
-from lakewright_spark.unavailable_warehouses import Unavailable
+from lakewright_spark.unavailable_warehouses import UnavailableWarehouses
 
 FAIR = {"spark.scheduler.mode": "FAIR"}
 
 
-def this_runner() -> str:
-    """A name for this process that no other has."""
+def new_runner_name() -> str:
+    """Return a unique name for this process."""
     return f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
 
 
@@ -57,58 +56,62 @@ def _utc_now() -> datetime:
 
 @dataclass
 class Maintenance:
-    """What is wanted. `config` has the warehouses that are meant, and no others."""
+    """A maintenance run of the warehouses in `config`."""
 
     config: CatalogConfig
     filters: Filters = field(default_factory=Filters)
     limits: Limits = field(default_factory=Limits)
     dry_run: bool = False
-    asked: WarehousePlan | None = None
-    """What somebody asked for, instead of what is due."""
+    requested: WarehousePlan | None = None
+    """Plan of one table that replaces the plan of due jobs."""
     registry: ExecutionRegistry | None = None
-    """Says which executions still run; without one, results are not compacted."""
+    """Knows which executions still run. Without one, results are not compacted."""
     master: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Spark's, beside those of the catalogs."""
+    """Spark properties besides those of the catalogs."""
     lease_life: timedelta = LIFE
     record_every: float = EVERY
     """Seconds."""
     chosen: Collection[str] = ()
-    """Warehouses that the user named. Of the others, those that this identity may not use are left out."""
+    """Warehouses that the user named. Other warehouses are left out if this identity may not use them."""
     observers: Sequence[Observer] = ()
     control: Control = field(default_factory=Control)
     clock: Callable[[], datetime] = _utc_now
-    """What ages are counted by, and runs are told by; leases go by the real one."""
+    """Clock of ages and run records. Leases use the real time."""
     session: SparkSession | None = None
-    """One that is there already, and stays; by default one is made when there is work."""
-    runner: str = field(default_factory=this_runner)
+    """Existing session, which is not stopped. By default, one is created when there is work."""
+    runner: str = field(default_factory=new_runner_name)
 
     def run(self) -> Outcome:
-        """Do what is due. Raises this package's errors if nothing could be begun; else the outcome tells all."""
-        outcome = Outcome(self.runner, self.dry_run, unavailable=Unavailable(self.chosen))
+        """Run the due jobs. After work has begun, errors are in the outcome.
+
+        Raises:
+            LakewrightSparkError: No work could begin.
+        """
+        outcome = Outcome(self.runner, self.dry_run, unavailable=UnavailableWarehouses(self.chosen))
         with ExitStack() as stack:
-            catalogs = self._opened(outcome.unavailable)
+            catalogs = self._open_catalogs(outcome.unavailable)
             if self.session is None:
-                check_before_start(self.config, self.limits.deadline)  # before there is a lease, or a row
+                check_before_start(self.config, self.limits.deadline)  # before a lease is taken
             if not self.dry_run:
                 catalogs = stack.enter_context(self._leased(catalogs, outcome))
             plans: list[WarehousePlan] = []
             for name, catalog in catalogs.items():
                 with outcome.unavailable.leaving_out(name):
-                    plans.append(self._planned(name, catalog, outcome))
-            outcome.unavailable.check_any_left([one.name for one in self.config.warehouses])
-            outcome.planned(plans)
+                    plans.append(self._plan(name, catalog, outcome))
+            outcome.unavailable.check_any_left([warehouse.name for warehouse in self.config.warehouses])
+            outcome.plans = plans
             buffer = OpsBuffer(self.config, catalogs)
-            works = [work for one in plans for work in self._works(one, buffer)]
+            works = [work for warehouse_plan in plans for work in self._works(warehouse_plan, buffer)]
             observers: list[Observer] = [outcome, *self.observers]
-            undecided = [run for one in plans for run in self._undecided(one)]
+            unplanned = [run for warehouse_plan in plans for run in self._failed_plans(warehouse_plan)]
             recorder: Recorder | None = None
             if not self.dry_run:
                 recorder = Recorder(self.config, catalogs, self.clock, every=self.record_every, buffer=buffer)
                 stack.callback(self._close, recorder, outcome)
                 observers.insert(0, recorder)
-            self._tell([one for one in observers if one is not outcome], undecided)
-            self._tell(observers, [run for work in works for run in work.runs])
+            self._notify([observer for observer in observers if observer is not outcome], unplanned)
+            self._notify(observers, [run for work in works for run in work.runs])
             if recorder:
                 recorder.start()
             if works:
@@ -117,33 +120,33 @@ class Maintenance:
         return outcome
 
     def decide(self) -> Outcome:
-        """Return what `run` would do with each table and why: without a lease, without Spark, without a change."""
-        asking = replace(self, dry_run=True)
-        outcome = Outcome(self.runner, dry_run=True, unavailable=Unavailable(self.chosen))
+        """Return the plans without running a job, taking a lease or starting Spark."""
+        dry_run = replace(self, dry_run=True)
+        outcome = Outcome(self.runner, dry_run=True, unavailable=UnavailableWarehouses(self.chosen))
         plans: list[WarehousePlan] = []
-        for name, catalog in asking._opened(outcome.unavailable).items():
-            with outcome.unavailable.leaving_out(name), explained(self.config, name, "the lease"):
-                row = read(catalog)
-                if row and row.held_against(self.runner, datetime.now(UTC)):
+        for name, catalog in dry_run._open_catalogs(outcome.unavailable).items():
+            with outcome.unavailable.leaving_out(name), explain_errors(self.config, name, "the lease"):
+                row = read_lease(catalog)
+                if row and row.is_held_by_other(self.runner, datetime.now(UTC)):
                     outcome.held[name] = f"warehouse {name} is being maintained by {row.holder}"
-                plans.append(asking._planned(name, catalog, outcome))
-        outcome.unavailable.check_any_left([one.name for one in self.config.warehouses])
-        outcome.planned(plans)
+                plans.append(dry_run._plan(name, catalog, outcome))
+        outcome.unavailable.check_any_left([warehouse.name for warehouse in self.config.warehouses])
+        outcome.plans = plans
         return outcome
 
-    def _opened(self, unavailable: Unavailable) -> dict[str, Catalog]:
-        """The catalogs of the warehouses that answer. Raises the first error if none does."""
+    def _open_catalogs(self, unavailable: UnavailableWarehouses) -> dict[str, Catalog]:
+        """Return the catalogs of the warehouses that respond. Raise the first error if none does."""
         opened: dict[str, Catalog] = {}
-        for one in self.config.warehouses:
-            with unavailable.leaving_out(one.name):
-                opened[one.name] = open_catalog(self.config, one.name)
-        unavailable.check_any_left([one.name for one in self.config.warehouses])
+        for warehouse in self.config.warehouses:
+            with unavailable.leaving_out(warehouse.name):
+                opened[warehouse.name] = open_catalog(self.config, warehouse.name)
+        unavailable.check_any_left([warehouse.name for warehouse in self.config.warehouses])
         return opened
 
     def _close(self, recorder: Recorder, outcome: Outcome) -> None:
         outcome.warnings += recorder.close(frozenset(self.control.lost))
 
-    def _tell(self, observers: Sequence[Observer], runs: Iterable[RunRecord]) -> None:
+    def _notify(self, observers: Sequence[Observer], runs: Iterable[RunRecord]) -> None:
         for run in runs:
             for observer in observers:
                 observer(run)
@@ -155,18 +158,18 @@ class Maintenance:
                 supervisor.run(works)
                 outcome.why_stopped = supervisor.why_stopped
         except BaseException as error:
-            # It did not start, or is no more: nobody else says what became of the runs.
+            # Spark did not start or has ended, so no job reports the end of its run.
             self._give_up(observers, outcome, f"{type(error).__name__}: {error}".splitlines()[0])
             if isinstance(error, Py4JError | ConnectionError):
                 raise JobFailedError(
-                    f"Spark ended in the middle of its work, killed perhaps for the memory that it took "
-                    f"(spark.driver.memory): {type(error).__name__}; the next run does what is left"
+                    f"Spark ended during its work: {type(error).__name__}. It may have run out of memory "
+                    f"(spark.driver.memory). The next run continues the work"
                 ) from error
             raise
 
     def _give_up(self, observers: Sequence[Observer], outcome: Outcome, why: str) -> None:
-        for run in [one for one in outcome.runs.values() if not one.state.ended]:
-            ended = run.not_begun(why)
+        for run in [run for run in outcome.runs.values() if not run.state.has_ended]:
+            ended = run.cancel_before_start(why)
             if run.state is RunState.RUNNING:
                 ended = replace(run, state=RunState.FAILED, reason=why, finished_at=self.clock())
             for observer in observers:
@@ -174,13 +177,17 @@ class Maintenance:
 
     @contextmanager
     def _leased(self, catalogs: Mapping[str, Catalog], outcome: Outcome) -> Iterator[dict[str, Catalog]]:
-        """The catalogs of the warehouses that are ours for the block. LeaseHeldError if not one of them is."""
+        """Hold the leases for the block, and yield the catalogs of the leased warehouses.
+
+        Raises:
+            LeaseHeldError: No warehouse could be leased.
+        """
         tried: list[Lease | TableClaim] = []
         heartbeat: Heartbeat | None = None
         try:
             for name, catalog in catalogs.items():
                 lease = self._lease(name, catalog)
-                tried.append(lease)  # where it fails, it may be ours all the same: a commit may lose its answer
+                tried.append(lease)  # if this fails, the commit may have succeeded all the same
                 try:
                     with outcome.unavailable.leaving_out(name):
                         lease.take(datetime.now(UTC))
@@ -195,19 +202,19 @@ class Maintenance:
             yield {lease.warehouse: lease.catalog for lease in ours}
         finally:
             outcome.warnings += (heartbeat or Heartbeat([], self.control)).close()
-            # Why these could not be taken is known already, so a failure to give them back adds nothing.
+            # These could not be taken, so a failure to release them adds nothing.
             Heartbeat([lease for lease in tried if lease.warehouse in outcome.unavailable], self.control).close()
 
     def _lease(self, warehouse: str, catalog: Catalog) -> Lease | TableClaim:
-        """Return what is to be taken before anything is changed: the warehouse, or the one table that was asked for."""
-        if self.asked is None:
+        """Return the lease of the warehouse, or the claim of the requested table."""
+        if self.requested is None:
             claimed = self.control.claimed
             return Lease(self.config, warehouse, catalog, self.runner, self.lease_life, claimed=claimed)
-        (asked,) = self.asked.tables
+        (table,) = self.requested.tables
         return TableClaim(
             self.config,
-            asked.facts.table,
-            asked.facts.uuid,
+            table.facts.table,
+            table.facts.uuid,
             catalog,
             self.runner,
             self.lease_life,
@@ -215,50 +222,54 @@ class Maintenance:
         )
 
     def _raise_no_lease(self, outcome: Outcome) -> NoReturn:
-        outcome.unavailable.check_any_left([one.name for one in self.config.warehouses])
+        outcome.unavailable.check_any_left([warehouse.name for warehouse in self.config.warehouses])
         raise LeaseHeldError("; ".join(outcome.held.values()))
 
-    def _planned(self, warehouse: str, catalog: Catalog, outcome: Outcome) -> WarehousePlan:
+    def _plan(self, warehouse: str, catalog: Catalog, outcome: Outcome) -> WarehousePlan:
         now = self.clock()
-        known: Mapping[str, History] = {}
-        with self._reporting_damage(warehouse, catalog, outcome, "every job counts as never run: ops.job_runs"):
+        histories: Mapping[str, History] = {}
+        with self._reporting_damage(
+            warehouse, catalog, outcome, "every job counts as never run, since ops.job_runs is damaged"
+        ):
             if not self.dry_run:
-                recovery.close_runs_of_the_dead(catalog, warehouse, self.runner, now)
-            if not self.asked:
-                known = histories(catalog, now)
-        if self.asked:
-            return self.asked
+                recovery.close_abandoned_runs(catalog, warehouse, self.runner, now)
+            if not self.requested:
+                histories = load_histories(catalog, now)
+        if self.requested:
+            return self.requested
         found = plan(
             self.config,
             warehouse,
             catalog,
             filters=self.filters,
-            histories=known,
+            histories=histories,
             now=now,
             registry=self.registry,
             stop=self.control.ended,
         )
         if not self.dry_run:
-            # A plan that was stopped is of some tables only.
+            # A plan that was stopped lacks some tables.
             complete = self.filters.is_every_table and not self.control.ended.is_set()
-            with self._reporting_damage(warehouse, catalog, outcome, "old candidates stay: ops.orphan_candidates"):
-                expired = expired_candidates(found, known, now, is_complete=complete)
-                forget_handled_candidates(catalog, expired)
-        return held_without_listing(self.config, catalog, found)
+            with self._reporting_damage(
+                warehouse, catalog, outcome, "old candidates stay, since ops.orphan_candidates is damaged"
+            ):
+                expired = expired_candidates(found, histories, now, is_complete=complete)
+                delete_handled_candidates(catalog, expired)
+        return hold_jobs_without_listings(self.config, catalog, found)
 
     @contextmanager
-    def _reporting_damage(self, warehouse: str, catalog: Catalog, outcome: Outcome, what: str) -> Iterator[None]:
-        """Warn of a table of `ops` that is damaged: that is no reason to leave the user's tables alone."""
-        with explained(self.config, warehouse, "tables in ops"):
+    def _reporting_damage(self, warehouse: str, catalog: Catalog, outcome: Outcome, consequence: str) -> Iterator[None]:
+        """Warn about a damaged table of `ops`, which must not stop the maintenance of the user's tables."""
+        with explain_errors(self.config, warehouse, "tables in ops"):
             try:
                 yield
             except Exception as error:
                 if not is_damage(error):
-                    raise  # as a server that is down for a moment: every job would be done again
-                outcome.warnings.append(f"warehouse {warehouse}: {what}: {reason_unreadable(catalog, error)}")
+                    raise  # such as an outage, in which every job would be run again
+                outcome.warnings.append(f"warehouse {warehouse}: {consequence}: {reason_unreadable(catalog, error)}")
 
-    def _undecided(self, found: WarehousePlan) -> Iterator[RunRecord]:
-        """Yield, for each table that could not be planned, a run that failed."""
+    def _failed_plans(self, found: WarehousePlan) -> Iterator[RunRecord]:
+        """Yield a failed run for each table that could not be planned."""
         now = self.clock()
         for table, reason in found.problems.items():
             queued = RunRecord(runner=self.runner, table=table, table_uuid="", job=PLAN, queued_at=now)
@@ -267,42 +278,44 @@ class Maintenance:
 
     def _works(self, found: WarehousePlan, buffer: OpsBuffer) -> Iterator[TableWork]:
         now = self.clock()
-        for one in found.tables:
+        for table in found.tables:
             runs = tuple(
                 RunRecord(
                     runner=self.runner,
-                    table=one.facts.table,
-                    table_uuid=one.facts.uuid,
+                    table=table.facts.table,
+                    table_uuid=table.facts.uuid,
                     job=decision.job,
                     reason=decision.reason,
-                    snapshot=one.facts.snapshot,
+                    snapshot=table.facts.snapshot,
                     queued_at=now,
                 )
-                for decision in one.due
+                for decision in table.due
             )
             if runs:
-                yield TableWork(one.facts.table, one.policies, runs, self._look_again, buffer)
+                yield TableWork(table.facts.table, table.policies, runs, self._planned_table, buffer)
 
-    def _look_again(self, run: RunRecord) -> jobs.Planned:
+    def _planned_table(self, run: RunRecord) -> PlannedTable:
         """Return what a job checks right before it begins."""
+        assert run.job not in (PLAN, RESTORE)
+        job: JobName = run.job
         policies = PolicyTables(self.config, run.table.warehouse)
 
         def policies_of(properties: Mapping[str, str]) -> TablePolicies:
             return policies.of(run.table, dict(properties)).policies
 
         def wait() -> str | None:
-            return reason_to_wait(run.table, self.registry) if run.job == "compaction" else None
+            return reason_to_wait(job, run.table, self.registry)
 
-        return jobs.Planned(run.table_uuid, policies_of, wait)
+        return PlannedTable(run.table_uuid, policies_of, wait)
 
     @contextmanager
     def _spark(self) -> Iterator[SparkSession]:
         if self.session is not None:
             yield self.session
             return
-        names = [one.name for one in self.config.warehouses]
-        ours = {key: value for name in names for key, value in jobs.session_properties(name).items()}
-        properties = {**FAIR, **ours, **self.properties}
+        names = [warehouse.name for warehouse in self.config.warehouses]
+        own = {key: value for name in names for key, value in session_properties(name).items()}
+        properties = {**FAIR, **own, **self.properties}
         deadline = self.limits.deadline
         spark = spark_session(
             self.config, "lakewright-maintain", master=self.master, deadline=deadline, properties=properties
@@ -311,5 +324,5 @@ class Maintenance:
         try:
             yield spark
         finally:
-            with suppress(Py4JError, ConnectionError):  # one that died cannot be stopped
+            with suppress(Py4JError, ConnectionError):  # it may have ended already
                 spark.stop()

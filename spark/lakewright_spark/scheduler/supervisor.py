@@ -1,4 +1,4 @@
-"""Runs the work of many tables at once, watches over it, and tells what becomes of each run."""
+"""Supervisor: runs the work of several tables at once, enforces limits and cancellation, and reports each run."""
 
 from __future__ import annotations
 
@@ -18,68 +18,68 @@ from pyspark.sql import SparkSession
 
 from lakewright_spark.scheduler.claims import ClaimedTables
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
-from lakewright_spark.scheduler.table_worker import Event, TableThread, TableWork
+from lakewright_spark.scheduler.table_worker import Event, TableWork, TableWorker
 
 TICK = 0.5
-"""Seconds between two looks at time-outs, the deadline and who wants it to stop."""
-ANSWER = 20.0
-"""Seconds that a cancelled run has to come back in; then it is left to itself."""
+"""Seconds between two checks of time-outs, the deadline and stop requests."""
+CANCELLATION_TIMEOUT = 20.0
+"""Seconds that a cancelled run has to end; then the supervisor no longer waits for it."""
 
 
 class Observer(Protocol):
-    """Is told of each run whenever its state changes, always on the same thread."""
+    """Is called with a run whenever its state changes, always on the same thread."""
 
     def __call__(self, run: RunRecord) -> None: ...
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much at once, and how long."""
+    """Limits of parallel work and time."""
 
     parallel: int = 4
-    """Tables at the same time."""
+    """Number of tables at the same time."""
     task_timeout: timedelta = timedelta(minutes=15)
-    """For one run: OpenHouse's."""
+    """Time limit of one run: OpenHouse's value."""
     grace: timedelta = timedelta(seconds=120)
-    """What runs when the process is told to end has so long until it is cancelled: OpenHouse's."""
+    """Time from a stop request until running jobs are cancelled: OpenHouse's value."""
     deadline: datetime | None = None
-    """No run begins after this instant, and those that still run are cancelled."""
+    """No run begins after this instant, and running ones are cancelled."""
 
 
 @dataclass
 class Control:
-    """How others tell the supervisor to stop: set from signal handlers and other threads."""
+    """Stop requests to the supervisor, set from signal handlers and other threads."""
 
     ended: threading.Event = field(default_factory=threading.Event)
-    """All work, after the grace."""
+    """Stop all work after the grace period."""
     at_once: threading.Event = field(default_factory=threading.Event)
-    """No grace any more."""
+    """End the grace period."""
     lost: dict[str, str] = field(default_factory=dict[str, str])
-    """Warehouse -> why its work has to stop at once."""
+    """Why the work in a warehouse has to stop at once, by warehouse."""
     claimed: ClaimedTables = field(default_factory=ClaimedTables)
-    """Tables that are left to others."""
+    """Tables that are left to other runners."""
     listen: Callable[[], None] = lambda: None
-    """Called once Spark has started, which takes SIGINT for itself."""
+    """Called after Spark has started, which installs its own SIGINT handler."""
 
 
 @dataclass
 class _Active:
-    """A table that is worked on."""
+    """A table with a running worker."""
 
-    thread: TableThread
+    worker: TableWorker
     waiting: deque[RunRecord]
     run: RunRecord | None = None
     began: float = 0.0
     cancelled: str | None = None
-    """Why the present run is cancelled."""
-    asked: bool = False
-    """Whether the table was claimed, so that the thread begins no other run."""
-    give_up: float = 0.0
+    """Why the current run is cancelled."""
+    is_claimed: bool = False
+    """Whether the table was claimed, so that the worker begins no other run."""
+    cancel_deadline: float = 0.0
 
 
 @dataclass
 class Supervisor:
-    """One use only. `clock` is what ages and records are told by; time-outs go by the machine's steady clock."""
+    """Runs works once. `clock` is the clock of ages and records; time-outs use the monotonic clock."""
 
     spark: SparkSession
     limits: Limits
@@ -88,66 +88,66 @@ class Supervisor:
     clock: Callable[[], datetime]
     dry_run: bool = False
     why_stopped: str | None = None
-    """Why not all of the work was begun or brought to its end; None if it was."""
+    """Why not all work was completed; None if it was."""
 
     def __post_init__(self) -> None:
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        self._active: dict[TableThread, _Active] = {}
+        self._active: dict[TableWorker, _Active] = {}
         self._claimed: list[TableWork] = []
-        """What is left of tables that were claimed while they were worked on."""
+        """Remaining work of tables that were claimed while a worker was running."""
         self._cancel_all_at: float | None = None
 
     def run(self, works: Iterable[TableWork]) -> None:
-        """Returns when each run has ended, or was given up."""
+        """Run all works. Return when each run has ended or its cancellation timed out."""
         waiting = deque(works)
         while waiting or self._active or self._claimed:
             self._settle_claims(waiting)
-            self._watch(waiting)
+            self._check_limits(waiting)
             while waiting and len(self._active) < self.limits.parallel:
                 self._start(waiting.popleft())
-            self._listen()
+            self._handle_events()
 
     def _start(self, work: TableWork) -> None:
         if self.control.claimed.begin(work.uuid):
             self._claimed.append(work)
             return
-        slot = min(set(range(self.limits.parallel)) - {one.thread.slot for one in self._active.values()})
-        thread = TableThread(self.spark, work, slot, self._events, self.clock, self.dry_run)
-        self._active[thread] = _Active(thread, deque(work.runs))
-        thread.start()
+        slot = min(set(range(self.limits.parallel)) - {active.worker.slot for active in self._active.values()})
+        worker = TableWorker(self.spark, work, slot, self._events, self.clock, self.dry_run)
+        self._active[worker] = _Active(worker, deque(work.runs))
+        worker.start()
 
-    def _listen(self) -> None:
+    def _handle_events(self) -> None:
         try:
             event = self._events.get(timeout=TICK)
             while True:
-                # One that was given up may still say something: what became of it is told already.
+                # A worker whose cancellation timed out may still send events. Its run is reported already.
                 if active := self._active.get(event.worker):
-                    self._heard(active, event)
+                    self._handle(active, event)
                 event = self._events.get_nowait()
         except queue.Empty:
             return
 
-    def _heard(self, active: _Active, event: Event) -> None:
-        if event.what == "left":
+    def _handle(self, active: _Active, event: Event) -> None:
+        if event.kind == "left":
             del self._active[event.worker]
             self.control.claimed.end(event.worker.work.uuid)
-            if active.asked and active.waiting:
+            if active.is_claimed and active.waiting:
                 self._claimed.append(dataclasses.replace(event.worker.work, runs=tuple(active.waiting)))
                 return
-            self._drop(active.waiting, active.cancelled or self.why_stopped or "its thread ended")
+            self._cancel_queued(active.waiting, active.cancelled or self.why_stopped or "its worker ended")
             return
         assert event.run
         run = event.run
-        if event.what == "began":
+        if event.kind == "began":
             active.waiting.popleft()
             active.run, active.began, active.cancelled = run, time.monotonic(), None
         else:
             active.run = None
             if active.cancelled and run.state is not RunState.SUCCEEDED:
                 run = dataclasses.replace(run, state=RunState.CANCELLED, reason=active.cancelled)
-        self._tell(run)
+        self._notify(run)
 
-    def _watch(self, waiting: deque[TableWork]) -> None:
+    def _check_limits(self, waiting: deque[TableWork]) -> None:
         now = time.monotonic()
         deadline = self.limits.deadline
         if deadline and self.clock() >= deadline and self._cancel_all_at is None:
@@ -158,33 +158,33 @@ class Supervisor:
             self._cancel_all_at = now
         lost = dict(self.control.lost)
         for works in (waiting, self._claimed):
-            for work in [one for one in works if self.why_stopped or one.table.warehouse in lost]:
+            for work in [work for work in works if self.why_stopped or work.table.warehouse in lost]:
                 works.remove(work)
-                self._drop(work.runs, lost.get(work.table.warehouse) or self.why_stopped or "")
+                self._cancel_queued(work.runs, lost.get(work.table.warehouse) or self.why_stopped or "")
         for active in list(self._active.values()):
-            if self.control.claimed.claimant(active.thread.work.uuid):
-                active.asked = True
-                active.thread.stop.set()  # once its present run has ended, the table is given up
-            warehouse = active.thread.work.table.warehouse
+            if self.control.claimed.claimant(active.worker.work.uuid):
+                active.is_claimed = True
+                active.worker.stop.set()  # the table is given up when the current run has ended
+            warehouse = active.worker.work.table.warehouse
             if warehouse in lost:
-                active.thread.stop.set()
+                active.worker.stop.set()
                 self._cancel(active, lost[warehouse], now)
             elif self.why_stopped:
-                active.thread.stop.set()
+                active.worker.stop.set()
                 if self._cancel_all_at is not None and now >= self._cancel_all_at:
                     self._cancel(active, self.why_stopped, now)
             if active.run and now - active.began > self.limits.task_timeout.total_seconds():
                 self._cancel(active, f"it passed its time-out of {self.limits.task_timeout}", now)
 
     def _settle_claims(self, waiting: deque[TableWork]) -> None:
-        """Leave tables that were given up, and take up those whose claim was withdrawn before."""
+        """Skip tables that were given up, and requeue tables whose claim was withdrawn before."""
         for work in list(self._claimed):
             holder = self.control.claimed.claimant(work.uuid)
             if holder and not self.control.claimed.is_given_up(work.uuid):
                 continue  # the heartbeat reads the claim again and gives the table up, or forgets the claim
             self._claimed.remove(work)
             if holder:
-                self._leave(work.runs, holder)
+                self._skip_claimed(work.runs, holder)
             else:
                 waiting.appendleft(work)
 
@@ -192,61 +192,64 @@ class Supervisor:
         self.why_stopped, self._cancel_all_at = why, at
 
     def _cancel(self, active: _Active, why: str, now: float) -> None:
-        """Once more at every look: a job of several Spark jobs has begun its next one meanwhile."""
+        """Cancel the run's Spark jobs. Repeated at every check, since the job may have started another Spark job."""
         if active.run is None:
             return
         if active.cancelled is None:
-            active.cancelled, active.give_up = why, now + ANSWER
+            active.cancelled, active.cancel_deadline = why, now + CANCELLATION_TIMEOUT
         self.spark.sparkContext.cancelJobsWithTag(active.run.id)
-        if now > active.give_up:
-            active.thread.stop.set()
-            reason = f"{active.cancelled}; it did not answer, so that a commit of it may still come"
+        if now > active.cancel_deadline:
+            active.worker.stop.set()
+            reason = f"{active.cancelled}; cancellation timed out; the job may still commit"
             run = dataclasses.replace(active.run, state=RunState.CANCELLED, reason=reason, finished_at=self.clock())
-            self._tell(run)
-            self._drop(active.waiting, active.cancelled)
+            self._notify(run)
+            self._cancel_queued(active.waiting, active.cancelled)
             active.run = None
-            del self._active[active.thread]
+            del self._active[active.worker]
 
-    def _drop(self, runs: Iterable[RunRecord], why: str) -> None:
+    def _cancel_queued(self, runs: Iterable[RunRecord], why: str) -> None:
         for run in runs:
-            self._tell(run.not_begun(why))
+            self._notify(run.cancel_before_start(why))
 
-    def _leave(self, runs: Iterable[RunRecord], holder: str) -> None:
-        """Report runs of a table that is left to another runner."""
+    def _skip_claimed(self, runs: Iterable[RunRecord], holder: str) -> None:
+        """Report runs of a table that another runner works on as skipped."""
         for run in runs:
             reason = f"not begun: {holder} works on this table"
-            self._tell(dataclasses.replace(run, state=RunState.SKIPPED, reason=reason))
+            self._notify(dataclasses.replace(run, state=RunState.SKIPPED, reason=reason))
 
-    def _tell(self, run: RunRecord) -> None:
+    def _notify(self, run: RunRecord) -> None:
         for observer in self.observers:
             observer(run)
 
 
-_WISHES = (signal.SIGTERM, signal.SIGINT)
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 @contextmanager
-def control() -> Iterator[Control]:
-    """A control that signals set for the block; only the main thread can be told."""
-    made = Control()
+def handle_signals() -> Iterator[Control]:
+    """Yield a control that SIGTERM and SIGINT set during the block. A second signal ends the grace period.
+
+    Only the main thread can receive signals.
+    """
+    control = Control()
     if threading.current_thread() is not threading.main_thread():
-        yield made
+        yield control
         return
 
-    def told(*_: object) -> None:
-        if made.ended.is_set():
-            made.at_once.set()
-        made.ended.set()
+    def stop(*_: object) -> None:
+        if control.ended.is_set():
+            control.at_once.set()
+        control.ended.set()
 
     def listen() -> None:
-        for number in _WISHES:
-            signal.signal(number, told)
+        for number in _SIGNALS:
+            signal.signal(number, stop)
 
-    made.listen = listen
-    before = {number: signal.getsignal(number) for number in _WISHES}
+    control.listen = listen
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
     listen()
     try:
-        yield made
+        yield control
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -1,10 +1,10 @@
-"""The claim of one table: a job on it need not wait until the maintenance of its whole warehouse ends.
+"""The claim of one table, so that a job on it does not wait for the maintenance of the whole warehouse.
 
-Claims and the lease of the warehouse are properties of one table. Taking either adds a snapshot to that table, by a
-commit that requires the snapshot that was read. So either the runner of the warehouse sees the claim when it takes the
-lease, or the job sees the lease when it claims the table, and then waits until the runner has given the table up: its
-next renewal says so, at once if it is not at work on the table, else when its present job on the table has ended.
-A job that does not wait any longer withdraws its claim, and the runner goes on with the table.
+Claims and the lease of the warehouse are properties of one table. Taking either adds a snapshot to that table, in a
+commit that requires the loaded snapshot. Therefore either the runner of the warehouse sees the claim when it takes the
+lease, or the job sees the lease when it claims the table. In the second case, the job waits until the runner gives up
+the table: the runner's next renewal says so, at once if no job runs on the table, otherwise when that job has ended. A
+job that stops waiting withdraws its claim, and the runner continues with the table.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyiceberg.table import Table
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import LeaseHeldError, LeaseLostError
-from lakewright_spark.pyiceberg_client.catalog import explained
+from lakewright_spark.pyiceberg_client.catalog import explain_errors
 from lakewright_spark.scheduler.claims import PREFIX, ClaimRow, claim_property, read_claims
 from lakewright_spark.scheduler.lease import (
     LIFE,
@@ -31,101 +31,114 @@ from lakewright_spark.scheduler.lease import (
     SCHEMA,
     LeaseRow,
     add_snapshot,
+    latest_lease,
     set_properties,
-    stated_row,
     utc_text,
 )
-from lakewright_spark.scheduler.run_log.ops_tables import made
+from lakewright_spark.scheduler.run_log.ops_tables import create_if_missing
 from lakewright_spark.table_identifier import TableIdentifier
 
-TIMES = 20
-"""Attempts against commits of others."""
+ATTEMPTS = 20
+"""Attempts at a commit that conflicts with others."""
 PATIENCE = timedelta(minutes=1)
-"""Until the runner of the warehouse is to have given the table up."""
-LOOK = 1.0
-"""Seconds between two looks at what it says."""
+"""How long a job waits for the runner of the warehouse to give up the table."""
+POLL_SECONDS = 1.0
+"""Time between two reads of the lease."""
 
 
 @dataclass
 class TableClaim:
-    """One runner's way to the claim of one table."""
+    """The claim of one table, from the view of one runner."""
 
     config: CatalogConfig
     table: TableIdentifier
     uuid: str
     catalog: Catalog
-    who: str
+    runner: str
     life: timedelta = LIFE
     patience: timedelta = PATIENCE
     stop: threading.Event = field(default_factory=threading.Event)
     """Ends the wait for the runner of the warehouse."""
     _since: datetime = field(init=False)
     expires_at: datetime = NEVER
-    """As it stood at our last successful commit."""
+    """As of this runner's last successful commit."""
 
     @property
     def warehouse(self) -> str:
+        """Name of the warehouse."""
         return self.table.warehouse
 
     def take(self, now: datetime) -> None:
-        """Claim the table, and wait until nobody else works on it.
+        """Claim the table, and wait until no other runner works on it.
 
         Raises:
-            LeaseHeldError: Another job works on the table, or the runner of the warehouse did not give it up.
+            LeaseHeldError: Another job holds a claim, or the runner of the warehouse did not give up the table.
         """
         self._since = now
-        with explained(self.config, self.warehouse, f"ops.{NAME}"):
-            for _ in range(TIMES):
-                table = made(self.catalog, NAME, SCHEMA, PROPERTIES)
+        with explain_errors(self.config, self.warehouse, f"ops.{NAME}"):
+            for _ in range(ATTEMPTS):
+                table = create_if_missing(self.catalog, NAME, SCHEMA, PROPERTIES)
                 claims = read_claims(table.properties)
                 held = claims.get(self.uuid)
-                if held and held.held_against(self.who, now):
+                if held and held.is_held_by_other(self.runner, now):
                     raise LeaseHeldError(
                         f"table {self.table} is maintained by {held.holder} since {utc_text(held.since)}. Wait for it "
-                        f"to finish: its claim expires at {utc_text(held.expires_at)} unless it is renewed"
+                        f"to finish. Its claim expires at {utc_text(held.expires_at)} unless renewed."
                     )
-                mine = self._mine(now)
+                claim = self._new_row(now)
                 expired = [uuid for uuid, row in claims.items() if uuid != self.uuid and row.expires_at <= now]
-                if add_snapshot(table, claim_property(self.uuid, mine), _names(expired)):
-                    self.expires_at = mine.expires_at
+                if add_snapshot(table, claim_property(self.uuid, claim), _property_names(expired)):
+                    self.expires_at = claim.expires_at
                     break
-                time.sleep(random.uniform(0, 0.1))  # noqa: S311  # apart from the others
+                time.sleep(random.uniform(0, 0.1))  # noqa: S311  # spread the attempts of several runners
             else:
-                raise LeaseHeldError(f"table {self.table}: others changed the claims {TIMES} times; try again")
+                raise LeaseHeldError(
+                    f"table {self.table}: {ATTEMPTS} attempts to claim it conflicted with other runners. Try again."
+                )
         self._wait()
 
     def renew(self, now: datetime) -> None:
-        """Extend the claim. LeaseLostError if another runner has it; other errors leave it as it was."""
-        with explained(self.config, self.warehouse, f"ops.{NAME}"):
-            for _ in range(TIMES):
+        """Extend the claim. Other errors than LeaseLostError leave it as it was.
+
+        Raises:
+            LeaseLostError: Another runner holds it.
+        """
+        with explain_errors(self.config, self.warehouse, f"ops.{NAME}"):
+            for _ in range(ATTEMPTS):
                 table = self.catalog.load_table(("ops", NAME))
                 if not self._is_ours(table):
-                    raise LeaseLostError(f"table {self.table}: the claim of {self.who} was taken by another")
-                mine = self._mine(now)
-                if set_properties(table, claim_property(self.uuid, mine)):
-                    self.expires_at = mine.expires_at
+                    raise LeaseLostError(f"table {self.table}: another runner took over the claim of {self.runner}")
+                claim = self._new_row(now)
+                if set_properties(table, claim_property(self.uuid, claim)):
+                    self.expires_at = claim.expires_at
                     return
-        raise LeaseLostError(f"table {self.table}: others changed the claims {TIMES} times")
+        raise LeaseLostError(
+            f"table {self.table}: {ATTEMPTS} attempts to renew the claim conflicted with other commits"
+        )
 
     def release(self, now: datetime) -> None:
-        """Give it back, unless another runner has it by now."""
-        del now  # of leases
-        with explained(self.config, self.warehouse, f"ops.{NAME}"):
-            for _ in range(TIMES):
+        """Release the claim, unless another runner holds it."""
+        del now  # a claim has no release time
+        with explain_errors(self.config, self.warehouse, f"ops.{NAME}"):
+            for _ in range(ATTEMPTS):
                 table = self.catalog.load_table(("ops", NAME))
-                if not self._is_ours(table) or set_properties(table, {}, _names([self.uuid])):
+                if not self._is_ours(table) or set_properties(table, {}, _property_names([self.uuid])):
                     return
 
-    def is_asked(self) -> bool:
-        """Nobody asks a job to give its table up."""
+    def needs_renewal(self) -> bool:
+        """Return False: a claim never gives up its table."""
         return False
 
     def _wait(self) -> None:
-        """Wait until the runner of the warehouse has given the table up. LeaseHeldError, and the claim is no more."""
+        """Wait until the runner of the warehouse has given up the table.
+
+        Raises:
+            LeaseHeldError: It has not done so in time. The claim is withdrawn.
+        """
         until = time.monotonic() + self.patience.total_seconds()
         try:
-            while (row := self._other()) is not None:
-                if not row.yields or time.monotonic() > until or self.stop.wait(LOOK):
+            while (row := self._conflicting_lease()) is not None:
+                if not row.yields or time.monotonic() > until or self.stop.wait(POLL_SECONDS):
                     break
         except BaseException:
             self.release(datetime.now(UTC))
@@ -134,24 +147,24 @@ class TableClaim:
             self.release(datetime.now(UTC))
             raise LeaseHeldError(
                 f"warehouse {self.warehouse} is maintained by {row.holder} since {utc_text(row.since)}, which did not "
-                f"give up table {self.table}. Wait for it to finish: its lease expires at {utc_text(row.expires_at)} "
-                "unless it is renewed"
+                f"give up table {self.table}. Wait for it to finish. Its lease expires at {utc_text(row.expires_at)} "
+                "unless renewed."
             )
 
-    def _other(self) -> LeaseRow | None:
-        """Return the lease of a runner that may work on the table."""
-        with explained(self.config, self.warehouse, f"ops.{NAME}"):
-            row = stated_row(self.catalog.load_table(("ops", NAME)))
-        held = row is not None and row.held_against(self.who, datetime.now(UTC)) and self.uuid not in row.yielded
+    def _conflicting_lease(self) -> LeaseRow | None:
+        """Return the lease of another runner that may work on the table."""
+        with explain_errors(self.config, self.warehouse, f"ops.{NAME}"):
+            row = latest_lease(self.catalog.load_table(("ops", NAME)))
+        held = row is not None and row.is_held_by_other(self.runner, datetime.now(UTC)) and self.uuid not in row.yielded
         return row if held else None
 
-    def _mine(self, now: datetime) -> ClaimRow:
-        return ClaimRow(str(self.table), self.who, self._since, now + self.life)
+    def _new_row(self, now: datetime) -> ClaimRow:
+        return ClaimRow(str(self.table), self.runner, self._since, now + self.life)
 
     def _is_ours(self, table: Table) -> bool:
         row = read_claims(table.properties).get(self.uuid)
-        return row is not None and row.holder == self.who
+        return row is not None and row.holder == self.runner
 
 
-def _names(uuids: Iterable[str]) -> list[str]:
+def _property_names(uuids: Iterable[str]) -> list[str]:
     return [PREFIX + uuid for uuid in uuids]

@@ -1,4 +1,4 @@
-"""Every table of a warehouse, with what its metadata says: namespaces to any depth, several tables at a time."""
+"""Discover the tables of a warehouse, with their metadata: nested namespaces, several tables at a time."""
 
 from __future__ import annotations
 
@@ -14,44 +14,46 @@ from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.maintenance.table.facts import TableFacts, table_facts
-from lakewright_spark.policies.model import JOBS, Job
-from lakewright_spark.pyiceberg_client.catalog import explained, namespaces
-from lakewright_spark.pyiceberg_client.read_errors import EVERY_TABLE, reason_unreadable
+from lakewright_spark.policies.model import JOBS, JobName
+from lakewright_spark.pyiceberg_client.catalog import explain_errors, list_namespaces
+from lakewright_spark.pyiceberg_client.read_errors import ALL_TABLES, reason_unreadable
 from lakewright_spark.table_identifier import TableIdentifier
 
 
 @dataclass(frozen=True)
 class Filters:
-    """What is looked at; all of it by default."""
+    """Selection of namespaces, tables and jobs. Everything by default."""
 
     namespace: re.Pattern[str] | None = None
-    """Has to match the whole namespace, its levels joined by a dot."""
+    """Matches the whole namespace, levels joined by a dot."""
     table: re.Pattern[str] | None = None
-    """Has to match the whole name of the table."""
-    jobs: Collection[Job] = JOBS
+    """Matches the whole name of the table."""
+    jobs: Collection[JobName] = JOBS
 
     @property
     def is_every_table(self) -> bool:
-        """Whether no table is left out."""
+        """Whether no table is filtered out."""
         return self.namespace is None and self.table is None
 
     def wants_namespace(self, namespace: tuple[str, ...]) -> bool:
+        """Return whether the namespace is selected."""
         return self.namespace is None or self.namespace.fullmatch(".".join(namespace)) is not None
 
     def wants(self, table: TableIdentifier) -> bool:
+        """Return whether the table is selected."""
         return self.wants_namespace(table.namespace) and (
             self.table is None or self.table.fullmatch(table.name) is not None
         )
 
 
-AT_ONCE = 8
-"""Tables whose metadata is asked for at the same time."""
-AHEAD = 64
-"""Tables whose metadata is kept at most before it is used: that of 10,000 tables takes gigabytes."""
+PARALLEL = 8
+"""Tables whose metadata is loaded at the same time."""
+READ_AHEAD = 64
+"""Maximum number of tables whose metadata waits in memory: that of 10,000 tables takes gigabytes."""
 
 
 @dataclass(frozen=True)
-class Unreadable:
+class UnreadableTable:
     """A table that cannot be read, or all tables of a namespace that cannot be listed."""
 
     table: TableIdentifier
@@ -60,45 +62,48 @@ class Unreadable:
 
     @property
     def is_namespace(self) -> bool:
-        return self.table.name == EVERY_TABLE
+        """Whether this stands for all tables of a namespace."""
+        return self.table.name == ALL_TABLES
 
 
-def tables(
+def discover_tables(
     config: CatalogConfig, warehouse: str, catalog: Catalog, filters: Filters, stop: threading.Event
-) -> Iterator[TableFacts | Unreadable]:
-    """Yield the tables that the filters want, views left out, in the order of their names, until `stop` is set.
+) -> Iterator[TableFacts | UnreadableTable]:
+    """Yield the selected tables in the order of their names, without views, until `stop` is set.
 
-    A table that is dropped meanwhile is left out. Namespaces that cannot be listed come first.
+    Tables that are dropped in the meantime are left out. Namespaces that cannot be listed come first.
 
     Raises:
         CatalogUnreachableError, IdentityError, JobFailedError: The catalog as a whole cannot be used.
     """
-    with explained(config, warehouse):
-        unlisted: list[Unreadable] = []
-        names = sorted(_names(warehouse, catalog, filters, unlisted), key=lambda one: one.within)
-        yield from {one.table: one for one in unlisted}.values()
+    with explain_errors(config, warehouse):
+        unlisted: list[UnreadableTable] = []
+        names = sorted(_names(warehouse, catalog, filters, unlisted), key=lambda table: table.within)
+        yield from {unreadable.table: unreadable for unreadable in unlisted}.values()
         left = iter(names)
-        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="metadata") as pool:
-            while batch := list(islice(left, AHEAD)):
-                for found in pool.map(lambda name: None if stop.is_set() else _facts(catalog, name), batch):
-                    if found is not None:
-                        yield found
+        with ThreadPoolExecutor(PARALLEL, thread_name_prefix="metadata") as pool:
+            while batch := list(islice(left, READ_AHEAD)):
+                for facts in pool.map(lambda name: None if stop.is_set() else _load_facts(catalog, name), batch):
+                    if facts is not None:
+                        yield facts
 
 
-def _names(warehouse: str, catalog: Catalog, filters: Filters, unlisted: list[Unreadable]) -> Iterator[TableIdentifier]:
+def _names(
+    warehouse: str, catalog: Catalog, filters: Filters, unlisted: list[UnreadableTable]
+) -> Iterator[TableIdentifier]:
     def leave_out(namespace: tuple[str, ...], error: Exception) -> None:
         if filters.wants_namespace(namespace):
-            table = TableIdentifier(warehouse, namespace, EVERY_TABLE)
-            unlisted.append(Unreadable(table, reason_unreadable(catalog, error)))
+            table = TableIdentifier(warehouse, namespace, ALL_TABLES)
+            unlisted.append(UnreadableTable(table, reason_unreadable(catalog, error)))
 
-    for namespace in namespaces(catalog, on_error=leave_out):
+    for namespace in list_namespaces(catalog, on_error=leave_out):
         if not filters.wants_namespace(namespace):
             continue
         try:
             found = catalog.list_tables(namespace)
         except NoSuchNamespaceError:
             continue
-        except Exception as error:  # noqa: BLE001  # of whatever kind: the other namespaces are not concerned
+        except Exception as error:  # noqa: BLE001  # any error: it must not affect other namespaces
             leave_out(namespace, error)
             continue
         for identifier in found:
@@ -107,10 +112,10 @@ def _names(warehouse: str, catalog: Catalog, filters: Filters, unlisted: list[Un
                 yield table
 
 
-def _facts(catalog: Catalog, table: TableIdentifier) -> TableFacts | Unreadable | None:
+def _load_facts(catalog: Catalog, table: TableIdentifier) -> TableFacts | UnreadableTable | None:
     try:
         return table_facts(table, catalog.load_table(table.within))
     except (NoSuchTableError, NoSuchNamespaceError):
         return None
-    except Exception as error:  # noqa: BLE001  # of whatever kind: the other tables are not concerned
-        return Unreadable(table, reason_unreadable(catalog, error))
+    except Exception as error:  # noqa: BLE001  # any error: it must not affect other tables
+        return UnreadableTable(table, reason_unreadable(catalog, error))

@@ -1,4 +1,4 @@
-"""The thread of one table: its jobs one after the other, in a Spark pool, each under a tag by which it is cancelled."""
+"""The worker thread of a table: runs its jobs in order, in a Spark pool, each under a tag for cancellation."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
 from lakewright_spark.errors import LakewrightSparkError, NoSuchResultError
-from lakewright_spark.maintenance import registry as jobs
-from lakewright_spark.maintenance.switches import Metrics
-from lakewright_spark.maintenance.table.ops_tables import RowBuffer
+from lakewright_spark.maintenance.job_runner import PlannedTable, run_job
+from lakewright_spark.maintenance.jobs.job import JobMetrics
+from lakewright_spark.maintenance.table.row_buffer import RowBuffer
 from lakewright_spark.policies.model import TablePolicies
 from lakewright_spark.scheduler.run_log.records import PLAN, RESTORE, RunRecord, RunState
 from lakewright_spark.table_identifier import TableIdentifier
@@ -27,46 +27,47 @@ POOL = "spark.scheduler.pool"
 
 @dataclass(frozen=True)
 class TableWork:
-    """Runs of one table, in the order in which they have to come."""
+    """Runs of one table, in run order."""
 
     table: TableIdentifier
     policies: TablePolicies
     runs: tuple[RunRecord, ...]
-    planned: Callable[[RunRecord], jobs.Planned] | None = None
-    """What a job looks at again before it begins."""
+    planned: Callable[[RunRecord], PlannedTable] | None = None
+    """Returns what a job checks before it begins."""
     buffer: RowBuffer | None = None
-    """Takes what jobs keep in `ops`."""
+    """Collects rows of the tables of `ops`."""
 
     @property
     def uuid(self) -> str:
-        """The table's."""
+        """UUID of the table."""
         return self.runs[0].table_uuid
 
 
 @dataclass(frozen=True)
 class Event:
-    """What a thread tells the supervisor. `left`: it has ended; runs that it did not begin were not run."""
+    """Event of a worker thread. `left`: the thread has ended, and the remaining runs were not begun."""
 
-    what: Literal["began", "ended", "left"]
-    worker: TableThread
+    kind: Literal["began", "ended", "left"]
+    worker: TableWorker
     run: RunRecord | None = None
 
 
 @dataclass(eq=False)
-class TableThread:
-    """Runs what is to be done about a table; `stop` keeps it from beginning another run."""
+class TableWorker:
+    """Runs the jobs of a table; `stop` keeps it from beginning another run."""
 
     spark: SparkSession
     work: TableWork
     slot: int
-    """Of those that run at once; its pool gets a fair share of the executors."""
+    """Number of the worker's Spark pool, which gets a fair share of the executors."""
     events: queue.SimpleQueue[Event]
     clock: Callable[[], datetime]
     dry_run: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
 
     def start(self) -> None:
-        # A daemon: a call that never comes back must not keep the process from ending.
+        """Start the thread."""
+        # A daemon thread: a call that never returns must not keep the process alive.
         InheritableThread(target=self._run, name=f"{self.work.table}", daemon=True, session=self.spark).start()
 
     def _run(self) -> None:
@@ -76,17 +77,17 @@ class TableThread:
                     break
                 began = dataclasses.replace(run, state=RunState.RUNNING, started_at=self.clock())
                 self.events.put(Event("began", self, began))
-                ended = self._ended(began)
+                ended = self._run_job(began)
                 self.events.put(Event("ended", self, dataclasses.replace(ended, finished_at=self.clock())))
         finally:
             self.events.put(Event("left", self))
 
-    def _ended(self, run: RunRecord) -> RunRecord:
+    def _run_job(self, run: RunRecord) -> RunRecord:
         assert run.started_at
         assert run.job not in (PLAN, RESTORE)
         try:
             with self._tagged(run):
-                metrics = jobs.run(
+                metrics = run_job(
                     run.job,
                     self.spark,
                     run.table,
@@ -97,10 +98,12 @@ class TableThread:
                     buffer=self.work.buffer,
                 )
         except NoSuchResultError as error:
-            return dataclasses.replace(run, state=RunState.SKIPPED, reason=f"it is gone: {error}", error=error)
+            return dataclasses.replace(
+                run, state=RunState.SKIPPED, reason=f"the table no longer exists: {error}", error=error
+            )
         except LakewrightSparkError as error:
             return dataclasses.replace(run, state=RunState.FAILED, reason=str(error), error=error)
-        except Exception as error:  # noqa: BLE001  # one table's trouble, of whatever kind, is not the others'
+        except Exception as error:  # noqa: BLE001  # any error: it must not affect other tables
             reason = (str(error).strip().splitlines() or [""])[0]
             return dataclasses.replace(run, state=RunState.FAILED, reason=f"{type(error).__name__}: {reason}")
         return dataclasses.replace(run, **_fields_of(metrics))
@@ -110,7 +113,7 @@ class TableThread:
         context = self.spark.sparkContext
         context.setLocalProperty(POOL, f"maintenance-{self.slot}")
         context.setLocalProperty("spark.job.description", str(run))
-        # Not a job group: Iceberg's actions set groups of their own, tags they leave as they are.
+        # Not a job group: Iceberg's actions set their own groups but leave tags alone.
         context.addJobTag(run.id)
         try:
             yield
@@ -118,8 +121,8 @@ class TableThread:
             context.removeJobTag(run.id)
 
 
-def _fields_of(metrics: Metrics) -> dict[str, Any]:
-    """State, reason and numbers of a run whose job came to its end."""
+def _fields_of(metrics: JobMetrics) -> dict[str, Any]:
+    """Return state, reason and metrics of a run whose job completed."""
     numbers = dataclasses.asdict(metrics)
     state, reason = RunState(numbers.pop("state")), numbers.pop("reason")
     if metrics.failure:

@@ -12,10 +12,10 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.pyiceberg_client.catalog import explained, namespaces, open_catalog
-from lakewright_spark.pyiceberg_client.read_errors import EVERY_TABLE, reason_unreadable
+from lakewright_spark.pyiceberg_client.catalog import explain_errors, list_namespaces, open_catalog
+from lakewright_spark.pyiceberg_client.read_errors import ALL_TABLES, reason_unreadable
 from lakewright_spark.table_identifier import TableIdentifier
-from lakewright_spark.unavailable_warehouses import Unavailable
+from lakewright_spark.unavailable_warehouses import UnavailableWarehouses
 from lakewright_spark.usage.table_size import TableSize, measured
 
 STATISTICS = ("ops", "table_statistics")
@@ -96,7 +96,7 @@ class UsageReport:
     tenant: str
     at: datetime
     warehouses: tuple[WarehouseUsage, ...]
-    unavailable: Unavailable = field(default_factory=Unavailable, compare=False)
+    unavailable: UnavailableWarehouses = field(default_factory=UnavailableWarehouses, compare=False)
     """Warehouses that are not counted."""
 
     @property
@@ -119,7 +119,7 @@ def usage(
     in `chosen`. Raises CatalogUnreachableError, WarehouseRefusedError, IdentityError or JobFailedError if no warehouse
     can be used.
     """
-    unavailable, found = Unavailable(chosen), list[WarehouseUsage]()
+    unavailable, found = UnavailableWarehouses(chosen), list[WarehouseUsage]()
     for one in config.warehouses:
         with unavailable.leaving_out(one.name):
             found.append(_warehouse(config, one.name, one.owner, now - window))
@@ -154,11 +154,11 @@ def _both(one: Growth | None, other: Growth | None) -> Growth | None:
 
 def _warehouse(config: CatalogConfig, name: str, owner: str | None, since: datetime) -> WarehouseUsage:
     catalog = open_catalog(config, name)
-    with explained(config, name):
+    with explain_errors(config, name):
         unread: dict[TableIdentifier, str] = {}
 
         def leave_out(namespace: tuple[str, ...], error: Exception) -> None:
-            unread[TableIdentifier(name, namespace, EVERY_TABLE)] = reason_unreadable(catalog, error)
+            unread[TableIdentifier(name, namespace, ALL_TABLES)] = reason_unreadable(catalog, error)
 
         before: Mapping[str, Earlier] = {}
         try:
@@ -167,7 +167,7 @@ def _warehouse(config: CatalogConfig, name: str, owner: str | None, since: datet
             unread[TableIdentifier(name, STATISTICS[:-1], STATISTICS[-1])] = reason_unreadable(catalog, error)
         names: list[TableIdentifier] = []
         views: list[TableIdentifier] = []
-        for space in sorted(namespaces(catalog, on_error=leave_out)):
+        for space in sorted(list_namespaces(catalog, on_error=leave_out)):
             try:
                 views += (TableIdentifier(name, one[:-1], one[-1]) for one in _views(catalog, space))
                 names += (TableIdentifier(name, one[:-1], one[-1]) for one in _tables(catalog, space))

@@ -209,7 +209,7 @@ def test_texera_tables_are_read_only(texera: str) -> None:
     name = executions._tables["workflow_executions"].fullname
     with (
         pytest.raises(RegistryError, match=r"read-?only"),
-        database.explained(executions._engine),
+        database.explain_errors(executions._engine),
         executions._engine.begin() as connection,
     ):
         connection.exec_driver_sql(f"DELETE FROM {name}")

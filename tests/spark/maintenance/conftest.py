@@ -20,8 +20,8 @@ from fault_proxy import FaultInjectingProxy
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
-from lakewright_spark.maintenance import registry as jobs
-from lakewright_spark.policies.model import Job, TablePolicies
+from lakewright_spark.maintenance import job_runner
+from lakewright_spark.policies.model import JobName, TablePolicies
 from lakewright_spark.scheduler.runner import FAIR
 from lakewright_spark.session.builder import spark_session
 from lakewright_spark.table_identifier import TableIdentifier
@@ -87,7 +87,7 @@ def spark(tenant: CatalogConfig) -> Iterator[SparkSession]:
         if key.startswith("spark.sql.catalog.soft")
     }
     session = spark_session(
-        tenant, "maintenance", properties={**FAIR, **job_properties, **jobs.session_properties("softly")}
+        tenant, "maintenance", properties={**FAIR, **job_properties, **job_runner.session_properties("softly")}
     )
     # Iceberg looks for orphans of the last day only in tests; these tests pass later times to the jobs.
     session._jsparkSession.sessionState().conf().setConfString("spark.testing", "true")
@@ -146,8 +146,8 @@ class Maintained:
     def do(self, text: str) -> Any:
         return self.spark.sql(text.replace("THIS", self.sql))
 
-    def job(self, name: Job, *, dry_run: bool = False, table: TableIdentifier | None = None) -> Any:
-        return jobs.run(name, self.spark, table or self.table, self.policy, dry_run=dry_run, now=self.now)
+    def job(self, name: JobName, *, dry_run: bool = False, table: TableIdentifier | None = None) -> Any:
+        return job_runner.run_job(name, self.spark, table or self.table, self.policy, dry_run=dry_run, now=self.now)
 
     def set_policies(self, **policies: Any) -> None:
         self.policy = TablePolicies.model_validate(policies)

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.maintenance import registry as jobs
+from lakewright_spark.maintenance import job_runner
 from lakewright_spark.policies.model import TablePolicies
 from lakewright_spark.session.builder import spark_session
 from lakewright_spark.table_identifier import TableIdentifier
@@ -19,5 +19,5 @@ spark = spark_session(config, "dying")
 # As in `conftest.py`: the time is an argument.
 spark._jsparkSession.sessionState().conf().setConfString("spark.testing", "true")
 print("begins", flush=True)
-jobs.run(sys.argv[4], spark, table, policy, dry_run=False, now=datetime.fromisoformat(sys.argv[5]))  # pyright: ignore
+job_runner.run_job(sys.argv[4], spark, table, policy, dry_run=False, now=datetime.fromisoformat(sys.argv[5]))  # pyright: ignore
 print("ended", flush=True)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.maintenance.switches import Metrics
+from lakewright_spark.maintenance.jobs.job import JobMetrics
 from lakewright_spark.maintenance.table.iceberg import IcebergTable
 from lakewright_spark.policies.model import JOBS, TablePolicies
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
@@ -41,13 +41,13 @@ class ScheduledNamespace:
         return Maintenance(self.config, filters, session=self.spark, **more)
 
     def recorded_runs(self) -> list[RunRecord]:
-        runs = job_runs.runs(open_catalog(self.config, self.warehouse), self.warehouse)
+        runs = job_runs.list_runs(open_catalog(self.config, self.warehouse), self.warehouse)
         return [run for run in runs if run.table.namespace[0] == self.name]
 
 
-def endless(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime) -> Metrics:
+def endless(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime) -> JobMetrics:
     """Run Spark jobs of about a minute each, forever."""
     del policy, now
     while True:
         opened.spark.range(20_000_000_000).selectExpr("sum(id * 3 % 7)").collect()
-    return Metrics(dry_run=dry_run)
+    return JobMetrics(dry_run=dry_run)

@@ -71,9 +71,9 @@ def test_job_may_delete_under_soft_deletion(
         "younger than the policy"
     )
     catalog = open_catalog(tenant, "soft")
-    (run,) = [found for found in job_runs.runs(catalog, "soft") if found.table == table.table]
+    (run,) = [found for found in job_runs.list_runs(catalog, "soft") if found.table == table.table]
     assert (run.job, run.state, run.metrics["snapshots"]) == ("snapshot-expiration", "SUCCEEDED", 0)
-    row = lease.read(catalog)
+    row = lease.read_lease(catalog)
     assert (row and row.holder) is None, "given back"
 
 
@@ -83,7 +83,7 @@ def test_job_switched_off_starts_no_spark(create_table: Callable[..., Maintained
     assert done.stdout == "compaction of soft.maintained.switched: skipped, compaction is switched off\n"
     create_table("wid_1_eid_2_runtimestatistics", "(n int) USING iceberg", "soft")
     done = CliRunner().invoke(app, command(config, "compaction", "--table", "maintained.wid_1_eid_2_runtimestatistics"))
-    assert "skipped, a result of execution 2: no registry says that it has ended" in done.stdout
+    assert "skipped, a result of execution 2, which no registry reports as ended" in done.stdout
 
 
 def test_job_of_the_server_is_refused(
@@ -187,7 +187,7 @@ def test_restore_lists_and_restores_backups(
     assert json.loads(done.stdout) == {"table": str(table.table), "backup": name, "files": 1, "rows": 1}
     table.spark.catalog.refreshTable(table.sql)
     assert sorted(table.column("SELECT n FROM THIS")) == [1, 9]
-    row = lease.read(open_catalog(tenant, "soft"))
+    row = lease.read_lease(open_catalog(tenant, "soft"))
     assert row is not None, "a restore takes the lease"
     assert row.holder is None, "and gives it back"
     again = restore("--backup", name)

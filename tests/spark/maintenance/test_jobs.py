@@ -202,7 +202,7 @@ class TestOrphans:
         assert table.job("orphan-files").candidates == 0
         table.now += 2 * DAY
         assert table.job("orphan-files", dry_run=True).candidates == 1
-        assert table.job("snapshot-expiration").reason == "a replica: this is done where it is copied from"
+        assert table.job("snapshot-expiration").reason == "the table is a replica; this job runs on the primary only"
         table.do("ALTER TABLE THIS SET TBLPROPERTIES ('gc.enabled' = 'false')")
         assert table.job("orphan-files").reason == "the table has gc.enabled=false"
 

@@ -20,8 +20,8 @@ from lakewright_spark.errors import LeaseHeldError, LeaseLostError, StoppedError
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from lakewright_spark.scheduler import lease
 from lakewright_spark.scheduler.claims import ClaimedTables
-from lakewright_spark.scheduler.lease import LIFE, Heartbeat, Lease, read
-from lakewright_spark.scheduler.restore import exclusive
+from lakewright_spark.scheduler.lease import LIFE, Heartbeat, Lease, read_lease
+from lakewright_spark.scheduler.restore import exclusive_access
 from lakewright_spark.scheduler.supervisor import Control
 from lakewright_spark.scheduler.table_claim import TableClaim
 from lakewright_spark.table_identifier import TableIdentifier
@@ -64,7 +64,7 @@ def test_refusal_names_holder_and_expiry(runner: Runners) -> None:
     before = second.take(NOW + LIFE + SECOND)
     assert before is not None
     assert before.holder is None
-    row = read(second.catalog)
+    row = read_lease(second.catalog)
     assert row is not None
     assert (row.warehouse, row.holder, row.expires_at) == ("results", "host-b/8/bb", NOW + 2 * LIFE + SECOND)
 
@@ -78,7 +78,7 @@ def test_expired_lease_is_lost(runner: Runners) -> None:
     with pytest.raises(LeaseLostError, match="taken by another"):
         dead.renew(NOW + LIFE + SECOND)
     dead.release(NOW + LIFE + SECOND)
-    row = read(heir.catalog)
+    row = read_lease(heir.catalog)
     assert row is not None
     assert row.holder == "heir", "what is another's is not given back"
 
@@ -96,7 +96,7 @@ def test_concurrent_acquisitions(runner: Runners) -> None:
     with ThreadPoolExecutor(len(runners)) as pool:
         won = list(pool.map(taken, runners))
     assert won.count(True) == 1
-    row = read(runners[0].catalog)
+    row = read_lease(runners[0].catalog)
     assert row is not None
     assert row.holder == runners[won.index(True)].who
 
@@ -107,7 +107,7 @@ def test_unrelated_commit_keeps_the_lease(runner: Runners) -> None:
     table = holder.catalog.load_table(("ops", "maintenance_lease"))
     table.append(table.schema().as_arrow().empty_table())
     holder.renew(NOW + SECOND)
-    row = read(holder.catalog)
+    row = read_lease(holder.catalog)
     assert row is not None
     assert (row.holder, row.heartbeat_at) == ("holder", NOW + SECOND)
 
@@ -136,7 +136,7 @@ def test_renewal_of_a_lost_lease_fails(runner: Runners) -> None:
     table = slow.catalog.load_table(("ops", "maintenance_lease"))
     heir.take(NOW + LIFE)
     assert not lease.set_properties(table, {lease.PROPERTY: table.properties[lease.PROPERTY]})
-    row = read(heir.catalog)
+    row = read_lease(heir.catalog)
     assert row is not None
     assert row.holder == "heir"
 
@@ -177,12 +177,12 @@ class TestHeartbeat:
                 heartbeat.start()
                 wait_for(lambda: "results" in control.lost)
                 assert datetime.now(UTC) < hung.expires_at, "while nobody else can have it"
-                assert "its renewal was not answered" in control.lost["results"]
+                assert "no response to the renewal" in control.lost["results"]
                 wait_for(lambda: other.expires_at > first + life / 2)
                 over.set()
                 assert heartbeat.close() == []
         assert "soft" not in control.lost, "no renewal waits for another one"
-        row = read(other.catalog)
+        row = read_lease(other.catalog)
         assert row is not None
         assert row.holder is None, "it is given back"
         heir = Lease(tenant, "results", open_catalog(tenant, "results"), "heir")
@@ -211,14 +211,14 @@ class TestTableClaim:
         with pytest.raises(LeaseHeldError, match=r"table results\.shop\.orders is maintained by first") as held:
             second.take(now)
         assert held.value.exit_code == 13
-        assert {"first", "other"} <= lease.holders(first.catalog, now)
+        assert {"first", "other"} <= lease.active_runners(first.catalog, now)
         first.release(now)
         second.take(now)
         with pytest.raises(LeaseLostError, match="taken by another"):
             first.renew(now)
         for holder in (second, other):
             holder.release(now)
-        assert not {"first", "second", "other"} & lease.holders(first.catalog, now)
+        assert not {"first", "second", "other"} & lease.active_runners(first.catalog, now)
 
     def test_runner_without_claims_refuses_jobs(self, tenant: CatalogConfig) -> None:
         """Runners of earlier releases know no claims."""
@@ -227,7 +227,7 @@ class TestTableClaim:
         runner.take(now)
         with pytest.raises(LeaseHeldError, match=r"results is maintained by old .* did not give up table"):
             job.take(now)
-        assert "job" not in lease.holders(job.catalog, now), "nothing is left behind"
+        assert "job" not in lease.active_runners(job.catalog, now), "nothing is left behind"
         runner.release(now)
 
     def test_runner_releases_a_table_after_its_job(self, tenant: CatalogConfig) -> None:
@@ -267,7 +267,7 @@ class TestTableClaim:
         runner.take(now)
         try:
             assert tables.begin(UUID) == "job"
-            row = read(runner.catalog)
+            row = read_lease(runner.catalog)
             assert row is not None
             assert (row.yields, row.yielded) == (True, (UUID,))
         finally:
@@ -320,7 +320,7 @@ class TestExclusive:
         ways = {"control": control, "cancel": cancelled.set, "warn": pytest.fail, "life": life}
 
         def work() -> None:
-            with exclusive(tenant, TABLE, UUID, "us", **ways):
+            with exclusive_access(tenant, TABLE, UUID, "us", **ways):
                 thief.take(late)
                 assert cancelled.wait(60)
                 raise InterruptedError("as work does that is cancelled")
@@ -328,7 +328,7 @@ class TestExclusive:
         try:
             with pytest.raises(LeaseLostError, match="the work was cancelled"):
                 work()
-            assert "thief" in lease.holders(thief.catalog, late), "it is not given back"
+            assert "thief" in lease.active_runners(thief.catalog, late), "it is not given back"
         finally:
             thief.release(late)
 
@@ -336,22 +336,22 @@ class TestExclusive:
         cancelled, control = threading.Event(), Control()
 
         def work() -> None:
-            with exclusive(tenant, TABLE, UUID, "us", control=control, cancel=cancelled.set, warn=pytest.fail):
+            with exclusive_access(tenant, TABLE, UUID, "us", control=control, cancel=cancelled.set, warn=pytest.fail):
                 control.ended.set()
                 assert cancelled.wait(60)
                 raise InterruptedError("as work does that is cancelled")
 
         with pytest.raises(StoppedError, match="told to end"):
             work()
-        assert "us" not in lease.holders(open_catalog(tenant, "results"), datetime.now(UTC))
+        assert "us" not in lease.active_runners(open_catalog(tenant, "results"), datetime.now(UTC))
 
     def test_claim_is_released_after_the_work(self, tenant: CatalogConfig) -> None:
         ways = {"control": Control(), "cancel": pytest.fail, "warn": pytest.fail}
-        with exclusive(tenant, TABLE, UUID, "us", **ways) as check:
+        with exclusive_access(tenant, TABLE, UUID, "us", **ways) as check:
             check()
             with pytest.raises(LeaseHeldError, match="maintained by us"):
                 claim(tenant, "other").take(datetime.now(UTC))
-        assert "us" not in lease.holders(open_catalog(tenant, "results"), datetime.now(UTC))
+        assert "us" not in lease.active_runners(open_catalog(tenant, "results"), datetime.now(UTC))
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

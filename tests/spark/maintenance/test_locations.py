@@ -13,9 +13,8 @@ from jdbc_catalog import jdbc_catalog_config
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
-from lakewright_spark.scheduler.due import History
 from lakewright_spark.scheduler.outcome import Outcome
-from lakewright_spark.scheduler.plan import WarehousePlan, asked_for, plan
+from lakewright_spark.scheduler.plan import History, WarehousePlan, plan, plan_requested_job
 from lakewright_spark.scheduler.table_discovery import Filters
 from lakewright_spark.table_identifier import TableIdentifier
 from pyiceberg.catalog import Catalog
@@ -79,8 +78,8 @@ def test_renamed_table_and_its_successor(config: CatalogConfig, catalog: Catalog
     assert {table.name for table in outcome.shared} == {"orders", "nested"}, "the other one is in another namespace"
     orders = TableIdentifier("texera_iceberg", ("sales",), "orders")
     assert "texera_iceberg.other.archive" in outcome.shared[orders]
-    assert str(orders) in outcome.as_json()["shared"]
-    asked = asked_for(config, orders, "staged-files", registry=None, now=NOW)
+    assert str(orders) in outcome.to_json()["shared"]
+    asked = plan_requested_job(config, orders, "staged-files", registry=None, now=NOW)
     assert (asked.decisions[0].verdict, asked.decisions[0].reason) == ("held", outcome.shared[orders])
 
 

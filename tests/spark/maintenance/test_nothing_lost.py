@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import JobFailedError
-from lakewright_spark.policies.model import JOBS, Job
+from lakewright_spark.policies.model import JOBS, JobName
 
 from .conftest import DAY, Maintained
 from .table_history import MEANWHILE, STEPS, FileComparison, TableHistory
@@ -61,7 +61,7 @@ def test_referenced_files_are_never_changed(
     create_table: Callable[..., Maintained],
     tenant: CatalogConfig,
     steps: list[str],
-    jobs: list[Job],
+    jobs: list[JobName],
     meanwhile: list[str],
 ) -> None:
     table = create_table(
@@ -107,7 +107,7 @@ def test_referenced_files_are_never_changed(
     assert history.lost_files() == [], "unreferenced files are gone"
 
 
-def _run(table: Maintained, job: Job, other: str) -> None:
+def _run(table: Maintained, job: JobName, other: str) -> None:
     """Run a job; only jobs that rewrite the table may fail, when another writer commits first."""
     contested = job in {"compaction", "rewrite-manifests"} and other.startswith("append")
     with suppress(JobFailedError) if contested else nullcontext():

@@ -77,7 +77,7 @@ def test_restore_brings_back_no_deleted_row(create_table: CreateTable, version: 
     table.now += 30 * DAY
     table.job("staged-files")
     assert named <= table.objects().keys(), "delete files as well"
-    (name,) = restore.backups(table.spark, table.table)
+    (name,) = restore.list_backups(table.spark, table.table)
     came = restore.restore(table.spark, table.table, name)
     assert came.rows == 4
     table.spark.catalog.refreshTable(table.sql)
@@ -106,11 +106,11 @@ def test_restore_is_recorded_and_can_be_stopped(create_table: CreateTable, tenan
     name = table.job("retention").manifest.rpartition("/")[2]
     spark: Any = SharedSession(table.spark)
 
-    def restored(start_spark: Callable[[], Any], control: Control) -> restore.Restored:
+    def restored(start_spark: Callable[[], Any], control: Control) -> restore.RestoreResult:
         return RestoreRun(tenant, table.table, name, start_spark, control, warn=pytest.fail).run()
 
     def recorded() -> list[tuple[RunState, str, Any]]:
-        runs = job_runs.runs(open_catalog(tenant, table.table.warehouse), table.table.warehouse)
+        runs = job_runs.list_runs(open_catalog(tenant, table.table.warehouse), table.table.warehouse)
         return [
             (run.state, run.reason, run.metrics) for run in runs if run.job == "restore" and run.table == table.table
         ]

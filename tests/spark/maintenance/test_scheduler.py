@@ -19,13 +19,13 @@ from lakewright_spark.errors import (
     PolicyRefusedError,
     StoppedError,
 )
-from lakewright_spark.maintenance import registry as jobs
-from lakewright_spark.maintenance.switches import JobRun, Metrics
+from lakewright_spark.maintenance import registry
+from lakewright_spark.maintenance.jobs.job import JobFunction, JobMetrics
 from lakewright_spark.maintenance.table.iceberg import IcebergTable
-from lakewright_spark.policies.model import JOBS, Job, TablePolicies
+from lakewright_spark.policies.model import JOBS, JobName, TablePolicies
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
-from lakewright_spark.scheduler.lease import Lease, read
-from lakewright_spark.scheduler.plan import WarehousePlan, asked_for
+from lakewright_spark.scheduler.lease import Lease, read_lease
+from lakewright_spark.scheduler.plan import WarehousePlan, plan_requested_job
 from lakewright_spark.scheduler.run_log import job_runs
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.scheduler.supervisor import Control, Limits
@@ -75,20 +75,24 @@ def test_due_jobs_run_once_and_are_recorded(scheduled: ScheduledNamespace) -> No
     assert again.runs == {}, "and nothing of it is due again"
 
 
-STATISTICS_ONLY: tuple[Job, ...] = ("statistics",)
-TWO_JOBS: tuple[Job, ...] = ("orphan-files", "statistics")
+STATISTICS_ONLY: tuple[JobName, ...] = ("statistics",)
+TWO_JOBS: tuple[JobName, ...] = ("orphan-files", "statistics")
+
+
+def replace_orphan_files(monkeypatch: pytest.MonkeyPatch, run: JobFunction) -> None:
+    job = registry.JOBS_BY_NAME["orphan-files"]
+    monkeypatch.setitem(registry.JOBS_BY_NAME, "orphan-files", dataclasses.replace(job, run=run))
 
 
 @pytest.fixture
 def endless_orphan_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    runs: dict[Job, JobRun] = {**jobs.RUNS, "orphan-files": endless}
-    monkeypatch.setattr(jobs, "RUNS", runs)
+    replace_orphan_files(monkeypatch, endless)
 
 
 class JumpingClock:
     """A clock that jumps by two hours when a run of this job begins."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: JobName) -> None:
         self.job, self.ahead = job, timedelta()
 
     def now(self) -> datetime:
@@ -102,7 +106,7 @@ class JumpingClock:
 class ActionAtStart:
     """An observer that acts when a run of this job begins."""
 
-    def __init__(self, job: Job, action: threading.Event | Lease) -> None:
+    def __init__(self, job: JobName, action: threading.Event | Lease) -> None:
         self.job, self.action = job, action
 
     def __call__(self, run: RunRecord) -> None:
@@ -194,18 +198,18 @@ class ParallelJob:
         self.counts: dict[str, int] = {}
         self.thread = threading.Thread(target=self._run)
 
-    def orphan_files(self, opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime) -> Metrics:
+    def orphan_files(self, opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime) -> JobMetrics:
         del policy, now
         if opened.table.name == "one":
             self.thread.start()
             assert self.ended.wait(120)
-        return Metrics(dry_run=dry_run)
+        return JobMetrics(dry_run=dry_run)
 
     def _run(self) -> None:
         table = TableIdentifier("results", (self.scheduled.name,), "two")
-        plan = asked_for(self.scheduled.config, table, "statistics", registry=None, now=datetime.now(UTC))
+        plan = plan_requested_job(self.scheduled.config, table, "statistics", registry=None, now=datetime.now(UTC))
         try:
-            self.counts = self.scheduled.maintenance(asked=WarehousePlan("results", (plan,), {})).run().counts()
+            self.counts = self.scheduled.maintenance(requested=WarehousePlan("results", (plan,), {})).run().counts()
         finally:
             self.ended.set()
 
@@ -214,7 +218,7 @@ def test_manual_job_runs_beside_maintain(scheduled: ScheduledNamespace, monkeypa
     scheduled.table("one", files=1)
     scheduled.table("two", files=1)
     beside = ParallelJob(scheduled)
-    monkeypatch.setattr(jobs, "RUNS", {**jobs.RUNS, "orphan-files": beside.orphan_files})
+    replace_orphan_files(monkeypatch, beside.orphan_files)
     outcome = scheduled.maintenance(jobs=TWO_JOBS, limits=Limits(parallel=1)).run()
     beside.thread.join()
     assert beside.counts == {"SUCCEEDED": 1}
@@ -237,9 +241,9 @@ def test_maintain_skips_a_claimed_table(scheduled: ScheduledNamespace) -> None:
     job.take(datetime.now(UTC))
     try:
         outcome = scheduled.maintenance(jobs=STATISTICS_ONLY).run()
-        asked = asked_for(scheduled.config, table, "statistics", registry=None, now=datetime.now(UTC))
+        asked = plan_requested_job(scheduled.config, table, "statistics", registry=None, now=datetime.now(UTC))
         with pytest.raises(LeaseHeldError, match="maintained by job/1/aa"):
-            scheduled.maintenance(asked=WarehousePlan("results", (asked,), {})).run()
+            scheduled.maintenance(requested=WarehousePlan("results", (asked,), {})).run()
     finally:
         job.release(datetime.now(UTC))
     assert outcome.error() is None
@@ -277,7 +281,7 @@ def test_lost_lease_stops_the_work(scheduled: ScheduledNamespace, endless_orphan
     assert found["one", "orphan-files"][0] == "CANCELLED"
     assert "taken by another" in found["one", "orphan-files"][1]
     assert isinstance(outcome.error(), LeaseLostError)
-    assert all(not run.state.ended for run in scheduled.recorded_runs()), "the new holder closes the runs"
+    assert all(not run.state.has_ended for run in scheduled.recorded_runs()), "the new holder closes the runs"
     again = scheduled.maintenance(jobs=STATISTICS_ONLY).run()
     assert again.counts() == {"SUCCEEDED": 1}
     assert {run.state for run in scheduled.recorded_runs() if run.job == "orphan-files"} <= {
@@ -324,7 +328,7 @@ def test_table_replaced_after_planning(scheduled: ScheduledNamespace) -> None:
     scheduled.maintenance(jobs=("compaction", "statistics"), observers=[ActionAfterPlanning(replace)]).run()
     runs = scheduled.recorded_runs()
     assert {run.state for run in runs} == {RunState.SKIPPED}
-    assert all(run.reason.startswith("another table has this name by now: expected UUID") for run in runs)
+    assert all(run.reason.startswith("the table was replaced: expected UUID") for run in runs)
     assert scheduled.spark.sql(f"SELECT count(*) FROM {sql}.files").collect()[0][0] == 6
 
 
@@ -345,9 +349,9 @@ def test_manual_job_is_recorded(scheduled: ScheduledNamespace) -> None:
     scheduled.table("one", files=1)
     table = TableIdentifier("results", (scheduled.name,), "one")
 
-    def asked(job: Job) -> RunRecord:
-        plan = asked_for(scheduled.config, table, job, registry=None, now=datetime.now(UTC))
-        outcome = scheduled.maintenance(asked=WarehousePlan("results", (plan,), {})).run()
+    def asked(job: JobName) -> RunRecord:
+        plan = plan_requested_job(scheduled.config, table, job, registry=None, now=datetime.now(UTC))
+        outcome = scheduled.maintenance(requested=WarehousePlan("results", (plan,), {})).run()
         (run,) = outcome.runs.values()
         return run
 
@@ -356,7 +360,7 @@ def test_manual_job_is_recorded(scheduled: ScheduledNamespace) -> None:
         run.id: (RunState.SUCCEEDED, run.metrics) for run in (first, again)
     }
     assert first.metrics["rows"] == 1
-    row = read(open_catalog(scheduled.config, "results"))
+    row = read_lease(open_catalog(scheduled.config, "results"))
     assert (row and row.holder) is None, "the lease is given back"
     scheduled.spark.sql(f"ALTER TABLE {table.sql} SET TBLPROPERTIES ('lakewright.policy.retention' = '{BAD_COLUMN}')")
     refused = asked("retention")

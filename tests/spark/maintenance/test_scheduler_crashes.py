@@ -24,7 +24,7 @@ from lakewright_spark.errors import LakewrightSparkError
 from lakewright_spark.policies.model import CompactionPolicy
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from lakewright_spark.pyiceberg_client.table_policies import PolicyTables
-from lakewright_spark.scheduler.lease import read
+from lakewright_spark.scheduler.lease import read_lease
 from lakewright_spark.scheduler.outcome import Outcome
 from lakewright_spark.scheduler.run_log.records import RunState
 from pyspark.sql import SparkSession
@@ -109,7 +109,7 @@ def await_lease(scheduled: ScheduledNamespace) -> None:
     """Wait until the lease expires."""
     catalog = open_catalog(scheduled.config, scheduled.warehouse)
     give_up = time.monotonic() + 60
-    while (row := read(catalog)) and row.held_against("next", datetime.now(UTC)):
+    while (row := read_lease(catalog)) and row.is_held_by_other("next", datetime.now(UTC)):
         assert time.monotonic() < give_up, f"the lease of {row.holder} is stuck"
 
 
@@ -139,7 +139,7 @@ def test_after_a_kill_the_next_run_finishes(scheduled: ScheduledNamespace, tmp_p
             scheduled.spark.sql(f"INSERT INTO {table} VALUES (-1)")
     outcome = next_run(scheduled)
     assert outcome.error() is None
-    left = [run for run in scheduled.recorded_runs() if not run.state.ended]
+    left = [run for run in scheduled.recorded_runs() if not run.state.has_ended]
     assert left == [], "runs of the dead runner are closed"
     lost = [run for run in scheduled.recorded_runs() if "died" in run.reason]
     assert lost, "and reported as lost"
@@ -163,7 +163,7 @@ def test_sigterm_finishes_running_jobs_and_releases_the_lease(
     code, said = runner.wait()
     assert (code, "the process was told to end" in said) == (14, True), said
     assert "Traceback" not in said
-    row = read(open_catalog(scheduled.config, "results"))
+    row = read_lease(open_catalog(scheduled.config, "results"))
     assert row is not None
     assert row.holder is None
     assert {run.state for run in scheduled.recorded_runs()} <= {RunState.SUCCEEDED, RunState.CANCELLED}
@@ -180,11 +180,11 @@ def test_death_of_spark_leaves_no_run_open(scheduled: ScheduledNamespace, tmp_pa
     os.kill(runner.spark(), signal.SIGKILL)
     code, said = runner.wait()
     assert (code in {1, 12}, "Traceback" in said) == (True, False), said
-    row = read(open_catalog(scheduled.config, "results"))
+    row = read_lease(open_catalog(scheduled.config, "results"))
     assert row is not None
     assert row.holder is None
     found = scheduled.recorded_runs()
-    assert [run for run in found if not run.state.ended] == []
+    assert [run for run in found if not run.state.has_ended] == []
     assert [run for run in found if run.state in {RunState.FAILED, RunState.CANCELLED}]
     assert scheduled.maintenance().run().error() is None
     for table in tables:
@@ -221,7 +221,7 @@ def test_next_run_finishes_after_random_faults(
     for _ in range(3 if FULL else 1):  # the first run unreferences files, the second finds them, the third deletes them
         assert next_run(scheduled, table=only, clock=lambda at=now: at).error() is None
         now += 2 * DAY
-    assert [run for run in scheduled.recorded_runs() if not run.state.ended] == []
+    assert [run for run in scheduled.recorded_runs() if not run.state.has_ended] == []
     for watch, held in zip(watches, before, strict=True):
         watch.compare("maintain")
         assert {ref: watch.history.rows(ref) for ref in held} == held

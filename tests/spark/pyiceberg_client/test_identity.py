@@ -15,7 +15,7 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog.auth import ClientCredentialsAuth, TokenFileAuth
 from lakewright_spark.cli import app
 from lakewright_spark.errors import CatalogUnreachableError, IdentityError, WarehouseRefusedError
-from lakewright_spark.pyiceberg_client.catalog import explained, open_catalog
+from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_catalog
 from typer.testing import CliRunner
 
 
@@ -36,7 +36,7 @@ def credentials(proxy: AuthenticatingProxy) -> ClientCredentialsAuth:
 
 
 def names(config: CatalogConfig, catalog: Any) -> list[str]:
-    with explained(config, "results"):
+    with explain_errors(config, "results"):
         return sorted(name for (name,) in catalog.list_namespaces())
 
 

@@ -1,4 +1,4 @@
-"""`compaction`: small files into large ones, in order if the policy says so; no row is changed."""
+"""Job `compaction`: rewrite small files into large ones, sorted if the policy says so. Rows do not change."""
 
 from __future__ import annotations
 
@@ -7,43 +7,46 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lakewright_spark.errors import PolicyRefusedError
-from lakewright_spark.maintenance.switches import Metrics, options
-from lakewright_spark.maintenance.table.iceberg import IcebergTable, each
+from lakewright_spark.maintenance.jobs.job import DueDecision, History, JobMetrics, MaintenanceJob, due_after_change
+from lakewright_spark.maintenance.table.facts import TableFacts
+from lakewright_spark.maintenance.table.iceberg import IcebergTable, iterate, sql_map
 from lakewright_spark.policies.model import CompactionPolicy, TablePolicies
 from lakewright_spark.table_identifier import literal, quoted
 
 SMALLEST, LARGEST = 0.75, 1.8
-"""Files between these parts of the target size are left as they are: Iceberg's own defaults."""
+"""Files between these fractions of the target size are not rewritten: Iceberg's defaults."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompactionMetrics(Metrics):
-    """Data files before and after, and the bytes that were written anew."""
+class CompactionMetrics(JobMetrics):
+    """Data files before and after, and bytes rewritten."""
 
     rewritten: int = 0
     added: int = 0
     bytes: int = 0
     failed: int = 0
-    """Files whose group could not be written or committed; the other groups are."""
+    """Files whose group could not be written or committed. The other groups were."""
 
     @property
     def failure(self) -> str | None:
-        return f"{self.failed} files could not be rewritten; the others are" if self.failed else None
+        """Return how many files could not be rewritten."""
+        return f"{self.failed} files could not be rewritten; the others were" if self.failed else None
 
 
 def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime) -> CompactionMetrics:
-    """Rewrite what is too small or too large, where there are enough such files in a partition to pay.
+    """Rewrite files that are too small or too large, in partitions with enough of them.
 
-    PolicyRefusedError if a column of the policy is not there, or the table has no order of its own to sort by.
+    Raises:
+        PolicyRefusedError: A column of the policy does not exist, or the table has no sort order to use.
     """
-    del now  # Sizes alone decide.
+    del now  # only sizes matter
     compaction = policy.compaction or CompactionPolicy()
     order = _order(opened, compaction)
     sizes = {
         "target-file-size-bytes": str(int(compaction.target_file_size)),
         "min-input-files": str(compaction.min_input_files),
     }
-    files, size = _worth(opened, sizes)
+    files, size = _plan(opened, sizes)
     if dry_run or not files:
         return CompactionMetrics(rewritten=files, bytes=size, dry_run=dry_run)
     commits = compaction.partial_progress_commits
@@ -53,7 +56,7 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
         **({"partial-progress.max-commits": commits} if commits else {}),
     }
     strategy = "binpack" if compaction.strategy == "bin-pack" else "sort"
-    arguments = {"strategy": literal(strategy), "options": options(values)}
+    arguments = {"strategy": literal(strategy), "options": sql_map(values)}
     sorting = {"sort_order": literal(order)} if order else {}
     row = opened.call("rewrite_data_files", **arguments, **sorting).collect()[0]
     return CompactionMetrics(
@@ -64,25 +67,43 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     )
 
 
+def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: datetime) -> DueDecision:
+    """Return whether rows changed since the last run, and enough files have the wrong size as far as is known."""
+    del now
+    if facts.snapshot is None:
+        return DueDecision(False, "no rows")
+    policy = policies.compaction or CompactionPolicy()
+    target, files, size = int(policy.target_file_size), facts.data_files, facts.data_bytes
+    if files is not None and size is not None:
+        if files < policy.min_input_files and size <= LARGEST * target:
+            return DueDecision(False, f"{files} data files; at least {policy.min_input_files} are compacted")
+        if policy.strategy == "bin-pack" and files and SMALLEST * target <= size / files <= target:
+            return DueDecision(False, f"{files} data files of {size // files} bytes each have the target size")
+    return due_after_change("compaction", facts, history)
+
+
+JOB = MaintenanceJob(name="compaction", run=run, is_due=is_due, primary_only=True, waits_for_executions=True)
+
+
 def _order(opened: IcebergTable, compaction: CompactionPolicy) -> str:
-    """The order as the procedure takes it; empty for none, or for the table's own."""
+    """Return the sort order as an argument of the procedure. Empty: none, or the table's own."""
     if unknown := sorted(set(compaction.columns) - opened.columns().keys()):
-        raise PolicyRefusedError(f"table {opened.table}: compaction: there is no column {', '.join(unknown)}")
+        raise PolicyRefusedError(f"table {opened.table}: compaction: no column {', '.join(unknown)}")
     if compaction.strategy == "sort" and not compaction.columns and opened.java.sortOrder().isUnsorted():
         raise PolicyRefusedError(
-            f"table {opened.table}: compaction: expected `columns` to sort by, since the table has no sort order"
+            f"table {opened.table}: compaction: expected `columns`, since the table has no sort order"
         )
     names = ", ".join(quoted(name) for name in compaction.columns)
     return f"zorder({names})" if compaction.strategy == "z-order" else names
 
 
-def _worth(opened: IcebergTable, values: Mapping[str, str]) -> tuple[int, int]:
-    """Number and bytes of the files in Iceberg's own plan: those out of size, where there are enough of them."""
+def _plan(opened: IcebergTable, values: Mapping[str, str]) -> tuple[int, int]:
+    """Return number and bytes of the files that Iceberg's planner would rewrite."""
     planner = opened.jvm.org.apache.iceberg.actions.BinPackRewriteFilePlanner(opened.java)
     planner.init(values)
     groups = planner.plan().groups()
     try:
-        sizes = [(group.inputFileNum(), group.inputFilesSizeInBytes()) for group in each(groups)]
+        sizes = [(group.inputFileNum(), group.inputFilesSizeInBytes()) for group in iterate(groups)]
     finally:
         groups.close()
-    return sum(number for number, _ in sizes), sum(size for _, size in sizes)
+    return sum(files for files, _ in sizes), sum(size for _, size in sizes)

@@ -1,4 +1,4 @@
-"""`rewrite-manifests`: group the table's manifests by partition, so that a reader opens fewer."""
+"""Job `rewrite-manifests`: group the table's manifests by partition, so that readers open fewer."""
 
 from __future__ import annotations
 
@@ -8,19 +8,34 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from lakewright_spark.maintenance.switches import Metrics
-from lakewright_spark.maintenance.table.iceberg import IcebergTable, each
+from lakewright_spark.maintenance.jobs.job import (
+    PAUSE,
+    DueDecision,
+    History,
+    JobMetrics,
+    MaintenanceJob,
+    due_after,
+    due_after_change,
+)
+from lakewright_spark.maintenance.table.facts import TableFacts
+from lakewright_spark.maintenance.table.iceberg import IcebergTable, iterate
 from lakewright_spark.policies.model import TablePolicies
 
-FEWEST = 2
-"""One manifest cannot be grouped any better."""
+MIN_MANIFESTS = 2
+"""A single manifest cannot be grouped better."""
+
+WORTHWHILE_MANIFESTS = 10
+"""Number of manifests from which on readers gain more than the rewrite costs: each is a small file to open.
+
+Metadata does not hold the number. It is at most that of data and delete files.
+"""
 
 
 _TARGET, _TARGET_DEFAULT = "commit.manifest.target-size-bytes", 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
-class RewriteManifestsMetrics(Metrics):
+class RewriteManifestsMetrics(JobMetrics):
     """Manifests before and after."""
 
     rewritten: int = 0
@@ -29,31 +44,58 @@ class RewriteManifestsMetrics(Metrics):
 
 def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime) -> RewriteManifestsMetrics:
     """Rewrite the manifests of the current snapshot; older snapshots keep theirs."""
-    del policy, now  # No policy says anything of manifests.
+    del policy, now  # no policy is about manifests
     current = opened.java.currentSnapshot()
-    manifests = list(each(current.allManifests(opened.java.io()))) if current is not None else []
-    if len(manifests) < FEWEST:
+    manifests = list(iterate(current.allManifests(opened.java.io()))) if current is not None else []
+    if len(manifests) < MIN_MANIFESTS:
         return RewriteManifestsMetrics(dry_run=dry_run)
-    if len(manifests) < FEWEST * (ideal := _ideal_count(opened, manifests)):
-        reason = f"{len(manifests)} manifests are of the wanted size: their content needs at least {ideal}"
-        # A success, since a skipped run is not remembered: the table would be due again at once.
+    if len(manifests) < MIN_MANIFESTS * (ideal := _ideal_count(opened, manifests)):
+        reason = f"{len(manifests)} manifests have the target size: their content needs at least {ideal}"
+        # Skipped runs are not in the history: the table would be due again at once.
         return RewriteManifestsMetrics(reason=reason, dry_run=dry_run)
     if dry_run:
         return RewriteManifestsMetrics(rewritten=len(manifests), dry_run=True)
     if _fit_in_one(opened, manifests):
         one_group = opened.jvm.com.google.common.base.Functions.constant("all")
-        done = opened.commit(opened.java.rewriteManifests().clusterBy(one_group))
-        replaced, created = done.get("manifests-replaced", len(manifests)), done.get("manifests-created", 1)
+        summary = opened.commit(opened.java.rewriteManifests().clusterBy(one_group))
+        replaced, created = summary.get("manifests-replaced", len(manifests)), summary.get("manifests-created", 1)
         return RewriteManifestsMetrics(rewritten=int(replaced), added=int(created))
     row = opened.call("rewrite_manifests", use_caching="false").collect()[0]
     return RewriteManifestsMetrics(rewritten=row.rewritten_manifests_count, added=row.added_manifests_count)
 
 
+def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: datetime) -> DueDecision:
+    """Return whether rows changed since the last run, and there may be enough manifests to rewrite."""
+    del policies
+    if facts.snapshot is None:
+        return DueDecision(False, "no rows")
+    if facts.data_files is not None and facts.delete_files is not None:
+        files = facts.data_files + facts.delete_files
+        if files < WORTHWHILE_MANIFESTS:
+            return DueDecision(
+                False, f"{files} data and delete files are in fewer than {WORTHWHILE_MANIFESTS} manifests"
+            )
+    changed = due_after_change("rewrite-manifests", facts, history)
+    if not changed.is_due:
+        return changed
+    last = history.succeeded.get("rewrite-manifests")
+    if last and facts.snapshots and min(snapshot.committed_at for snapshot in facts.snapshots) <= last:
+        # All commits since then are known, and each adds a manifest or two.
+        commits = sum(snapshot.committed_at > last for snapshot in facts.snapshots)
+        if commits < WORTHWHILE_MANIFESTS:
+            reason = f"{commits} commits since {last:%Y-%m-%d %H:%M}; a rewrite needs {WORTHWHILE_MANIFESTS}"
+            return DueDecision(False, reason)
+    return due_after(PAUSE, "rewrite-manifests", history, now)
+
+
+JOB = MaintenanceJob(name="rewrite-manifests", run=run, is_due=is_due, primary_only=True)
+
+
 def _ideal_count(opened: IcebergTable, manifests: Sequence[Any]) -> int:
-    """Return how many manifests of the wanted size hold as much; deletes and each partition spec have their own."""
+    """Return how many manifests of the target size are needed; deletes and partition specs have separate ones."""
     sizes: Counter[tuple[str, int]] = Counter()
-    for one in manifests:
-        sizes[one.content().toString(), one.partitionSpecId()] += one.length()
+    for manifest in manifests:
+        sizes[manifest.content().toString(), manifest.partitionSpecId()] += manifest.length()
     return sum(-(-size // _target(opened)) for size in sizes.values())
 
 
@@ -62,8 +104,8 @@ def _target(opened: IcebergTable) -> int:
 
 
 def _fit_in_one(opened: IcebergTable, manifests: Sequence[Any]) -> bool:
-    """Whether one manifest can hold all files: then nothing is to be sorted, and no Spark job is needed."""
+    """Return whether one manifest can hold all files, which needs no sorting and no Spark job."""
     spec = opened.java.spec().specId()
-    return sum(one.length() for one in manifests) <= _target(opened) and all(
-        one.content().toString() == "DATA" and one.partitionSpecId() == spec for one in manifests
+    return sum(manifest.length() for manifest in manifests) <= _target(opened) and all(
+        manifest.content().toString() == "DATA" and manifest.partitionSpecId() == spec for manifest in manifests
     )

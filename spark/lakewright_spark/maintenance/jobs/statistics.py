@@ -1,4 +1,4 @@
-"""`statistics`: what a table, its partitions and its commits amount to, as rows of Iceberg tables in `ops`."""
+"""Job `statistics`: record sizes of a table, its partitions and its commits as rows of tables in `ops`."""
 
 from __future__ import annotations
 
@@ -8,62 +8,64 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from lakewright_spark.iceberg_time import instant_of
-from lakewright_spark.maintenance.switches import Metrics
-from lakewright_spark.maintenance.table.iceberg import IcebergTable, instant
+from lakewright_spark.iceberg_values import instant_of
+from lakewright_spark.maintenance.jobs.job import PAUSE, DueDecision, History, JobMetrics, MaintenanceJob, due_after
+from lakewright_spark.maintenance.table.facts import TableFacts
+from lakewright_spark.maintenance.table.iceberg import IcebergTable, instant_sql
 from lakewright_spark.maintenance.table.metadata import Metadata
-from lakewright_spark.maintenance.table.ops_tables import OpsTable
+from lakewright_spark.maintenance.table.ops_tables import ensure_ops_table, keep_rows
+from lakewright_spark.maintenance.table.row_buffer import OpsTable
 from lakewright_spark.policies.builtin import COMMIT_STATISTICS, COMMITS_KEPT, PARTITION_STATISTICS, TABLE_STATISTICS
 from lakewright_spark.policies.model import TablePolicies
 from lakewright_spark.table_identifier import literal
 
-_OF = "table_name string, table_uuid string, collected_at timestamp"
+_COMMON = "table_name string, table_uuid string, collected_at timestamp"
 TABLES = OpsTable(
     TABLE_STATISTICS,
-    f"{_OF}, snapshot_id bigint, row_count bigint, data_files bigint, data_bytes bigint, delete_files bigint, "
+    f"{_COMMON}, snapshot_id bigint, row_count bigint, data_files bigint, data_bytes bigint, delete_files bigint, "
     "delete_bytes bigint, all_files bigint, all_bytes bigint, snapshots bigint, oldest_snapshot_at timestamp, "
     "manifests bigint, metadata_files bigint",
     "days(collected_at)",
 )
 PARTITIONS = OpsTable(
     PARTITION_STATISTICS,
-    f"{_OF}, spec_id int, partition string, row_count bigint, data_files bigint, data_bytes bigint, "
+    f"{_COMMON}, spec_id int, partition string, row_count bigint, data_files bigint, data_bytes bigint, "
     "position_deletes bigint, equality_deletes bigint, last_updated_at timestamp",
     "days(collected_at)",
 )
 COMMITS = OpsTable(
     COMMIT_STATISTICS,
-    f"{_OF}, snapshot_id bigint, parent_id bigint, committed_at timestamp, operation string, summary string",
+    f"{_COMMON}, snapshot_id bigint, parent_id bigint, committed_at timestamp, operation string, summary string",
     "days(committed_at)",
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class StatisticsMetrics(Metrics):
-    """The table's present size, and how many rows were written beside its own."""
+class StatisticsMetrics(JobMetrics):
+    """Current size of the table, and the number of rows that were written for partitions and commits."""
 
     rows: int = 0
     data_files: int = 0
     data_bytes: int = 0
     all_bytes: int = 0
-    """Of every data and delete file that some snapshot refers to."""
+    """Bytes of every data and delete file that some snapshot refers to."""
     snapshots: int = 0
     partitions: int = 0
     commits: int = 0
-    """Commits that no earlier run had recorded."""
+    """Commits that no earlier run recorded."""
 
 
 def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime) -> StatisticsMetrics:
-    """Append a row for the table, one for each partition, and one for each commit since the last run."""
-    del policy  # Nothing but the table itself decides.
+    """Append a row for the table, for each partition, and for each commit since the last run."""
+    del policy  # no policy is about statistics
     metadata = Metadata.of(opened)
-    of = {"table_name": str(opened.table), "table_uuid": opened.uuid, "collected_at": now}
+    table = {"table_name": str(opened.table), "table_uuid": opened.uuid, "collected_at": now}
     partitions = _partitions(opened)
-    whole = _whole(opened, metadata, partitions)
-    commits = _commits(metadata, now, _known(opened, metadata) if not dry_run else frozenset())
+    whole = _table_row(opened, metadata, partitions)
+    commits = _commits(metadata, now, _recorded_commits(opened, metadata) if not dry_run else frozenset())
     if not dry_run:
-        for rows, kept in (([whole], TABLES), (partitions, PARTITIONS), (commits, COMMITS)):
-            kept.keep(opened, [of | row for row in rows])
+        for rows, ops_table in (([whole], TABLES), (partitions, PARTITIONS), (commits, COMMITS)):
+            keep_rows(ops_table, opened, [table | row for row in rows])
     return StatisticsMetrics(
         rows=whole["row_count"],
         data_files=whole["data_files"],
@@ -76,19 +78,32 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     )
 
 
+def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: datetime) -> DueDecision:
+    """Return whether the table changed since the last run, which is long enough ago."""
+    del policies
+    last = history.succeeded.get("statistics")
+    if last and facts.touched_at < last:
+        return DueDecision(False, f"untouched since {last:%Y-%m-%d %H:%M}")
+    return due_after(PAUSE, "statistics", history, now)
+
+
+JOB = MaintenanceJob(
+    name="statistics", run=run, is_due=is_due, read_only=True, ops_tables=(TABLES, PARTITIONS, COMMITS)
+)
+
 Row = dict[str, Any]
 
 
-def _whole(opened: IcebergTable, metadata: Metadata, partitions: list[Row]) -> Row:
-    """The row of the table. Its metadata and partitions say all but the bytes of files that are no longer current."""
+def _table_row(opened: IcebergTable, metadata: Metadata, partitions: list[Row]) -> Row:
+    """Return the row of the table. Only files that are no longer current need a query of their own."""
     snapshots, java = metadata.snapshots, opened.java
     current = java.currentSnapshot()
     sums = {key: sum(row[key] for row in partitions) for key in ("row_count", "data_files", "data_bytes")}
     delete_files = sum(row["delete_files"] for row in partitions)
     delete_bytes = _sizes(opened, "delete_files")[1] if delete_files else 0
-    every = (sums["data_files"] + delete_files, sums["data_bytes"] + delete_bytes)
-    others = [one for one in snapshots if current is None or one.id != current.snapshotId()]
-    all_files, all_bytes = _sizes(opened, "all_files") if others else every
+    current_files = (sums["data_files"] + delete_files, sums["data_bytes"] + delete_bytes)
+    others = [snapshot for snapshot in snapshots if current is None or snapshot.id != current.snapshotId()]
+    all_files, all_bytes = _sizes(opened, "all_files") if others else current_files
     return {
         "snapshot_id": current.snapshotId() if current is not None else None,
         **sums,
@@ -97,14 +112,14 @@ def _whole(opened: IcebergTable, metadata: Metadata, partitions: list[Row]) -> R
         "all_files": all_files,
         "all_bytes": all_bytes,
         "snapshots": len(snapshots),
-        "oldest_snapshot_at": min((one.committed_at for one in snapshots), default=None),
+        "oldest_snapshot_at": min((snapshot.committed_at for snapshot in snapshots), default=None),
         "manifests": current.allManifests(java.io()).size() if current is not None else 0,
         "metadata_files": len(metadata.document.get("metadata-log", [])) + 1,
     }
 
 
 def _sizes(opened: IcebergTable, files: str) -> tuple[int, int]:
-    """Number and bytes of the different files of a metadata table."""
+    """Return number and bytes of the distinct files of a metadata table."""
     row = opened.spark.sql(
         "SELECT count(*) AS n, coalesce(sum(file_size_in_bytes), 0) AS size FROM "  # noqa: S608
         f"(SELECT DISTINCT file_path, file_size_in_bytes FROM {opened.metadata(files)})"
@@ -114,14 +129,14 @@ def _sizes(opened: IcebergTable, files: str) -> tuple[int, int]:
 
 def _partitions(opened: IcebergTable) -> list[Row]:
     name = opened.metadata("partitions")
-    # By this one or by one before it: files stay in the partition that they were written to.
-    parted = not opened.jvm.org.apache.iceberg.Partitioning.partitionType(opened.java).fields().isEmpty()
-    partition, spec = ("to_json(partition)", "spec_id") if parted else ("'{}'", "0")
+    # By the current spec or an earlier one: files stay in the partition that they were written to.
+    is_partitioned = not opened.jvm.org.apache.iceberg.Partitioning.partitionType(opened.java).fields().isEmpty()
+    partition, spec = ("to_json(partition)", "spec_id") if is_partitioned else ("'{}'", "0")
     rows = opened.spark.sql(
         f"SELECT {spec} AS spec_id, {partition} AS partition, record_count AS row_count, "  # noqa: S608
         "CAST(file_count AS bigint) AS data_files, total_data_file_size_in_bytes AS data_bytes, "
         "position_delete_record_count AS position_deletes, equality_delete_record_count AS equality_deletes, "
-        # As a number, since Python's own conversion of a timestamp takes the machine's zone.
+        # A number, since PySpark converts timestamps to the machine's time zone.
         "unix_millis(last_updated_at) AS last_updated_at, "
         f"position_delete_file_count + equality_delete_file_count AS delete_files FROM {name}"
     ).collect()
@@ -132,29 +147,29 @@ def _partitions(opened: IcebergTable) -> list[Row]:
     return found
 
 
-def _commits(metadata: Metadata, now: datetime, known: Collection[int]) -> list[Row]:
-    """Return the rows of commits that are neither known nor so old that retention has removed them again."""
+def _commits(metadata: Metadata, now: datetime, recorded: Collection[int]) -> list[Row]:
+    """Return the rows of commits that are not recorded and that retention would not remove again."""
     return [
         {
-            "snapshot_id": one.id,
-            "parent_id": one.parent,
-            "committed_at": one.committed_at,
+            "snapshot_id": snapshot.id,
+            "parent_id": snapshot.parent,
+            "committed_at": snapshot.committed_at,
             "operation": summary.get("operation"),
             "summary": json.dumps({key: value for key, value in summary.items() if key != "operation"}),
         }
-        for one, summary in metadata.commits
-        if one.id not in known and one.committed_at > now - timedelta(days=COMMITS_KEPT)
+        for snapshot, summary in metadata.commits
+        if snapshot.id not in recorded and snapshot.committed_at > now - timedelta(days=COMMITS_KEPT)
     ]
 
 
-def _known(opened: IcebergTable, metadata: Metadata) -> frozenset[int]:
-    """Commits that earlier runs recorded."""
+def _recorded_commits(opened: IcebergTable, metadata: Metadata) -> frozenset[int]:
+    """Return the commits that earlier runs recorded."""
     if not metadata.snapshots:
         return frozenset()
-    oldest = min(one.committed_at for one in metadata.snapshots)
+    oldest = min(snapshot.committed_at for snapshot in metadata.snapshots)
     rows = opened.spark.sql(
-        f"SELECT snapshot_id FROM {COMMITS.make(opened.spark, opened.table.warehouse)} "  # noqa: S608
-        # The day is the partition: what older snapshots were is not read again.
-        f"WHERE committed_at >= {instant(oldest)} AND table_uuid = {literal(opened.uuid)}"
+        f"SELECT snapshot_id FROM {ensure_ops_table(COMMITS, opened.spark, opened.table.warehouse)} "  # noqa: S608
+        # The partition is the day, so rows of older snapshots are not read.
+        f"WHERE committed_at >= {instant_sql(oldest)} AND table_uuid = {literal(opened.uuid)}"
     ).collect()
     return frozenset(row.snapshot_id for row in rows)

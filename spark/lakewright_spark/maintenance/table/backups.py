@@ -1,7 +1,7 @@
-"""Backups of deleted rows: manifests under the table's location that name files, which stay where they are.
+"""Backups of deleted rows: manifests under the table's location that name data files, which are kept.
 
-A manifest has each data file with the delete files that applied to it, as Iceberg's own scan tasks: without those, rows
-that were deleted before would come back with the file.
+A manifest holds each data file with its delete files, as Iceberg's scan tasks. Without the delete files, a restore
+would also bring back rows that were deleted earlier.
 """
 
 from __future__ import annotations
@@ -16,40 +16,40 @@ from lakewright_spark.maintenance.table.iceberg import IcebergTable
 
 FOLDER = ".backup"
 VERSION = 2
-"""Of a manifest's form. Earlier ones, which name no version, have data files alone."""
+"""Version of the manifest format. Manifests without a version hold data files only."""
 _SHARED = ("schema", "spec")
-"""Parts of a scan task that most tasks of a table have in common."""
+"""Parts of a scan task that most tasks of a table share."""
 
 
 def manifest_path(location: str, now: datetime) -> str:
-    """Where the manifest of a run is put."""
+    """Return the path of the manifest that a run writes."""
     return f"{location}/{FOLDER}/data_manifest_{int(now.timestamp() * 1000)}.json"
 
 
-def manifests(opened: IcebergTable) -> list[str]:
+def list_manifests(opened: IcebergTable) -> list[str]:
     """Return the paths of the table's backups, the oldest first."""
-    return sorted(path for path in opened.listed(f"{opened.location}/{FOLDER}/") if path.endswith(".json"))
+    return sorted(path for path in opened.list_files(f"{opened.location}/{FOLDER}/") if path.endswith(".json"))
 
 
-def backed_up(opened: IcebergTable) -> frozenset[str]:
-    """The data and delete files that a manifest names. A user who wants them gone deletes the manifest."""
-    return frozenset(file for path in manifests(opened) for file in json.loads(opened.read(path))["files"])
+def backed_up_files(opened: IcebergTable) -> frozenset[str]:
+    """Return the data and delete files that manifests name. To release the files, delete the manifest."""
+    return frozenset(file for path in list_manifests(opened) for file in json.loads(opened.read(path))["files"])
 
 
-def describe(opened: IcebergTable, tasks: Iterable[Any]) -> dict[str, Any]:
-    """Return the manifest of these tasks of Iceberg's, one for each data file."""
+def build_manifest(opened: IcebergTable, tasks: Iterable[Any]) -> dict[str, Any]:
+    """Return the manifest of these scan tasks, one for each data file."""
     parser = opened.jvm.org.apache.iceberg.ScanTaskParser
     shared: dict[str, list[Any]] = {name: [] for name in _SHARED}
     found: list[dict[str, Any]] = []
     paths: set[str] = set()
-    for one in tasks:
-        task = json.loads(parser.toJson(one))
+    for scan_task in tasks:
+        task = json.loads(parser.toJson(scan_task))
         for name in _SHARED:
             if task[name] not in shared[name]:
                 shared[name].append(task[name])
             task[name] = shared[name].index(task[name])
-        paths.add(one.file().location())
-        paths.update(delete.location() for delete in one.deletes())
+        paths.add(scan_task.file().location())
+        paths.update(delete.location() for delete in scan_task.deletes())
         found.append(task)
     return {
         "version": VERSION,
@@ -61,20 +61,20 @@ def describe(opened: IcebergTable, tasks: Iterable[Any]) -> dict[str, Any]:
     }
 
 
-def tasks_of(opened: IcebergTable, path: str, manifest: Mapping[str, Any]) -> Iterator[Any]:
-    """Return Iceberg's scan tasks of a backup.
+def scan_tasks(opened: IcebergTable, path: str, manifest: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield Iceberg's scan tasks of a backup.
 
     Raises:
-        JobFailedError: The manifest is of another table, or of a release that did not keep delete files.
+        JobFailedError: The manifest belongs to another table, or to a release that did not record delete files.
     """
     if manifest.get("version") != VERSION:
         raise JobFailedError(
             f"backup {path}: expected version {VERSION}, found {manifest.get('version', 'none')}; earlier releases did "
-            "not record which delete files apply, so deleted rows could come back"
+            "not record delete files, so deleted rows could come back"
         )
     if manifest["table_uuid"] != opened.uuid:
         raise JobFailedError(
-            f"backup {path}: expected one of {opened.table} (UUID {opened.uuid}), found one of the table with UUID "
+            f"backup {path}: expected a backup of {opened.table} (UUID {opened.uuid}), found one of UUID "
             f"{manifest['table_uuid']}"
         )
     iceberg = opened.jvm.org.apache.iceberg
@@ -83,7 +83,7 @@ def tasks_of(opened: IcebergTable, path: str, manifest: Mapping[str, Any]) -> It
     for task in manifest["tasks"]:
         shared = {name: manifest[name][task[name]] for name in _SHARED}
         parsed = iceberg.ScanTaskParser.fromJson(json.dumps({**task, **shared}), True)
-        # What the parser returns counts as split already, and Spark refuses to split it once more.
+        # Spark refuses to split the parser's tasks, which count as split already.
         deletes = gateway.new_array(iceberg.DeleteFile, parsed.deletes().size())
         for number, delete in enumerate(parsed.deletes()):
             deletes[number] = delete

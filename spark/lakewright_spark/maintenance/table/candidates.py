@@ -1,4 +1,4 @@
-"""`ops.orphan_candidates`: files of a table that no snapshot refers to, and when a run first found each."""
+"""Unreferenced files of a table, and `ops.orphan_candidates`, which records when a run first found each."""
 
 from __future__ import annotations
 
@@ -7,63 +7,65 @@ from datetime import datetime, timedelta
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from lakewright_spark.maintenance.table.backups import FOLDER, backed_up
-from lakewright_spark.maintenance.table.iceberg import IcebergTable, each, instant
+from lakewright_spark.maintenance.table.backups import FOLDER, backed_up_files
+from lakewright_spark.maintenance.table.iceberg import IcebergTable, instant_sql, iterate
 from lakewright_spark.maintenance.table.metadata import Metadata
-from lakewright_spark.maintenance.table.ops_tables import OpsTable
+from lakewright_spark.maintenance.table.ops_tables import ensure_ops_table
+from lakewright_spark.maintenance.table.row_buffer import OpsTable
 from lakewright_spark.policies.builtin import ORPHAN_CANDIDATES
 from lakewright_spark.policies.model import OrphanFilesPolicy, TablePolicies
 
 CANDIDATES = OpsTable(
     ORPHAN_CANDIDATES,
     "table_name string, table_uuid string, file_path string, first_seen timestamp",
-    # Parallel runs change partitions of their own, and deleting is a matter of metadata.
+    # Parallel runs change different partitions, and deletes change metadata only.
     "table_uuid",
 )
-MOST_LISTED = 2000
-"""Files under the location of a table for a look without Spark."""
+MAX_LISTED = 2000
+"""Files under a table's location that are checked without Spark."""
 REPLICA_DAYS = 3
-"""A replica's files come before the commit that refers to them by longer than others': OpenHouse's floor."""
+"""Minimum age in days for replicas, whose files exist longer before their commit. OpenHouse's value."""
 
 
 def age_limit(policy: TablePolicies, now: datetime) -> datetime:
-    """Files changed at this instant or later are no orphans yet."""
+    """Return the instant from which on changed files are too young to be orphans."""
     days = (policy.orphan_files or OrphanFilesPolicy()).older_than_days
     return now - timedelta(days=max(days, REPLICA_DAYS) if policy.replica else days)
 
 
-def unreferenced(opened: IcebergTable, older_than: datetime) -> DataFrame:
-    """`file_path` of each file under the table's location that nothing refers to, listed by the table's own FileIO.
+def unreferenced_files(opened: IcebergTable, older_than: datetime) -> DataFrame:
+    """Return `file_path` of each old file under the table's location that nothing refers to.
 
-    Metadata files are not for jobs to delete, since a commit that lost its answer may have made one; backups neither.
+    The table's own FileIO lists them. Metadata files are left out, since a commit whose response was lost may have
+    written them, and so are backups and the files that they name.
     """
     found = opened.call(
-        "remove_orphan_files", older_than=instant(older_than), dry_run="true", prefix_listing="true"
+        "remove_orphan_files", older_than=instant_sql(older_than), dry_run="true", prefix_listing="true"
     ).withColumnRenamed("orphan_file_location", "file_path")
     path = f.col("file_path")
     found = found.where(~path.endswith(".metadata.json") & ~path.startswith(f"{opened.location}/{FOLDER}/"))
-    if kept := backed_up(opened):
+    if kept := backed_up_files(opened):
         rows = opened.spark.createDataFrame([(file,) for file in sorted(kept)], "file_path string")
         found = found.join(rows, "file_path", "left_anti")
     return found
 
 
-def none_unreferenced(opened: IcebergTable, older_than: datetime) -> bool:
-    """Whether a look without Spark is sure that `unreferenced` would find nothing; False says nothing."""
+def has_no_unreferenced_files(opened: IcebergTable, older_than: datetime) -> bool:
+    """Return whether it is certain, without Spark, that `unreferenced_files` is empty. False means unknown."""
     metadata = Metadata.of(opened)
-    if not metadata.small:
+    if not metadata.is_small:
         return False
-    referred, limit = metadata.referred(), older_than.timestamp() * 1000
-    for number, file in enumerate(each(opened.java.io().listPrefix(f"{opened.location}/"))):
-        if number == MOST_LISTED:
+    referenced, limit = metadata.referenced_files(), older_than.timestamp() * 1000
+    for number, file in enumerate(iterate(opened.java.io().listPrefix(f"{opened.location}/"))):
+        if number == MAX_LISTED:
             return False
         path = file.location()
-        if path not in referred and not path.endswith(".metadata.json") and file.createdAtMillis() < limit:
+        if path not in referenced and not path.endswith(".metadata.json") and file.createdAtMillis() < limit:
             return False
     return True
 
 
-def recorded(opened: IcebergTable) -> DataFrame:
-    """The candidates of this table, not those of one that had its name before."""
-    mine = opened.spark.table(CANDIDATES.make(opened.spark, opened.table.warehouse))
-    return mine.where(f.col("table_uuid") == opened.uuid).select("file_path", "first_seen")
+def recorded_candidates(opened: IcebergTable) -> DataFrame:
+    """Return `file_path` and `first_seen` of this table's candidates, by its UUID."""
+    candidates = opened.spark.table(ensure_ops_table(CANDIDATES, opened.spark, opened.table.warehouse))
+    return candidates.where(f.col("table_uuid") == opened.uuid).select("file_path", "first_seen")

@@ -1,4 +1,4 @@
-"""What a table's metadata says of it, as far as it decides which jobs are due; no file of the table is read."""
+"""TableFacts: the metadata of a table that decides which jobs are due. No data file is read."""
 
 from __future__ import annotations
 
@@ -11,51 +11,54 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import SnapshotRef
 
 from lakewright_spark.errors import TableUnreadableError
-from lakewright_spark.iceberg_time import instant_of, optional_span
-from lakewright_spark.maintenance.switches import switched_off
-from lakewright_spark.maintenance.table.expirable import Ref, Snapshot
+from lakewright_spark.iceberg_values import instant_of, is_switched_off, optional_span
+from lakewright_spark.maintenance.table.expiration import Ref, Snapshot
 from lakewright_spark.table_identifier import TableIdentifier
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableFacts:
-    """A table as its metadata had it. Times are UTC."""
+    """Metadata of a table. Times are UTC."""
 
     table: TableIdentifier
     uuid: str
     properties: Mapping[str, str]
     location: str = ""
     places: frozenset[str] = frozenset()
-    """The location and every other folder that the metadata names for files of the table."""
+    """The location and every other folder that the metadata names for the table's files."""
     snapshots: tuple[Snapshot, ...] = ()
     refs: tuple[Ref, ...] = ()
     snapshot: int | None = None
-    """The current one; None for a table that was never written."""
+    """Current snapshot. None: nothing was ever written."""
     changed_at: datetime | None = None
-    """When rows last came or went; rewritten files are no change."""
+    """When rows were last added or removed. Rewritten files do not count."""
     touched_at: datetime
-    """When anything about it last changed."""
+    """When the metadata last changed."""
     data_files: int | None = None
-    """None where the last commit did not say."""
+    """None: not in the summary of the last commit."""
     data_bytes: int | None = None
     delete_files: int | None = None
 
     def without_history(self) -> TableFacts:
-        """Return what is needed once it is decided which jobs are due: a plan has the facts of every table."""
+        """Return the facts without what only due rules need: a plan holds the facts of every table."""
         return replace(self, properties={}, places=frozenset(), snapshots=(), refs=())
 
     def only_places(self) -> TableFacts:
-        """Return what tells whether locations overlap."""
+        """Return the facts that overlap checks need."""
         return replace(self, properties={}, snapshots=(), refs=())
 
     @property
     def keeps_garbage(self) -> bool:
-        """Whether `gc.enabled` forbids to delete files."""
-        return switched_off(self.properties, "gc.enabled")
+        """Whether `gc.enabled=false` forbids to delete files."""
+        return is_switched_off(self.properties, "gc.enabled")
 
 
 def table_facts(table: TableIdentifier, loaded: Table) -> TableFacts:
-    """Return the facts of a table that PyIceberg loaded. Raises TableUnreadableError."""
+    """Return the facts of a table that PyIceberg loaded.
+
+    Raises:
+        TableUnreadableError: The metadata contradicts itself.
+    """
     metadata = loaded.metadata
     _check_snapshots(metadata)
     current = loaded.current_snapshot()
@@ -68,12 +71,12 @@ def table_facts(table: TableIdentifier, loaded: Table) -> TableFacts:
         places=frozenset(_places(metadata)),
         snapshots=tuple(
             Snapshot.of(
-                one.snapshot_id,
-                one.parent_snapshot_id,
-                one.timestamp_ms,
-                one.summary.additional_properties if one.summary else {},
+                snapshot.snapshot_id,
+                snapshot.parent_snapshot_id,
+                snapshot.timestamp_ms,
+                snapshot.summary.additional_properties if snapshot.summary else {},
             )
-            for one in metadata.snapshots
+            for snapshot in metadata.snapshots
         ),
         refs=tuple(_ref(name, ref) for name, ref in metadata.refs.items()),
         snapshot=current.snapshot_id if current else None,
@@ -86,17 +89,17 @@ def table_facts(table: TableIdentifier, loaded: Table) -> TableFacts:
 
 
 def _check_snapshots(metadata: TableMetadata) -> None:
-    """Raise TableUnreadableError if the current snapshot, a branch or a tag is one that the metadata does not have."""
-    there = {one.snapshot_id for one in metadata.snapshots}
-    lost = [
-        f"{ref.snapshot_ref_type.value} {name} refers to snapshot {ref.snapshot_id}, which is not there"
+    """Raise TableUnreadableError if the current snapshot, a branch or a tag refers to a missing snapshot."""
+    existing = {snapshot.snapshot_id for snapshot in metadata.snapshots}
+    missing = [
+        f"{ref.snapshot_ref_type.value} {name} refers to snapshot {ref.snapshot_id}, which does not exist"
         for name, ref in metadata.refs.items()
-        if ref.snapshot_id not in there
+        if ref.snapshot_id not in existing
     ]
-    if metadata.current_snapshot_id is not None and metadata.current_snapshot_id not in there:
-        lost.insert(0, f"its current snapshot {metadata.current_snapshot_id} is not there")
-    if lost:
-        raise TableUnreadableError(f"its metadata contradicts itself: {'; '.join(lost)}")
+    if metadata.current_snapshot_id is not None and metadata.current_snapshot_id not in existing:
+        missing.insert(0, f"current snapshot {metadata.current_snapshot_id} does not exist")
+    if missing:
+        raise TableUnreadableError(f"inconsistent metadata: {'; '.join(missing)}")
 
 
 _PATHS = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
@@ -105,14 +108,14 @@ _PATHS = ("write.data.path", "write.metadata.path", "write.object-storage.path",
 def _places(metadata: TableMetadata) -> Iterator[str]:
     yield metadata.location
     yield from (metadata.properties[key] for key in _PATHS if key in metadata.properties)
-    # A table whose location was changed has older files where it was before.
-    yield from (one.manifest_list.rpartition("/")[0] for one in metadata.snapshots)
+    # A table whose location was changed has older files in the earlier one.
+    yield from (snapshot.manifest_list.rpartition("/")[0] for snapshot in metadata.snapshots)
 
 
 def _changes(loaded: Table) -> Iterator[datetime]:
-    for one in loaded.metadata.snapshots:
-        if one.summary is None or one.summary.operation.value != "replace":
-            yield instant_of(one.timestamp_ms)
+    for snapshot in loaded.metadata.snapshots:
+        if snapshot.summary is None or snapshot.summary.operation.value != "replace":
+            yield instant_of(snapshot.timestamp_ms)
 
 
 def _ref(name: str, ref: SnapshotRef) -> Ref:

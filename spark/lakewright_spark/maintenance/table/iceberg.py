@@ -1,4 +1,4 @@
-"""The table as Iceberg's Java library has it: its files, properties and procedures, as jobs need them."""
+"""IcebergTable: a table through Iceberg's Java library, with its files, properties and procedures."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 from py4j.protocol import Py4JJavaError
@@ -14,42 +14,45 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from lakewright_spark.errors import JobFailedError, NoSuchResultError
-from lakewright_spark.maintenance.switches import switched_off
+from lakewright_spark.iceberg_values import is_switched_off
+from lakewright_spark.maintenance.table.row_buffer import RowBuffer
 from lakewright_spark.table_identifier import TableIdentifier, quoted
 
-if TYPE_CHECKING:
-    from lakewright_spark.maintenance.table.ops_tables import RowBuffer
-
 MARK = "lakewright.change"
-"""In the summary of a snapshot that a job made: tells it from every other."""
+"""Key in a snapshot's summary that identifies the job's own commit."""
 
 
-_AT_ONCE = 10_000
-"""Paths that one call hands over to Java."""
+_BATCH_SIZE = 10_000
+"""Paths in one call into Java."""
 
 
 @dataclass(frozen=True)
 class IcebergTable:
-    """A table as it was when it was opened. `java` is Iceberg's own `Table`."""
+    """A table as of when it was opened. `java` is Iceberg's `Table`."""
 
     spark: SparkSession
     table: TableIdentifier
     java: Any
     buffer: RowBuffer | None = None
-    """Takes what jobs keep about the table in `ops`; without one, each job commits that itself."""
+    """Collects rows of the tables of `ops`. Without one, each job commits its rows itself."""
 
     @classmethod
     def open(cls, spark: SparkSession, table: TableIdentifier, buffer: RowBuffer | None = None) -> IcebergTable:
-        """Its newest state, whatever Spark remembers of it. NoSuchResultError, JobFailedError."""
+        """Open the table's newest state, past Spark's cache.
+
+        Raises:
+            NoSuchResultError: The table does not exist.
+            JobFailedError: The catalog failed.
+        """
         jvm: Any = spark._jvm
         where = jvm.org.apache.iceberg.spark.Spark3Util.catalogAndIdentifier
         try:
             found = where(spark._jsparkSession, table.sql)
             if found.catalog().name() != table.warehouse:
-                # A catalog's first use has to be Spark's own: a thread of py4j's does not see the jars of its class.
+                # Spark has to load the catalog first: threads of py4j do not see the jars of its class.
                 spark.catalog.refreshTable(table.sql)
                 found = where(spark._jsparkSession, table.sql)
-            # Asked of the catalog once: Spark's own way to refresh a table loads it three times.
+            # One request to the catalog: Spark's `refreshTable` loads the table three times.
             found.catalog().invalidateTable(found.identifier())
             java = found.catalog().loadTable(found.identifier()).table()
         except (Py4JJavaError, PySparkException) as error:
@@ -61,76 +64,80 @@ class IcebergTable:
 
     @property
     def uuid(self) -> str:
-        """Tells it from a table that was made again under its name."""
+        """UUID, which differs from that of another table with the same name."""
         return self.java.uuid().toString()
 
     @property
     def location(self) -> str:
+        """Location without a trailing slash."""
         return self.java.location().rstrip("/")
 
     @property
     def keeps_garbage(self) -> bool:
-        """Whether `gc.enabled` forbids to delete files: others may use them, too."""
-        return switched_off(self.java.properties(), "gc.enabled")
+        """Whether `gc.enabled=false` forbids to delete files, since other tables may use them."""
+        return is_switched_off(self.java.properties(), "gc.enabled")
 
     @property
     def deletes_files(self) -> bool:
-        """Whether this session's way to the storage deletes at all: a catalog with soft delete tells clients not to."""
-        return not switched_off(self.java.io().properties(), "s3.delete-enabled")
+        """Whether this session may delete files. A catalog with soft delete tells clients not to."""
+        return not is_switched_off(self.java.io().properties(), "s3.delete-enabled")
 
     @property
     def metadata_folder(self) -> str:
-        """Where metadata files, manifests and their lists are put, with a slash at its end."""
+        """Folder of metadata files, manifests and manifest lists, with a trailing slash."""
         return self.java.operations().metadataFileLocation("")
 
     @property
     def jvm(self) -> Any:
-        """Iceberg's packages, as py4j has them."""
+        """The JVM, for Iceberg's packages through py4j."""
         return self.spark._jvm
 
     def columns(self) -> dict[str, str]:
-        """Iceberg's type of each top-level column."""
+        """Return the Iceberg type of each top-level column."""
         return {field.name(): field.type().toString() for field in self.java.schema().columns()}
 
     def partitions(self) -> list[tuple[str, str]]:
-        """Column and transform of each partition field."""
+        """Return column and transform of each partition field."""
         schema = self.java.schema()
         fields = self.java.spec().fields()
-        return [(schema.findColumnName(one.sourceId()), one.transform().toString()) for one in fields]
+        return [(schema.findColumnName(field.sourceId()), field.transform().toString()) for field in fields]
 
     def metadata(self, name: str) -> str:
-        """One of the table's metadata tables, such as `snapshots`, for Spark SQL."""
+        """Return the name of a metadata table, such as `snapshots`, for Spark SQL."""
         return f"{self.table.sql}.{name}"
 
     def call(self, procedure: str, **arguments: str) -> DataFrame:
-        """Run one of Iceberg's procedures; values are Spark SQL already."""
+        """Run one of Iceberg's procedures. Arguments are Spark SQL expressions."""
         given = ", ".join(f"{name} => {value}" for name, value in {"table": self.table.argument, **arguments}.items())
         return self.spark.sql(f"CALL {quoted(self.table.warehouse)}.system.{procedure}({given})")
 
     def commit(self, change: Any) -> dict[str, str]:
-        """Commit a change of the Java library's that makes a snapshot; the summary of that one.
+        """Commit a change of the Java library and return the summary of its snapshot.
 
-        Empty if others have taken that snapshot away already. Raises Py4JJavaError.
+        The summary is empty if another process has removed the snapshot already.
+
+        Raises:
+            Py4JJavaError: The commit failed.
         """
         mark = uuid4().hex
         change.set(MARK, mark).commit()
         newest = self.java.currentSnapshot()
-        # Others may have committed on top of it, or have gone back to one before it.
-        for snapshot in chain([newest] if newest is not None else [], each(self.java.snapshots())):
+        # Other processes may have committed on top of it, or rolled back to an earlier one.
+        for snapshot in chain([newest] if newest is not None else [], iterate(self.java.snapshots())):
             if snapshot.summary().get(MARK) == mark:
                 return dict(snapshot.summary())
         return {}
 
-    def texts(self, iterable: Any) -> list[str]:
-        """What a Java Iterable of paths has, at once: each call into Java costs as much as hundreds there."""
+    def to_strings(self, iterable: Any) -> list[str]:
+        """Return the strings of a Java Iterable in one call: a call into Java costs as much as hundreds inside it."""
         joined = self.jvm.java.lang.String.join("\n", iterable)
         return joined.split("\n") if joined else []
 
     def delete_files(self, paths: Sequence[str]) -> None:
-        """Delete files by the thousand. The store may refuse some, which only a new listing shows for certain."""
+        """Delete files in batches. The store may refuse some; only a new listing shows which."""
         lines = self.jvm.java.util.regex.Pattern.compile("\n")
-        for start in range(0, len(paths), _AT_ONCE):
-            batch = "\n".join(paths[start : start + _AT_ONCE])
+        for start in range(0, len(paths), _BATCH_SIZE):
+            batch = "\n".join(paths[start : start + _BATCH_SIZE])
             try:
                 self.java.io().deleteFiles(lines.splitAsStream(batch).toList())
             except Py4JJavaError as error:
@@ -138,7 +145,7 @@ class IcebergTable:
                     raise
 
     def write(self, path: str, text: str) -> None:
-        """Put a file of the table's, with the table's own credentials."""
+        """Write a file with the table's credentials."""
         stream = self.java.io().newOutputFile(path).createOrOverwrite()
         try:
             stream.write(bytearray(text.encode()))
@@ -146,34 +153,36 @@ class IcebergTable:
             stream.close()
 
     def read(self, path: str) -> str:
+        """Return the text of a file."""
         stream = self.java.io().newInputFile(path).newStream()
         try:
             return bytes(stream.readAllBytes()).decode()
         finally:
             stream.close()
 
-    def listed(self, folder: str) -> list[str]:
-        """The files whose path begins with this one, by the table's own credentials."""
-        found = self.java.io().listPrefix(folder).iterator()
-        paths: list[str] = []
-        while found.hasNext():
-            paths.append(found.next().location())
-        return paths
+    def list_files(self, prefix: str) -> list[str]:
+        """Return the files whose path begins with this prefix."""
+        return [file.location() for file in iterate(self.java.io().listPrefix(prefix))]
 
 
-def each(iterable: Any) -> Iterator[Any]:
-    """What a Java Iterable has; py4j knows lists alone."""
-    found = iterable.iterator()
-    while found.hasNext():
-        yield found.next()
+def iterate(iterable: Any) -> Iterator[Any]:
+    """Iterate over a Java Iterable; py4j supports only lists."""
+    iterator = iterable.iterator()
+    while iterator.hasNext():
+        yield iterator.next()
 
 
-def instant(moment: datetime) -> str:
-    """An instant as a literal of Spark SQL."""
+def instant_sql(moment: datetime) -> str:
+    """Return an instant as a literal of Spark SQL."""
     return f"TIMESTAMP '{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}+00:00'"
 
 
+def sql_map(values: dict[str, Any]) -> str:
+    """Return options of a procedure as a map of Spark SQL."""
+    return "map(" + ", ".join(f"'{key}', '{value}'" for key, value in values.items()) + ")"
+
+
 def first_line(error: Exception) -> str:
-    """What Spark or Iceberg said, in one line."""
+    """Return the first line of an error of Spark or Iceberg."""
     text = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
     return (text.strip().splitlines() or [type(error).__name__])[0]

@@ -1,4 +1,4 @@
-"""What a table's metadata says, read by Iceberg's Java library in this process, without a Spark job."""
+"""Metadata of an opened table, read through Iceberg's Java library without a Spark job."""
 
 from __future__ import annotations
 
@@ -7,75 +7,78 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from lakewright_spark.iceberg_time import optional_span
-from lakewright_spark.maintenance.table.expirable import Ref, Snapshot
-from lakewright_spark.maintenance.table.iceberg import IcebergTable, each
+from lakewright_spark.iceberg_values import optional_span
+from lakewright_spark.maintenance.table.expiration import Ref, Snapshot
+from lakewright_spark.maintenance.table.iceberg import IcebergTable, iterate
 
-FEW_FILES, FEW_SNAPSHOTS = 1000, 100
-"""Of a table with no more, this process reads all manifests sooner than Spark has planned to."""
+SMALL_FILES, SMALL_SNAPSHOTS = 1000, 100
+"""Limits of a small table, whose manifests this process reads faster than Spark plans to."""
 
 
 @dataclass(frozen=True)
 class Metadata:
-    """The table's metadata file, as the specification of Iceberg's format has it."""
+    """The table's metadata file, in the format of Iceberg's specification."""
 
     opened: IcebergTable
     document: dict[str, Any]
 
     @classmethod
     def of(cls, opened: IcebergTable) -> Metadata:
-        """As it was when the table was opened."""
+        """Return the metadata as of when the table was opened."""
         parser = opened.jvm.org.apache.iceberg.TableMetadataParser
         return cls(opened, json.loads(parser.toJson(opened.java.operations().current())))
 
     @cached_property
     def snapshots(self) -> list[Snapshot]:
+        """All snapshots."""
         return [
-            Snapshot.of(one["snapshot-id"], one.get("parent-snapshot-id"), one["timestamp-ms"], one.get("summary", {}))
-            for one in self._snapshots
+            Snapshot.of(raw["snapshot-id"], raw.get("parent-snapshot-id"), raw["timestamp-ms"], raw.get("summary", {}))
+            for raw in self._snapshots
         ]
 
     @property
     def refs(self) -> list[Ref]:
+        """Branches and tags."""
         return [
             Ref(
                 name,
-                one["type"].upper(),
-                one["snapshot-id"],
-                max_age=optional_span(one.get("max-ref-age-ms")),
-                min_snapshots=one.get("min-snapshots-to-keep"),
-                max_snapshot_age=optional_span(one.get("max-snapshot-age-ms")),
+                raw["type"].upper(),
+                raw["snapshot-id"],
+                max_age=optional_span(raw.get("max-ref-age-ms")),
+                min_snapshots=raw.get("min-snapshots-to-keep"),
+                max_snapshot_age=optional_span(raw.get("max-snapshot-age-ms")),
             )
-            for name, one in self.document.get("refs", {}).items()
+            for name, raw in self.document.get("refs", {}).items()
         ]
 
     @property
     def properties(self) -> dict[str, str]:
+        """Table properties."""
         return self.document.get("properties", {})
 
     @cached_property
     def commits(self) -> list[tuple[Snapshot, dict[str, str]]]:
-        """Each snapshot, with its summary."""
-        return list(zip(self.snapshots, (one.get("summary", {}) for one in self._snapshots), strict=True))
+        """Each snapshot with its summary."""
+        return list(zip(self.snapshots, (raw.get("summary", {}) for raw in self._snapshots), strict=True))
 
     @property
-    def small(self) -> bool:
-        """Whether it is known that no snapshot has many files, and that there are few snapshots."""
+    def is_small(self) -> bool:
+        """Whether the table is known to have few snapshots, each of few files."""
         sizes = [_files(summary) for _, summary in self.commits]
-        return len(sizes) <= FEW_SNAPSHOTS and all(one is not None and one <= FEW_FILES for one in sizes)
+        return len(sizes) <= SMALL_SNAPSHOTS and all(size is not None and size <= SMALL_FILES for size in sizes)
 
     @property
     def has_deletes(self) -> bool:
-        """Whether a snapshot may have delete files."""
+        """Whether some snapshot may have delete files."""
         return any(summary.get("total-delete-files") != "0" for _, summary in self.commits)
 
-    def referred(self) -> set[str]:
-        """Every file but metadata files that a snapshot leads to; for tables that are small."""
+    def referenced_files(self) -> set[str]:
+        """Return every file that a snapshot refers to, for small tables. Metadata files are left out."""
         files = [*self.document.get("statistics", []), *self.document.get("partition-statistics", [])]
-        found = {one["statistics-path"] for one in files}
-        for snapshot in each(self.opened.java.snapshots()):
+        found = {file["statistics-path"] for file in files}
+        for snapshot in iterate(self.opened.java.snapshots()):
             found.add(snapshot.manifestListLocation())
-            for manifest in each(snapshot.allManifests(self.opened.java.io())):
+            for manifest in iterate(snapshot.allManifests(self.opened.java.io())):
                 if manifest.path() not in found:
                     found.add(manifest.path())
                     found.update(self._paths(manifest))
@@ -85,7 +88,7 @@ class Metadata:
         jvm, java = self.opened.jvm, self.opened.java
         paths = jvm.org.apache.iceberg.ManifestFiles.readPaths(manifest, java.io(), java.specs())
         try:
-            return self.opened.texts(paths)
+            return self.opened.to_strings(paths)
         finally:
             paths.close()
 
@@ -96,4 +99,4 @@ class Metadata:
 
 def _files(summary: dict[str, str]) -> int | None:
     counts = [summary.get("total-data-files", ""), summary.get("total-delete-files", "")]
-    return sum(int(one) for one in counts) if all(one.isdigit() for one in counts) else None
+    return sum(int(count) for count in counts) if all(count.isdigit() for count in counts) else None

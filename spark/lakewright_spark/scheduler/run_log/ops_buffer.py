@@ -1,4 +1,4 @@
-"""OpsBuffer: rows that jobs keep in `ops`, of many tables in one commit. 10,000 tables made 30,000 commits a night."""
+"""OpsBuffer: commits rows of many tables in `ops` together. Single commits were 30,000 a night for 10,000 tables."""
 
 from __future__ import annotations
 
@@ -14,88 +14,91 @@ from pyiceberg.catalog import Catalog
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import JobFailedError
 from lakewright_spark.maintenance.table.candidates import CANDIDATES
-from lakewright_spark.maintenance.table.ops_tables import OpsTable
-from lakewright_spark.pyiceberg_client.catalog import explained
-from lakewright_spark.scheduler.run_log.ops_tables import append, found
+from lakewright_spark.maintenance.table.row_buffer import OpsTable
+from lakewright_spark.pyiceberg_client.catalog import explain_errors
+from lakewright_spark.scheduler.run_log.ops_tables import append, find_table
 
-AT_ONCE = 50
+TABLES_PER_COMMIT = 50
 """Tables in the filter of one commit."""
 
 
-def forget_handled_candidates(catalog: Catalog, handled: Mapping[str, datetime]) -> None:
-    """Delete the rows of candidates that are done with, of many tables in one commit.
+def delete_handled_candidates(catalog: Catalog, handled: Mapping[str, datetime]) -> None:
+    """Delete the rows of handled candidates, of many tables in one commit. Errors of PyIceberg are raised.
 
-    `handled`: until when candidates were found that are done with, by the table's UUID. Raises what PyIceberg raises.
+    `handled` has, by table UUID, the instant up to which candidates were found.
     """
-    table = found(catalog, CANDIDATES.name) if handled else None
+    table = find_table(catalog, CANDIDATES.name) if handled else None
     uuids = list(handled)
-    for start in range(0, len(uuids) if table else 0, AT_ONCE):
+    for start in range(0, len(uuids) if table else 0, TABLES_PER_COMMIT):
         assert table
-        each = (
+        conditions = (
             f"(table_uuid = '{uuid}' AND first_seen <= '{handled[uuid].isoformat()}')"
-            for uuid in uuids[start : start + AT_ONCE]
+            for uuid in uuids[start : start + TABLES_PER_COMMIT]
         )
-        table.refresh().delete(" OR ".join(each))
+        table.refresh().delete(" OR ".join(conditions))
 
 
-ROWS = 20_000
-"""Rows of one table of `ops` that wait at most; a commit then comes before its time."""
+MAX_ROWS = 20_000
+"""Maximum number of waiting rows of one table of `ops`. More rows cause an early commit."""
 
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class FlushFailure:
-    """What a flush could not do, in a sentence."""
+    """A failure of a flush."""
 
     reason: str
     unwritten: str | None = None
-    """The table of `ops` whose rows are still in memory; None if no rows are."""
+    """Table of `ops` whose rows are still in memory, or None."""
 
 
 class OpsBuffer:
-    """Keeps rows until `flush`, or until there are too many. Threads of jobs add, the recorder's thread flushes.
+    """Collects rows until `flush`, or until there are too many. Job threads add rows, the recorder's thread flushes.
 
-    A run counts as succeeded in `ops.job_runs` only after its rows are committed, so that a process that dies with
-    rows in here has its jobs run again.
+    A run is recorded as succeeded only after its rows are committed. If the process dies before, the job runs again.
     """
 
-    def __init__(self, config: CatalogConfig, catalogs: Mapping[str, Catalog], *, most: int = ROWS) -> None:
-        self._config, self._catalogs, self._most = config, catalogs, most
+    def __init__(self, config: CatalogConfig, catalogs: Mapping[str, Catalog], *, max_rows: int = MAX_ROWS) -> None:
+        self._config, self._catalogs, self._max_rows = config, catalogs, max_rows
         self._lock = threading.Lock()
         self._flushing: defaultdict[tuple[str, str], threading.Lock] = defaultdict(threading.Lock)
         self._rows: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
         self._tables: dict[str, OpsTable] = {}
         self._handled: defaultdict[str, dict[str, datetime]] = defaultdict(dict)
-        """Warehouse -> table's UUID -> until when its candidates are to be forgotten."""
+        """Instant up to which candidates are deleted, by warehouse and table UUID."""
 
     def __len__(self) -> int:
         with self._lock:
             return sum(map(len, self._rows.values()))
 
-    def add(self, warehouse: str, kept: OpsTable, rows: Sequence[Row]) -> None:
-        """Keep rows; JobFailedError, with none of them kept, if as many as may wait cannot be written."""
-        key = (warehouse, kept.name)
+    def add(self, warehouse: str, table: OpsTable, rows: Sequence[Row]) -> None:
+        """Add rows.
+
+        Raises:
+            JobFailedError: The buffer is full and cannot be written. No row was added.
+        """
+        key = (warehouse, table.name)
         with self._lock:
-            self._tables[kept.name] = kept
-            full = len(self._rows[key]) + len(rows) > self._most
+            self._tables[table.name] = table
+            full = len(self._rows[key]) + len(rows) > self._max_rows
         if full and (why := self._flush(key)):
             raise JobFailedError(why)
         with self._lock:
             self._rows[key] += rows
 
     def forget_candidates(self, warehouse: str, table_uuid: str, until: datetime) -> None:
-        """Forget the candidates of a table that were found until then, with those of other tables."""
+        """Delete the candidates of a table that were found up to an instant, with the next flush."""
         with self._lock:
             self._handled[warehouse][table_uuid] = until
 
     def flush(self, warehouse: str) -> list[FlushFailure]:
-        """Write every row that was added for a warehouse, in a commit for each table, and forget its candidates.
+        """Write the rows of a warehouse, in a commit for each table, and delete its handled candidates.
 
-        Waits for rows that another thread is writing.
+        It waits for rows that another thread is writing.
         """
         with self._lock:
-            # Also tables without rows here: `_flush` takes the rows out before it writes them.
+            # Includes tables without rows: `_flush` removes rows before it writes them.
             keys = [key for key in {**self._rows, **self._flushing} if key[0] == warehouse]
         failures = [FlushFailure(why, key[1]) for key in keys if (why := self._flush(key))]
         if why := self._forget(warehouse):
@@ -108,8 +111,8 @@ class OpsBuffer:
         if not handled:
             return None
         try:
-            with explained(self._config, warehouse, f"ops.{CANDIDATES.name}"):
-                forget_handled_candidates(self._catalogs[warehouse], handled)
+            with explain_errors(self._config, warehouse, f"ops.{CANDIDATES.name}"):
+                delete_handled_candidates(self._catalogs[warehouse], handled)
         except Exception as error:  # noqa: BLE001  # as below
             with self._lock:
                 self._handled[warehouse] = handled | self._handled[warehouse]
@@ -126,9 +129,9 @@ class OpsBuffer:
             if not rows:
                 return None
             try:
-                with explained(self._config, warehouse, f"ops.{name}"):
+                with explain_errors(self._config, warehouse, f"ops.{name}"):
                     append(self._catalogs[warehouse], self._tables[name], rows)
-            except Exception as error:  # noqa: BLE001  # of whatever kind: the rows are kept, and the work goes on
+            except Exception as error:  # noqa: BLE001  # any error: the rows are kept, and the work continues
                 with self._lock:
                     self._rows[key] = [*rows, *self._rows[key]]
                 return f"{len(rows)} rows are not in ops.{name}: {error}"

@@ -1,4 +1,4 @@
-"""Tables of the namespace `ops` that the scheduler reads and writes without Spark."""
+"""Create, read and append to the tables of namespace `ops` without Spark."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ from pyiceberg.table import FileScanTask, Table, WriteTask
 from pyiceberg.transforms import DayTransform, IdentityTransform
 from pyiceberg.types import IntegerType, LongType, NestedField, PrimitiveType, StringType, TimestamptzType
 
-from lakewright_spark.catalog import COMMIT_RETRIES
-from lakewright_spark.maintenance.table.ops_tables import OpsTable
+from lakewright_spark.iceberg_values import COMMIT_RETRIES
+from lakewright_spark.maintenance.table.row_buffer import OpsTable
 from lakewright_spark.policies.builtin import OPS
 
 
-def made(
+def create_if_missing(
     catalog: Catalog,
     name: str,
     schema: Schema,
     properties: Mapping[str, str],
     partitions: PartitionSpec = UNPARTITIONED_PARTITION_SPEC,
 ) -> Table:
-    """The table as it is now, made if it is not there; somebody else may make it at the same time."""
-    if (table := found(catalog, name)) is not None:
+    """Return the table, and create it if it is missing. Another process may create it at the same time."""
+    if (table := find_table(catalog, name)) is not None:
         return table
     with suppress(NamespaceAlreadyExistsError):
         catalog.create_namespace((OPS,))
@@ -54,28 +54,31 @@ def made(
         return catalog.load_table((OPS, name))
 
 
-def found(catalog: Catalog, name: str) -> Table | None:
-    """The table if it is there."""
+def find_table(catalog: Catalog, name: str) -> Table | None:
+    """Return the table, or None if it does not exist."""
     try:
         return catalog.load_table((OPS, name))
     except (NoSuchTableError, NoSuchNamespaceError):
         return None
 
 
-ROWS_AT_ONCE = 250_000
-"""About a day of 10,000 tables; a file with more rows is read as a whole."""
+ROWS_PER_PART = 250_000
+"""About a day of 10,000 tables. A file with more rows is read as a whole."""
 
 
-def parts(
-    table: Table, wanted: str | BooleanExpression, columns: tuple[str, ...], *, rows_at_once: int = ROWS_AT_ONCE
+def read_parts(
+    table: Table, wanted: str | BooleanExpression, columns: tuple[str, ...], *, rows_per_part: int = ROWS_PER_PART
 ) -> Iterator[pa.Table]:
-    """Yield the wanted rows with these columns alone, in any order. Raises what PyIceberg raises."""
+    """Yield the selected rows and columns in parts, in any order. Errors of PyIceberg are raised.
+
+    Sixty days of runs on 10,000 tables took 4 GB as dictionaries.
+    """
     scan = table.scan(wanted, selected_fields=columns)
     reader = ArrowScan(table.metadata, table.io, scan.projection(), scan.row_filter)
     tasks: list[FileScanTask] = []
     rows = 0
     for task in scan.plan_files():
-        if tasks and rows + task.file.record_count > rows_at_once:
+        if tasks and rows + task.file.record_count > rows_per_part:
             yield reader.to_table(tasks)
             tasks, rows = [], 0
         tasks.append(task)
@@ -90,49 +93,51 @@ _TYPES: Mapping[str, PrimitiveType] = {
     "bigint": LongType(),
     "timestamp": TimestamptzType(),
 }
-"""Spark SQL's types in the columns of these tables."""
+"""Iceberg types of Spark SQL's types in the columns of these tables."""
 _PROPERTIES = {**COMMIT_RETRIES, "write.distribution-mode": "none"}
 
 
-def append(catalog: Catalog, kept: OpsTable, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Add the rows in one commit; the table is made if it is not there. Raises what PyIceberg raises.
+def append(catalog: Catalog, table: OpsTable, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Append the rows in one commit, and create the table if it is missing. Errors of PyIceberg are raised.
 
-    PyIceberg writes no partitions by day itself without a library of its own, so their values are computed here.
+    Partition values are computed here, since PyIceberg needs another library to write partitions by day.
     """
-    schema = schema_of(kept)
-    table = made(catalog, kept.name, schema, _PROPERTIES, partitions_of(kept, schema))
-    with table.transaction() as change, change.update_snapshot().fast_append() as files:
-        for file in write_file(table.io, table.metadata, iter(_tasks(table, rows))):
+    schema = schema_of(table)
+    loaded = create_if_missing(catalog, table.name, schema, _PROPERTIES, partitions_of(table, schema))
+    with loaded.transaction() as change, change.update_snapshot().fast_append() as files:
+        for file in write_file(loaded.io, loaded.metadata, iter(_write_tasks(loaded, rows))):
             files.append_data_file(file)
 
 
-def schema_of(kept: OpsTable) -> Schema:
-    """Return the columns as Iceberg has them."""
-    columns = [column.split() for column in kept.columns.split(",")]
+def schema_of(table: OpsTable) -> Schema:
+    """Return the Iceberg schema of the table."""
+    columns = [column.split() for column in table.columns.split(",")]
     fields = [NestedField(number, name, _TYPES[kind]) for number, (name, kind) in enumerate(columns, start=1)]
     return Schema(*fields)
 
 
-def partitions_of(kept: OpsTable, schema: Schema) -> PartitionSpec:
-    """Return the partitions as Iceberg has them: by day of a column, or by a column itself."""
-    by_day = re.fullmatch(r"days\((\w+)\)", kept.partition)
-    column = by_day[1] if by_day else kept.partition
+def partitions_of(table: OpsTable, schema: Schema) -> PartitionSpec:
+    """Return the Iceberg partition spec of the table: by day of a column, or by a column."""
+    by_day = re.fullmatch(r"days\((\w+)\)", table.partition)
+    column = by_day[1] if by_day else table.partition
     source = schema.find_field(column).field_id
     if by_day:
         return PartitionSpec(PartitionField(source, 1000, DayTransform(), f"{column}_day"))
     return PartitionSpec(PartitionField(source, 1000, IdentityTransform(), column))
 
 
-def _tasks(table: Table, rows: Sequence[Mapping[str, Any]]) -> list[WriteTask]:
-    """Return one file to write for each partition that the rows are in."""
+def _write_tasks(table: Table, rows: Sequence[Mapping[str, Any]]) -> list[WriteTask]:
+    """Return one file to write for each partition of the rows."""
     schema, spec = table.schema(), table.spec()
     by_partition: defaultdict[tuple[Any, ...], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
         by_partition[tuple(_value(field, schema, row) for field in spec.fields)].append(row)
     write = uuid4()
     tasks: list[WriteTask] = []
-    for number, (values, of) in enumerate(by_partition.items()):
-        columns = pa.Table.from_pylist([{name: row[name] for name in schema.column_names} for row in of], _arrow(table))
+    for number, (values, partition_rows) in enumerate(by_partition.items()):
+        columns = pa.Table.from_pylist(
+            [{name: row[name] for name in schema.column_names} for row in partition_rows], _arrow(table)
+        )
         pairs = zip(spec.fields, values, strict=True)
         key = PartitionKey([PartitionFieldValue(field, value) for field, value in pairs], spec, schema)
         tasks.append(WriteTask(write, number, schema, columns.to_batches(), partition_key=key if values else None))

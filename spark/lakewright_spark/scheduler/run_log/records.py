@@ -1,4 +1,4 @@
-"""One run of a job on a table, and the states that it goes through."""
+"""RunRecord: one run of a job on a table, and its states."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from lakewright_spark.errors import LakewrightSparkError
-from lakewright_spark.policies.model import Job
+from lakewright_spark.policies.model import JobName
 from lakewright_spark.table_identifier import TableIdentifier
 
 PLAN = "plan"
-"""In place of a job, where it could not be decided which jobs a table is due for."""
+"""Stands for a job where a table could not be planned."""
 
 
 RESTORE = "restore"
-"""In place of a job: a user brought back the rows of a backup."""
+"""Stands for a job where a user restored a backup."""
 
 
 class RunState(StrEnum):
-    """OpenHouse's states, without SUBMITTED: here nobody stands between who decides and who runs."""
+    """OpenHouse's states, without SUBMITTED: the scheduler runs jobs itself."""
 
     QUEUED = "QUEUED"
     RUNNING = "RUNNING"
@@ -32,40 +32,41 @@ class RunState(StrEnum):
     SKIPPED = "SKIPPED"
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
+        """Whether the state is final."""
         return self not in {RunState.QUEUED, RunState.RUNNING}
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
-    """A run as it stands at one moment. Times are UTC."""
+    """State of a run at one moment. Times are UTC."""
 
     id: str = field(default_factory=lambda: uuid4().hex)
     runner: str
-    """Who runs it: host, process, and a part that no other runner has."""
+    """Unique name of the runner: host, process, random digits."""
     table: TableIdentifier
     table_uuid: str
-    job: Job | Literal["plan", "restore"]
+    job: JobName | Literal["plan", "restore"]
     state: RunState = RunState.QUEUED
     reason: str = ""
-    """While it waits or runs, why it was due; afterwards, why it did not succeed."""
+    """Why the run is due; once it has ended without success, why."""
     snapshot: int | None = None
-    """The table's current one when it was decided."""
+    """Current snapshot of the table when the run was planned."""
     queued_at: datetime
     started_at: datetime | None = None
     finished_at: datetime | None = None
     metrics: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """The job's own numbers."""
+    """Metrics of the job."""
     error: LakewrightSparkError | None = field(default=None, compare=False, repr=False)
-    """What it ended with, for whoever asked for it in this process; records do not have it."""
+    """The error, for callers in this process. It is not recorded."""
 
     @property
     def seconds(self) -> float | None:
-        """How long it ran; None unless it has ended."""
+        """Duration; None unless the run has ended."""
         return (self.finished_at - self.started_at).total_seconds() if self.started_at and self.finished_at else None
 
-    def not_begun(self, why: str) -> RunRecord:
-        """As it ends where nobody begins it any more."""
+    def cancel_before_start(self, why: str) -> RunRecord:
+        """Return the run as cancelled before it began."""
         return replace(self, state=RunState.CANCELLED, reason=f"not begun: {why}")
 
     def __str__(self) -> str:

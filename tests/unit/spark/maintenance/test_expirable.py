@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from lakewright_spark.errors import PolicyRefusedError
-from lakewright_spark.maintenance.table.expirable import Ref, Snapshot, expirable, expiring
+from lakewright_spark.maintenance.table.expiration import Ref, Snapshot, expirable, expired_snapshots
 from lakewright_spark.policies.history_rules import HistoryRules, history_mistakes
 from lakewright_spark.policies.model import HistoryPolicy
 
@@ -73,27 +73,27 @@ def test_history_properties_override_the_policy(
     properties: dict[str, str], history: dict[str, int] | None, gone: set[int]
 ) -> None:
     rules = HistoryRules.of(properties, HistoryPolicy.model_validate(history) if history else None)
-    assert expiring(LINE, [MAIN], rules, NOW) == gone
+    assert expired_snapshots(LINE, [MAIN], rules, NOW) == gone
 
 
 def test_branches_expire_by_max_ref_age() -> None:
     work = Snapshot(9, 5, days_ago(4))
     refs = [MAIN, Ref("work", "BRANCH", 9)]
     kept = HistoryRules.of({AGE: str(4 * DAY_MS), FEWEST: "9"}, None)
-    assert expiring([*LINE, work], refs, kept, NOW) == set()
+    assert expired_snapshots([*LINE, work], refs, kept, NOW) == set()
     rules = HistoryRules.of({AGE: str(3 * DAY_MS), FEWEST: "9", REF_AGE: str(2 * DAY_MS)}, None)
-    assert expiring([*LINE, work], refs, rules, NOW) == {9}
+    assert expired_snapshots([*LINE, work], refs, rules, NOW) == {9}
 
 
 def test_versions_spare_writes_staged_for_an_audit() -> None:
     staged = Snapshot(9, 4, days_ago(5.5), wap_id="audit")
     rolled_back = Snapshot(10, 4, days_ago(5.5))
     rules = HistoryRules.of({}, HistoryPolicy(max_age_days=30, versions=2))
-    assert expiring([*LINE, staged, rolled_back], [MAIN], rules, NOW) == {1, 2, 3, 10}
+    assert expired_snapshots([*LINE, staged, rolled_back], [MAIN], rules, NOW) == {1, 2, 3, 10}
     published = Snapshot(6, 5, days_ago(4), published_wap_id="audit")
-    assert expiring([*LINE, staged, published], [Ref("main", "BRANCH", 6)], rules, NOW) == {1, 2, 3, 4, 9}
+    assert expired_snapshots([*LINE, staged, published], [Ref("main", "BRANCH", 6)], rules, NOW) == {1, 2, 3, 4, 9}
     by_age = HistoryRules.of({}, HistoryPolicy(max_age_days=5, versions=2))
-    assert 9 in expiring([*LINE, staged], [MAIN], by_age, NOW), "it goes by its age"
+    assert 9 in expired_snapshots([*LINE, staged], [MAIN], by_age, NOW), "it goes by its age"
 
 
 def test_history_property_that_is_not_a_number() -> None:

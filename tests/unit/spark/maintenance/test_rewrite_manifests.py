@@ -60,4 +60,4 @@ def test_manifests_of_full_size_succeed() -> None:
     done = rewrite_manifests.run(opened([8 * MiB] * 12), TablePolicies(), dry_run=False, now=NOW)
 
     assert (done.state, done.rewritten, done.added) == ("SUCCEEDED", 0, 0)
-    assert done.reason == "12 manifests are of the wanted size: their content needs at least 12"
+    assert done.reason == "12 manifests have the target size: their content needs at least 12"

@@ -10,15 +10,15 @@ import pytest
 from lakewright_spark import cli
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.maintenance.switches import reason_to_skip
-from lakewright_spark.policies.model import Job
+from lakewright_spark.policies.model import JobName
 from lakewright_spark.pyiceberg_client.table_policies import PolicyTables, shown
 from lakewright_spark.table_identifier import TableIdentifier
 
 EXPIRY, ORPHANS = "lakekeeper.history.expire.enabled", "lakekeeper.remove-orphan-files.enabled"
-BOTH: tuple[Job, ...] = ("snapshot-expiration", "orphan-files", "staged-files")
+BOTH: tuple[JobName, ...] = ("snapshot-expiration", "orphan-files", "staged-files")
 
 
-def in_force(server: tuple[Job, ...], properties: dict[str, str], kind: str = "lakekeeper"):
+def in_force(server: tuple[JobName, ...], properties: dict[str, str], kind: str = "lakekeeper"):
     of = {"id": "1"} if kind == "lakekeeper" else {}
     project = {"project_id": "acme"} if kind == "lakekeeper" else {}
     warehouse = CatalogWarehouse(name="w", server_jobs=server, **of)
@@ -38,10 +38,10 @@ def in_force(server: tuple[Job, ...], properties: dict[str, str], kind: str = "l
     ],
 )
 def test_jobs_of_the_server_are_skipped(
-    server: tuple[Job, ...], properties: dict[str, str], left_alone: set[str]
+    server: tuple[JobName, ...], properties: dict[str, str], left_alone: set[str]
 ) -> None:
     policies, now = in_force(server, properties).policies, datetime.now(UTC)
-    jobs: tuple[Job, ...] = (*BOTH, "retention", "compaction")
+    jobs: tuple[JobName, ...] = (*BOTH, "retention", "compaction")
     assert {job for job in jobs if reason_to_skip(job, policies, now)} == left_alone
 
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from lakewright_spark.policies.model import Job, TablePolicies
+from lakewright_spark.policies.model import JobName, TablePolicies
 from lakewright_spark.scheduler import supervisor
 from lakewright_spark.scheduler.claims import ClaimedTables
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
@@ -56,7 +56,7 @@ def control() -> Control:
 def states_after(control: Control) -> dict[str, RunState]:
     """Run two jobs of the table with a supervisor; return their end states."""
     states: dict[str, RunState] = {}
-    jobs: tuple[Job, ...] = ("compaction", "statistics")
+    jobs: tuple[JobName, ...] = ("compaction", "statistics")
     runs = tuple(RunRecord(runner="us", table=TABLE, table_uuid=UUID, job=job, queued_at=NOW) for job in jobs)
 
     def observe(run: RunRecord) -> None:
@@ -77,7 +77,7 @@ def claim_during_the_first_job(monkeypatch: pytest.MonkeyPatch, control: Control
             later()
 
     monkeypatch.setattr(SparklessThread, "on_run", on_run)
-    monkeypatch.setattr(supervisor, "TableThread", SparklessThread)
+    monkeypatch.setattr(supervisor, "TableWorker", SparklessThread)
 
 
 @pytest.mark.timeout(60)

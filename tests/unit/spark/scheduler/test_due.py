@@ -6,10 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from lakewright_spark.maintenance.table.expirable import Ref, Snapshot
+from lakewright_spark.maintenance.jobs.job import PAUSE, History
+from lakewright_spark.maintenance.table.expiration import Ref, Snapshot
 from lakewright_spark.maintenance.table.facts import TableFacts
-from lakewright_spark.policies.model import JOBS, Job, TablePolicies
-from lakewright_spark.scheduler.due import PAUSE, History, decide
+from lakewright_spark.policies.model import JOBS, JobName, TablePolicies
+from lakewright_spark.scheduler.plan import decide
 from lakewright_spark.table_identifier import TableIdentifier
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
@@ -46,12 +47,12 @@ def commits(number: int) -> tuple[Snapshot, ...]:
     return (old, *(Snapshot(n + 2, n + 1, NOW - HOUR) for n in range(number)))
 
 
-def due(found: TableFacts, policies: TablePolicies | None = None, history: History | None = None) -> set[Job]:
+def due(found: TableFacts, policies: TablePolicies | None = None, history: History | None = None) -> set[JobName]:
     decisions = decide(found, policies or TablePolicies(), history or History(), NOW)
     return {decision.job for decision in decisions if decision.verdict == "due"}
 
 
-def done(job: Job, ago: timedelta) -> History:
+def done(job: JobName, ago: timedelta) -> History:
     return History({job: NOW - ago})
 
 
@@ -123,7 +124,7 @@ def test_job_order_and_selection() -> None:
     ],
 )
 def test_reasons_for_a_due_job(
-    job: Job, policies: dict[str, Any], found: dict[str, Any], history: History, *, expected: bool
+    job: JobName, policies: dict[str, Any], found: dict[str, Any], history: History, *, expected: bool
 ) -> None:
     assert (job in due(facts(**found), TablePolicies.model_validate(policies), history)) == expected
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from lakewright_spark.maintenance.jobs.compaction import CompactionMetrics
+from lakewright_spark.maintenance.jobs.job import JobMetrics
 from lakewright_spark.maintenance.jobs.staged_files import StagedFilesMetrics
-from lakewright_spark.maintenance.switches import Metrics
 from lakewright_spark.scheduler.run_log.records import RunState
 from lakewright_spark.scheduler.table_worker import _fields_of
 
@@ -13,13 +13,13 @@ from lakewright_spark.scheduler.table_worker import _fields_of
 @pytest.mark.parametrize(
     ("metrics", "state", "reason"),
     [
-        (Metrics(), RunState.SUCCEEDED, ""),
+        (JobMetrics(), RunState.SUCCEEDED, ""),
         (StagedFilesMetrics(deleted=3), RunState.SUCCEEDED, ""),
         (StagedFilesMetrics(deleted=1, refused=2), RunState.FAILED, "the store refused to delete 2 of 3 files"),
         (CompactionMetrics(failed=2), RunState.FAILED, "2 files could not be rewritten; the others are"),
     ],
 )
-def test_failed_parts_of_a_job_fail_its_run(metrics: Metrics, state: RunState, reason: str) -> None:
+def test_failed_parts_of_a_job_fail_its_run(metrics: JobMetrics, state: RunState, reason: str) -> None:
     fields = _fields_of(metrics)
     assert fields["state"] is state
     assert fields["reason"].startswith(reason)

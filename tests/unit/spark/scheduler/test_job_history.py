@@ -12,13 +12,11 @@ from lakewright_spark.maintenance.table.candidates import CANDIDATES
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.policies.model import StagedFilesPolicy, TablePolicies
 from lakewright_spark.scheduler import recovery
-from lakewright_spark.scheduler.candidate_expiry import expired_candidates
-from lakewright_spark.scheduler.due import Decision
-from lakewright_spark.scheduler.plan import TablePlan, WarehousePlan
-from lakewright_spark.scheduler.recovery import close_runs_of_the_dead
+from lakewright_spark.scheduler.plan import Decision, TablePlan, WarehousePlan, expired_candidates
+from lakewright_spark.scheduler.recovery import close_abandoned_runs
 from lakewright_spark.scheduler.run_log import job_runs, ops_tables
-from lakewright_spark.scheduler.run_log.job_runs import histories
-from lakewright_spark.scheduler.run_log.ops_buffer import forget_handled_candidates
+from lakewright_spark.scheduler.run_log.job_runs import load_histories
+from lakewright_spark.scheduler.run_log.ops_buffer import delete_handled_candidates
 from lakewright_spark.scheduler.run_log.ops_tables import append
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.table_identifier import TableIdentifier
@@ -72,8 +70,8 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Read:
 
 def test_history_is_read_in_bounded_parts(catalog: SqlCatalog, read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     """Regression: sixty days at once took 4 GB with 10,000 tables."""
-    monkeypatch.setattr(job_runs, "parts", lambda *words: ops_tables.parts(*words, rows_at_once=100))
-    known = histories(catalog, NOW)
+    monkeypatch.setattr(job_runs, "read_parts", lambda *words: ops_tables.read_parts(*words, rows_per_part=100))
+    known = load_histories(catalog, NOW)
     assert {uuid: one.succeeded["statistics"] for uuid, one in known.items()} == {
         f"u{number}": NOW - DAY for number in range(TABLES)
     }
@@ -88,18 +86,18 @@ def test_recovery_reads_only_ids_of_open_runs(catalog: SqlCatalog, read: Read) -
     mine = run(3, timedelta(), RunState.QUEUED, "mine")
     job_runs.append(catalog, [mine], NOW)
     read.rows.clear()
-    closed = close_runs_of_the_dead(catalog, "local", "mine", NOW)
+    closed = close_abandoned_runs(catalog, "local", "mine", NOW)
     assert {(run.table.name, run.state) for run in closed} == {("t1", RunState.FAILED), ("t2", RunState.CANCELLED)}
     assert sum(read.rows) < 3 * TABLES
 
 
 def test_recovery_reads_no_day_twice(catalog: SqlCatalog, read: Read) -> None:
-    close_runs_of_the_dead(catalog, "local", "mine", NOW)
+    close_abandoned_runs(catalog, "local", "mine", NOW)
     job_runs.append(catalog, [run(1, 2 * DAY, RunState.RUNNING)], NOW)
     job_runs.append(catalog, [run(2, -DAY, RunState.RUNNING)], NOW)
     snapshots = len(catalog.load_table("ops.job_runs").metadata.snapshots)
     read.rows.clear()
-    (closed,) = close_runs_of_the_dead(catalog, "local", "next", NOW + DAY)
+    (closed,) = close_abandoned_runs(catalog, "local", "next", NOW + DAY)
     assert closed.table.name == "t2", "the other day was closed before, for what lived then"
     assert sum(read.rows) < TABLES
     assert len(catalog.load_table("ops.job_runs").metadata.snapshots) == snapshots + 1
@@ -110,10 +108,10 @@ def test_recovery_reads_days_of_live_runs_again(catalog: SqlCatalog, monkeypatch
     job_runs.append(catalog, [run(1, 3 * DAY, RunState.RUNNING, "long")], NOW - 3 * DAY)
     with monkeypatch.context() as patched:
         patched.setattr(recovery, "holders", lambda *_: frozenset({"long"}))
-        assert close_runs_of_the_dead(catalog, "local", "mine", NOW) == []
-    (closed,) = close_runs_of_the_dead(catalog, "local", "next", NOW + DAY)
+        assert close_abandoned_runs(catalog, "local", "mine", NOW) == []
+    (closed,) = close_abandoned_runs(catalog, "local", "next", NOW + DAY)
     assert (closed.runner, closed.state) == ("long", RunState.FAILED)
-    assert close_runs_of_the_dead(catalog, "local", "next", NOW + DAY) == []
+    assert close_abandoned_runs(catalog, "local", "next", NOW + DAY) == []
     assert catalog.load_table("ops.job_runs").properties[recovery.CLOSED_UNTIL] == "2026-11-23"
 
 
@@ -121,7 +119,7 @@ def test_ended_run_is_not_closed_again(catalog: SqlCatalog) -> None:
     began = run(1, timedelta(hours=2), RunState.RUNNING)
     job_runs.append(catalog, [began], NOW)
     job_runs.append(catalog, [dataclasses.replace(began, state=RunState.SUCCEEDED, finished_at=NOW)], NOW)
-    assert close_runs_of_the_dead(catalog, "local", "mine", NOW) == []
+    assert close_abandoned_runs(catalog, "local", "mine", NOW) == []
 
 
 def planned(uuid: str, days: int = 3, verdict: Literal["due", "held"] = "held") -> TablePlan:
@@ -142,8 +140,8 @@ def add_candidates(catalog: SqlCatalog, *found: tuple[str, int]) -> None:
 
 def forget(catalog: SqlCatalog, plan: WarehousePlan, *, is_complete: bool = True) -> list[str]:
     """Forget old candidates; return those that are left."""
-    expired = expired_candidates(plan, histories(catalog, NOW), NOW, is_complete=is_complete)
-    forget_handled_candidates(catalog, expired)
+    expired = expired_candidates(plan, load_histories(catalog, NOW), NOW, is_complete=is_complete)
+    delete_handled_candidates(catalog, expired)
     return sorted(catalog.load_table("ops.orphan_candidates").scan().to_arrow().column("file_path").to_pylist())
 
 

@@ -41,7 +41,7 @@ def column_names(columns: str) -> list[str]:
 
 @pytest.fixture
 def buffer(local_config: CatalogConfig, local_catalog: SqlCatalog) -> OpsBuffer:
-    return OpsBuffer(local_config, {"local": local_catalog}, most=1000)
+    return OpsBuffer(local_config, {"local": local_catalog}, max_rows=1000)
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ ORPHANS = dataclasses.replace(SUCCEEDED, id="orphans", job="orphan-files")
 
 
 def recorded(catalog: SqlCatalog) -> list[tuple[RunState, str]]:
-    return [(run.state, run.reason) for run in job_runs.runs(catalog, "local")]
+    return [(run.state, run.reason) for run in job_runs.list_runs(catalog, "local")]
 
 
 @pytest.fixture
@@ -217,7 +217,9 @@ def test_failed_rows_fail_only_their_own_jobs(
     recorder(ORPHANS)
     (why,) = recorder.close()
     assert set(recorded(local_catalog)) == {(RunState.FAILED, why), (RunState.SUCCEEDED, "")}
-    assert {run.job for run in job_runs.runs(local_catalog, "local") if run.state is RunState.FAILED} == {"statistics"}
+    assert {run.job for run in job_runs.list_runs(local_catalog, "local") if run.state is RunState.FAILED} == {
+        "statistics"
+    }
 
 
 def test_kept_candidates_fail_no_run(
@@ -228,7 +230,7 @@ def test_kept_candidates_fail_no_run(
     def refuse(*_: object) -> None:
         raise ConnectionError("no route")
 
-    monkeypatch.setattr(ops_buffer, "forget_handled_candidates", refuse)
+    monkeypatch.setattr(ops_buffer, "delete_handled_candidates", refuse)
     buffer.add("local", CANDIDATES, [row(1)])
     buffer.forget_candidates("local", "another", NOW)
     recorder(ORPHANS)

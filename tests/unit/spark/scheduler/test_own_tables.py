@@ -42,7 +42,7 @@ def ended(table: TableIdentifier, state: RunState, reason: str = "") -> list[Run
 def lines_of(*runs: list[RunRecord]) -> list[str]:
     """Return the lines for runs that were all queued before the first one ended."""
     text = io.StringIO()
-    with progress.shown(Console(file=text, force_terminal=False, width=40)) as observer:
+    with progress.show_progress(Console(file=text, force_terminal=False, width=40)) as observer:
         for moment in zip(*runs, strict=True):
             for run in moment:
                 observer(run)
@@ -65,10 +65,10 @@ def test_failed_runs_of_own_tables_are_listed() -> None:
     for run in [*ended(USERS, RunState.SUCCEEDED), *ended(OWN, RunState.SUCCEEDED)]:
         outcome(run)
     assert outcome.counts() == {"SUCCEEDED": 1}
-    assert [run["table"] for run in outcome.as_json()["runs"]] == ["local.sales.orders"]
-    assert outcome.as_json()["own"] == {"states": {"SUCCEEDED": 1}}
+    assert [run["table"] for run in outcome.to_json()["runs"]] == ["local.sales.orders"]
+    assert outcome.to_json()["own"] == {"states": {"SUCCEEDED": 1}}
     outcome(ended(OWN, RunState.FAILED, "no space")[1])
-    assert [run["table"] for run in outcome.as_json()["runs"]] == ["local.sales.orders", "local.ops.job_runs"]
+    assert [run["table"] for run in outcome.to_json()["runs"]] == ["local.sales.orders", "local.ops.job_runs"]
     assert "no space" in str(outcome.error())
 
 

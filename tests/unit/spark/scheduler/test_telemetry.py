@@ -37,7 +37,7 @@ RUN = (QUEUED, RUNNING, ENDED)
 
 def test_opentelemetry_counts_and_times_runs() -> None:
     reader = InMemoryMetricReader()
-    metrics = telemetry.Metrics(MeterProvider([reader]))
+    metrics = telemetry.TelemetryObserver(MeterProvider([reader]))
     for run in RUN:
         metrics(run)
     data = reader.get_metrics_data()
@@ -60,7 +60,7 @@ def test_opentelemetry_counts_and_times_runs() -> None:
 def test_json_line_per_ended_run(tmp_path: Path) -> None:
     file = tmp_path / "runs.jsonl"
     for run in (ENDED, FAILED):
-        with telemetry.observers(file, {}) as found:
+        with telemetry.open_observers(file, {}) as found:
             for observer in found:
                 observer(RUNNING)
                 observer(run)
@@ -72,19 +72,19 @@ def test_json_line_per_ended_run(tmp_path: Path) -> None:
 
 
 def test_environment_selects_the_exporter() -> None:
-    with telemetry.observers(None, {}) as found:
+    with telemetry.open_observers(None, {}) as found:
         assert found == []
-    with telemetry.observers(None, {"OTEL_METRICS_EXPORTER": "console"}) as found:
-        assert [type(observer) for observer in found] == [telemetry.Metrics]
+    with telemetry.open_observers(None, {"OTEL_METRICS_EXPORTER": "console"}) as found:
+        assert [type(observer) for observer in found] == [telemetry.TelemetryObserver]
     with pytest.raises(ConfigMissingError, match=r"expected one of console, none, otlp.*found 'abacus'"):
-        telemetry.observers(None, {"OTEL_METRICS_EXPORTER": "abacus"}).__enter__()
+        telemetry.open_observers(None, {"OTEL_METRICS_EXPORTER": "abacus"}).__enter__()
     with pytest.raises(ConfigMissingError, match=r"--metrics .*: expected a file"):
-        telemetry.observers(Path("/nowhere/at/all"), {}).__enter__()
+        telemetry.open_observers(Path("/nowhere/at/all"), {}).__enter__()
 
 
 def test_progress_lines_or_progress_bar() -> None:
     plain = io.StringIO()
-    with progress.shown(Console(file=plain, force_terminal=False)) as observer:
+    with progress.show_progress(Console(file=plain, force_terminal=False)) as observer:
         for run in (*RUN, FAILED):
             observer(run)
     assert plain.getvalue().splitlines() == [
@@ -92,7 +92,7 @@ def test_progress_lines_or_progress_bar() -> None:
         "w.a.t: compaction failed in 2.0 s (the storage is down)",
     ]
     drawn = io.StringIO()
-    with progress.shown(Console(file=drawn, force_terminal=True, width=100)) as observer:
+    with progress.show_progress(Console(file=drawn, force_terminal=True, width=100)) as observer:
         for run in RUN:
             observer(run)
     assert "1/1" in drawn.getvalue()
@@ -101,7 +101,7 @@ def test_progress_lines_or_progress_bar() -> None:
 
 def test_signal_requests_a_stop() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    with supervisor.control() as control:
+    with supervisor.handle_signals() as control:
         assert not control.ended.is_set()
         os.kill(os.getpid(), signal.SIGTERM)
         assert control.ended.wait(5)

@@ -86,8 +86,8 @@ DAMAGES = [
     pytest.param(add_variant, "metadata cannot be read: .*variant", id="variant"),
     pytest.param(delete_metadata, "a file is missing: .*metadata.json", id="missing metadata"),
     pytest.param(truncate_metadata, "metadata cannot be read: Invalid JSON", id="malformed metadata"),
-    pytest.param(add_lost_ref, "tag audit refers to snapshot 99, which is not there", id="lost ref"),
-    pytest.param(lose_current_snapshot, "current snapshot 98 is not there", id="lost snapshot"),
+    pytest.param(add_lost_ref, "tag audit refers to snapshot 99, which does not exist", id="lost ref"),
+    pytest.param(lose_current_snapshot, "current snapshot 98 does not exist", id="lost snapshot"),
 ]
 
 
@@ -177,14 +177,14 @@ def test_maintain_reports_an_unreadable_table_in_one_line(
     monkeypatch.setattr(application, "open_catalog", lambda config, name: catalog)
     seen: list[RunRecord] = []
     outcome = Maintenance(local_config, Filters(jobs=("staged-files",)), observers=[seen.append]).run()
-    (run,) = job_runs.runs(catalog, "local")
+    (run,) = job_runs.list_runs(catalog, "local")
     assert (str(run.table), run.job, run.state) == ("local.sales.odd", "plan", RunState.FAILED)
     assert run.reason.startswith("a file is missing")
-    assert [ended.reason for ended in seen if ended.state.ended] == [run.reason]
+    assert [ended.reason for ended in seen if ended.state.has_ended] == [run.reason]
     error = outcome.error()
     assert isinstance(error, MaintenanceFailedError)
     assert str(error).startswith("1 table or namespace could not be planned: local.sales.odd: a file is missing")
-    assert outcome.as_json()["undecided"].keys() == {"local.sales.odd"}
+    assert outcome.to_json()["undecided"].keys() == {"local.sales.odd"}
 
 
 def test_maintain_continues_without_readable_job_runs(

@@ -1,0 +1,42 @@
+"""Values as Iceberg's metadata and clients write them: times in milliseconds, switches, and retries of commits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+COMMIT_RETRIES: Mapping[str, str] = {
+    "commit.retry.num-retries": "10",
+    "commit.retry.min-wait-ms": "100",
+    "commit.retry.max-wait-ms": "10000",
+}
+"""Properties of new tables (milliseconds): Texera's defaults, which suit many writers on one table."""
+
+LONGEST = timedelta.max // timedelta(milliseconds=1)
+
+
+def instant_of(milliseconds: int) -> datetime:
+    """Return the instant (UTC) of a number of milliseconds since the epoch."""
+    return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=milliseconds)
+
+
+def span_of(milliseconds: int) -> timedelta:
+    """Return a time span. Java's largest number, which tables use for "forever", exceeds Python's range."""
+    return timedelta(milliseconds=min(milliseconds, LONGEST))
+
+
+def optional_span(milliseconds: int | None) -> timedelta | None:
+    """Return a time span, or None if the metadata has none."""
+    return None if milliseconds is None else span_of(milliseconds)
+
+
+def before(now: datetime, span: timedelta) -> datetime:
+    """Return the instant that lies a span before `now`, but not before the epoch."""
+    epoch = instant_of(0)
+    return epoch if span >= now - epoch else now - span
+
+
+def is_switched_off(properties: Mapping[str, str], switch: str) -> bool:
+    """Return whether a switch that is on by default is off. Iceberg reads every value but `true` as off."""
+    value = properties.get(switch)  # maps of Java take no default
+    return value is not None and value.lower() != "true"

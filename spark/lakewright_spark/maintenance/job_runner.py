@@ -1,0 +1,88 @@
+"""Run one maintenance job on one table, after a check of the table's current policies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from lakewright_spark.errors import JobFailedError
+from lakewright_spark.maintenance.jobs.job import JobMetrics
+from lakewright_spark.maintenance.registry import JOBS_BY_NAME
+from lakewright_spark.maintenance.switches import reason_to_skip
+from lakewright_spark.maintenance.table.iceberg import IcebergTable, first_line
+from lakewright_spark.maintenance.table.row_buffer import RowBuffer
+from lakewright_spark.policies.model import JobName, TablePolicies
+from lakewright_spark.table_identifier import TableIdentifier
+
+
+def _no_reason() -> str | None:
+    return None
+
+
+@dataclass(frozen=True)
+class PlannedTable:
+    """The table that a run was planned for. The job checks it again before it begins, since it may have waited."""
+
+    uuid: str
+    policies_of: Callable[[Mapping[str, str]], TablePolicies]
+    """Returns the table's policies, given its properties. Raises PolicyRefusedError."""
+    reason_to_wait: Callable[[], str | None] = _no_reason
+    """Returns why a running execution holds the job back."""
+
+
+def run_job(
+    name: JobName,
+    spark: SparkSession,
+    table: TableIdentifier,
+    policy: TablePolicies,
+    *,
+    dry_run: bool,
+    now: datetime,
+    planned: PlannedTable | None = None,
+    buffer: RowBuffer | None = None,
+) -> JobMetrics:
+    """Run a job on a table.
+
+    Args:
+        name: Name of the job.
+        spark: Session with the properties of `session_properties`.
+        table: The table.
+        policy: The table's policies. With `planned`, the table's current policies replace them.
+        dry_run: Whether to report what the job would do, and change nothing.
+        now: Instant (UTC) that ages are counted from.
+        planned: Skips the job if the table was locked or replaced since it was planned.
+        buffer: Gets the rows that the job writes to `ops`. Without one, the job commits them itself.
+
+    Raises:
+        JobFailedError: Spark or Iceberg failed. No change is half done.
+        NoSuchResultError: The table does not exist.
+        PolicyRefusedError: A policy does not suit the table.
+    """
+    if reason := reason_to_skip(name, policy, now):
+        return JobMetrics(state="SKIPPED", reason=reason, dry_run=dry_run)
+    opened = IcebergTable.open(spark, table, buffer)
+    if planned is not None:
+        if opened.uuid != planned.uuid:
+            reason = f"the table was replaced: expected UUID {planned.uuid}, found {opened.uuid}"
+            return JobMetrics(state="SKIPPED", reason=reason, dry_run=dry_run)
+        policy = planned.policies_of(dict(opened.java.properties()))
+        if reason := reason_to_skip(name, policy, now) or planned.reason_to_wait():
+            return JobMetrics(state="SKIPPED", reason=reason, dry_run=dry_run)
+    try:
+        return JOBS_BY_NAME[name].run(opened, policy, dry_run=dry_run, now=now)
+    except (PySparkException, Py4JJavaError) as error:
+        raise JobFailedError(f"{name} of table {table} failed: {first_line(error)}") from error
+
+
+def session_properties(warehouse: str) -> dict[str, str]:
+    """Return the Spark properties of a session for jobs on this warehouse.
+
+    A catalog with soft delete tells clients not to delete files, so that a dropped table can be restored. Jobs drop no
+    tables and delete only files that no table refers to.
+    """
+    return {f"spark.sql.catalog.{warehouse}.s3.delete-enabled": "true"}

@@ -1,0 +1,140 @@
+"""Snapshots that an expiration removes, by Iceberg's rules. Pure functions, so that dry runs and plans use them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from lakewright_spark.iceberg_values import before, instant_of
+from lakewright_spark.policies.history_rules import HistoryRules
+
+FLOOR = timedelta(hours=1)
+"""Minimum age of an expired snapshot: its readers may still be at work."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A snapshot of a table."""
+
+    id: int
+    parent: int | None
+    committed_at: datetime
+    wap_id: str | None = None
+    """ID of a staged write, which is audited before it is published."""
+    published_wap_id: str | None = None
+    """ID of the staged write that this snapshot published."""
+
+    @classmethod
+    def of(cls, number: int, parent: int | None, milliseconds: int, summary: Mapping[str, str]) -> Snapshot:
+        """Return a snapshot from the fields of a table's metadata."""
+        staged, published = summary.get("wap.id"), summary.get("published-wap-id")
+        return cls(number, parent, instant_of(milliseconds), staged, published)
+
+
+@dataclass(frozen=True)
+class Ref:
+    """A branch or a tag. None: the setting of the expiration applies."""
+
+    name: str
+    kind: str
+    """BRANCH or TAG."""
+    snapshot: int
+    max_age: timedelta | None = None
+    """Age at which the ref itself expires; `main` never does."""
+    min_snapshots: int | None = None
+    max_snapshot_age: timedelta | None = None
+
+
+def expirable(
+    snapshots: Iterable[Snapshot],
+    refs: Iterable[Ref],
+    *,
+    older_than: datetime,
+    retain_last: int,
+    now: datetime,
+    max_ref_age: timedelta | None = None,
+) -> set[int]:
+    """Return the IDs of snapshots that no branch keeps by number or age and no tag refers to."""
+    by_id = {snapshot.id: snapshot for snapshot in snapshots}
+    kept: set[int] = set()
+    reachable: set[int] = set()
+    for ref in refs:
+        head = by_id[ref.snapshot]
+        longest = ref.max_age if ref.max_age is not None else max_ref_age
+        if ref.name != "main" and longest is not None and now - head.committed_at > longest:
+            continue
+        if ref.kind == "TAG":
+            kept.add(head.id)
+            reachable.add(head.id)
+            continue
+        limit = before(now, ref.max_snapshot_age) if ref.max_snapshot_age is not None else older_than
+        line = list(_ancestors(by_id, head))
+        reachable |= {snapshot.id for snapshot in line}
+        fewest = ref.min_snapshots if ref.min_snapshots is not None else retain_last
+        for number, snapshot in enumerate(line):
+            if number >= fewest and snapshot.committed_at < limit:
+                break
+            kept.add(snapshot.id)
+    unreachable = [snapshot for snapshot in by_id.values() if snapshot.id not in reachable]
+    kept |= {snapshot.id for snapshot in unreachable if snapshot.committed_at >= older_than}
+    return by_id.keys() - kept
+
+
+def staged_writes(snapshots: Iterable[Snapshot], refs: Iterable[Ref]) -> set[int]:
+    """Return the IDs of staged writes that are not published: no branch has them or a copy of them."""
+    by_id = {snapshot.id: snapshot for snapshot in snapshots}
+    reachable = [ancestor for ref in refs for ancestor in _ancestors(by_id, by_id[ref.snapshot])]
+    published = {snapshot.published_wap_id for snapshot in reachable} | {snapshot.wap_id for snapshot in reachable}
+    staged = [snapshot for snapshot in by_id.values() if snapshot.wap_id is not None]
+    return {snapshot.id for snapshot in staged if snapshot.wap_id not in published}
+
+
+@dataclass(frozen=True)
+class ExpirationStep:
+    """One call of an expiration: its two settings, and the IDs of the snapshots that it removes."""
+
+    older_than: datetime
+    retain_last: int
+    expired: frozenset[int]
+    is_explicit: bool = False
+    """Whether the call names each snapshot, since the settings alone would remove others as well."""
+
+
+def expiration_steps(
+    snapshots: Iterable[Snapshot], refs: Iterable[Ref], rules: HistoryRules, now: datetime
+) -> list[ExpirationStep]:
+    """Return the steps of an expiration: first by age, then by number of versions.
+
+    Steps without snapshots are left out. Unpublished staged writes expire by age only.
+    """
+    left, kept = list(snapshots), list(refs)
+    found: list[ExpirationStep] = []
+    by_age = before(now, rules.max_age)
+    limits = [(by_age, rules.min_snapshots)]
+    if rules.versions is not None:
+        limits.append((now - FLOOR, rules.versions))
+    for limit, number in limits:
+        expired = expirable(left, kept, older_than=limit, retain_last=number, now=now, max_ref_age=rules.max_ref_age)
+        spared = expired & staged_writes(left, kept) if limit != by_age else set[int]()
+        step = ExpirationStep(
+            by_age if spared else limit, number, frozenset(expired - spared), is_explicit=bool(spared)
+        )
+        left = [snapshot for snapshot in left if snapshot.id not in step.expired]
+        kept = [ref for ref in kept if ref.snapshot not in step.expired]
+        found += [step] if step.expired else []
+    return found
+
+
+def expired_snapshots(
+    snapshots: Iterable[Snapshot], refs: Iterable[Ref], rules: HistoryRules, now: datetime
+) -> set[int]:
+    """Return the IDs of the snapshots that expire by these rules."""
+    return {snapshot for step in expiration_steps(snapshots, refs, rules, now) for snapshot in step.expired}
+
+
+def _ancestors(by_id: Mapping[int, Snapshot], head: Snapshot) -> Iterable[Snapshot]:
+    at: Snapshot | None = head
+    while at is not None:
+        yield at
+        at = by_id.get(at.parent) if at.parent is not None else None

@@ -1,0 +1,29 @@
+"""The tables of namespace `ops` that jobs write, and the buffer that commits the rows of many jobs together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True)
+class OpsTable:
+    """A table of `ops`: its name, columns in Spark SQL, and partition."""
+
+    name: str
+    columns: str
+    partition: str
+
+
+class RowBuffer(Protocol):
+    """Collects rows of many tables and commits them together."""
+
+    def add(self, warehouse: str, table: OpsTable, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Add rows of a table of `ops`."""
+        ...
+
+    def forget_candidates(self, warehouse: str, table_uuid: str, until: datetime) -> None:
+        """Delete the orphan candidates of a table that were found up to an instant (UTC)."""
+        ...
