@@ -24,7 +24,7 @@ LakewrightSparkError           1
 ├── MaintenanceFailedError    12   jobs that failed, were cancelled, or could not be decided on; the others ran
 ├── LeaseHeldError            13   another runner maintains the warehouse
 ├── LeaseLostError            13   ... since this one gave no sign for too long
-├── StoppedError              14   the process was told to end before its work was done
+├── StoppedError              14   the process was asked to stop before its work was done
 └── JobRefusedError           15   a job that the catalog's server does itself, or does not make possible
 
 2 is the command line's own: a word or an option that there is not.

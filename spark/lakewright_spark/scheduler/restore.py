@@ -71,7 +71,7 @@ def exclusive_access(
         if reason := control.lost.get(table.warehouse):
             raise LeaseLostError(f"{reason}: the work was cancelled")
         if control.ended.is_set():
-            raise StoppedError(f"the process was stopped: the work on table {table} was cancelled")
+            raise StoppedError(f"the process was asked to stop: the work on table {table} was cancelled")
 
     heartbeat.start()
     watcher = threading.Thread(target=watch, name="end", daemon=True)

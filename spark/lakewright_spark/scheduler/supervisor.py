@@ -153,7 +153,7 @@ class Supervisor:
         if deadline and self.clock() >= deadline and self._cancel_all_at is None:
             self._stop(f"the deadline, {deadline:%Y-%m-%d %H:%M:%S} UTC, passed", at=now)
         if self.control.ended.is_set() and self._cancel_all_at is None:
-            self._stop("the process was told to end", at=now + self.limits.grace.total_seconds())
+            self._stop("the process was asked to stop", at=now + self.limits.grace.total_seconds())
         if self.control.at_once.is_set() and self.why_stopped:
             self._cancel_all_at = now
         lost = dict(self.control.lost)

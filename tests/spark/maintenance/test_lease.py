@@ -75,7 +75,7 @@ def test_expired_lease_is_lost(runner: Runners) -> None:
     before = heir.take(NOW + LIFE)
     assert before is not None
     assert before.holder == "dead"
-    with pytest.raises(LeaseLostError, match="taken by another"):
+    with pytest.raises(LeaseLostError, match="took over"):
         dead.renew(NOW + LIFE + SECOND)
     dead.release(NOW + LIFE + SECOND)
     row = read_lease(heir.catalog)
@@ -98,7 +98,7 @@ def test_concurrent_acquisitions(runner: Runners) -> None:
     assert won.count(True) == 1
     row = read_lease(runners[0].catalog)
     assert row is not None
-    assert row.holder == runners[won.index(True)].who
+    assert row.holder == runners[won.index(True)].runner
 
 
 def test_unrelated_commit_keeps_the_lease(runner: Runners) -> None:
@@ -214,7 +214,7 @@ class TestTableClaim:
         assert {"first", "other"} <= lease.active_runners(first.catalog, now)
         first.release(now)
         second.take(now)
-        with pytest.raises(LeaseLostError, match="taken by another"):
+        with pytest.raises(LeaseLostError, match="took over"):
             first.renew(now)
         for holder in (second, other):
             holder.release(now)
@@ -278,7 +278,7 @@ class TestTableClaim:
         dead, heir, now = claim(tenant, "dead"), claim(tenant, "heir"), datetime.now(UTC)
         dead.take(now)
         heir.take(now + LIFE)
-        with pytest.raises(LeaseLostError, match="taken by another"):
+        with pytest.raises(LeaseLostError, match="took over"):
             dead.renew(now + LIFE)
         heir.release(now + LIFE)
 
@@ -295,7 +295,7 @@ class TestTableClaim:
                 one.take(now)
             except LeaseHeldError:
                 return None
-            return one.who
+            return one.runner
 
         with ThreadPoolExecutor(5) as pool:
             won = {name for name in pool.map(take, [runner, *claims]) if name}
@@ -341,7 +341,7 @@ class TestExclusive:
                 assert cancelled.wait(60)
                 raise InterruptedError("as work does that is cancelled")
 
-        with pytest.raises(StoppedError, match="told to end"):
+        with pytest.raises(StoppedError, match="asked to stop"):
             work()
         assert "us" not in lease.active_runners(open_catalog(tenant, "results"), datetime.now(UTC))
 

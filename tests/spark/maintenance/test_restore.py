@@ -116,10 +116,10 @@ def test_restore_is_recorded_and_can_be_stopped(create_table: CreateTable, tenan
         ]
 
     control = Control()
-    with pytest.raises(StoppedError, match="told to end"):
+    with pytest.raises(StoppedError, match="asked to stop"):
         restored(lambda: control.ended.set() or spark, control)
     ((state, reason, _),) = recorded()
-    assert (state, "told to end" in reason) == (RunState.CANCELLED, True)
+    assert (state, "asked to stop" in reason) == (RunState.CANCELLED, True)
     assert table.column("SELECT n FROM THIS") == [9]
 
     assert restored(lambda: spark, Control()).rows == 1

@@ -159,7 +159,7 @@ def test_stop_request_lets_running_jobs_finish(scheduled: ScheduledNamespace) ->
     outcome = scheduled.maintenance(jobs=TWO_JOBS, control=control, observers=[stop]).run()
     found = states(outcome.runs)
     assert found["one", "orphan-files"][0] == "SUCCEEDED"
-    assert found["one", "statistics"] == ("CANCELLED", "not begun: the process was told to end")
+    assert found["one", "statistics"] == ("CANCELLED", "not begun: the process was asked to stop")
     assert isinstance(outcome.error(), StoppedError)
 
 
@@ -174,7 +174,7 @@ def test_second_stop_request_cancels_running_jobs(
     stop = ActionAtStart("orphan-files", control.ended)
     limits = Limits(grace=timedelta(hours=1) if twice else timedelta(seconds=1))
     outcome = scheduled.maintenance(jobs=TWO_JOBS, control=control, observers=[stop], limits=limits).run()
-    assert states(outcome.runs)["one", "orphan-files"] == ("CANCELLED", "the process was told to end")
+    assert states(outcome.runs)["one", "orphan-files"] == ("CANCELLED", "the process was asked to stop")
 
 
 def test_second_runner_is_refused(scheduled: ScheduledNamespace) -> None:

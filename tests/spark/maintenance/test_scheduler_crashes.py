@@ -161,7 +161,7 @@ def test_sigterm_finishes_running_jobs_and_releases_the_lease(
     runner.done(1)
     runner.process.send_signal(wish)
     code, said = runner.wait()
-    assert (code, "the process was told to end" in said) == (14, True), said
+    assert (code, "the process was asked to stop" in said) == (14, True), said
     assert "Traceback" not in said
     row = read_lease(open_catalog(scheduled.config, "results"))
     assert row is not None

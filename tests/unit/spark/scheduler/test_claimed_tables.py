@@ -72,7 +72,7 @@ def claim_during_the_first_job(monkeypatch: pytest.MonkeyPatch, control: Control
 
     def on_run(thread: SparklessThread, run: RunRecord) -> None:
         if run.job == "compaction":
-            control.claimed.note("lake", {UUID: "job"})
+            control.claimed.update("lake", {UUID: "job"})
             assert thread.stop.wait(30)
             later()
 
@@ -83,7 +83,7 @@ def claim_during_the_first_job(monkeypatch: pytest.MonkeyPatch, control: Control
 @pytest.mark.timeout(60)
 def test_runs_continue_after_a_claim_is_withdrawn(monkeypatch: pytest.MonkeyPatch, control: Control) -> None:
     """A job is refused because the first run takes longer than the job waits."""
-    claim_during_the_first_job(monkeypatch, control, lambda: control.claimed.note("lake", {}))
+    claim_during_the_first_job(monkeypatch, control, lambda: control.claimed.update("lake", {}))
 
     assert states_after(control) == {"compaction": RunState.SUCCEEDED, "statistics": RunState.SUCCEEDED}
 
@@ -112,16 +112,16 @@ def test_claim_is_forgotten_unless_table_was_released() -> None:
 def test_claims_of_other_warehouses_are_kept() -> None:
     tables = ClaimedTables()
     assert tables.begin(UUID) is None
-    tables.note("lake", {UUID: "job"})
+    tables.update("lake", {UUID: "job"})
 
-    assert tables.note("another", {}) == frozenset()
+    assert tables.update("another", {}) == frozenset()
     assert tables.claimant(UUID) == "job"
 
 
 def test_withdrawn_claim_of_an_idle_table() -> None:
     tables = ClaimedTables()
-    assert tables.note("lake", {UUID: "job"}) == {UUID}
+    assert tables.update("lake", {UUID: "job"}) == {UUID}
     assert tables.begin(UUID) == "job", "nothing begins on it while it is claimed"
 
-    tables.note("lake", {})
+    tables.update("lake", {})
     assert tables.begin(UUID) is None

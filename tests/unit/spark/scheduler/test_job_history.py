@@ -31,7 +31,7 @@ DAYS, TABLES = 12, 20
 def run(number: int, ago: timedelta, state: RunState = RunState.SUCCEEDED, runner: str = "old") -> RunRecord:
     at = NOW - ago
     table = TableIdentifier("local", ("sales",), f"t{number}")
-    times = {"started_at": at, "finished_at": at} if state.ended else {}
+    times = {"started_at": at, "finished_at": at} if state.has_ended else {}
     return RunRecord(
         runner=runner, table=table, table_uuid=f"u{number}", job="statistics", state=state, queued_at=at, **times
     )
@@ -107,7 +107,7 @@ def test_recovery_reads_days_of_live_runs_again(catalog: SqlCatalog, monkeypatch
     """Regression: a run stayed open forever if its runner survived one recovery."""
     job_runs.append(catalog, [run(1, 3 * DAY, RunState.RUNNING, "long")], NOW - 3 * DAY)
     with monkeypatch.context() as patched:
-        patched.setattr(recovery, "holders", lambda *_: frozenset({"long"}))
+        patched.setattr(recovery, "active_runners", lambda *_: frozenset({"long"}))
         assert close_abandoned_runs(catalog, "local", "mine", NOW) == []
     (closed,) = close_abandoned_runs(catalog, "local", "next", NOW + DAY)
     assert (closed.runner, closed.state) == ("long", RunState.FAILED)
