@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 from lakewright.cli.engines import choice as engines
-from lakewright.cli.engines.choice import Embedded, choose, told
+from lakewright.cli.engines.choice import EmbeddedEngine, choose_engine, format_choice
 from lakewright.cli.environments import ignored_sandbox, is_in_sandbox
+from lakewright.cli.options import EngineName
 from lakewright.project_files import plugins
 from lakewright_engine.project.project import PulumiProject
 
@@ -36,18 +37,24 @@ def install(folder: Path, *names: str) -> None:
 
 
 def test_embedded_engine_runs_without_the_cli(path: Path, project: PulumiProject) -> None:
-    assert told(choose("auto", project, "dev")) == "Engine: embedded (the Pulumi CLI is not on the PATH)"
+    assert (
+        format_choice(choose_engine(EngineName.AUTO, project, "dev"))
+        == "Engine: embedded (the Pulumi CLI is not on the PATH)"
+    )
     install(path, "pulumi")
-    assert "pulumi-language-python" in choose("auto", project, "dev").reason
+    assert "pulumi-language-python" in choose_engine(EngineName.AUTO, project, "dev").reason
 
 
 def test_cli_runs_programs_whose_plugins_it_has(path: Path, project: PulumiProject, tmp_path: Path) -> None:
     install(path, "pulumi", "pulumi-language-python")
-    assert choose("auto", project, "dev").name == "pulumi"
+    assert choose_engine(EngineName.AUTO, project, "dev").name == "pulumi"
     (tmp_path / "__main__.py").write_text("import pulumi_aws as aws\n")
-    assert told(choose("auto", project, "dev")) == "Engine: embedded (the Pulumi CLI has no plugin for aws)"
+    assert (
+        format_choice(choose_engine(EngineName.AUTO, project, "dev"))
+        == "Engine: embedded (the Pulumi CLI has no plugin for aws)"
+    )
     install(path, "pulumi-resource-aws")
-    assert choose("auto", project, "dev").reason == "it is on the PATH and has the plugins for aws"
+    assert choose_engine(EngineName.AUTO, project, "dev").reason == "it is on the PATH and has the plugins for aws"
 
 
 def test_plugins_of_dependencies_are_needed_too(
@@ -55,11 +62,11 @@ def test_plugins_of_dependencies_are_needed_too(
 ) -> None:
     install(path, "pulumi", "pulumi-language-python")
     (tmp_path / "__main__.py").write_text("from lakewright.tenant import Tenant\n")
-    assert plugins.needed(project, "dev") == {"aws", "kubernetes"}
-    assert choose("auto", project, "dev").reason == "the Pulumi CLI has no plugin for aws, kubernetes"
+    assert plugins.needed_plugins(project, "dev") == {"aws", "kubernetes"}
+    assert choose_engine(EngineName.AUTO, project, "dev").reason == "the Pulumi CLI has no plugin for aws, kubernetes"
     monkeypatch.setenv("PULUMI_DEBUG_PROVIDERS", "aws:1234")
     (tmp_path / "home" / "plugins" / "resource-kubernetes-v4.34.0").mkdir(parents=True)
-    assert choose("auto", project, "dev").name == "pulumi"
+    assert choose_engine(EngineName.AUTO, project, "dev").name == "pulumi"
 
 
 def test_providers_in_the_state_are_needed(path: Path, project: PulumiProject, tmp_path: Path) -> None:
@@ -70,7 +77,7 @@ def test_providers_in_the_state_are_needed(path: Path, project: PulumiProject, t
         '{"version":3,"checkpoint":{"latest":{"resources":[{"type":"pulumi:providers:gcp"},'
         '{"type":"pulumi:providers:pulumi-python"}]}}}'
     )
-    assert plugins.needed(project, "dev") == {"gcp"}
+    assert plugins.needed_plugins(project, "dev") == {"gcp"}
 
 
 def test_sandbox_uses_its_own_providers(path: Path, project: PulumiProject, tmp_path: Path) -> None:
@@ -81,11 +88,11 @@ def test_sandbox_uses_its_own_providers(path: Path, project: PulumiProject, tmp_
     environment = tmp_path / "environments" / "laptop.yaml"
     environment.parent.mkdir()
     environment.write_text("lakekeeper: {endpoint: http://lakekeeper}\n")
-    assert choose("auto", project, "dev").name == "pulumi"
+    assert choose_engine(EngineName.AUTO, project, "dev").name == "pulumi"
 
     environment.write_text("sandbox: ../.sandbox\n")
 
-    chosen = choose("auto", project, "dev")
+    chosen = choose_engine(EngineName.AUTO, project, "dev")
     assert (chosen.name, chosen.reason) == ("embedded", "the environment is a sandbox, which has its own aws")
 
 
@@ -101,7 +108,7 @@ def test_sandbox_variable_leaves_other_environments_alone(
     monkeypatch.setenv("LAKEWRIGHT_SANDBOX", str(tmp_path))
 
     assert not is_in_sandbox(project, "dev")
-    assert choose("auto", project, "dev").name == "pulumi"
+    assert choose_engine(EngineName.AUTO, project, "dev").name == "pulumi"
     assert ignored_sandbox(project, "dev") == (
         "LAKEWRIGHT_SANDBOX is ignored: environments/production.yaml has no `sandbox`, so the stack runs against it."
     )
@@ -119,10 +126,10 @@ def test_sandbox_is_looked_up_once_a_run(path: Path, project: PulumiProject, mon
     monkeypatch.setattr(engines, "is_in_sandbox", look)
     install(path, "pulumi", "pulumi-language-python")
     (project.root / "__main__.py").write_text("import pulumi_aws as aws\n")
-    monkeypatch.setattr(plugins, "missing", lambda _needed: [])  # pyright: ignore[reportUnknownLambdaType]
+    monkeypatch.setattr(plugins, "missing_plugins", lambda _needed: [])  # pyright: ignore[reportUnknownLambdaType]
 
-    choice = choose("auto", project, "dev")
+    choice = choose_engine(EngineName.AUTO, project, "dev")
 
     assert choice.reason == "the environment is a sandbox, which has its own aws"
-    assert choice.engine == Embedded(in_sandbox=True)
+    assert choice.engine == EmbeddedEngine(in_sandbox=True)
     assert looks == ["dev"]

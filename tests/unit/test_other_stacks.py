@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lakewright.cli.engines.tenant_owners import NOT_OURS, NamingOwners
+from lakewright.cli.engines.tenant_owners import NOT_OURS, OwnerReportingEngine
 from lakewright_engine import Operation, Result
 from lakewright_engine.project.project import PulumiProject
 
@@ -57,7 +57,7 @@ def hold_project(project: PulumiProject, endpoint: str) -> None:
 def test_owner_is_a_stack_on_the_same_server(project: PulumiProject, endpoint: str, *, is_named: bool) -> None:
     hold_project(project, endpoint)
 
-    result = NamingOwners(RefusingEngine()).run(Operation("up", project, "mine"), lambda _: None)
+    result = OwnerReportingEngine(RefusingEngine()).run(Operation("up", project, "mine"), lambda _: None)
 
     named = any("is in the state of stack `theirs`" in message for message in result.messages)
     assert named is is_named

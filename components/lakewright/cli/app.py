@@ -1,4 +1,4 @@
-"""The command line: each group of commands is a module of its own, loaded only when it is called."""
+"""The command line. Each command is a module that is loaded only when it is called."""
 
 from __future__ import annotations
 
@@ -12,65 +12,74 @@ from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typing_extensions import override
 
-from lakewright.cli.errors import told
-from lakewright.cli.json_errors import JsonVerb
+from lakewright.cli.errors import format_error
+from lakewright.cli.json_errors import JsonErrorsCommand
 from lakewright.warm import address
 
 COMMANDS = {
     "preview": ("lakewright.cli.commands.operations:preview", "Show what an update would change."),
-    "up": ("lakewright.cli.commands.operations:up", "Make a tenant what its program says."),
+    "up": ("lakewright.cli.commands.operations:up", "Create or update a tenant's resources."),
     "refresh": (
         "lakewright.cli.commands.operations:refresh",
-        "Take what changed behind the stack's back into its state.",
+        "Update the state with changes made outside the stack.",
     ),
-    "destroy": ("lakewright.cli.commands.operations:destroy", "Delete everything that the stack holds."),
-    "stack": ("lakewright.cli.commands.stack:app", "List, make, read, export, import and remove stacks."),
-    "state": ("lakewright.cli.commands.state:app", "List, forget, unprotect and rename resources of a stack's state."),
-    "config": ("lakewright.cli.commands.config:app", "A stack's settings, and the configuration that jobs read."),
+    "destroy": ("lakewright.cli.commands.operations:destroy", "Delete all resources of the stack."),
+    "stack": ("lakewright.cli.commands.stack:app", "List, create, read, export, import and remove stacks."),
+    "state": ("lakewright.cli.commands.state:app", "List, remove, unprotect and rename resources in a stack's state."),
+    "config": (
+        "lakewright.cli.commands.config:app",
+        "Read and write a stack's settings; print the catalog configuration of jobs.",
+    ),
     "new": ("lakewright.cli.commands.new:new", "Write the spec of a new tenant."),
     "spec": ("lakewright.cli.commands.spec:app", "Check a tenant's spec; print its JSON Schema."),
-    "undrop": ("lakewright.cli.commands.undrop:undrop", "List dropped tables; bring one back."),
+    "undrop": ("lakewright.cli.commands.undrop:undrop", "List dropped tables; restore one."),
     "external-ids": (
-        "lakewright.cli.commands.external_ids:external_ids",
-        "Print what roles of a tenant's own have to demand.",
+        "lakewright.cli.commands.external_ids:print_external_ids",
+        "Print the external IDs that tenant-managed IAM roles must require.",
     ),
-    "doctor": ("lakewright.cli.commands.doctor:doctor", "Say what is there, what is missing, and how to mend it."),
+    "doctor": (
+        "lakewright.cli.commands.doctor:doctor",
+        "Check what is installed and reachable, and how to fix what is missing.",
+    ),
 }
-"""Name -> where the command is (a Typer app or a function), and the line that `--help` shows for it."""
+"""Commands by name: the Typer app or function, and its line in `--help`."""
 
 ENTRY_POINTS = "lakewright.commands"
-"""The group under which other packages add commands of theirs."""
+"""Entry point group for commands of other packages."""
 
 
 class LazyGroup(TyperGroup):
-    """Knows its commands by name, and imports the one that is called."""
+    """A group that imports only the command that is called."""
 
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the name is Typer's
+    @override
+    def list_commands(self, ctx: Any) -> list[str]:
         return [*COMMANDS, *(name for name in _plugged_in() if name not in COMMANDS)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - the names are Typer's
-        """For `--help`: a stand-in that knows the command's line; for another package's command, that package's."""
+        """Return a stand-in with the line for `--help`; commands of other packages show their package's summary."""
         if cmd_name in COMMANDS:
             return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1])
         if point := _plugged_in().get(cmd_name):
             return TyperCommand(cmd_name, help=point.dist.metadata["Summary"] if point.dist else None)
         return None
 
+    @override
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
         return name, load_command(name) if name else command, rest
 
 
 def load_command(name: str) -> Any:
-    """Imports a command."""
+    """Import a command."""
     place = COMMANDS[name][0] if name in COMMANDS else _plugged_in()[name].value
     module, _, attribute = place.partition(":")
     found: Any = getattr(import_module(module), attribute)
     is_operation = place.startswith("lakewright.cli.commands.operations:")
     if not isinstance(found, typer.Typer):
         app = typer.Typer(add_completion=False)
-        app.command(name, cls=JsonVerb if is_operation else None)(found)
+        app.command(name, cls=JsonErrorsCommand if is_operation else None)(found)
         found = app
     command = typer.main.get_command(found)
     command.name = name
@@ -103,12 +112,12 @@ app = typer.Typer(
     cls=LazyGroup,
     add_completion=False,
     no_args_is_help=True,
-    help="One stack a tenant: from its S3 storage through a Lakekeeper warehouse to its Spark compute.",
+    help="Manage tenants: one stack holds storage, Lakekeeper warehouses and Spark compute of one tenant.",
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _print_version(requested: object) -> None:
+    if requested:
         typer.echo(f"lakewright {version('lakewright')}")
         raise typer.Exit
 
@@ -117,20 +126,20 @@ def _version(asked: bool) -> None:
 def root(
     *,
     show_version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """One stack a tenant: from its S3 storage through a Lakekeeper warehouse to its Spark compute."""
+    """Manage tenants: one stack holds storage, Lakekeeper warehouses and Spark compute of one tenant."""
 
 
 def run(arguments: list[str] | None = None) -> None:
     """Run the command line in this process and end it. An expected error is one message without a traceback."""
-    gc.set_threshold(50_000, 20, 20)  # a short life, most of it imports: hardly anything is ever garbage
+    gc.set_threshold(50_000, 20, 20)  # a short process that mostly imports creates little garbage
     command = typer.main.get_command(app)
     try:
         command.main(args=arguments, prog_name="lakewright")
     except Exception as error:  # noqa: BLE001 - the last place where an error can be told
         if os.environ.get("LAKEWRIGHT_DEBUG", "") not in ("", "0"):
             traceback.print_exc()
-        print(f"error: {told(error)}", file=sys.stderr)
+        print(f"error: {format_error(error)}", file=sys.stderr)
         sys.exit(getattr(error, "exit_code", 1))

@@ -1,7 +1,6 @@
-"""Facts about environments that the CLI needs before a program runs: whether one is a sandbox, and its servers.
+"""What the CLI needs to know of environments before a program runs: whether one is a sandbox, and its servers.
 
-The files are read as they are: loading them as `Environment.load` does takes imports that most commands have no
-use for.
+The files are read as YAML. `Environment.load` would import much that most commands do not need.
 """
 
 from __future__ import annotations
@@ -26,31 +25,31 @@ _SANDBOX_VARIABLE = "LAKEWRIGHT_SANDBOX"
 def is_in_sandbox(project: PulumiProject, stack: str) -> bool:
     """Return whether the stack is a tenant whose environment is a sandbox.
 
-    What cannot be read is none: the program reports it, with the reason.
+    A file that cannot be read counts as none; the program reports it with the reason.
     """
     name = _environment_name(project, stack)
     return isinstance(stack_files.raw_environment(project.root, name).get("sandbox"), str) if name else False
 
 
 def ignored_sandbox(project: PulumiProject, stack: str) -> str:
-    """Return a sentence where LAKEWRIGHT_SANDBOX is set and the stack's environment is no sandbox; empty elsewhere."""
+    """Return a warning if LAKEWRIGHT_SANDBOX is set and the stack's environment is no sandbox; else an empty string."""
     if not os.environ.get(_SANDBOX_VARIABLE):
         return ""
     name = _environment_name(project, stack)
     if not name or is_in_sandbox(project, stack):
         return ""
-    return f"{_SANDBOX_VARIABLE} is ignored: environments/{name}.yaml has no `sandbox`, so the stack runs against it."
+    return f"{_SANDBOX_VARIABLE} is ignored: environments/{name}.yaml has no `sandbox`, so the stack uses its servers."
 
 
 def _environment_name(project: PulumiProject, stack: str) -> str:
-    """Return the name of the stack's environment; empty where the stack is no tenant or its settings are damaged."""
+    """Return the name of the stack's environment; empty if the stack is no tenant or its settings cannot be read."""
     spec = stack_files.raw_spec(project.stack_file(stack))
     name = spec.get("environment")
     return name if isinstance(name, str) else ""
 
 
 def servers_by_environment(root: Path) -> Callable[[str], Servers]:
-    """Return a function that gives the servers of an environment by its name. It reads each file once."""
+    """Return a function from the name of an environment to its servers. It reads each file once."""
     from lakewright.project_files.servers import servers_of  # noqa: PLC0415 - slow to load
 
     @cache

@@ -1,29 +1,30 @@
 """The command line's exceptions.
 
-UsageError    the command cannot be carried out as it was given; exit code 2, as the Pulumi CLI's
-CliFailed     the Pulumi CLI could not do what it was asked; its exit code
+UsageError       a wrong command line; exit code 2, as of the Pulumi CLI
+PulumiCliError   the Pulumi CLI failed; its exit code
 """
 
 from __future__ import annotations
 
 
 class UsageError(Exception):
-    """Names what is missing from the command line."""
+    """The command line is wrong. The message names what is missing or wrong."""
 
     exit_code = 2
 
 
-class CliFailed(Exception):  # noqa: N818 - named for what happened
-    """What the Pulumi CLI said, and its exit code."""
+class PulumiCliError(Exception):
+    """The Pulumi CLI failed."""
 
     def __init__(self, message: str, exit_code: int) -> None:
+        """Keep the CLI's error lines and its exit code."""
         super().__init__(message)
         self.exit_code = exit_code
 
 
-def told(error: Exception) -> str:
-    """What a person reads: our own errors speak for themselves; of others, the kind is part of what they say."""
-    if format_message := getattr(error, "format_message", None):  # the command line's own, of Typer
+def format_error(error: Exception) -> str:
+    """Return the message of an error. Unexpected errors are prefixed with their type."""
+    if format_message := getattr(error, "format_message", None):  # an error of Typer
         return str(format_message())
     if type(error).__module__.partition(".")[0].startswith("lakewright"):
         return str(error)

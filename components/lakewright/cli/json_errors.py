@@ -1,4 +1,4 @@
-"""`--json` of the four verbs holds for failures too: whatever goes wrong, one object has its exit and messages."""
+"""Failures under `--json`: one JSON object with exit code and messages, whatever goes wrong."""
 
 from __future__ import annotations
 
@@ -7,48 +7,52 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand
+from typing_extensions import override
 
-from lakewright.cli.errors import told
+from lakewright.cli.errors import format_error
 
 if TYPE_CHECKING:
     from lakewright_engine.display.report import OperationReport
 
 
-class Broken(Exception):  # noqa: N818 - named for what happened
-    """An operation that broke off by its cause, with what was done until then. Never reaches a person."""
+class InterruptedOperationError(Exception):
+    """An operation that failed with its cause, and the report until then. Never shown to users."""
 
     def __init__(self, report: OperationReport) -> None:
+        """Keep the report until the failure."""
         super().__init__()
         self.report = report
 
 
-class JsonVerb(TyperCommand):
-    """A command with `--json`. A mistake in its own words is told as JSON too, though they could not be parsed."""
+class JsonErrorsCommand(TyperCommand):
+    """A command whose errors are JSON under `--json`, errors in the command line included."""
 
+    @override
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         as_json = "--json" in args
         try:
             return super().make_context(info_name, args, parent, **extra)
         except Exception as error:  # noqa: BLE001 - raised again
-            _tell(error, as_json=as_json)
+            _raise_error(error, as_json=as_json)
 
+    @override
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except Exception as error:  # noqa: BLE001 - raised again
-            _tell(error, as_json=bool(ctx.params.get("as_json")))
+            _raise_error(error, as_json=bool(ctx.params.get("as_json")))
 
 
-def _tell(error: Exception, *, as_json: bool) -> NoReturn:
-    """Print the object, and pass the error on to where it ends the process."""
+def _raise_error(error: Exception, *, as_json: bool) -> NoReturn:
+    """Print the object, and raise the error again for the code that ends the process."""
     if isinstance(error, typer.Exit | typer.Abort) or not as_json:
         raise error
     from lakewright_engine.display.report import OperationReport  # noqa: PLC0415 - `--help` needs no engine
 
     report, cause = OperationReport(), error
-    if isinstance(error, Broken) and isinstance(error.__cause__, Exception):
+    if isinstance(error, InterruptedOperationError) and isinstance(error.__cause__, Exception):
         report, cause = error.report, error.__cause__
     failed = report.to_json({}, getattr(cause, "exit_code", 1))
-    failed["messages"] = [*failed["messages"], f"error: {told(cause)}"]
+    failed["messages"] = [*failed["messages"], f"error: {format_error(cause)}"]
     print(json.dumps(failed, indent=2, ensure_ascii=False))
     raise cause

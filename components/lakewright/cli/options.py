@@ -1,8 +1,9 @@
-"""Options that several commands share, and how they find their project and stack."""
+"""Options that several commands share, and access to project and stack."""
 
 from __future__ import annotations
 
 import os
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,13 +13,22 @@ if TYPE_CHECKING:
     from lakewright_engine.project.project import PulumiProject
     from lakewright_engine.state.backend import FileBackend
 
-StackName = Annotated[str, typer.Option("--stack", "-s", help="The stack's name; one stack is one tenant.")]
-Directory = Annotated[Path, typer.Option("-C", "--cwd", help="The program's folder, or one below it.")]
+
+class EngineName(StrEnum):
+    """Engines that run operations."""
+
+    AUTO = "auto"
+    EMBEDDED = "embedded"
+    PULUMI = "pulumi"
+
+
+StackName = Annotated[str, typer.Option("--stack", "-s", help="Name of the stack; one stack is one tenant.")]
+Directory = Annotated[Path, typer.Option("-C", "--cwd", help="Folder of the project, or one below it.")]
 HERE = Path()
 
 
 def load_project(directory: Path) -> PulumiProject:
-    """The project of a folder. As with the CLI's -C, relative paths start there from now on."""
+    """Return the project of a folder, and change into it, as the Pulumi CLI does with -C."""
     from lakewright_engine.model.errors import ProjectError  # noqa: PLC0415 - `--help` needs no engine
     from lakewright_engine.project.project import PulumiProject  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Which provider plugins a stack needs, and whether the Pulumi CLI has them."""
+"""The provider plugins that a stack needs, and those that the Pulumi CLI lacks."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ BUNDLED = ("pulumi", "pulumi-python", "policy")
 """Providers that come with the CLI and the SDK, and SDK packages without a provider."""
 
 
-def needed(project: PulumiProject, stack: str) -> set[str]:
-    """The plugins of the providers in the stack's state, and of the SDKs that its program and its packages import."""
+def needed_plugins(project: PulumiProject, stack: str) -> set[str]:
+    """Return the plugins of the providers in the stack's state, and of the SDKs that the program imports."""
     return (_in_state(project, stack) | _imported(project)) - {*BUNDLED}
 
 
-def missing(plugins: set[str]) -> list[str]:
-    """Those that the CLI would not find on this machine."""
+def missing_plugins(plugins: set[str]) -> list[str]:
+    """Return the plugins that the Pulumi CLI would not find on this machine."""
     home = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi") / "plugins"
     return sorted(
         name
-        for name in unattached(plugins)
+        for name in unattached_plugins(plugins)
         if shutil.which(f"pulumi-resource-{name}") is None and not any(home.glob(f"resource-{name}-v*/"))
     )
 
 
-def unattached(plugins: set[str]) -> list[str]:
-    """Return those that PULUMI_DEBUG_PROVIDERS does not name."""
+def unattached_plugins(plugins: set[str]) -> list[str]:
+    """Return the plugins that PULUMI_DEBUG_PROVIDERS does not name."""
     return sorted(
         plugins - {entry.partition(":")[0] for entry in os.environ.get("PULUMI_DEBUG_PROVIDERS", "").split(",")}
     )
@@ -50,14 +50,14 @@ def _in_state(project: PulumiProject, stack: str) -> set[str]:
         if not backend.exists(project.name, stack):
             return set()
         resources: list[dict[str, str]] = backend.export(project.name, stack)["deployment"].get("resources") or []
-    except EngineError:  # another backend: the embedded engine will say so, the CLI knows it
+    except EngineError:  # another kind of backend, which only the CLI can read
         return set()
-    types = (one["type"] for one in resources)
+    types = (resource["type"] for resource in resources)
     return {type_.removeprefix(PROVIDER_TYPE) for type_ in types if type_.startswith(PROVIDER_TYPE)}
 
 
 def _imported(project: PulumiProject) -> set[str]:
-    """`pulumi_*` packages that the program imports, and those that the packages it imports depend on."""
+    """Return the `pulumi_*` packages that the program imports, and those that its imported packages depend on."""
     program = project.program
     files = [program] if program.is_file() else sorted(program.glob("*.py"))
     modules = {module for file in files for module in _modules(file)}
@@ -71,7 +71,7 @@ def _imported(project: PulumiProject) -> set[str]:
 def _modules(file: Path) -> set[str]:
     try:
         tree = ast.parse(file.read_bytes())
-    except (OSError, SyntaxError):  # the run itself will tell it better
+    except (OSError, SyntaxError):  # the run reports it
         return set()
     names: set[str] = set()
     for node in ast.walk(tree):

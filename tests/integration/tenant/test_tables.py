@@ -30,7 +30,7 @@ def test_declared_table_is_restored_and_evolves(make_tenant: Callable[..., Any],
     catalog.load_table("results.orders").append(rows)
 
     lakekeeper.delete(f"/catalog/v1/{warehouse}/namespaces/results/tables/orders").raise_for_status()
-    assert "Brought back table executions.results.orders" in tenant.output("undrop", "executions.results.ORDERS")
+    assert "Restored table executions.results.orders" in tenant.output("undrop", "executions.results.ORDERS")
 
     tenant.spec["tables"] = [ORDERS | {"columns": [{"name": "id", "type": "string", "required": True}]}]
     tenant.write()

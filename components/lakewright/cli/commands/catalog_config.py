@@ -1,9 +1,10 @@
-"""`lakewright config --format`: what a job needs, from a stack's outputs. The state is read; no engine runs."""
+"""`lakewright config --format`: the catalog configuration of jobs, from the stack's outputs. No engine runs."""
 
 from __future__ import annotations
 
 import shlex
 import sys
+from enum import StrEnum
 from pathlib import Path
 
 from lakewright_spark.catalog import CatalogConfig
@@ -13,46 +14,53 @@ from lakewright.cli.errors import UsageError
 from lakewright.cli.options import existing_stack
 from lakewright.kubernetes.runtimes import spark_defaults
 
-FORMATS = ("json", "spark", "pyiceberg", "env")
+
+class ConfigFormat(StrEnum):
+    """Forms of the catalog configuration."""
+
+    JSON = "json"
+    SPARK = "spark"
+    PYICEBERG = "pyiceberg"
+    ENV = "env"
+
+
 OUTPUT = "catalog_config"
 
 
-def print_config(*, stack: str, format: str, directory: Path) -> None:  # noqa: A002 - the option's name
-    """Print the stack's catalog configuration; UsageError if there is none, or for an unknown format."""
-    if format not in FORMATS:
-        raise UsageError(f"--format {format} is unknown; expected one of {', '.join(FORMATS)}")
+def print_config(stack: str, config_format: ConfigFormat, directory: Path) -> None:
+    """Print the stack's catalog configuration. Raises UsageError if there is none."""
     config = catalog_config(stack, directory)
-    print(rendered(config, format).rstrip("\n"))
-    if format == "env" and (unnamed := config.without_variables()):
+    print(render(config, config_format).rstrip("\n"))
+    if config_format is ConfigFormat.ENV and (unnamed := config.without_variables()):
         names = ", ".join(unnamed)
-        print(f"note: PyIceberg's variables cannot name {names}; use --format pyiceberg for it", file=sys.stderr)
+        print(f"note: PyIceberg's variables cannot name {names}; use --format pyiceberg instead", file=sys.stderr)
 
 
 def catalog_config(stack: str, directory: Path) -> CatalogConfig:
-    """The configuration that the stack's last update left."""
+    """Return the configuration that the stack's last update exported. Raises UsageError if there is none."""
     from lakewright_engine.state.outputs import stack_outputs  # noqa: PLC0415 - only commands that need the state load it
 
     project, backend = existing_stack(directory, stack)
-    found = stack_outputs(backend, project.name, stack).get(OUTPUT)
-    if found is None:
+    exported = stack_outputs(backend, project.name, stack).get(OUTPUT)
+    if exported is None:
         raise UsageError(f"stack '{stack}' has no output `{OUTPUT}`; run `lakewright up --stack {stack}` first")
     try:
-        return CatalogConfig.model_validate(found)
+        return CatalogConfig.model_validate(exported)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(step) for step in first["loc"])
-        message = f"output `{OUTPUT}` of stack '{stack}' is no catalog configuration: {where}: {first['msg']}"
+        message = f"output `{OUTPUT}` of stack '{stack}' is not a catalog configuration: {where}: {first['msg']}"
         raise UsageError(message) from None
 
 
-def rendered(config: CatalogConfig, form: str) -> str:
-    """The configuration as a file's text: JSON, spark-defaults.conf, .pyiceberg.yaml, or a shell's exports."""
-    match form:
-        case "spark":
+def render(config: CatalogConfig, config_format: ConfigFormat) -> str:
+    """Return the configuration as JSON, spark-defaults.conf, .pyiceberg.yaml, or exports of a shell."""
+    match config_format:
+        case ConfigFormat.SPARK:
             return spark_defaults(config)
-        case "pyiceberg":
+        case ConfigFormat.PYICEBERG:
             return config.pyiceberg_yaml()
-        case "env":
+        case ConfigFormat.ENV:
             return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in config.environment().items())
-        case _:
+        case ConfigFormat.JSON:
             return config.to_json()

@@ -1,4 +1,4 @@
-"""`lakewright config`: a stack's settings, and with `--format` the configuration that its jobs read."""
+"""`lakewright config`: a stack's settings, and with `--format` the catalog configuration of its jobs."""
 
 from __future__ import annotations
 
@@ -9,33 +9,35 @@ from typing import Annotated, Any
 
 import typer
 
+from lakewright.cli.commands.catalog_config import ConfigFormat
 from lakewright.cli.errors import UsageError
 from lakewright.cli.options import HERE, Directory, StackName, load_project
 
 app = typer.Typer(add_completion=False)
 
 Path_ = Annotated[bool, typer.Option("--path", help="KEY is a path into a value: `tree.leaf[0]`.")]
-Key = Annotated[str, typer.Argument(help="`name`, or `namespace:name` for another namespace than the project's.")]
+Key = Annotated[str, typer.Argument(help="NAME, or NAMESPACE:NAME for a namespace other than the project's.")]
 
 
 @app.callback(invoke_without_command=True)
 def config(
     context: typer.Context,
-    stack: Annotated[str | None, typer.Option("--stack", "-s", help="The stack's name.")] = None,
+    *,
+    stack: Annotated[str | None, typer.Option("--stack", "-s", help="Name of the stack.")] = None,
     job_format: Annotated[
-        str | None, typer.Option("--format", help="json, spark, pyiceberg or env: print what a job reads.")
+        ConfigFormat | None, typer.Option("--format", help="Print the catalog configuration of jobs in this format.")
     ] = None,
     directory: Directory = HERE,
 ) -> None:
-    """A stack's settings (secrets masked), or with --format the catalog configuration of its jobs."""
+    """Print a stack's settings (secrets masked), or with --format the catalog configuration of its jobs."""
     if context.invoked_subcommand is not None:
         return
     if stack is None:
         raise UsageError("name the stack with --stack NAME")
     if job_format is not None:
-        from lakewright.cli.commands.catalog_config import print_config  # noqa: PLC0415 - only what is asked for is loaded
+        from lakewright.cli.commands.catalog_config import print_config  # noqa: PLC0415 - slow to load
 
-        print_config(stack=stack, format=job_format, directory=directory)
+        print_config(stack, job_format, directory)
         return
     settings = load_project(directory).stack_config(stack)
     rows = [(_short(key, settings.project), settings.masked(key)) for key in sorted(settings.values)]
@@ -48,6 +50,7 @@ def config(
 def get(
     key: Key,
     stack: StackName,
+    *,
     path: Path_ = False,
     directory: Directory = HERE,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -60,7 +63,11 @@ def get(
     if value is None:
         raise ProjectError(f"configuration key '{key}' not found for stack '{stack}'")
     if as_json:
-        print(json.dumps(_described(value, secret=settings.holds_secret(key, path=path)), indent=2, ensure_ascii=False))
+        print(
+            json.dumps(
+                _value_to_json(value, secret=settings.holds_secret(key, path=path)), indent=2, ensure_ascii=False
+            )
+        )
     else:
         print(value)
 
@@ -70,7 +77,7 @@ def set_value(
     key: Key,
     stack: StackName,
     *,
-    value: Annotated[str | None, typer.Argument(help="Read from standard input where it is left out.")] = None,
+    value: Annotated[str | None, typer.Argument(help="The value. Default: read from standard input.")] = None,
     secret: Annotated[bool, typer.Option("--secret", help="Encrypt the value.")] = False,
     path: Path_ = False,
     directory: Directory = HERE,
@@ -79,7 +86,7 @@ def set_value(
     project = load_project(directory)
     settings = project.stack_config(stack)
     if value is None:
-        value = _asked(secret)
+        value = _read_value(hidden=secret)
     if secret:
         project.secrets(stack)
         settings = project.stack_config(stack)
@@ -88,16 +95,16 @@ def set_value(
 
 
 @app.command("rm")
-def remove(key: Key, stack: StackName, path: Path_ = False, directory: Directory = HERE) -> None:
+def remove(key: Key, stack: StackName, *, path: Path_ = False, directory: Directory = HERE) -> None:
     """Remove one value."""
     settings = load_project(directory).stack_config(stack)
     settings.remove(key, path=path)
     settings.save()
 
 
-def _asked(secret: bool) -> str:
+def _read_value(*, hidden: bool) -> str:
     if sys.stdin.isatty():
-        return typer.prompt("value", hide_input=secret)
+        return typer.prompt("value", hide_input=hidden)
     return sys.stdin.read().removesuffix("\n")
 
 
@@ -105,9 +112,9 @@ def _short(key: str, project: str) -> str:
     return key.removeprefix(f"{project}:")
 
 
-def _described(value: str, *, secret: bool) -> dict[str, Any]:
-    described: dict[str, Any] = {"value": value}
+def _value_to_json(value: str, *, secret: bool) -> dict[str, Any]:
+    printed: dict[str, Any] = {"value": value}
     if value.startswith(("{", "[")):
         with suppress(ValueError):
-            described["objectValue"] = json.loads(value)
-    return described | {"secret": secret}
+            printed["objectValue"] = json.loads(value)
+    return printed | {"secret": secret}

@@ -22,6 +22,7 @@ def doctor(
         str | None, typer.Option("--stack", "-s", help="Also check Lakekeeper, S3 and the cluster of this tenant.")
     ] = None,
     directory: Directory = HERE,
+    *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Check what is installed and reachable, and say how to fix what is missing.

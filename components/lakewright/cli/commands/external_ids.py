@@ -1,4 +1,4 @@
-"""`lakewright external-ids`: what the roles that tenants bring themselves have to demand, out of a stack's state."""
+"""`lakewright external-ids`: external IDs that tenant-managed roles must require, from the stack's state."""
 
 from __future__ import annotations
 
@@ -15,29 +15,30 @@ if TYPE_CHECKING:
 _TYPE = "pulumi-python:dynamic/lakekeeper:ExternalId"
 
 
-def external_ids(
+def print_external_ids(
     stack: StackName,
+    *,
     directory: Directory = HERE,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Print the external id of each warehouse; needs the stack's passphrase.
+    """Print the external IDs that tenant-managed IAM roles must require. Needs the stack's passphrase.
 
-    A first `up` makes them before it fails at a role that does not demand them yet, when a stack has no outputs.
+    The first `up` makes them before it fails at a role that does not require them yet.
     """
     project, backend = existing_stack(directory, stack)
     snapshot = backend.load(project.name, stack)
-    found = {
-        one.urn.rpartition("::")[2]: _value(one)
-        for one in (snapshot.resources if snapshot else [])
-        if one.type == _TYPE and not one.delete
+    external_ids = {
+        resource.urn.rpartition("::")[2]: _value(resource)
+        for resource in (snapshot.resources if snapshot else [])
+        if resource.type == _TYPE and not resource.delete
     }
     if as_json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(external_ids, indent=2))
         return
-    for name, value in sorted(found.items()):
+    for name, value in sorted(external_ids.items()):
         print(f"{name}  {value}")
-    if not found:
-        print(f"Stack '{stack}' has no external ids of its own.")
+    if not external_ids:
+        print(f"Stack '{stack}' has made no external IDs.")
 
 
 def _value(state: ResourceState) -> str:

@@ -1,4 +1,4 @@
-"""`lakewright preview`, `up`, `refresh` and `destroy`: one way to say them, two engines to do them."""
+"""`lakewright preview`, `up`, `refresh` and `destroy`: the operations, on either engine."""
 
 from __future__ import annotations
 
@@ -9,50 +9,51 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakewright.cli.engines.tenant_owners import NamingOwners, refuse_shared_tenant
-from lakewright.cli.engines.validation import Validating
+from lakewright.cli.engines.tenant_owners import OwnerReportingEngine, refuse_shared_tenant
+from lakewright.cli.engines.validation import ValidatingEngine
 from lakewright.cli.environments import ignored_sandbox
 from lakewright.cli.errors import UsageError
-from lakewright.cli.json_errors import Broken
-from lakewright.cli.options import HERE, Directory, StackName, load_project
+from lakewright.cli.json_errors import InterruptedOperationError
+from lakewright.cli.options import HERE, Directory, EngineName, StackName, load_project
 
 if TYPE_CHECKING:
     from lakewright_engine import Operation, Result
 
-    from lakewright.cli.engines.choice import Choice
+    from lakewright.cli.engines.choice import EngineChoice
 
-EngineName = Annotated[str, typer.Option("--engine", help="auto, embedded or pulumi.")]
-Refresh = Annotated[bool, typer.Option("--refresh", "-r", help="Look at every object first.")]
+Engine = Annotated[EngineName, typer.Option("--engine", help="Engine that runs the operation.")]
+Refresh = Annotated[bool, typer.Option("--refresh", "-r", help="Read every object first.")]
 ExpectNoChanges = Annotated[bool, typer.Option("--expect-no-changes", help="Exit with 7 if anything would change.")]
-PreviewOnly = Annotated[bool, typer.Option("--preview-only", help="Show what would happen; change nothing.")]
+PreviewOnly = Annotated[bool, typer.Option("--preview-only", help="Show what would change; change nothing.")]
 Diff = Annotated[bool, typer.Option("--diff", help="Show each property that changes.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Verbose = Annotated[
-    bool, typer.Option("--verbose", help="Also show what the program's launcher and provider plugins print.")
+    bool, typer.Option("--verbose", help="Also show the output of the program's launcher and of provider plugins.")
 ]
-Parallel = Annotated[int, typer.Option("--parallel", "-p", min=1, help="Steps at a time.")]
+Parallel = Annotated[int, typer.Option("--parallel", "-p", min=1, help="Number of concurrent steps.")]
 Validate = Annotated[
     bool,
-    typer.Option("--validate", help="Also check names, places and storage of warehouses; writes probe objects."),
+    typer.Option("--validate", help="Also check names, locations and storage of warehouses; writes probe objects."),
 ]
 Targets = Annotated[
     list[str] | None,
-    typer.Option("--target", "-t", help="Work on this URN only; repeat it for more. * and ** stand for any text."),
+    typer.Option("--target", "-t", help="Include only this URN; repeatable. * and ** match any text."),
 ]
 TargetDependents = Annotated[
-    bool, typer.Option("--target-dependents", help="Also work on what depends on the targets.")
+    bool, typer.Option("--target-dependents", help="Also include resources that depend on the targets.")
 ]
 Exclusions = Annotated[
-    list[str] | None, typer.Option("--exclude", "-x", help="Leave this URN alone; repeat it for more, as --target.")
+    list[str] | None,
+    typer.Option("--exclude", "-x", help="Exclude this URN; repeatable, with * and ** as for --target."),
 ]
 ExcludeDependents = Annotated[
-    bool, typer.Option("--exclude-dependents", help="Also leave alone what depends on the exclusions.")
+    bool, typer.Option("--exclude-dependents", help="Also exclude resources that depend on the excluded ones.")
 ]
 Replacements = Annotated[
-    list[str] | None, typer.Option("--replace", help="Replace this URN, changed or not; repeat it for more.")
+    list[str] | None, typer.Option("--replace", help="Replace this URN even if it has not changed; repeatable.")
 ]
-AT_A_TIME = 16
+DEFAULT_PARALLEL = 16
 
 NOUNS = {"up": "update", "refresh": "refresh", "destroy": "destroy"}
 
@@ -60,7 +61,7 @@ NOUNS = {"up": "update", "refresh": "refresh", "destroy": "destroy"}
 def preview(
     stack: StackName,
     *,
-    engine: EngineName = "auto",
+    engine: Engine = EngineName.AUTO,
     directory: Directory = HERE,
     refresh: Refresh = False,
     expect_no_changes: ExpectNoChanges = False,
@@ -71,14 +72,21 @@ def preview(
     replaced: Replacements = None,
     diff: Diff = False,
     as_json: AsJson = False,
-    parallel: Parallel = AT_A_TIME,
+    parallel: Parallel = DEFAULT_PARALLEL,
     verbose: Verbose = False,
     validate: Validate = False,
 ) -> None:
-    """Show what an update would change; with --refresh also what changed behind the stack's back."""
+    """Show what an update would change; with --refresh also changes made outside the stack."""
     from lakewright_engine import Operation  # noqa: PLC0415 - `--help` needs no engine
 
-    operation = Operation("preview", load_project(directory), stack, refresh, expect_no_changes, parallel=parallel)
+    operation = Operation(
+        "preview",
+        load_project(directory),
+        stack,
+        refresh=refresh,
+        expect_no_changes=expect_no_changes,
+        parallel=parallel,
+    )
     operation = _limit(
         operation,
         target=target,
@@ -87,13 +95,13 @@ def preview(
         exclude_dependents=exclude_dependents,
         replaced=replaced,
     )
-    _carry_out(operation, engine, diff=diff, as_json=as_json, yes=True, verbose=verbose, validate=validate)
+    _run_operation(operation, engine, diff=diff, as_json=as_json, yes=True, verbose=verbose, validate=validate)
 
 
 def up(
     stack: StackName,
     *,
-    engine: EngineName = "auto",
+    engine: Engine = EngineName.AUTO,
     directory: Directory = HERE,
     refresh: Refresh = False,
     expect_no_changes: ExpectNoChanges = False,
@@ -106,14 +114,21 @@ def up(
     diff: Diff = False,
     as_json: AsJson = False,
     yes: Yes = False,
-    parallel: Parallel = AT_A_TIME,
+    parallel: Parallel = DEFAULT_PARALLEL,
     verbose: Verbose = False,
 ) -> None:
-    """Make everything that the program declares as it declares it."""
+    """Create or update the resources that the program declares."""
     from lakewright_engine import Operation  # noqa: PLC0415
 
     verb = "preview" if preview_only else "up"
-    operation = Operation(verb, load_project(directory), stack, refresh, expect_no_changes, parallel=parallel)
+    operation = Operation(
+        verb,
+        load_project(directory),
+        stack,
+        refresh=refresh,
+        expect_no_changes=expect_no_changes,
+        parallel=parallel,
+    )
     operation = _limit(
         operation,
         target=target,
@@ -122,13 +137,13 @@ def up(
         exclude_dependents=exclude_dependents,
         replaced=replaced,
     )
-    _carry_out(operation, engine, diff=diff, as_json=as_json, yes=yes, verbose=verbose)
+    _run_operation(operation, engine, diff=diff, as_json=as_json, yes=yes, verbose=verbose)
 
 
 def refresh(
     stack: StackName,
     *,
-    engine: EngineName = "auto",
+    engine: Engine = EngineName.AUTO,
     directory: Directory = HERE,
     expect_no_changes: ExpectNoChanges = False,
     preview_only: PreviewOnly = False,
@@ -139,13 +154,20 @@ def refresh(
     diff: Diff = False,
     as_json: AsJson = False,
     yes: Yes = False,
-    parallel: Parallel = AT_A_TIME,
+    parallel: Parallel = DEFAULT_PARALLEL,
     verbose: Verbose = False,
 ) -> None:
-    """Look at every object, and take what changed into the state; the objects themselves are left alone."""
+    """Read every object, and update the state with changes. The objects themselves do not change."""
     from lakewright_engine import Operation  # noqa: PLC0415
 
-    operation = Operation("refresh", load_project(directory), stack, False, expect_no_changes, preview_only, parallel)
+    operation = Operation(
+        "refresh",
+        load_project(directory),
+        stack,
+        expect_no_changes=expect_no_changes,
+        preview_only=preview_only,
+        parallel=parallel,
+    )
     operation = _limit(
         operation,
         target=target,
@@ -153,13 +175,13 @@ def refresh(
         exclude=exclude,
         exclude_dependents=exclude_dependents,
     )
-    _carry_out(operation, engine, diff=diff, as_json=as_json, yes=yes, verbose=verbose)
+    _run_operation(operation, engine, diff=diff, as_json=as_json, yes=yes, verbose=verbose)
 
 
 def destroy(
     stack: StackName,
     *,
-    engine: EngineName = "auto",
+    engine: Engine = EngineName.AUTO,
     directory: Directory = HERE,
     refresh: Refresh = False,
     preview_only: PreviewOnly = False,
@@ -169,15 +191,17 @@ def destroy(
     diff: Diff = False,
     as_json: AsJson = False,
     yes: Yes = False,
-    parallel: Parallel = AT_A_TIME,
+    parallel: Parallel = DEFAULT_PARALLEL,
     verbose: Verbose = False,
 ) -> None:
-    """Delete everything that the stack holds, as far as its spec lets it."""
+    """Delete the resources of the stack that its spec allows to delete."""
     from lakewright_engine import Operation  # noqa: PLC0415
 
-    operation = Operation("destroy", load_project(directory), stack, refresh, False, preview_only, parallel)
+    operation = Operation(
+        "destroy", load_project(directory), stack, refresh=refresh, preview_only=preview_only, parallel=parallel
+    )
     operation = _limit(operation, target=target, target_dependents=target_dependents, exclude=exclude)
-    _carry_out(operation, engine, diff=diff, as_json=as_json, yes=yes, verbose=verbose)
+    _run_operation(operation, engine, diff=diff, as_json=as_json, yes=yes, verbose=verbose)
 
 
 def _limit(
@@ -189,19 +213,17 @@ def _limit(
     exclude_dependents: bool = False,
     replaced: list[str] | None = None,
 ) -> Operation:
-    """Return the operation on a part of the stack.
+    """Return the operation limited to a part of the stack.
 
     Raises:
-        UsageError: Both targets and exclusions are given, or one of the options for dependents without its own.
+        UsageError: Targets and exclusions are combined, or an option for dependents stands alone.
     """
     if target and exclude:
-        raise UsageError(
-            "--target and --exclude cannot be given together: name what to work on, or what to leave alone"
-        )
+        raise UsageError("--target and --exclude cannot be combined. Name what to include, or what to exclude")
     if target_dependents and not target:
-        raise UsageError("--target-dependents needs a --target")
+        raise UsageError("--target-dependents requires --target")
     if exclude_dependents and not exclude:
-        raise UsageError("--exclude-dependents needs an --exclude")
+        raise UsageError("--exclude-dependents requires --exclude")
     return replace(
         operation,
         targets=tuple(target or ()),
@@ -212,9 +234,9 @@ def _limit(
     )
 
 
-def _carry_out(
+def _run_operation(
     operation: Operation,
-    engine: str,
+    engine: EngineName,
     *,
     diff: bool,
     as_json: bool,
@@ -222,34 +244,34 @@ def _carry_out(
     verbose: bool,
     validate: bool = False,
 ) -> None:
-    from lakewright.cli.engines.choice import choose, told  # noqa: PLC0415
+    from lakewright.cli.engines.choice import choose_engine, format_choice  # noqa: PLC0415
 
     operation = replace(operation, verbose=verbose)
-    changes_something = operation.verb != "preview" and not operation.preview_only
-    if changes_something and not yes and (as_json or not is_interactive()):
+    changes_objects = operation.verb != "preview" and not operation.preview_only
+    if changes_objects and not yes and (as_json or not is_interactive()):
         raise UsageError("--yes or --preview-only must be passed in to proceed when running in non-interactive mode")
     if operation.verb in ("preview", "up"):
         refuse_shared_tenant(operation.project, operation.stack)
-    choice = choose(engine, operation.project, operation.stack)
-    print(told(choice), file=sys.stderr)
+    choice = choose_engine(engine, operation.project, operation.stack)
+    print(format_choice(choice), file=sys.stderr)
     if ignored := ignored_sandbox(operation.project, operation.stack):
         print(f"warning: {ignored}", file=sys.stderr)
-    choice = replace(choice, engine=NamingOwners(choice.engine))
+    choice = replace(choice, engine=OwnerReportingEngine(choice.engine))
     if validate:
-        choice = replace(choice, engine=Validating(choice.engine))
-    if changes_something and not yes and not _agreed(choice, operation, diff=diff):
+        choice = replace(choice, engine=ValidatingEngine(choice.engine))
+    if changes_objects and not yes and not _is_confirmed(choice, operation, diff=diff):
         raise typer.Exit(1)
     result = _run(choice, operation, diff=diff, as_json=as_json)
     raise typer.Exit(result.exit)
 
 
 def is_interactive() -> bool:
-    """Whether there is a person to ask."""
+    """Return whether a user can be asked."""
     return sys.stdin.isatty()
 
 
-def _agreed(choice: Choice, operation: Operation, *, diff: bool) -> bool:
-    """Shows what would happen, and asks."""
+def _is_confirmed(choice: EngineChoice, operation: Operation, *, diff: bool) -> bool:
+    """Show what would change, ask, and return whether the user agrees."""
     if operation.verb == "up":
         trial = replace(operation, verb="preview", expect_no_changes=False)
     else:
@@ -266,7 +288,7 @@ def _agreed(choice: Choice, operation: Operation, *, diff: bool) -> bool:
         diff = True
 
 
-def _run(choice: Choice, operation: Operation, *, diff: bool, as_json: bool) -> Result:
+def _run(choice: EngineChoice, operation: Operation, *, diff: bool, as_json: bool) -> Result:
     from lakewright_engine.display.lines import Display  # noqa: PLC0415
     from lakewright_engine.display.report import MESSAGE_PREFIXES, OperationReport  # noqa: PLC0415
     from rich.console import Console  # noqa: PLC0415
@@ -276,12 +298,12 @@ def _run(choice: Choice, operation: Operation, *, diff: bool, as_json: bool) -> 
         try:
             result = choice.engine.run(operation, report.take)
         except Exception as error:
-            raise Broken(report) from error
+            raise InterruptedOperationError(report) from error
         noted = [one for one in report.messages if one.startswith(MESSAGE_PREFIXES) and one not in result.messages]
         report.messages, report.changes = [*result.messages, *noted], result.changes
         printed = report.to_json(result.outputs, result.exit)
-        if isinstance(choice.engine, Validating):
-            printed["validation"] = choice.engine.as_json()
+        if isinstance(choice.engine, ValidatingEngine):
+            printed["validation"] = choice.engine.to_json()
         print(json.dumps(printed, indent=2, ensure_ascii=False))
         return result
     console = Console(soft_wrap=True)

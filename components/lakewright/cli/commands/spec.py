@@ -1,4 +1,4 @@
-"""`lakewright spec`: check tenants' specs before anything is called, and print their JSON Schema."""
+"""`lakewright spec`: check tenants' specs without a server, and print their JSON Schema."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Files = Annotated[list[Path] | None, typer.Argument(help="Stack files. Default: 
 
 @app.command()
 def validate(files: Files = None, directory: Directory = HERE) -> None:
-    """List the mistakes of stack files, and tenants or places that two of them declare; exit code 1 if any."""
+    """Check stack files, and that no two of them declare the same tenant or place. Exit code 1 on mistakes."""
     # `--help` needs no models.
     from lakewright.cli.environments import servers_by_environment  # noqa: PLC0415
     from lakewright.spec import Problem, SpecError, TenantSpec, read_stack_file  # noqa: PLC0415
@@ -46,9 +46,12 @@ def validate(files: Files = None, directory: Directory = HERE) -> None:
 
 @app.command()
 def schema(
-    environment: Annotated[bool, typer.Option("--environment", help="The schema of environments/NAME.yaml.")] = False,
+    *,
+    environment: Annotated[
+        bool, typer.Option("--environment", help="Print the schema of environments/NAME.yaml instead.")
+    ] = False,
 ) -> None:
-    """Print the JSON Schema that editors use."""
+    """Print the JSON Schema of stack files, for editors."""
     if environment:
         from lakewright.environment.json_schema import environment_schema_text  # noqa: PLC0415
 
@@ -63,11 +66,11 @@ def _stack_files(directory: Path) -> list[Path]:
     folder = load_project(directory).stack_config_dir
     if found := sorted(folder.glob("Pulumi.*.yaml")):
         return found
-    raise UsageError(f"{folder} has no Pulumi.<stack>.yaml; name the files, or make one with `lakewright new TENANT`")
+    raise UsageError(f"{folder} has no Pulumi.<stack>.yaml; name the files, or write one with `lakewright new TENANT`")
 
 
 def _root(directory: Path) -> Path:
-    """The folder of the project; the given one where there is none, since files may be validated anywhere."""
+    """Return the folder of the project, or the given one: files may be validated outside a project."""
     from lakewright_engine.model.errors import ProjectError  # noqa: PLC0415 - `--help` needs no engine
     from lakewright_engine.project.project import PulumiProject  # noqa: PLC0415
 

@@ -6,12 +6,15 @@ import json
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lakewright.cli.errors import UsageError
 from lakewright.cli.options import HERE, Directory, StackName, existing_stack, load_project
+
+if TYPE_CHECKING:
+    from lakewright_engine.state.backend import StackSummary
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -21,8 +24,9 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 @app.command("ls")
 def list_stacks(
+    *,
     directory: Directory = HERE,
-    everything: Annotated[bool, typer.Option("--all", "-a", help="Stacks of other projects too.")] = False,
+    everything: Annotated[bool, typer.Option("--all", "-a", help="Also list stacks of other projects.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List the stacks of this project."""
@@ -32,32 +36,32 @@ def list_stacks(
         _print_json(
             [
                 {
-                    "name": one.name if one.project == project.name else f"{one.project}/{one.name}",
-                    "lastUpdate": one.updated,
-                    "resourceCount": one.resources,
+                    "name": _display_name(stack, project.name),
+                    "lastUpdate": stack.updated,
+                    "resourceCount": stack.resources,
                 }
-                for one in stacks
+                for stack in stacks
             ]
         )
         return
     rows = [
         (
-            one.name if one.project == project.name else f"{one.project}/{one.name}",
-            _ago(one.updated),
-            str(one.resources),
+            _display_name(stack, project.name),
+            _ago(stack.updated),
+            str(stack.resources),
         )
-        for one in stacks
+        for stack in stacks
     ]
     _print_table(("NAME", "LAST UPDATE", "RESOURCE COUNT"), rows)
 
 
 @app.command()
 def init(
-    name: Annotated[str | None, typer.Argument(help="The new stack's name.")] = None,
-    stack: Annotated[str | None, typer.Option("--stack", "-s", help="The same, as an option.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Name of the new stack.")] = None,
+    stack: Annotated[str | None, typer.Option("--stack", "-s", help="Name of the new stack, as an option.")] = None,
     directory: Directory = HERE,
 ) -> None:
-    """Make a stack, with a salt for its passphrase in its settings."""
+    """Create a stack, and write the salt of its passphrase to its settings file."""
     from lakewright_engine.project.project import OWN_STATE  # noqa: PLC0415 - `--help` needs no engine
 
     stack = name or stack
@@ -70,7 +74,7 @@ def init(
     secrets.unlock()
     if project.has_own_state and not backend.root.exists():
         print(
-            f"No backend is chosen: states are kept in {project.root / OWN_STATE}. "
+            f"No backend is configured: states are kept in {project.root / OWN_STATE}. "
             "Set PULUMI_BACKEND_URL, or `backend: {url: ...}` in Pulumi.yaml, to keep them elsewhere.",
             file=sys.stderr,
         )
@@ -81,12 +85,13 @@ def init(
 @app.command()
 def output(
     stack: StackName,
-    name: Annotated[str | None, typer.Argument(help="Print this output alone.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Print only this output.")] = None,
+    *,
     directory: Directory = HERE,
     as_json: AsJson = False,
-    show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Print secret outputs as they are.")] = False,
+    show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Print secret outputs in plain text.")] = False,
 ) -> None:
-    """Print what the stack exports."""
+    """Print the outputs of the stack."""
     from lakewright_engine.model.errors import StateError  # noqa: PLC0415
     from lakewright_engine.state.outputs import stack_outputs  # noqa: PLC0415
 
@@ -110,12 +115,13 @@ def output(
 @app.command()
 def history(
     stack: StackName,
+    *,
     directory: Directory = HERE,
-    page_size: Annotated[int, typer.Option("--page-size", min=1, help="Updates to a page.")] = 10,
-    page: Annotated[int, typer.Option("--page", min=1, help="The page; the first has the newest.")] = 1,
+    page_size: Annotated[int, typer.Option("--page-size", min=1, help="Updates per page.")] = 10,
+    page: Annotated[int, typer.Option("--page", min=1, help="Page number; page 1 has the newest updates.")] = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Print the stack's updates, newest first: what each did, how it ended and when."""
+    """Print the updates of the stack with result, time and changes, newest first."""
     project, backend = existing_stack(directory, stack)
     entries = backend.history(project.name, stack)[(page - 1) * page_size : page * page_size]
     if as_json:
@@ -141,7 +147,7 @@ def history(
 def export(
     stack: StackName,
     directory: Directory = HERE,
-    file: Annotated[Path | None, typer.Option("--file", help="Write there instead of standard output.")] = None,
+    file: Annotated[Path | None, typer.Option("--file", help="File to write. Default: standard output.")] = None,
 ) -> None:
     """Print the stack's state; secrets stay encrypted under its passphrase."""
     project, backend = existing_stack(directory, stack)
@@ -155,11 +161,12 @@ def export(
 @app.command("import")
 def import_state(
     stack: StackName,
+    *,
     directory: Directory = HERE,
-    file: Annotated[Path | None, typer.Option("--file", help="Read from there instead of standard input.")] = None,
-    force: Annotated[bool, typer.Option("--force", "-f", help="Import the state of another stack too.")] = False,
+    file: Annotated[Path | None, typer.Option("--file", help="File to read. Default: standard input.")] = None,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Also import the state of another stack.")] = False,
 ) -> None:
-    """Replace the stack's state by an exported one, after checking it."""
+    """Replace the stack's state with an exported one, after checking it."""
     from lakewright_engine.model.errors import StateError  # noqa: PLC0415
 
     project, backend = existing_stack(directory, stack)
@@ -168,9 +175,9 @@ def import_state(
         text = file.read_text(encoding="utf-8") if file is not None else sys.stdin.read()
         exported: Any = json.loads(text)
     except (OSError, ValueError) as error:
-        raise StateError(f"{source} is no exported state: {error}") from error
+        raise StateError(f"{source} is not an exported state: {error}") from error
     if not isinstance(exported, dict):
-        raise StateError(f"{source} is no exported state: expected an object with version and deployment")
+        raise StateError(f"{source} is not an exported state: expected an object with version and deployment")
     backend.import_(project.name, stack, exported, force=force)  # pyright: ignore[reportUnknownArgumentType]
     print("Import complete.")
 
@@ -178,17 +185,22 @@ def import_state(
 @app.command("rm")
 def remove(
     stack: StackName,
+    *,
     directory: Directory = HERE,
-    force: Annotated[bool, typer.Option("--force", "-f", help="Forget resources that are still there.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", "-f", help="Remove it even if it has resources; those keep existing.")
+    ] = False,
     yes: Yes = False,
-    preserve_config: Annotated[bool, typer.Option("--preserve-config", help="Keep the stack's settings file.")] = False,
+    preserve_config: Annotated[
+        bool, typer.Option("--preserve-config", help="Keep the settings file of the stack.")
+    ] = False,
 ) -> None:
-    """Forget a stack, with its settings file."""
+    """Remove a stack and its settings file."""
     project, backend = existing_stack(directory, stack)
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError("--yes must be passed in to remove a stack when running in non-interactive mode")
-        typer.confirm(f"This will permanently remove the '{stack}' stack! Go on?", abort=True)
+        typer.confirm(f"This will permanently remove the '{stack}' stack. Continue?", abort=True)
     backend.remove(project.name, stack, force=force)
     if not preserve_config:
         project.stack_file(stack).unlink(missing_ok=True)
@@ -196,11 +208,13 @@ def remove(
 
 
 @app.command()
-def cancel(stack: StackName, directory: Directory = HERE, yes: Yes = False) -> None:
-    """Remove the locks of runs that ended without removing them."""
+def cancel(stack: StackName, *, directory: Directory = HERE, yes: Yes = False) -> None:
+    """Remove the locks that interrupted runs left."""
     project, backend = existing_stack(directory, stack)
     if not yes and sys.stdin.isatty():
-        typer.confirm(f"This removes the locks of '{stack}', even of a run that is still going on. Go on?", abort=True)
+        typer.confirm(
+            f"This removes the locks of '{stack}', even of a run that is still in progress. Continue?", abort=True
+        )
     removed = backend.cancel(project.name, stack)
     for lock in removed:
         print(f"Removed {lock.file.name}: {lock.holder}")
@@ -229,6 +243,10 @@ def _history_to_json(entry: dict[str, Any]) -> dict[str, Any]:
     return printed
 
 
+def _display_name(stack: StackSummary, project: str) -> str:
+    return stack.name if stack.project == project else f"{stack.project}/{stack.name}"
+
+
 def _changes(entry: dict[str, Any]) -> dict[str, int]:
     return entry.get("resourceChanges") or {}
 
@@ -253,7 +271,7 @@ def _text(value: Any) -> str:
 
 
 def _ago(timestamp: str) -> str:
-    """`n/a`, `12 seconds ago`, `3 days ago`."""
+    """Return the age of a timestamp, such as `3 days ago`; `n/a` without one."""
     if not timestamp:
         return "n/a"
     # Go writes nanoseconds; six digits are what Python reads.

@@ -36,13 +36,13 @@ def remove(
     urns: Urns,
     *,
     directory: Directory = HERE,
-    force: Annotated[bool, typer.Option("--force", help="Remove protected resources too.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Also remove protected resources.")] = False,
     target_dependents: Annotated[
         bool, typer.Option("--target-dependents", help="Also remove the resources that depend on them.")
     ] = False,
     yes: Yes = False,
 ) -> None:
-    """Remove resources from the state; the objects themselves are left alone."""
+    """Remove resources from the state; the objects themselves do not change."""
     from lakewright_engine.state import edits as state_edit  # noqa: PLC0415 - `--help` needs no engine
 
     removed: list[str] = []
@@ -59,15 +59,16 @@ def remove(
 def unprotect(
     stack: StackName,
     urns: Annotated[list[str] | None, typer.Argument(help="URNs, as `lakewright state ls` prints them.")] = None,
+    *,
     directory: Directory = HERE,
-    everything: Annotated[bool, typer.Option("--all", help="Every resource of the stack.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Unprotect every resource of the stack.")] = False,
     yes: Yes = False,
 ) -> None:
     """Clear the protection of resources in the state, so that they can be deleted."""
     from lakewright_engine.state import edits as state_edit  # noqa: PLC0415
 
     if bool(urns) == everything:
-        raise UsageError("name the resources by their URNs, or give --all")
+        raise UsageError("name the resources by their URNs, or use --all")
     unprotected: list[str] = []
 
     def edit(deployment: dict[str, Any]) -> None:
@@ -83,12 +84,13 @@ def unprotect(
 @app.command()
 def rename(
     stack: StackName,
-    urn: Annotated[str, typer.Argument(help="The resource's URN, as `lakewright state ls` prints it.")],
-    name: Annotated[str, typer.Argument(help="The resource's new name in the program.")],
+    urn: Annotated[str, typer.Argument(help="URN of the resource, as `lakewright state ls` prints it.")],
+    name: Annotated[str, typer.Argument(help="New name of the resource in the program.")],
+    *,
     directory: Directory = HERE,
     yes: Yes = False,
 ) -> None:
-    """Give a resource of the state another name, so that a renamed declaration finds it."""
+    """Rename a resource in the state to match a renamed declaration."""
     from lakewright_engine.state import edits as state_edit  # noqa: PLC0415
 
     renamed: list[str] = []
@@ -105,5 +107,5 @@ def _edit(stack: str, directory: Any, edit: Callable[[dict[str, Any]], None], *,
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError("--yes must be passed in to edit the state when running in non-interactive mode")
-        typer.confirm(f"This edits the state of '{stack}' directly. Go on?", abort=True)
+        typer.confirm(f"This edits the state of '{stack}' directly. Continue?", abort=True)
     backend.edit(project.name, stack, edit)

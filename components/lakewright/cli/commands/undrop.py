@@ -1,4 +1,4 @@
-"""`lakewright undrop`: list the dropped tables of a stack's warehouses, and bring one back."""
+"""`lakewright undrop`: list the dropped tables of a stack's warehouses, and restore one."""
 
 from __future__ import annotations
 
@@ -26,38 +26,41 @@ def undrop(
     table: Annotated[
         str | None,
         typer.Argument(
-            metavar="WAREHOUSE.NAMESPACE.TABLE", help="A part with a dot in it stands in quotes: w.n.'\"a.b\"'."
+            metavar="WAREHOUSE.NAMESPACE.TABLE",
+            help="Name of the table; quote a part that contains a dot: w.n.'\"a.b\"'.",
         ),
     ] = None,
-    show: Annotated[bool, typer.Option("--list", help="List what can be brought back.")] = False,
-    tabular_id: Annotated[str | None, typer.Option("--id", help="This one, of several that had the name.")] = None,
+    show: Annotated[bool, typer.Option("--list", help="List the tables and views that can be restored.")] = False,
+    tabular_id: Annotated[
+        str | None, typer.Option("--id", help="ID of the table, if several had the same name.")
+    ] = None,
     directory: Directory = HERE,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Bring back a dropped table or view, the one dropped last if several had the name. Needs the stack's passphrase.
+    """Restore a dropped table or view; the latest one if several had the name. Needs the stack's passphrase.
 
-    Tables can be brought back while the warehouse's soft deletion keeps them.
+    Tables can be restored until the soft deletion of the warehouse expires.
     """
     if not show and table is None and tabular_id is None:
         raise UsageError("name the table: lakewright undrop --stack NAME WAREHOUSE.NAMESPACE.TABLE, or use --list")
     warehouses = _warehouses(stack, directory)
     if show:
-        _list(_beneath(warehouses, table), as_json=as_json)
+        _print_list(_list_below(warehouses, table), as_json=as_json)
         return
-    chosen, *others = _meant(warehouses, table, tabular_id)
+    chosen, *others = _find_dropped(warehouses, table, tabular_id)
     from lakewright.lakekeeper.lookups import undropping  # noqa: PLC0415 - `--help` needs no client
 
     undropping.bring_back(chosen)
     if as_json:
-        print(json.dumps(_described(chosen), indent=2))
+        print(json.dumps(_to_json(chosen), indent=2))
         return
-    print(f"Brought back {chosen}, {_times(chosen)}.")
+    print(f"Restored {chosen}, {_times(chosen)}.")
     for other in others:
-        print(f"Dropped earlier under the same name: {other.table.tabular_id}, {_times(other)}; --id names it.")
+        print(f"Also dropped under the same name: {other.table.tabular_id}, {_times(other)}. Restore it with --id.")
 
 
 def _warehouses(stack: str, directory: Path) -> dict[str, WarehouseRef]:
-    """The stack's warehouses by name, as its state has them, with a client for each."""
+    """Return the warehouses in the stack's state by name, each with a client."""
     from lakewright_engine.model.properties import plaintext  # noqa: PLC0415 - `--help` needs no engine
 
     from lakewright.credentials import references as credentials  # noqa: PLC0415
@@ -68,43 +71,44 @@ def _warehouses(stack: str, directory: Path) -> dict[str, WarehouseRef]:
     project, backend = existing_stack(directory, stack)
     settings = project.stack_config(stack)
     snapshot = backend.load(project.name, stack)
-    found: dict[str, WarehouseRef] = {}
+    warehouses: dict[str, WarehouseRef] = {}
     clients = ClientPool()
-    for one in snapshot.resources if snapshot else []:
-        if one.type != _TYPE or one.delete or not one.id:
+    for resource in snapshot.resources if snapshot else []:
+        if resource.type != _TYPE or resource.delete or not resource.id:
             continue
-        name, server = str(plaintext(one.outputs["name"])), ServerRef.model_validate(plaintext(one.outputs["server"]))
-        found[name] = WarehouseRef(
-            name, one.id, clients.get(server, lambda ref: credentials.resolve(ref, settings.get))
+        name = str(plaintext(resource.outputs["name"]))
+        server = ServerRef.model_validate(plaintext(resource.outputs["server"]))
+        warehouses[name] = WarehouseRef(
+            name, resource.id, clients.get(server, lambda ref: credentials.resolve(ref, settings.get))
         )
-    if not found:
+    if not warehouses:
         raise UsageError(f"stack '{stack}' has no warehouses; run `lakewright up --stack {stack}` first")
-    return found
+    return warehouses
 
 
-def _one_of(warehouses: dict[str, WarehouseRef], name: str) -> WarehouseRef:
-    found = next((one for one in warehouses.values() if one.name.casefold() == name.casefold()), None)
+def _warehouse_by_name(warehouses: dict[str, WarehouseRef], name: str) -> WarehouseRef:
+    found = next((ref for ref in warehouses.values() if ref.name.casefold() == name.casefold()), None)
     if found is None:
         raise UsageError(f"the stack has no warehouse `{name}`; it has: {', '.join(sorted(warehouses))}")
     return found
 
 
-def _meant(warehouses: dict[str, WarehouseRef], table: str | None, tabular_id: str | None) -> list[DroppedTable]:
-    """The dropped table that is to come back, and the others that had its name."""
+def _find_dropped(warehouses: dict[str, WarehouseRef], table: str | None, tabular_id: str | None) -> list[DroppedTable]:
+    """Return the dropped table to restore, then the others that had its name."""
     from lakewright.lakekeeper.api.connection.errors import NothingFound  # noqa: PLC0415
     from lakewright.lakekeeper.lookups import undropping  # noqa: PLC0415
 
     if table is not None:
         name = _name(table)
-        found = undropping.find_by_name(_one_of(warehouses, name.warehouse), name)
+        found = undropping.find_by_name(_warehouse_by_name(warehouses, name.warehouse), name)
     else:
-        found = [one for warehouse in warehouses.values() for one in undropping.dropped(warehouse)]
+        found = [dropped for warehouse in warehouses.values() for dropped in undropping.dropped(warehouse)]
     if tabular_id is None:
         return found
-    if chosen := [one for one in found if one.table.tabular_id == tabular_id.lower()]:
+    if chosen := [dropped for dropped in found if dropped.table.tabular_id == tabular_id.lower()]:
         return chosen
-    there = ", ".join(f"{one} ({_times(one)})" for one in found) or "none"
-    raise NothingFound(f"nothing that was dropped has the id {tabular_id}; there are: {there}")
+    listed = ", ".join(f"{dropped} ({_times(dropped)})" for dropped in found) or "none"
+    raise NothingFound(f"no dropped table has the ID {tabular_id}; dropped tables: {listed}")
 
 
 def _name(text: str) -> QualifiedName:
@@ -114,39 +118,50 @@ def _name(text: str) -> QualifiedName:
         raise UsageError(f"{text}: {error}") from None
 
 
-def _beneath(warehouses: dict[str, WarehouseRef], prefix: str | None) -> list[DroppedTable]:
-    """What can be brought back in all warehouses, or below `WAREHOUSE`, `WAREHOUSE.NAMESPACE` or a table's name."""
+def _list_below(warehouses: dict[str, WarehouseRef], prefix: str | None) -> list[DroppedTable]:
+    """Return the dropped tables of all warehouses, or those below a warehouse, namespace or table name."""
     from lakewright.lakekeeper.lookups import undropping  # noqa: PLC0415
 
     parts = parse_parts(prefix) if prefix else []
     if prefix and not parts:
         raise UsageError(f"{prefix}: expected WAREHOUSE, WAREHOUSE.NAMESPACE or WAREHOUSE.NAMESPACE.TABLE")
-    asked = [_one_of(warehouses, parts[0])] if parts else list(warehouses.values())
-    found = [one for warehouse in asked for one in undropping.dropped(warehouse)]
-    return [one for one in found if one.name.levels[: len(parts)] == tuple(part.casefold() for part in parts)]
+    selected = [_warehouse_by_name(warehouses, parts[0])] if parts else list(warehouses.values())
+    found = [dropped for warehouse in selected for dropped in undropping.dropped(warehouse)]
+    levels = tuple(part.casefold() for part in parts)
+    return [dropped for dropped in found if dropped.name.levels[: len(levels)] == levels]
 
 
-def _list(found: list[DroppedTable], *, as_json: bool) -> None:
+def _print_list(found: list[DroppedTable], *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps([_described(one) for one in found], indent=2))
+        print(json.dumps([_to_json(dropped) for dropped in found], indent=2))
         return
-    head = ("NAME", "KIND", "ID", "DROPPED", "GONE AFTER")
+    head = ("NAME", "KIND", "ID", "DROPPED", "KEPT UNTIL")
     rows = [
-        (str(one.name), one.table.kind, one.table.tabular_id, _utc(one.table.deleted_at), _utc(one.table.expires_at))
-        for one in found
+        (
+            str(dropped.name),
+            dropped.table.kind,
+            dropped.table.tabular_id,
+            _utc(dropped.table.deleted_at),
+            _utc(dropped.table.expires_at),
+        )
+        for dropped in found
     ]
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
     for row in (head, *rows):
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def _described(one: DroppedTable) -> dict[str, Any]:
-    warehouse = one.warehouse
-    return {"warehouse": warehouse.name, "warehouse_id": warehouse.warehouse_id, **one.table.model_dump(mode="json")}
+def _to_json(dropped: DroppedTable) -> dict[str, Any]:
+    warehouse = dropped.warehouse
+    return {
+        "warehouse": warehouse.name,
+        "warehouse_id": warehouse.warehouse_id,
+        **dropped.table.model_dump(mode="json"),
+    }
 
 
-def _times(one: DroppedTable) -> str:
-    return f"dropped {_utc(one.table.deleted_at)}, kept until {_utc(one.table.expires_at)}"
+def _times(dropped: DroppedTable) -> str:
+    return f"dropped {_utc(dropped.table.deleted_at)}, kept until {_utc(dropped.table.expires_at)}"
 
 
 def _utc(moment: datetime) -> str:

@@ -1,4 +1,4 @@
-"""The two engines behind the four verbs, and the choice between them."""
+"""The two engines that run operations, and the choice between them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from lakewright.cli.engines.pulumi_cli import PulumiCli
 from lakewright.cli.environments import is_in_sandbox
 from lakewright.cli.errors import UsageError
+from lakewright.cli.options import EngineName
 from lakewright.project_files import plugins
 
 if TYPE_CHECKING:
@@ -22,17 +23,19 @@ if TYPE_CHECKING:
 
 
 _SANDBOX_PROVIDERS = {"aws", "kubernetes"}
-"""Packages that the sandbox has providers for. The CLI uses them only where PULUMI_DEBUG_PROVIDERS attaches them."""
+"""Packages with a provider in the sandbox. The Pulumi CLI uses it only if PULUMI_DEBUG_PROVIDERS attaches it."""
 
 
 class Engine(Protocol):
-    """Carries out an operation, telling events on the way."""
+    """Runs operations."""
 
-    def run(self, operation: Operation, on_event: Callable[[EngineEvent], None], /) -> Result: ...
+    def run(self, operation: Operation, on_event: Callable[[EngineEvent], None], /) -> Result:
+        """Run an operation, and report each event."""
+        ...
 
 
 @dataclass(frozen=True)
-class Choice:
+class EngineChoice:
     """An engine, its name, and why it was chosen."""
 
     engine: Engine
@@ -41,13 +44,14 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Embedded:
-    """The embedded engine; deployments enter the stack's history as the CLI's do."""
+class EmbeddedEngine:
+    """The embedded engine. It records updates in the stack's history as the Pulumi CLI does."""
 
     in_sandbox: bool
-    """Whether the stack's environment is a sandbox, which has its own providers."""
+    """Whether the environment is a sandbox, which has its own providers."""
 
     def run(self, operation: Operation, on_event: Callable[[EngineEvent], None], /) -> Result:
+        """Run an operation, and record it in the history."""
         from lakewright_engine import run  # noqa: PLC0415 - `--help` needs no engine
         from lakewright_engine.model.errors import StateError  # noqa: PLC0415
 
@@ -56,30 +60,28 @@ class Embedded:
         if operation.verb != "preview" and not operation.preview_only:
             try:
                 _record(operation, result, started)
-            except StateError as error:  # the state itself is saved: the operation stays as good as it was
+            except StateError as error:  # the state is saved, so the operation succeeded
                 result.messages.append(f"warning: {error}")
         return result
 
 
-def choose(wanted: str, project: PulumiProject, stack: str) -> Choice:
-    """`auto` is the Pulumi CLI where it could run the stack, else the embedded engine."""
-    if wanted not in ("auto", "pulumi", "embedded"):
-        raise UsageError(f"--engine is {wanted!r}; expected auto, embedded or pulumi")
+def choose_engine(name: EngineName, project: PulumiProject, stack: str) -> EngineChoice:
+    """Return the engine of a name. `auto` is the Pulumi CLI if it can run the stack, else the embedded engine."""
     cli = shutil.which("pulumi")
-    if wanted == "pulumi":
+    if name is EngineName.PULUMI:
         if cli is None:
             raise UsageError(
                 "--engine pulumi needs the Pulumi CLI, which is not on the PATH; install it, or use --engine embedded"
             )
-        return Choice(PulumiCli(), "pulumi", f"asked for ({cli})")
+        return EngineChoice(PulumiCli(), "pulumi", f"chosen with --engine; {cli}")
     in_sandbox = is_in_sandbox(project, stack)
-    if wanted == "embedded":
-        return Choice(Embedded(in_sandbox), "embedded", "asked for")
-    needed = plugins.needed(project, stack) if cli is not None else set[str]()
+    if name is EngineName.EMBEDDED:
+        return EngineChoice(EmbeddedEngine(in_sandbox), "embedded", "chosen with --engine")
+    needed = plugins.needed_plugins(project, stack) if cli is not None else set[str]()
     if reason := _why_not_cli(needed, in_sandbox=in_sandbox):
-        return Choice(Embedded(in_sandbox), "embedded", reason)
+        return EngineChoice(EmbeddedEngine(in_sandbox), "embedded", reason)
     has = f" and has the plugins for {', '.join(sorted(needed))}" if needed else ""
-    return Choice(PulumiCli(), "pulumi", f"it is on the PATH{has}")
+    return EngineChoice(PulumiCli(), "pulumi", f"it is on the PATH{has}")
 
 
 def _why_not_cli(needed: set[str], *, in_sandbox: bool) -> str:
@@ -88,9 +90,9 @@ def _why_not_cli(needed: set[str], *, in_sandbox: bool) -> str:
         return "the Pulumi CLI is not on the PATH"
     if shutil.which("pulumi-language-python") is None:
         return "the Pulumi CLI has no pulumi-language-python beside it"
-    if absent := plugins.missing(needed):
+    if absent := plugins.missing_plugins(needed):
         return f"the Pulumi CLI has no plugin for {', '.join(absent)}"
-    if in_sandbox and (own := plugins.unattached(needed & _SANDBOX_PROVIDERS)):
+    if in_sandbox and (own := plugins.unattached_plugins(needed & _SANDBOX_PROVIDERS)):
         return f"the environment is a sandbox, which has its own {', '.join(own)}"
     return ""
 
@@ -118,6 +120,6 @@ def _record(operation: Operation, result: Result, started: int) -> None:
     )
 
 
-def told(choice: Choice) -> str:
-    """The line that says which engine runs, and why."""
+def format_choice(choice: EngineChoice) -> str:
+    """Return a line with the engine and the reason."""
     return f"Engine: {choice.name} ({choice.reason})"

@@ -16,18 +16,20 @@ _INTERRUPTED = "KeyboardInterrupt"
 
 
 class LauncherTracebacks:
-    """Pass events on without the tracebacks of an interrupted launcher.
+    """Forwards events except the tracebacks of an interrupted launcher.
 
-    The CLI interrupts the program of a failed run, and the launcher prints a traceback of itself, a line an event,
-    where the error has been shown already. Tracebacks that end otherwise, or begin elsewhere, are passed on.
+    The CLI interrupts the program of a failed run. The launcher then prints its own traceback, one line per event,
+    after the error. Tracebacks of other origin or with another last line are forwarded.
     """
 
     def __init__(self, on_event: Callable[[EngineEvent], None]) -> None:
+        """Forward events to `on_event`."""
         self._on_event = on_event
         self._held: list[EngineEvent] = []
         self._is_after_traceback = False
 
     def __call__(self, event: EngineEvent) -> None:
+        """Forward an event, or hold it while it may be part of a traceback."""
         diagnostic = event.diagnostic_event
         if diagnostic is None or diagnostic.severity != "info#err":
             self._on_event(event)
@@ -42,7 +44,7 @@ class LauncherTracebacks:
             self._on_event(event)
 
     def flush(self) -> None:
-        """Pass on what is held back: no end of it came."""
+        """Forward held events: their traceback did not end."""
         held, self._held = self._held, []
         for event in held:
             self._on_event(event)

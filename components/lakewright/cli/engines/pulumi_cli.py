@@ -1,4 +1,4 @@
-"""The Pulumi CLI behind the four verbs, driven through its Automation API, with the words and exit codes of the CLI."""
+"""The Pulumi CLI as an engine, driven through the Automation API. Messages and exit codes are those of the CLI."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakewright.cli.engines.launcher_tracebacks import LauncherTracebacks
-from lakewright.cli.errors import CliFailed, UsageError
+from lakewright.cli.errors import PulumiCliError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,10 +26,14 @@ _READS_OPTIONS_FROM_ENVIRONMENT = (3, 208)
 
 
 class PulumiCli:
-    """Needs `pulumi` on the PATH, and pip in the environment that runs the program."""
+    """The Pulumi CLI. It must be on the PATH, and the program's environment needs pip."""
 
     def run(self, operation: Operation, on_event: Callable[[EngineEvent], None], /) -> Result:
-        """Raises CliFailed if the CLI could not begin; what happens to resources is told by events and the result."""
+        """Run an operation, and report each event.
+
+        Raises:
+            PulumiCliError: The CLI failed before it touched a resource.
+        """
         from lakewright_engine import Result  # noqa: PLC0415 - `--help` needs neither engine
         from lakewright_engine.display.report import OperationReport  # noqa: PLC0415
         from lakewright_engine.state.backend import stack_not_found  # noqa: PLC0415
@@ -41,7 +45,7 @@ class PulumiCli:
         tracebacks = LauncherTracebacks(on_event)
         show = on_event if operation.verbose else tracebacks
 
-        def heard(event: EngineEvent) -> None:
+        def on_each(event: EngineEvent) -> None:
             report.add(event)
             show(event)
 
@@ -55,19 +59,19 @@ class PulumiCli:
         except automation.StackNotFoundError as error:
             raise stack_not_found(operation.stack) from error
         except automation.CommandError as error:
-            raise CliFailed(*_said(error)) from error
+            raise PulumiCliError(*_message_and_code(error)) from error
         result = Result(0)
         try:
             with pending_creations(stack, clears=not operation.is_dry) as environment:
                 workspace.env_vars = {**workspace.env_vars, **environment}
-                _operate(stack, operation, heard)
+                _operate(stack, operation, on_each)
         except automation.CommandError as error:
-            message, result.exit = _said(error)
-            why = [one for one in report.messages if one.startswith("error: ")]
-            if not why and not report.steps:
-                raise CliFailed(message, result.exit) from error
-            if not why or result.exit != 1:
-                report.messages.append(f"error: {message}")
+            cli_error, result.exit = _message_and_code(error)
+            errors = [message for message in report.messages if message.startswith("error: ")]
+            if not errors and not report.steps:
+                raise PulumiCliError(cli_error, result.exit) from error
+            if not errors or result.exit != 1:
+                report.messages.append(f"error: {cli_error}")
         finally:
             tracebacks.flush()
         result.changes, result.messages = report.changes, report.messages
@@ -79,14 +83,14 @@ class PulumiCli:
 
 @contextmanager
 def pending_creations(stack: Stack, *, clears: bool) -> Generator[dict[str, str]]:
-    """The environment that tells providers what an interrupted run of this stack began to create.
+    """Yield the environment variables that name the creations that an interrupted run of this stack started.
 
-    The CLI keeps such an operation in the state even after a later run carried it out. It would let this stack take
-    over an object that another one makes later, so it is removed, also after a run that failed.
+    The CLI keeps such an operation in the state after a later run completed it. It would let this stack adopt an
+    object that another stack creates later, so it is removed, also after a failed run.
 
     Args:
         stack: The stack that runs.
-        clears: Whether the run may write the state, which a preview must not.
+        clears: Whether the run may write the state; a preview must not.
     """
     from lakewright_engine.state import interrupted_creations as pending  # noqa: PLC0415 - `--help` needs no engine
     from pulumi.automation import CommandError  # noqa: PLC0415
@@ -102,12 +106,12 @@ def pending_creations(stack: Stack, *, clears: bool) -> Generator[dict[str, str]
             try:
                 _clear_carried_out(stack, before)
             except CommandError:
-                if not has_failed:  # the failure of the run itself counts
+                if not has_failed:  # the error of the run matters more
                     raise
 
 
 def _clear_carried_out(stack: Stack, before: dict[str, Any]) -> None:
-    """Remove carried-out creations from the state, unless another run changes it meanwhile."""
+    """Remove completed creations from the state, unless another run changes it in the meantime."""
     from lakewright_engine.state import interrupted_creations as pending  # noqa: PLC0415
     from pulumi.automation import Deployment  # noqa: PLC0415
 
@@ -144,10 +148,10 @@ def _operate(stack: Stack, operation: Operation, on_event: Callable[[EngineEvent
 
 
 def _pass_exclusions(stack: Stack, operation: Operation) -> None:
-    """Hand the exclusions of a destroy to the CLI in its environment: the Automation API has no argument for them.
+    """Pass the exclusions of a destroy to the CLI as environment variable: the Automation API has no argument for them.
 
     Raises:
-        UsageError: The CLI would not see them, and would destroy everything.
+        UsageError: The CLI would ignore them and destroy everything.
     """
     if not operation.excludes:
         return
@@ -156,19 +160,20 @@ def _pass_exclusions(stack: Stack, operation: Operation) -> None:
     if numbers is None or (int(numbers[1]), int(numbers[2])) < _READS_OPTIONS_FROM_ENVIRONMENT:
         needed = ".".join(map(str, _READS_OPTIONS_FROM_ENVIRONMENT))
         raise UsageError(
-            f"destroy --exclude needs version {needed} of the Pulumi CLI or a newer one, and found {version}: "
-            "update it, or use --engine embedded"
+            f"destroy --exclude needs the Pulumi CLI {needed} or later; found {version}. "
+            "Update it, or use --engine embedded"
         )
     if any("," in urn for urn in operation.excludes):
-        raise UsageError("destroy --exclude takes no URN with a comma on the Pulumi CLI: use --engine embedded")
+        raise UsageError("destroy --exclude accepts no URN with a comma on the Pulumi CLI. Use --engine embedded")
     environment = {"PULUMI_OPTION_EXCLUDE": ",".join(operation.excludes)}
     stack.workspace.env_vars = {**stack.workspace.env_vars, **environment}
 
 
 def _environment(operation: Operation) -> dict[str, str]:
-    """A program without a virtual environment of its own runs in ours, as on the embedded engine.
+    """Return the environment variables of the CLI.
 
-    The Automation API runs the CLI in the project's folder: what is relative to the working directory is made absolute.
+    A program without a virtual environment runs in this one, as on the embedded engine. The Automation API runs the
+    CLI in the project's folder, so relative paths become absolute.
     """
     environment = {
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
@@ -181,10 +186,10 @@ def _environment(operation: Operation) -> dict[str, str]:
     return environment
 
 
-def _said(error: CommandError) -> tuple[str, int]:
-    """The CLI's own error lines, and its exit code."""
+def _message_and_code(error: CommandError) -> tuple[str, int]:
+    """Return the CLI's error lines and its exit code."""
     text = str(error)
     code = re.search(r"^\s*code: (-?\d+)", text, re.MULTILINE)
     stderr = text.partition("\n stderr: ")[2] or text
     lines = [line.removeprefix("error: ").strip() for line in stderr.splitlines() if line.strip()]
-    return "\n".join(lines) or "the Pulumi CLI failed without saying why", int(code[1]) if code else 1
+    return "\n".join(lines) or "the Pulumi CLI failed without an error message", int(code[1]) if code else 1

@@ -1,6 +1,6 @@
 """The process of the Pulumi CLI, which gets signals from this process only.
 
-Imported by what runs the CLI alone: importing the Automation API takes long.
+Import it only to run the CLI: importing the Automation API is slow.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import IO, Any
 from pulumi.automation import CommandResult, PulumiCommand
 from pulumi.automation.errors import create_command_error
 
-from lakewright.cli.engines.signals import passed_signals
+from lakewright.cli.engines.signals import forward_signals
 
 Listen = Callable[[str], Any]
 
@@ -23,8 +23,8 @@ Listen = Callable[[str], Any]
 class PulumiInOwnSession(PulumiCommand):
     """Runs the CLI in a session of its own.
 
-    In ours, the CLI would get what a terminal, `timeout` or a CI runner sends to the process group, and once more what
-    is passed on. A closing terminal would kill it.
+    In this process's session, the CLI would get signals twice: from the process group and from this process. A closing
+    terminal would kill it.
     """
 
     def run(
@@ -42,7 +42,7 @@ class PulumiInOwnSession(PulumiCommand):
             env["PATH"] = os.pathsep.join([str(Path(self.command).parent), env.get("PATH", "")])
         lines: tuple[list[str], list[str]] = ([], [])
         with (
-            passed_signals() as passed,
+            forward_signals() as passed,
             subprocess.Popen(
                 [self.command, *options, *args],
                 stdout=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""Other stacks that declare, or already have, the tenant of a stack: refused or named before one harms the other."""
+"""Conflicts with other stacks that declare or own the tenant of a stack."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ if TYPE_CHECKING:
     from lakewright.cli.engines.choice import Engine
 
 NOT_OURS = ("and this stack did not make it", "so it is not certain who made it")
-"""Parts of the provider's refusals to take over an object."""
+"""Parts of the provider's errors that refuse to adopt an object."""
 
 _PROJECT = "lakekeeper:Project"
 
 
 @dataclass(frozen=True)
-class NamingOwners:
-    """Runs another engine. Where it refuses to take an object over, the stack that has the tenant is named."""
+class OwnerReportingEngine:
+    """Runs another engine. If it refuses to adopt an object, the errors name the stack that owns the tenant."""
 
     engine: Engine
 
     def run(self, operation: Operation, on_event: Callable[[EngineEvent], None], /) -> Result:
+        """Run an operation, and report each event."""
         result = self.engine.run(operation, on_event)
         if any(part in message for message in result.messages for part in NOT_OURS):
             result.messages += [f"error: {line}" for line in _owners(operation.project, operation.stack)]
@@ -37,7 +38,11 @@ class NamingOwners:
 
 
 def refuse_shared_tenant(project: PulumiProject, stack: str) -> None:
-    """Refuse a tenant or place that another stack file of the project declares. Raises SpecError."""
+    """Check that no other stack file of the project declares the same tenant or an overlapping place.
+
+    Raises:
+        SpecError: Another stack file does.
+    """
     file = project.stack_file(stack)
     names = _names(raw_spec(file))
     others = [
@@ -66,7 +71,7 @@ def refuse_shared_tenant(project: PulumiProject, stack: str) -> None:
 
 
 def _owners(project: PulumiProject, stack: str) -> Iterator[str]:
-    """Name the other stacks of a file backend whose state has the tenant's project on the same server."""
+    """Yield a sentence for each other stack of a file backend whose state has the tenant's project."""
     spec = raw_spec(project.stack_file(stack))
     tenant, endpoint = spec.get("name"), _endpoint(project, spec.get("environment"))
     if not project.state_url.startswith("file://") or not tenant or endpoint is None:
@@ -88,13 +93,13 @@ def _owners(project: PulumiProject, stack: str) -> Iterator[str]:
 
 
 def _projects(export: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Inputs of the Lakekeeper projects in an exported state."""
+    """Return the inputs of the Lakekeeper projects in an exported state."""
     resources = cast(list[dict[str, Any]], mapping(export.get("deployment")).get("resources") or [])
-    return (mapping(one.get("inputs")) for one in resources if str(one.get("type")).endswith(_PROJECT))
+    return (mapping(resource.get("inputs")) for resource in resources if str(resource.get("type")).endswith(_PROJECT))
 
 
 def _endpoint(project: PulumiProject, environment: object) -> str | None:
-    """Lakekeeper's endpoint of an environment; None if it cannot be read."""
+    """Return the endpoint of an environment's Lakekeeper; None if the file cannot be read."""
     from lakewright.environment.environment import Environment  # noqa: PLC0415 - slow to load
     from lakewright.spec import SpecError  # noqa: PLC0415
 

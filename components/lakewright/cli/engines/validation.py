@@ -1,4 +1,4 @@
-"""`preview --validate`: an engine that also has the provider check each warehouse, and tells what it found."""
+"""`preview --validate`: an engine that also has the provider check each warehouse, and reports the results."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ NOTHING = "nothing to validate: the program declares no warehouse whose server i
 
 
 @dataclass
-class Validating:
-    """Runs another engine. What a report says is told like everything else of a run; a failed check fails the run."""
+class ValidatingEngine:
+    """Runs another engine, and reports the checks of each warehouse. A failed check fails the run."""
 
     engine: Engine
     reports: list[Report] = field(default_factory=list["Report"])
 
     def run(self, operation: Operation, on_event: Callable[[EngineEvent], None], /) -> Result:
-        from lakewright_engine.operation import UNEXPECTED_CHANGES  # noqa: PLC0415 - `--help` needs none of it
+        """Run an operation, and report its events and the checks."""
+        from lakewright_engine.operation import UNEXPECTED_CHANGES  # noqa: PLC0415 - slow to load
 
         from lakewright.lakekeeper.preflight import report  # noqa: PLC0415
 
@@ -42,20 +43,20 @@ class Validating:
                 del os.environ[report.FILE]
             self.reports = report.read_reports(file)
         for severity, line in _lines(self.reports):
-            on_event(_said(severity, line))
+            on_event(_diagnostic(severity, line))
             if severity == "error":
                 result.messages.append(f"error: {line}")
-        if any(one.failed for one in self.reports) and result.exit in (0, UNEXPECTED_CHANGES):
+        if any(report.failed for report in self.reports) and result.exit in (0, UNEXPECTED_CHANGES):
             result.exit = 1
         return result
 
-    def as_json(self) -> list[dict[str, Any]]:
-        """The reports, for the object that `--json` prints."""
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return the reports for the object that `--json` prints."""
         return [report.model_dump() for report in self.reports]
 
 
 def _lines(reports: list[Report]) -> list[tuple[str, str]]:
-    """Severity and text of what is told."""
+    """Return severity and text of each line."""
     if not reports:
         return [("info", NOTHING)]
     return [
@@ -69,7 +70,7 @@ def _lines(reports: list[Report]) -> list[tuple[str, str]]:
     ]
 
 
-def _said(severity: str, line: str) -> EngineEvent:
+def _diagnostic(severity: str, line: str) -> EngineEvent:
     from pulumi.automation.events import EngineEvent  # noqa: PLC0415
 
     prefix = "error: " if severity == "error" else ""

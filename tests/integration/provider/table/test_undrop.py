@@ -66,8 +66,8 @@ def test_newest_table_of_a_name_is_restored_others_by_id(undrop: Undrop, drop: A
     code, out, _ = undrop("main.SALES.Orders")
 
     assert code == 0
-    assert f"Brought back table main.sales.orders ({second}), dropped 20" in out
-    assert f"Dropped earlier under the same name: {first}" in out
+    assert f"Restored table main.sales.orders ({second}), dropped 20" in out
+    assert f"Also dropped under the same name: {first}" in out
     code, out, err = undrop("main.sales.orders")
     assert (code, out) == (1, "")
     assert f"({first}) is not brought back: table {second} in warehouse `main`" in err
@@ -92,7 +92,7 @@ def test_list_is_newest_first_and_filtered_by_namespace(undrop: Undrop, drop: An
     listed = undrop("--list")[1]
     narrow = json.loads(undrop("--list", "main.Sales", "--json")[1])
 
-    assert listed.splitlines()[0].split("  ")[-1] == "GONE AFTER"
+    assert listed.splitlines()[0].split("  ")[-1] == "KEPT UNTIL"
     assert listed.index(last) < listed.index(other) < listed.index(first)
     assert [one["tabular_id"] for one in narrow] == [last, first]
     assert {one["warehouse"] for one in narrow} == {"main"}
@@ -108,7 +108,7 @@ MISTAKES = [
     (
         ("main.sales.orders", "--id", "nonsense"),
         1,
-        "nothing that was dropped has the id nonsense; there are: table",
+        "no dropped table has the ID nonsense; dropped tables: table",
     ),
 ]
 
