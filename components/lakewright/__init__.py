@@ -1,0 +1,1 @@
+"""Tenants as Pulumi stacks: storage, Lakekeeper warehouses and Spark compute."""

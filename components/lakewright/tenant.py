@@ -187,7 +187,7 @@ def _compute(
     namespace = TenantNamespace(spec, on_cluster, after=after)
     made: list[pulumi.Resource] = [namespace]
     for unit in spec.computing_units:
-        sees = unit.sees(spec.warehouse_names)
+        sees = unit.visible_warehouses(spec.warehouse_names)
         made.append(
             ComputingUnit(
                 spec,

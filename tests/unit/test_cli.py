@@ -165,9 +165,9 @@ def test_config_is_set_read_and_removed(folder: Path, lakewright: Callable[..., 
         (["stack", "init", "--stack", "../up"], {}, 1, "not a stack name"),
         (["config", "set", "a[", "1", "--path", "--stack", "dev"], {}, 1, "no path"),
         (["config"], {}, 2, "--stack NAME"),
-        (["up", "--stack", "dev", "--yes", "--target", "a", "--exclude", "b"], {}, 2, "cannot be given together"),
-        (["destroy", "--stack", "dev", "--yes", "--target-dependents"], {}, 2, "needs a --target"),
-        (["refresh", "--stack", "dev", "--yes", "--exclude-dependents"], {}, 2, "needs an --exclude"),
+        (["up", "--stack", "dev", "--yes", "--target", "a", "--exclude", "b"], {}, 2, "cannot be combined"),
+        (["destroy", "--stack", "dev", "--yes", "--target-dependents"], {}, 2, "requires --target"),
+        (["refresh", "--stack", "dev", "--yes", "--exclude-dependents"], {}, 2, "requires --exclude"),
     ],
 )
 def test_each_error_is_one_message(

@@ -110,7 +110,7 @@ def test_sandbox_variable_leaves_other_environments_alone(
     assert not is_in_sandbox(project, "dev")
     assert choose_engine(EngineName.AUTO, project, "dev").name == "pulumi"
     assert ignored_sandbox(project, "dev") == (
-        "LAKEWRIGHT_SANDBOX is ignored: environments/production.yaml has no `sandbox`, so the stack runs against it."
+        "LAKEWRIGHT_SANDBOX is ignored: environments/production.yaml has no `sandbox`, so the stack uses its servers."
     )
     environment.write_text("sandbox: ../.sandbox\n")
     assert ignored_sandbox(project, "dev") == ""

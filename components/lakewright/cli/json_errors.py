@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperCommand
 from typing_extensions import override
 
-from lakewright.cli.errors import format_error
+from lakewright.cli.errors import UsageError, format_error
 
 if TYPE_CHECKING:
     from lakewright_engine.display.report import OperationReport
@@ -32,6 +32,9 @@ class JsonErrorsCommand(TyperCommand):
         as_json = "--json" in args
         try:
             return super().make_context(info_name, args, parent, **extra)
+        except typer.BadParameter as error:
+            # One line, as other errors; Typer would print a box.
+            _raise_error(UsageError(error.format_message()), as_json=as_json)
         except Exception as error:  # noqa: BLE001 - raised again
             _raise_error(error, as_json=as_json)
 

@@ -1,6 +1,6 @@
-"""The AWS identity that a stack works with, for calls of our own beside those of the `aws` provider."""
+"""boto3 sessions with the identity of the stack's `aws` provider."""
 
-# boto3 carries no types; what comes of it is cast where it is used.
+# boto3 has no types; values are cast where they are used.
 # pyright: reportMissingTypeStubs=false
 
 from __future__ import annotations
@@ -10,7 +10,11 @@ from typing import Any, cast
 
 
 def aws_session(profile: str | None, region: str | None, shared_credentials_file: Path | str | None) -> Any:
-    """A boto3 session as the `aws` provider would make it. Raises botocore's ProfileNotFound."""
+    """Return a boto3 session as the `aws` provider makes it.
+
+    Raises:
+        botocore.exceptions.ProfileNotFound: There is no such profile.
+    """
     import boto3  # noqa: PLC0415 - slow to load
     from botocore.session import Session  # noqa: PLC0415
 

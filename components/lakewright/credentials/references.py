@@ -1,10 +1,8 @@
-"""Credentials by reference: where a secret lives, how it is read when it is used, and how a change of it is noticed.
+"""References to secrets: parse, resolve, and detect changes of the secret.
 
-A reference is `env:NAME`, `file:PATH`, `aws-secretsmanager:ARN[#KEY]`, `vault:PATH#KEY` or `config:KEY`. What is stored
-is the reference, a salt and a salted fingerprint; never the secret.
+A reference is `env:NAME`, `file:PATH`, `aws-secretsmanager:ARN[#KEY]`, `vault:PATH#KEY` or `config:KEY`. The state
+holds the reference, a salt and a salted fingerprint; never the secret.
 """
-
-# ruff: noqa: N818 - error names are read by people, at the start of a message
 
 import hashlib
 import hmac
@@ -25,8 +23,8 @@ ConfigLookup = Callable[[str], str | None]
 """Reads a key of the stack's (decrypted) configuration; None if it is not set."""
 
 
-class UnresolvedCredential(Exception):
-    """A reference whose secret cannot be read here and now. The message names the reference, never a secret."""
+class UnresolvedCredentialError(Exception):
+    """A secret cannot be read. The message names the reference, never a secret."""
 
 
 def check_reference(value: str) -> str:
@@ -38,9 +36,9 @@ def check_reference(value: str) -> str:
     if scheme == "env" and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", rest):
         raise ValueError("the name after `env:` must be that of an environment variable")
     if scheme == "vault" and not re.fullmatch(r"[^#\s]+#[^#\s]+", rest):
-        raise ValueError("a reference into Vault looks like `vault:secret/data/PATH#KEY`")
+        raise ValueError("a reference to Vault looks like `vault:secret/data/PATH#KEY`")
     if scheme == "aws-secretsmanager" and not rest.startswith("arn:"):
-        raise ValueError("a reference into Secrets Manager looks like `aws-secretsmanager:arn:aws:secretsmanager:...`")
+        raise ValueError("a reference to Secrets Manager looks like `aws-secretsmanager:arn:aws:secretsmanager:...`")
     return value
 
 
@@ -49,12 +47,16 @@ Reference = Annotated[str, AfterValidator(check_reference)]
 
 
 def no_config(_key: str) -> str | None:
-    """The configuration of a process that has none."""
+    """Look up a key where there is no configuration."""
     return None
 
 
 def resolve(reference: str, config: ConfigLookup = no_config) -> str:
-    """The secret a reference points to. Raises UnresolvedCredential."""
+    """Return the secret of a reference.
+
+    Raises:
+        UnresolvedCredentialError: It cannot be read, or is empty.
+    """
     scheme, _, rest = reference.partition(":")
     match scheme:
         case "env":
@@ -70,9 +72,9 @@ def resolve(reference: str, config: ConfigLookup = no_config) -> str:
         case "aws-secretsmanager":
             secret, hint = _from_secrets_manager(reference, rest), "store the secret there"
         case _:
-            raise UnresolvedCredential(f"`{scheme}:` is no kind of secret reference; expected {FORMS}")
+            raise UnresolvedCredentialError(f"`{scheme}:` is not a kind of reference; expected {FORMS}")
     if not secret:
-        raise UnresolvedCredential(f"`{reference}` holds nothing: {hint}")
+        raise UnresolvedCredentialError(f"`{reference}` is empty or not set: {hint}")
     return secret
 
 
@@ -80,7 +82,7 @@ def _from_file(reference: str, path: str) -> str:
     try:
         return Path(path).expanduser().read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise UnresolvedCredential(f"`{reference}` cannot be read: {type(error).__name__}") from None
+        raise UnresolvedCredentialError(f"`{reference}` cannot be read: {type(error).__name__}") from None
 
 
 def _from_vault(reference: str, rest: str) -> str | None:
@@ -89,28 +91,28 @@ def _from_vault(reference: str, rest: str) -> str | None:
     path, _, key = rest.partition("#")
     address, token = os.environ.get("VAULT_ADDR"), os.environ.get("VAULT_TOKEN")
     if not address or not token:
-        raise UnresolvedCredential(f"`{reference}` needs VAULT_ADDR and VAULT_TOKEN in the environment")
+        raise UnresolvedCredentialError(f"`{reference}` needs VAULT_ADDR and VAULT_TOKEN in the environment")
     url = f"{address.rstrip('/')}/v1/{path.lstrip('/')}"
     headers = {"X-Vault-Token": token}
     if namespace := os.environ.get("VAULT_NAMESPACE"):
         headers["X-Vault-Namespace"] = namespace
     try:
-        answer = httpx.get(url, headers=headers, timeout=10)
+        response = httpx.get(url, headers=headers, timeout=10)
     except httpx.HTTPError as error:
-        raise UnresolvedCredential(
-            f"`{reference}`: Vault at {address} did not answer: {type(error).__name__}"
+        raise UnresolvedCredentialError(
+            f"`{reference}`: Vault at {address} did not respond: {type(error).__name__}"
         ) from None
-    if answer.status_code != 200:
-        raise UnresolvedCredential(f"`{reference}`: Vault at {address} answered {answer.status_code}")
+    if response.status_code != 200:
+        raise UnresolvedCredentialError(f"`{reference}`: Vault at {address} returned {response.status_code}")
     try:
-        body = answer.json()
+        body = response.json()
     except ValueError:
-        raise UnresolvedCredential(f"`{reference}`: Vault at {address} did not answer in JSON") from None
+        raise UnresolvedCredentialError(f"`{reference}`: Vault at {address} returned no JSON") from None
     return _vault_value(body, key)
 
 
 def _vault_value(body: Any, key: str) -> str | None:
-    """A key of a KV secret: version 2 wraps the pairs in a second `data`."""
+    """Return the value of a key of a KV secret. Version 2 nests the pairs in a second `data`."""
     pairs: Any = cast(dict[str, Any], body).get("data") if isinstance(body, dict) else None
     pairs = cast(dict[str, Any], pairs) if isinstance(pairs, dict) else {}
     inner = pairs.get("data")
@@ -121,7 +123,7 @@ def _vault_value(body: Any, key: str) -> str | None:
 
 
 def _from_secrets_manager(reference: str, rest: str) -> str | None:
-    import boto3  # noqa: PLC0415 # pyright: ignore[reportMissingTypeStubs] - costs half a second
+    import boto3  # noqa: PLC0415 # pyright: ignore[reportMissingTypeStubs] - slow to load
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 # pyright: ignore[reportMissingTypeStubs]
 
     arn, _, key = rest.partition("#")
@@ -131,17 +133,17 @@ def _from_secrets_manager(reference: str, rest: str) -> str | None:
         secret = client.get_secret_value(SecretId=arn).get("SecretString")
     except (BotoCoreError, ClientError) as error:
         code = cast(Any, error).response["Error"]["Code"] if isinstance(error, ClientError) else type(error).__name__
-        raise UnresolvedCredential(f"`{reference}`: Secrets Manager answered {code}") from None
+        raise UnresolvedCredentialError(f"`{reference}`: Secrets Manager returned {code}") from None
     if not key or not secret:
         return secret
     try:
         return json.loads(secret).get(key)
     except (ValueError, AttributeError):
-        raise UnresolvedCredential(f"`{reference}`: the secret is no JSON object with a key {key}") from None
+        raise UnresolvedCredentialError(f"`{reference}`: the secret is not a JSON object with the key {key}") from None
 
 
 def fingerprint(values: list[str], salt: str | None = None) -> str:
-    """`SALT:HASH` of some secrets, under a new salt unless one is given."""
+    """Return `SALT:HASH` of secrets, with a new salt unless one is given."""
     salt = salt or secrets.token_hex(16)
     digest = hmac.new(bytes.fromhex(salt), digestmod=hashlib.sha256)
     for value in values:
@@ -150,5 +152,5 @@ def fingerprint(values: list[str], salt: str | None = None) -> str:
 
 
 def still_matches(values: list[str], recorded: str) -> bool:
-    """Whether these are the secrets that a recorded fingerprint was made of."""
+    """Return whether a recorded fingerprint is of these secrets."""
     return hmac.compare_digest(fingerprint(values, recorded.partition(":")[0]), recorded)

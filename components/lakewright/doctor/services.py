@@ -52,7 +52,7 @@ def check_lakekeeper(environment: Environment, project_id: str | None = None) ->
     reference = settings.reference.model_copy(update={"project_id": project_id})
     try:
         server = Client(reference, _resolve, retry=RetryPolicy(attempts=1)).server()
-    except (LakekeeperError, credentials.UnresolvedCredential) as error:
+    except (LakekeeperError, credentials.UnresolvedCredentialError) as error:
         return Finding("Lakekeeper", "missing", str(error), "start the server, or fix `lakekeeper` of the environment")
     found = f"{server.version_text} at {settings.endpoint}, authorizer {server.authz_backend}"
     if server.bootstrapped or settings.bootstrap:
@@ -107,7 +107,7 @@ def check_bucket(probe: BucketProbe) -> Finding:
             config=_client_config(s3={"addressing_style": "path" if address.path_style else "virtual"}),
         )
         client.head_bucket(Bucket=probe.bucket)
-    except credentials.UnresolvedCredential as error:
+    except credentials.UnresolvedCredentialError as error:
         return Finding(subject, "missing", str(error), "make the storage's `credential` readable in this shell")
     except (BotoCoreError, ClientError) as error:
         fix = "start the store, create the bucket, or fix `endpoint` and `credential` of the storage"

@@ -1,4 +1,4 @@
-"""The JSON Schema of environments/NAME.yaml, which editors use."""
+"""The JSON Schema of environments/NAME.yaml, for editors."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ from lakewright.environment.environment import Environment
 
 
 def environment_schema() -> dict[str, Any]:
-    """Return the schema. `lakekeeper` may be left out where a `sandbox` fills it in."""
+    """Return the schema. `lakekeeper` is optional with a `sandbox`."""
     schema = Environment.model_json_schema()
     schema.pop("required")
     schema["$defs"]["LakekeeperServer"].pop("required")
@@ -22,5 +22,5 @@ def environment_schema() -> dict[str, Any]:
 
 
 def environment_schema_text() -> str:
-    """Return the schema as docs/schema/environment.schema.json has it."""
+    """Return the content of docs/schema/environment.schema.json."""
     return json.dumps(environment_schema(), indent=2, sort_keys=True) + "\n"

@@ -1,7 +1,7 @@
-"""Tell hosts apart: the metadata service of a cloud, this machine or its cluster, and all others.
+"""Classify hosts: the metadata service of a cloud, this machine or its cluster, and all others.
 
 Servers resolve more spellings of an address than the dotted one (decimal, hexadecimal, octal, IPv4 within IPv6), so
-each is read as the C library and the WHATWG URL standard read it. Names are judged by their text: no DNS is asked.
+each is parsed as the C library and the WHATWG URL standard do. Names are compared as text, without DNS.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ METADATA_NETWORKS = tuple(
 METADATA_NAMES = frozenset(
     {"metadata", "metadata.google.internal", "metadata.goog", "instance-data", "instance-data.ec2.internal"}
 )
-"""Names that resolve to a metadata service without any answer of the public DNS."""
+"""Names that resolve to a metadata service without public DNS."""
 
 _EMBEDDED = re.compile(r"(?:^|[.-])(?=((?:\d{1,3}[.-]){3}\d{1,3}|[0-9a-f]{8})(?:[.-]|$))")
-"""Matches an IPv4 address within a name, which services such as nip.io and sslip.io resolve to it."""
+"""Matches an IPv4 address within a name, which services such as nip.io and sslip.io resolve."""
 
 _ADDRESS_ZONES = ("nip.io", "sslip.io", "xip.io", "traefik.me", "local-ip.co", "localtls.com")
-"""Zones whose names spell the address that they resolve to."""
+"""Zones whose names contain the address that they resolve to."""
 
 _INTERNAL_SUFFIXES = ("svc", "cluster.local", "localhost", "localdomain", "local", "internal")
 _INTERNAL_NAMES = frozenset({"kubernetes.default"})
@@ -65,7 +65,7 @@ _COMPATIBLE = ipaddress.IPv6Network("::/96")
 
 
 def kind_of_host(host: str) -> HostKind:
-    """Return what kind of place a host of a URL is.
+    """Return the kind of a URL's host.
 
     Args:
         host: A name, or an address without brackets, in any spelling.
@@ -82,7 +82,7 @@ def kind_of_host(host: str) -> HostKind:
         return HostKind.INTERNAL if HostKind.INTERNAL in embedded else HostKind.ADDRESS
     if _is_in_cluster(name):
         return HostKind.INTERNAL
-    # A pod's search domains complete `vault.vault`, too, a service and its namespace.
+    # A pod's search domains also complete `vault.vault`, a service and its namespace.
     return HostKind.SHORT_NAME if name.count(".") == 1 else HostKind.NAME
 
 
@@ -105,7 +105,7 @@ def _is_in_address_zone(name: str) -> bool:
 
 
 def _embedded(name: str) -> Iterator[Address]:
-    """Yield the addresses within a name. In the zones for it, each label may be one in any spelling."""
+    """Yield the addresses within a name. In address zones, each label may be an address in any spelling."""
     for match in _EMBEDDED.finditer(name):
         text = match[1]
         try:
@@ -120,20 +120,20 @@ def _embedded(name: str) -> Iterator[Address]:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine, so that requests do not leave it."""
+    """Return whether a host is this machine."""
     name = host.strip("[]").rstrip(".").casefold()
     address = _address(name)
     return address.is_loopback if address else name == "localhost" or name.endswith(".localhost")
 
 
 def leaves_without_tls(url: str) -> bool:
-    """Return whether what is sent to a URL can be read between this machine and another one."""
+    """Return whether requests to a URL go to another machine without TLS."""
     parts = urlsplit(url)
     return parts.scheme == "http" and not is_loopback(parts.hostname or "")
 
 
 def _address(name: str) -> Address | None:
-    """Return the address that a host spells. IPv4 within IPv6 counts as IPv4; None for a name."""
+    """Return the address of a host; None for a name. IPv4 within IPv6 is returned as IPv4."""
     if ":" not in name:
         try:
             # Reads `2852039166`, `0xa9fea9fe`, `0251.0376.0251.0376` and `169.254.43518` as resolvers do.

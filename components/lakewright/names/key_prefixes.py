@@ -1,13 +1,13 @@
-"""Key prefixes of a bucket: whether one lies within another. The one rule for specs, records and pre-flights."""
+"""Key prefixes of a bucket: whether they overlap."""
 
 
 def overlaps(prefix: str, other: str) -> bool:
-    """Return whether one key prefix lies within the other. An empty one is the whole bucket."""
+    """Return whether one key prefix is within the other. An empty prefix is the whole bucket."""
     return is_within(prefix, other) or is_within(other, prefix)
 
 
 def is_within(prefix: str, other: str) -> bool:
-    """Return whether a key prefix is the other one, or lies in it."""
+    """Return whether a key prefix equals the other one or is below it."""
     parts, others = _parts(prefix), _parts(other)
     return parts[: len(others)] == others
 

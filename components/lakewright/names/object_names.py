@@ -1,4 +1,4 @@
-"""Names of a tenant's objects on Kubernetes and AWS. Units cannot have those that are not their own."""
+"""Names of a tenant's objects on Kubernetes and AWS, and names that computing units must not use."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ DENY_ALL = "deny-all"
 """NetworkPolicy that closes the namespace."""
 
 MAINTENANCE = "maintenance"
-"""CronJob of the maintenance jobs, its ServiceAccount and its NetworkPolicy."""
+"""CronJob of the maintenance jobs, with its ServiceAccount and NetworkPolicy."""
 
 DEFAULT_SERVICE_ACCOUNT = "default"
-"""ServiceAccount that Kubernetes makes in each namespace, and other pods there run as."""
+"""ServiceAccount that Kubernetes makes in each namespace; pods without another one run as it."""
 
 
 LONGEST_ROLE_NAME = 64
@@ -17,7 +17,7 @@ LONGEST_ROLE_NAME = 64
 
 
 def role_name(tenant: str, warehouse: str) -> str:
-    """Return the name of a warehouse's role. Neither part may have a dot, so that no two pairs have the same name."""
+    """Return the name of a warehouse's role. It is unique, as neither part contains a dot."""
     return f"lakewright.{tenant}.{warehouse}"
 
 
@@ -32,10 +32,10 @@ def catalog_name(owner: str) -> str:
 
 
 def names_of_tenant(tenant: str) -> frozenset[str]:
-    """Return the names of the objects that a tenant has beside those of its units."""
+    """Return the names of a tenant's objects other than those of its units."""
     return frozenset({namespace_name(tenant), DENY_ALL, MAINTENANCE, catalog_name(MAINTENANCE)})
 
 
 def reserved_names(tenant: str) -> frozenset[str]:
-    """Return the names that no unit of a tenant may have: an object of that name would be replaced by the unit's."""
+    """Return the names that no unit may have: the unit's object would replace another one of that name."""
     return names_of_tenant(tenant) | {DEFAULT_SERVICE_ACCOUNT}

@@ -1,4 +1,4 @@
-"""Who is meant: a user or a role, as grants and owners of warehouses name them."""
+"""Principals: users and roles, as grants and owners of warehouses name them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""WAREHOUSE.NAMESPACE.TABLE as people write it; parts with dots in them stand in quotes. A pure function."""
+"""Names of tables as users write them: WAREHOUSE.NAMESPACE.TABLE, with parts that contain dots in quotes."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ class QualifiedName(NamedTuple):
 
     warehouse: str
     namespace: tuple[str, ...]
-    """Its levels, outermost first."""
+    """Levels, outermost first."""
     name: str
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """All parts, without regard to upper and lower case, which the server does not tell apart."""
+        """All parts in lower case, as the server ignores case."""
         return tuple(part.casefold() for part in (self.warehouse, *self.namespace, self.name))
 
     def same_as(self, other: QualifiedName) -> bool:
-        """Whether the server takes both for one."""
+        """Return whether the server treats both names as the same."""
         return self.levels == other.levels
 
     def __str__(self) -> str:
+        """Return the dotted name, with quotes where needed."""
         return ".".join(quoted(part) for part in (self.warehouse, *self.namespace, self.name))
 
 
 def parse_table_name(text: str) -> QualifiedName:
-    """Read `curated.sales.daily.orders`, or ``curated.sales.`orders.v2` ``. Raises ValueError."""
+    """Parse `curated.sales.daily.orders` or ``curated.sales.`orders.v2` ``. Raises ValueError."""
     parts = parse_parts(text)
     if len(parts) < 3:
         raise ValueError(
-            "expected WAREHOUSE.NAMESPACE.TABLE, the namespace perhaps of several levels; a part with a dot in it"
-            " stands in quotes"
+            "expected WAREHOUSE.NAMESPACE.TABLE; the namespace may have several levels. Quote a part that has a dot"
         )
     return QualifiedName(parts[0], tuple(parts[1:-1]), parts[-1])
 
 
 def parse_parts(text: str) -> list[str]:
-    """The parts of a name between its dots; none if it is no such name."""
+    """Return the parts of a dotted name; an empty list if it cannot be parsed."""
     parts: list[str] = []
     at, more = 0, True
     while more:
@@ -57,5 +57,5 @@ def parse_parts(text: str) -> list[str]:
 
 
 def quoted(part: str) -> str:
-    """A part as it has to be written: in backquotes where it holds what would end it."""
+    """Return a part as it is written: in backquotes if it contains a dot, a quote or outer spaces."""
     return f"`{part.replace('`', '``')}`" if re.search(r"""[."`]|^\s|\s$""", part) else part

@@ -1,7 +1,7 @@
-"""What a string is: the validated names, addresses and sizes that specs, resources and clients share.
+"""Types of names, IDs, addresses and sizes, with validators, for specs, resources and clients.
 
-Sources of the rules: Lakekeeper's own checks (names, prefixes, namespaces), AWS's documented naming rules (buckets,
-ARNs) and Kubernetes' (names that become object names).
+Sources of the rules: checks of Lakekeeper (names, prefixes, namespaces), naming rules of AWS (buckets, ARNs) and of
+Kubernetes (names that become object names).
 """
 
 import ipaddress
@@ -15,7 +15,7 @@ MAX_NAMESPACE_DEPTH = 5
 RESERVED_NAMESPACES = frozenset({"system", "examples", "information_schema"})
 
 RECORDED = "recorded"
-"""Validation context of what a state has recorded, for which rules that came later do not count."""
+"""Validation context of recorded values, which newer rules do not apply to."""
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _ARN = re.compile(r"arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9-]*:(\d{12}|aws)?:\S+")
@@ -35,7 +35,7 @@ def _warehouse_name(value: str) -> str:
     if len(value.encode()) > 128:
         raise ValueError("a warehouse name has at most 128 bytes")
     if "/" in value:
-        raise ValueError("a warehouse name must not contain `/`: clients read what stands before it as a project id")
+        raise ValueError("a warehouse name must not contain `/`: clients read the part before it as the project ID")
     return value
 
 
@@ -58,13 +58,13 @@ def _user_id(value: str) -> str:
     if not (provider and separator and subject):
         raise ValueError("a user's id is `IDP~SUBJECT`, such as `oidc~1f2e` or `kubernetes~UID`")
     if len(subject.encode()) >= 128 or not value.isprintable():
-        raise ValueError("a user's id has fewer than 128 bytes behind `~`, and no control characters")
+        raise ValueError("a user's ID has fewer than 128 bytes after `~`, and no control characters")
     return value
 
 
 def _role_id(value: str) -> str:
     if not _UUID.fullmatch(value):
-        raise ValueError("a role's id is a UUID, which the server gives it: `role_id` of a `Role`, or of `get_role`")
+        raise ValueError("a role's ID is a UUID that the server assigns: `role_id` of a `Role` or of `get_role`")
     return value.lower()
 
 
@@ -113,7 +113,7 @@ def _key_prefix(value: str) -> str:
 
 
 def _s3_key_prefix(value: str, info: ValidationInfo) -> str:
-    # What an earlier release accepted must still be read from the state.
+    # Values that an earlier release accepted must still load from the state.
     if "$" in value and info.context != RECORDED:
         raise ValueError("a key prefix on S3 must not contain `$`, which begins a variable in IAM policies")
     return value
@@ -162,14 +162,14 @@ def _policy_arn(value: str) -> str:
 
 
 def namespace_parts(path: str) -> list[str]:
-    """The levels of a dotted namespace path, outermost first."""
+    """Return the levels of a dotted namespace path, outermost first."""
     return path.split(".")
 
 
 def _namespace_path(value: str) -> str:
     parts = namespace_parts(value)
     if any(not part.strip() for part in parts):
-        raise ValueError("a namespace is written as its levels with dots between them, none of them empty")
+        raise ValueError("a namespace consists of levels with dots between them, and no level is empty")
     if len(parts) > MAX_NAMESPACE_DEPTH:
         raise ValueError(f"a namespace has at most {MAX_NAMESPACE_DEPTH} levels")
     if "+" in value or "\x1f" in value or "/" in value:
@@ -190,8 +190,7 @@ def _table_name(name: str) -> str:
 def _tenant_name(value: str) -> str:
     if not _DNS_LABEL.fullmatch(value) or len(value) > 40:
         raise ValueError(
-            "a name here has up to 40 lower-case letters, digits and `-`, starts with a letter"
-            " and does not end with `-`"
+            "the name has up to 40 lower-case letters, digits and `-`, starts with a letter and does not end with `-`"
         )
     return value
 
@@ -203,7 +202,11 @@ def _external_id(value: str) -> str:
 
 
 def normalised_endpoint(value: str, *, keep_path: bool = False, keep_query: bool = False) -> str:
-    """A URL as Lakekeeper writes it: host in lower case, no default port, a slash after it. Raises ValueError."""
+    """Return a URL as Lakekeeper normalizes it: host in lower case, no default port, a slash after it.
+
+    Raises:
+        ValueError: It is not an HTTP URL of host and port.
+    """
     try:
         parts = urlsplit(value.strip())
         port = parts.port
@@ -213,8 +216,8 @@ def normalised_endpoint(value: str, *, keep_path: bool = False, keep_query: bool
         raise ValueError("an endpoint looks like `https://host:port`")
     if parts.username or parts.password:
         raise ValueError("an endpoint must not contain a user name or password")
-    too_much = parts.fragment or (parts.query and not keep_query) or (parts.path not in {"", "/"} and not keep_path)
-    if too_much:
+    has_more = parts.fragment or (parts.query and not keep_query) or (parts.path not in {"", "/"} and not keep_path)
+    if has_more:
         raise ValueError("an endpoint ends after host and port")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     if port is not None and port != _DEFAULT_PORTS[parts.scheme]:
@@ -244,7 +247,7 @@ ComputingUnitName = Annotated[str, AfterValidator(_tenant_name)]
 ProjectName = Annotated[str, AfterValidator(_project_name)]
 ProjectId = Annotated[str, AfterValidator(_project_id)]
 UserId = Annotated[str, AfterValidator(_user_id)]
-"""`IDP~SUBJECT`: the identity provider's name at Lakekeeper, and who one is there."""
+"""`IDP~SUBJECT`: name of the identity provider in Lakekeeper, and subject of the user."""
 RoleId = Annotated[str, AfterValidator(_role_id)]
 WarehouseName = Annotated[str, AfterValidator(_warehouse_name)]
 NamespacePath = Annotated[str, AfterValidator(_namespace_path)]
@@ -259,21 +262,21 @@ S3KeyPrefix = Annotated[KeyPrefix, AfterValidator(_s3_key_prefix)]
 AdlsKeyPrefix = Annotated[KeyPrefix, AfterValidator(_adls_key_prefix)]
 GcsKeyPrefix = Annotated[KeyPrefix, AfterValidator(_gcs_key_prefix)]
 RoleProviderId = Annotated[str, AfterValidator(_role_provider_id)]
-"""Identity provider of a role, as Lakekeeper's configuration calls it."""
+"""Identity provider of a role, as named in Lakekeeper's configuration."""
 Region = Annotated[str, AfterValidator(_region)]
 Arn = Annotated[str, AfterValidator(_arn)]
 RoleArn = Annotated[str, AfterValidator(_role_arn)]
 PolicyArn = Annotated[str, AfterValidator(_policy_arn)]
 ExternalIdValue = Annotated[str, AfterValidator(_external_id)]
 StorageEndpoint = Annotated[str, AfterValidator(_storage_endpoint)]
-"""`http(s)://host[:port]/`, as the server normalises it."""
+"""`http(s)://host[:port]/`, as the server normalizes it."""
 StsEndpoint = Annotated[str, AfterValidator(_sts_endpoint)]
 ServiceUrl = Annotated[str, AfterValidator(_service_url)]
-"""Address of a service, perhaps with a path, without a slash at its end."""
+"""Address of a service, with an optional path and without a trailing slash."""
 TokenUrl = Annotated[str, AfterValidator(_token_url)]
-"""Where tokens are asked for, to the letter: to some identity providers a slash at the end matters, or a query."""
+"""Token endpoint, kept as written: a trailing slash or a query matters to some identity providers."""
 Seconds = Annotated[int, Field(ge=1)]
 FormatVersion = Literal[1, 2, 3]
 """Version of the Iceberg table format."""
 Deletion = Literal["protect", "retain", "purge"]
-"""What destroying does to data: refuse while there is any, keep it, or remove it."""
+"""What destroying does with data: `protect` refuses while there is any, `retain` keeps it, `purge` deletes it."""

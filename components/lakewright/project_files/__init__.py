@@ -1,1 +1,1 @@
-"""The files of a project as written, read before any model is loaded."""
+"""Files of a project, read before any model is loaded."""

@@ -1,4 +1,4 @@
-"""Which servers an environment means, so that two environments of other names can be compared. Pure functions."""
+"""The servers of an environment, to compare environments of different names. Pure functions."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ _CLUSTER_DOMAINS = (".svc", ".local", ".localhost", ".internal")
 
 @dataclass(frozen=True)
 class ServiceAddress:
-    """An address, and where it has its meaning."""
+    """An address, and the network in which it is valid."""
 
     url: str = ""
-    """Empty for AWS, whose buckets have one name each in all accounts."""
+    """Empty for AWS, where bucket names are unique across accounts."""
     network: str = ""
-    """The cluster, for an address that means another server in another cluster."""
+    """The cluster, for an address that names another server in another cluster."""
 
     def __str__(self) -> str:
+        """Return the URL."""
         return self.url
 
 
@@ -39,7 +40,7 @@ class Servers:
 
     lakekeeper: ServiceAddress
     storage: ServiceAddress = AWS
-    """What AWS is there."""
+    """AWS, or the endpoint that replaces it."""
     network: str = ""
     """The cluster that the environment deploys to."""
 
@@ -51,11 +52,11 @@ class Servers:
 def servers_of(name: str, document: Mapping[str, Any], folder: Path) -> Servers:
     """Return the servers of an environment.
 
-    `LAKEWRIGHT_SANDBOX` does not count: it would make one sandbox of every environment of the project.
+    `LAKEWRIGHT_SANDBOX` is ignored: with it, all environments of the project would be one sandbox.
 
     Args:
-        name: Name of the environment. One that cannot be read is compared by its name alone.
-        document: What its file says, unchecked.
+        name: Name of the environment. One that cannot be read is compared by its name only.
+        document: Content of its file, unchecked.
         folder: Folder of the file.
     """
     lakekeeper, aws = mapping(document.get("lakekeeper")).get("endpoint"), mapping(document.get("aws")).get("endpoint")
@@ -77,7 +78,7 @@ def servers_of(name: str, document: Mapping[str, Any], folder: Path) -> Servers:
 
 
 def same_url(one: str, other: str) -> bool:
-    """Return whether two URLs are spellings of one."""
+    """Return whether two URLs are the same after normalization."""
     return _address(one, "") == _address(other, "")
 
 
@@ -93,7 +94,7 @@ def _address(url: str, network: str) -> ServiceAddress:
 
 
 def _is_local(host: str) -> bool:
-    """Whether a host name or address may mean another server in another cluster, or behind a port forward."""
+    """Return whether a host may be another server in another cluster, or behind a port forward."""
     try:
         return ipaddress.ip_address(host).is_private
     except ValueError:

@@ -1,4 +1,4 @@
-"""What the files of a project say, as written: read before any model is loaded, which most commands do not need."""
+"""Read stack files and environment files of a project without loading models, which most commands do not need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one description of a tenant, as a person writes it under `lakewright:tenant`; all mistakes are told at once."""
+"""The spec of a tenant, as users write it under `lakewright:tenant`. All problems are reported at once."""
 
 from lakewright.spec.computing_unit import ComputingUnitSpec, Size
 from lakewright.spec.maintenance import MaintenanceSpec

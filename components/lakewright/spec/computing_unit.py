@@ -12,7 +12,7 @@ Runtime = Literal["spark", "texera"]
 
 
 class Size(StrictModel):
-    """What a CU may use; requests equal limits."""
+    """Resources of a CU; requests equal limits."""
 
     cpu: Cpu = "1"
     memory: Memory = "2Gi"
@@ -26,27 +26,28 @@ def _form(value: object) -> str:
     return "tag:list" if isinstance(value, list) else "tag:all"
 
 
-Choice = Annotated[
+WarehouseChoice = Annotated[
     Annotated[Literal["all"], Tag("tag:all")] | Annotated[list[str], Field(min_length=1), Tag("tag:list")],
     Discriminator(_form),
 ]
 
 
 class ComputingUnitSpec(StrictModel):
-    """One CU. It is bound to one warehouse when it is made (`warehouse`), or each execution chooses (`warehouses`)."""
+    """A CU. It is bound to one warehouse (`warehouse`), or each execution chooses one (`warehouses`)."""
 
     name: ComputingUnitName
     runtime: Runtime
     image: Annotated[str, Field(min_length=1, pattern=r"^\S+$")] | None = None
-    """By digest, `NAME@sha256:...`, unless the environment is a trial. Default: its image for the runtime."""
+    """Image by digest, `NAME@sha256:...`, unless the environment is a trial. Default: the environment's image for the
+    runtime."""
     size: Size = Size()
     warehouse: str | None = None
-    """Bound to this warehouse from the start."""
-    warehouses: Choice | None = None
-    """Chosen by each execution, out of these."""
+    """Warehouse that the CU is bound to."""
+    warehouses: WarehouseChoice | None = None
+    """Warehouses that each execution chooses from."""
 
-    def sees(self, all_warehouses: list[str]) -> list[str]:
-        """Names of the warehouses that this CU may use, the one it starts with first."""
+    def visible_warehouses(self, all_warehouses: list[str]) -> list[str]:
+        """Return the warehouses that the CU may use, the default first."""
         if self.warehouse is not None:
             return [self.warehouse]
         return all_warehouses if self.warehouses == "all" else list(self.warehouses or [])

@@ -1,4 +1,4 @@
-"""A privilege that a tenant's spec gives, to whom, and on what."""
+"""Grants of a spec: privilege, principal and target."""
 
 from __future__ import annotations
 
@@ -35,44 +35,46 @@ Privilege = Literal[
 def _table(value: str) -> str:
     parts = parse_parts(value)
     if len(parts) < 2:
-        raise ValueError("expected NAMESPACE.TABLE, the namespace perhaps of several levels")
+        raise ValueError("expected NAMESPACE.TABLE; the namespace may have several levels")
     _NAMESPACE.validate_python(".".join(parts[:-1]))
     _TABLE_NAME.validate_python(parts[-1])
     return ".".join(quoted(part) for part in parts)
 
 
 class GrantTarget(StrictModel):
-    """What a grant is on: the project, a warehouse, or a namespace or table in it."""
+    """The target of a grant: the project, a warehouse, or a namespace or table in it."""
 
     project: Literal[True] | None = None
     warehouse: str | None = None
     namespace: NamespacePath | None = None
     table: Annotated[str, AfterValidator(_table)] | None = None
-    """NAMESPACE.TABLE in the warehouse; a part with a dot in it stands in quotes."""
+    """NAMESPACE.TABLE in the warehouse; quote a part that contains a dot."""
 
     @model_validator(mode="after")
     def _one_target(self) -> Self:
         if (self.project is None) == (self.warehouse is None):
-            raise ValueError("expected `project: true` or a `warehouse`, with a `namespace` or a `table` in it perhaps")
+            raise ValueError("expected `project: true` or a `warehouse`, optionally with a `namespace` or `table`")
         if self.project and (self.namespace or self.table):
-            raise ValueError("expected a `warehouse` beside a namespace or table")
+            raise ValueError("expected a `warehouse` with a namespace or table")
         if self.namespace and self.table:
             raise ValueError("expected `namespace` or `table`, not both")
         return self
 
     @property
     def kind(self) -> Literal["project", "warehouse", "namespace", "table"]:
+        """Kind of the target."""
         if self.project:
             return "project"
         return "table" if self.table else "namespace" if self.namespace else "warehouse"
 
     @property
     def table_path(self) -> tuple[str, str]:
-        """The table's namespace and its own name."""
+        """Namespace and name of the table."""
         *namespace, name = parse_parts(self.table or "")
         return ".".join(namespace), name
 
     def __str__(self) -> str:
+        """Return kind and name."""
         inside = self.table or self.namespace
         where = f"{self.warehouse}.{inside}" if inside else self.warehouse
         return f"{self.kind} {where}" if where else self.kind
@@ -82,9 +84,9 @@ class GrantSpec(StrictModel):
     """A privilege of a user or role."""
 
     to: Principal
-    """`user:IDP~SUBJECT`, or `role:NAME`: a role of the tenant's project, which is made if it is not there."""
+    """`user:IDP~SUBJECT`, or `role:NAME`: a role of the tenant's project, which is created if needed."""
     privilege: Privilege
-    """A relation of Lakekeeper's OpenFGA model."""
+    """A relation of Lakekeeper's authorization model (OpenFGA)."""
     on: GrantTarget
 
     @model_validator(mode="after")
@@ -98,12 +100,12 @@ class GrantSpec(StrictModel):
 
     @property
     def role(self) -> str | None:
-        """Name of the role that is given the privilege, if it is one."""
+        """Name of the role that gets the privilege; None for a user."""
         kind, _, name = self.to.partition(":")
         return name if kind == "role" else None
 
     @property
     def user(self) -> str | None:
-        """Id of the user who is given the privilege, if it is one."""
+        """ID of the user who gets the privilege; None for a role."""
         kind, _, name = self.to.partition(":")
         return name if kind == "user" else None

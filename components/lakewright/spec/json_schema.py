@@ -1,4 +1,4 @@
-"""The spec's JSON Schema, which editors use while one writes a stack's file."""
+"""The JSON Schema of stack files, for editors."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ from lakewright.spec.tenant import TenantSpec
 
 
 def stack_file_schema() -> dict[str, Any]:
-    """JSON Schema of a `Pulumi.<stack>.yaml` whose `lakewright:tenant` holds a spec; other keys are Pulumi's."""
+    """Return the JSON Schema of a `Pulumi.<stack>.yaml` with a spec under `lakewright:tenant`."""
     spec = TenantSpec.model_json_schema()
     definitions = spec.pop("$defs")
     return {
@@ -22,5 +22,5 @@ def stack_file_schema() -> dict[str, Any]:
 
 
 def schema_text() -> str:
-    """The schema as it is kept in docs/schema/tenant.schema.json."""
+    """Return the content of docs/schema/tenant.schema.json."""
     return json.dumps(stack_file_schema(), indent=2, sort_keys=True) + "\n"

@@ -1,4 +1,4 @@
-"""The upkeep of a tenant's tables: jobs that run at times, and what the server does itself."""
+"""Maintenance of a tenant's tables: scheduled jobs, and task queues of the server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SWITCHES = frozenset(queue.switch for queue in QUEUES)
 
 
 def seconds_of(duration: str) -> int:
-    """How many seconds `45m` or `4h` are. Raises ValueError."""
+    """Return the seconds of a duration such as `45m` or `4h`. Raises ValueError."""
     match = re.fullmatch(r"(\d{1,4})([mh])", duration)
     seconds = int(match[1]) * _SECONDS[match[2]] if match else 0
     if not 600 <= seconds <= 86_400:
@@ -34,7 +34,7 @@ def _deadline(value: str) -> str:
 
 def _settings(value: dict[str, Any]) -> dict[str, Any]:
     if switches := sorted(_SWITCHES & value.keys()):
-        raise ValueError(f"expected settings without {', '.join(switches)}; write `true` or `false` in their place")
+        raise ValueError(f"expected settings without {', '.join(switches)}; write `true` or `false` instead")
     return value
 
 
@@ -47,59 +47,59 @@ Queue = Annotated[
     | Annotated[dict[str, Any], AfterValidator(_settings), Tag("tag:settings")],
     Discriminator(_form),
 ]
-"""`true`, or settings under Lakekeeper's own names: the server does it. `false`: it is turned off there."""
+"""`true`, or settings in Lakekeeper's names: the server does it. `false`: it is turned off on the server."""
 
 
 class ServerSide(StrictModel):
-    """What Lakekeeper does itself in a warehouse, if it has the task queue; the jobs leave that alone then."""
+    """Maintenance that Lakekeeper does in a warehouse, if it has the task queue. The jobs skip it then."""
 
     expire_snapshots: Queue | None = None
     remove_orphan_files: Queue | None = None
 
     @property
     def queues(self) -> dict[str, dict[str, Any]]:
-        """The configuration of each queue that is spoken of."""
-        said = {queue: getattr(self, queue.name) for queue in QUEUES}
+        """Configuration of each queue that is set."""
+        settings = {queue: getattr(self, queue.name) for queue in QUEUES}
         return {
-            queue.name: {queue.switch: said_ is not False, **(said_ if isinstance(said_, dict) else {})}
-            for queue, said_ in said.items()
-            if said_ is not None
+            queue.name: {queue.switch: value is not False, **(value if isinstance(value, dict) else {})}
+            for queue, value in settings.items()
+            if value is not None
         }
 
     @property
     def jobs(self) -> tuple[JobName, ...]:
-        """The jobs that the server does."""
-        return tuple(job for queue in QUEUES if self._does(queue) for job in queue.jobs)
+        """Jobs that the server does."""
+        return tuple(job for queue in QUEUES if self._is_on(queue) for job in queue.jobs)
 
-    def _does(self, queue: ServerQueue) -> bool:
-        # Settings may be empty, and mean the server's defaults.
+    def _is_on(self, queue: ServerQueue) -> bool:
+        # Empty settings are the server's defaults.
         return getattr(self, queue.name) not in (None, False)
 
 
 class MaintenanceSpec(StrictModel):
-    """When jobs see to the tenant's tables, and what they do by default."""
+    """Schedule and defaults of the jobs that maintain the tenant's tables."""
 
     schedule: Cron
-    """Five fields, in UTC. A run that is still going when the next one is due goes on alone."""
+    """Cron schedule of five fields, in UTC. A run that is due while another is in progress is skipped."""
     jobs: Annotated[list[JobName], Field(min_length=1)] | None = None
-    """The jobs' own in every warehouse. Default: all that the server does not do."""
+    """Jobs to run in every warehouse. Default: all that the server does not do."""
     parallel: Annotated[int, Field(ge=1, le=64)] = 4
-    """Tables at a time."""
+    """Number of concurrent tables."""
     deadline: Annotated[str, AfterValidator(_deadline)] = "4h"
-    """A run ends after so long, `45m` or `4h`; the next one goes on from there."""
+    """Maximum time of a run, such as `45m` or `4h`. The next run continues."""
     image: Annotated[str, Field(min_length=1, pattern=r"^\S+$")] | None = None
-    """With `lakewright-spark` and its jars in, by digest unless the environment is a trial. Default: the environment's
-    `maintenance_image`, or that of `spark`."""
+    """Image with `lakewright-spark` and its jars, by digest unless the environment is a trial. Default: the
+    environment's `maintenance_image`, or its image for `spark`."""
     size: Size = Size(cpu="2", memory="4Gi")
     server: dict[str, ServerSide] = {}
-    """By warehouse: what Lakekeeper does itself."""
+    """Maintenance that Lakekeeper does, by warehouse."""
     orphan_files: OrphanFilesPolicy | None = None
-    """Of tables that no policy says otherwise of."""
+    """Default for tables without a policy of their own."""
     compaction: CompactionPolicy | None = None
-    """Of tables that no policy says otherwise of."""
+    """Default for tables without a policy of their own."""
 
     def defaults(self) -> tuple[PolicyPattern, ...]:
-        """The same as patterns of every table; those of the tenant come after them, and win."""
+        """Return the defaults as patterns that match every table. The tenant's policies override them."""
         if self.orphan_files is None and self.compaction is None:
             return ()
         matches = (".".join(["*"] * (2 + depth)) for depth in range(1, MAX_NAMESPACE_DEPTH + 1))
@@ -108,6 +108,6 @@ class MaintenanceSpec(StrictModel):
         )
 
     def server_jobs(self, warehouse: str) -> tuple[JobName, ...]:
-        """What the server does in a warehouse."""
+        """Return the jobs that the server does in a warehouse."""
         side = self.server.get(warehouse)
         return side.jobs if side else ()

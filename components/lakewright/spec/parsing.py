@@ -1,4 +1,4 @@
-"""From text to TenantSpec: the value of `lakewright:tenant`, or the stack's file that holds it."""
+"""Parse a tenant's spec from the value of `lakewright:tenant`, or from a stack file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,15 @@ from lakewright.validation.yaml_text import load_yaml
 
 
 def parse_spec(raw: Any, source: str) -> TenantSpec:
-    """The spec that a document describes; SpecError with every mistake otherwise. `source` says where it was read."""
+    """Return the spec of a document.
+
+    Args:
+        raw: The document.
+        source: Where it was read, for messages.
+
+    Raises:
+        SpecError: With all problems.
+    """
     if not isinstance(raw, dict):
         found = "nothing" if raw is None else f"a {type(raw).__name__}"
         raise SpecError(source, [Problem("", "expected a mapping with version, name, storage, warehouses, ...", found)])
@@ -26,7 +34,7 @@ def parse_spec(raw: Any, source: str) -> TenantSpec:
 
 
 def read_stack_file(path: Path) -> TenantSpec:
-    """The spec in a `Pulumi.<stack>.yaml`; SpecError if the file cannot be read or is not a valid one."""
+    """Return the spec in a `Pulumi.<stack>.yaml`. Raises SpecError if the file or the spec is invalid."""
     try:
         document = load_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:

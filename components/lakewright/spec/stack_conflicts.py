@@ -1,4 +1,4 @@
-"""Tenants and places that two stacks declare: only one stack may own each. Pure functions over specs."""
+"""Tenants and places that two stacks declare. Only one stack may own each. Pure functions over specs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ class Place:
     bucket: str
     prefix: str = ""
     path: str = ""
-    """Where the spec declares it."""
+    """Path in the spec."""
 
     def overlaps(self, other: Place) -> bool:
-        """Whether objects of one place can lie in the other."""
+        """Return whether objects of one place can be in the other."""
         same_bucket = (self.store, self.bucket) == (other.store, other.bucket)
         return same_bucket and key_prefixes.overlaps(self.prefix, other.prefix)
 
     def __str__(self) -> str:
+        """Return the place as `s3://` URL, with its endpoint unless it is AWS."""
         at = "" if self.store == AWS else f" at {self.store}"
         return f"s3://{self.bucket}/{self.prefix}".rstrip("/") + at
 
@@ -49,15 +50,15 @@ def places_of(spec: TenantSpec, servers: Servers) -> list[Place]:
 def shared_with(
     spec: TenantSpec, others: Mapping[str, TenantSpec], servers: Callable[[str], Servers]
 ) -> Iterator[tuple[str, str]]:
-    """Find what other stacks on the same servers declare as well.
+    """Find tenants and places that other stacks on the same servers declare, too.
 
     Args:
         spec: A tenant.
         others: Specs of other stacks, by the name of the stack or of its file.
-        servers: Gives the servers of an environment by its name.
+        servers: Returns the servers of an environment by its name.
 
     Yields:
-        Path in `spec`, and what is wrong with it.
+        Path in `spec`, and the problem.
     """
     own = servers(spec.environment)
     for name, other in others.items():
@@ -74,5 +75,5 @@ def shared_with(
             )
             continue
         for place in places_of(spec, own):
-            if found := next((one for one in places_of(other, theirs) if one.overlaps(place)), None):
+            if found := next((candidate for candidate in places_of(other, theirs) if candidate.overlaps(place)), None):
                 yield place.path, f"expected a place that no other stack uses; {name} declares {found} too"

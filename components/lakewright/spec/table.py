@@ -1,4 +1,4 @@
-"""A table that the stack makes in one of its warehouses."""
+"""Tables of a spec."""
 
 from __future__ import annotations
 
@@ -25,39 +25,39 @@ def _qualified(text: str) -> str:
 
 
 class TableSpec(StrictModel):
-    """A table that the stack makes, and changes in place as far as its data stays readable."""
+    """A table that the stack creates, and changes in place while its data stays readable."""
 
     name: Annotated[str, AfterValidator(_qualified)]
-    """WAREHOUSE.NAMESPACE.TABLE; a part with a dot in it stands in quotes."""
+    """WAREHOUSE.NAMESPACE.TABLE; quote a part that contains a dot."""
     renamed_from: Annotated[str, AfterValidator(_qualified)] | None = None
-    """The name that it had in this spec, in the same warehouse: the table is renamed in place."""
+    """Earlier name in this spec, in the same warehouse. The table is renamed in place."""
     columns: Columns
     identifier: list[str] = []
-    """Columns that together tell rows apart, for engines that update rows."""
+    """Columns that identify rows, for engines that update rows."""
     partition_by: list[PartitionText] = []
     """Columns, or years(c), months(c), days(c), hours(c), bucket(n, c), truncate(n, c); `... as NAME` names it."""
     sort_by: list[SortingText] = []
     """Columns or transforms, each with `asc` or `desc`, `nulls first` or `nulls last`."""
     properties: TableProperties = {}
-    """What engines write beside them is left alone."""
+    """Table properties. Properties that engines set are kept."""
     format_version: FormatVersion | None = None
-    """Version of Iceberg's table format; it can be raised, never lowered. Default: the warehouse's."""
+    """Version of the Iceberg table format; it can only be raised. Default: the warehouse's."""
     protected: bool | None = None
-    """Lakekeeper's own protection: nobody drops the table without force."""
+    """Lakekeeper's protection: the table cannot be dropped without force."""
     deletion: Deletion | None = None
-    """What becomes of the table when it is not declared any more. Default: the warehouse's `deletion`."""
+    """What happens to the table when it is no longer declared. Default: the warehouse's `deletion`."""
     adopt: bool = False
-    """Take over a table of this name that exists, although this stack did not make it."""
+    """Adopt an existing table of this name."""
     dropped_columns: list[str] = []
-    """Columns that may be dropped; no other ever is."""
+    """Columns that may be dropped. Other columns are never dropped."""
     undeclared_columns: Literal["refuse", "keep"] = "refuse"
-    """What to do about columns that jobs added: show them as drift, or leave them alone."""
+    """What to do with columns that jobs added: report them as drift, or keep them."""
     policies: TablePolicies = TablePolicies()
-    """The table's own, which win over those of `policies` by pattern; kept as its properties."""
+    """Policies of the table, stored in its properties. They override `policies` by pattern."""
 
     @property
     def path(self) -> QualifiedName:
-        """Where it is."""
+        """Parsed name."""
         return parse_table_name(self.name)
 
     @model_validator(mode="after")
@@ -70,17 +70,20 @@ class TableSpec(StrictModel):
             format_version=self.format_version,
         )
         if self.renamed_from and parse_table_name(self.renamed_from).warehouse != self.path.warehouse:
-            mistakes = [*mistakes, "`renamed_from` must be in the same warehouse: a table cannot leave it"]
-        if told := "; ".join([*mistakes, *self._policy_mistakes()]):
-            raise ValueError(told)
+            mistakes = [
+                *mistakes,
+                "`renamed_from` must be in the same warehouse: tables cannot move between warehouses",
+            ]
+        if message := "; ".join([*mistakes, *self._policy_mistakes()]):
+            raise ValueError(message)
         return self
 
     def _policy_mistakes(self) -> list[str]:
-        own = [f"`{name}` is for `policies` to say" for name in sorted(self.properties) if name.startswith(PREFIX)]
+        own = [f"`{name}` belongs in `policies`" for name in sorted(self.properties) if name.startswith(PREFIX)]
         own += self.policies.column_mistakes([path for path, _, _ in paths(self.columns)])
         if self.policies.retention is None:
             return own
         columns = {column.name: str(column.type) for column in self.columns}
         partitions = [parse_partition(text) for text in self.partition_by]
-        layout = [(one.column, one.transform) for one in partitions]
+        layout = [(partition.column, partition.transform) for partition in partitions]
         return [*own, *retention_mistakes(self.policies.retention, columns, layout)]

@@ -20,7 +20,7 @@ from lakewright.spec.warehouse import CatalogName, WarehouseSpec
 from lakewright.storage.registry import StorageSpec
 from lakewright.validation.problems import Path
 from lakewright.validation.quantity import text_of_number
-from lakewright.validation.strict_model import StrictModel, restated
+from lakewright.validation.strict_model import StrictModel, restate
 
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
@@ -46,46 +46,46 @@ Label = Annotated[str, BeforeValidator(text_of_number), AfterValidator(_label)]
 
 
 class TenantSpec(StrictModel):
-    """A tenant's whole way from storage to compute."""
+    """A tenant: its storage, warehouses, tables, grants and compute."""
 
     version: Literal[1]
     """Version of this format."""
     name: TenantName
     """Name of the tenant, and id of its project in Lakekeeper."""
     owner: Annotated[str, Field(min_length=1, max_length=256)]
-    """Who answers for the tenant: an address or a team."""
+    """Person or team responsible for the tenant: a name or an address."""
     environment: Annotated[str, AfterValidator(_environment)]
-    """What the tenant shares with others: the file environments/NAME.yaml."""
+    """NAME of environments/NAME.yaml, which holds the settings that tenants share."""
     adopt: bool = False
-    """Take over objects that exist under this tenant's names and that this stack did not make, such as those that
-    `deletion: retain` left. Without it they are refused. Remove it after the `up` that took them over."""
+    """Adopt existing objects of the same names that this stack did not make, such as those that `deletion: retain`
+    left. Without it they are refused. Remove it after the `up` that adopted them."""
     labels: dict[Label, Label] = {}
-    """Put on every AWS and Kubernetes object."""
+    """Labels of all AWS and Kubernetes objects."""
     storage: Annotated[dict[ComputingUnitName, StorageSpec], Field(min_length=1)]
-    """Where data lies, by name."""
+    """Storages by name."""
     warehouses: Annotated[list[WarehouseSpec], Field(min_length=1)]
     dropped_warehouses: list[CatalogName] = []
-    """Warehouses of `deletion: purge` that may leave this spec with their tables while other warehouses join it, and
-    of `protect` that have left it and whose files need no protection any more."""
+    """Warehouses with `deletion: purge` that may be removed with their tables while others are added, and removed
+    warehouses with `deletion: protect` whose files need no more protection."""
     computing_units: list[ComputingUnitSpec] = []
     grants: list[GrantSpec] = []
     tables: list[TableSpec] = []
     policies: list[PolicyPattern] = []
-    """Of tables by pattern, whoever makes them: a later one wins over an earlier one, a table's own over all."""
+    """Policies by table-name pattern. Later patterns override earlier ones; table policies override both."""
     maintenance: MaintenanceSpec | None = None
 
     @model_validator(mode="wrap")
     @classmethod
     def _whole(cls, raw: Any, handler: ModelWrapValidatorHandler[TenantSpec]) -> TenantSpec:
-        """Both kinds of mistakes in one answer: of single values, and of values that do not fit together."""
+        """Report problems of single values and of combinations of values together."""
         found = [_cross_check(path, message) for path, message in cross_checks(raw)]
         try:
             spec = handler(raw)
         except ValidationError as error:
             if not found:
                 raise
-            of_values = [restated(details) for details in error.errors(include_url=False, include_context=False)]
-            found = of_values + found
+            value_errors = [restate(details) for details in error.errors(include_url=False, include_context=False)]
+            found = value_errors + found
         else:
             if not found:
                 unshared = sharing_mistakes(spec.warehouses, spec.tables, spec.grants, spec.policies)
@@ -95,26 +95,27 @@ class TenantSpec(StrictModel):
         raise ValidationError.from_exception_data("TenantSpec", found)
 
     def storage_of(self, warehouse: WarehouseSpec) -> str:
-        """The name of the storage that a warehouse lies on: its own word, or the only one there is."""
+        """Return the name of a warehouse's storage: the one that it names, or the only one."""
         return warehouse.storage or next(iter(self.storage))
 
     def prefix_of(self, warehouse: WarehouseSpec) -> str:
-        """The prefix of all object keys of a warehouse, as far as the spec alone says; the tenant's record knows it."""
+        """Return the key prefix of a warehouse by the spec. The tenant's record has the real one."""
         return warehouse.key_prefix or f"{self.name}/{warehouse.renamed_from or warehouse.name}"
 
     def renamed(self, name: str) -> str | None:
-        """The name that a warehouse had before, if the spec renames it."""
-        return next((one.renamed_from for one in self.warehouses if one.name == name), None)
+        """Return the earlier name of a warehouse that the spec renames."""
+        return next((warehouse.renamed_from for warehouse in self.warehouses if warehouse.name == name), None)
 
     def adopts(self, part: WarehouseSpec | TableSpec) -> bool:
-        """Whether an existing warehouse (with its role and namespaces) or table is taken over."""
+        """Return whether an existing warehouse (with its role and namespaces) or table is adopted."""
         return self.adopt or part.adopt
 
     def deletion_of(self, table: TableSpec) -> Deletion:
-        """What becomes of a table that is not declared any more: its own word, or its warehouse's."""
-        warehouse = next(one for one in self.warehouses if one.name == table.path.warehouse)
+        """Return what happens to a table that is no longer declared: its own setting, or its warehouse's."""
+        warehouse = next(warehouse for warehouse in self.warehouses if warehouse.name == table.path.warehouse)
         return table.deletion or warehouse.deletion
 
     @property
     def warehouse_names(self) -> list[str]:
+        """Names of the warehouses, in their order."""
         return [warehouse.name for warehouse in self.warehouses]

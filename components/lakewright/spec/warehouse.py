@@ -12,18 +12,18 @@ from lakewright.validation.strict_model import StrictModel
 
 
 def _catalog_name(name: str) -> str:
-    # Texera's rule. It keeps a warehouse usable as a catalog's name in Spark and as a part of a role's name.
+    # Texera's rule. The name is also the catalog's name in Spark and part of a role's name.
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}", name):
         raise ValueError("expected up to 40 letters, digits, `-` and `_`, the first a letter or digit")
     return name
 
 
 CatalogName = Annotated[str, AfterValidator(_catalog_name)]
-"""Name of a warehouse; Spark and PyIceberg know the catalog by it."""
+"""Name of a warehouse, and of its catalog in Spark and PyIceberg."""
 
 
 class NamespacePreset(StrictModel):
-    """The namespaces of a known application, and further ones."""
+    """The namespaces of a known application, and additional ones."""
 
     preset: Literal["texera"]
     also: list[NamespacePath] = []
@@ -44,33 +44,33 @@ class WarehouseSpec(StrictModel):
 
     name: CatalogName
     renamed_from: CatalogName | None = None
-    """The name that it had in this spec: the warehouse is renamed in place. Key prefix and role stay as they are."""
+    """Earlier name in this spec. The warehouse is renamed in place and keeps its key prefix and role."""
     storage: str | None = None
-    """Name of the storage; needed when there are several."""
+    """Name of the storage; required if there are several."""
     owner: Principal | None = None
-    """Whose runs write here: `user:IDP~SUBJECT` or `role:NAME`, and those to whom `grants` give both `create` and
-    `modify` on the warehouse or the project. Default: every run of the tenant."""
+    """Principal whose runs may write: `user:IDP~SUBJECT` or `role:NAME`. Principals with both `create` and `modify` on
+    the warehouse or the project may write, too. Default: every run of the tenant."""
     key_prefix: Annotated[S3KeyPrefix, Field(min_length=1)] | None = None
     """Default: TENANT/WAREHOUSE, with the warehouse's first name."""
     namespaces: Namespaces = []
     soft_delete_days: Annotated[int, Field(ge=1, le=365)] | None = None
-    """How long a dropped table can be brought back; without it, dropping is final."""
+    """Days during which a dropped table can be restored. Without it, dropping is final."""
     deletion: Deletion = "protect"
-    """What destroying does while there are tables: `protect` refuses, `retain` keeps everything, `purge` removes it."""
+    """What destroying does while tables exist: `protect` refuses, `retain` keeps everything, `purge` deletes it."""
     adopt: bool = False
-    """Take over a warehouse of this name, its namespaces and its role, although this stack did not make them."""
+    """Adopt an existing warehouse of this name, its namespaces and its role."""
     protected: bool = False
-    """Lakekeeper's own protection: nobody deletes the warehouse without force."""
+    """Lakekeeper's protection: the warehouse cannot be deleted without force."""
     format_versions: Annotated[list[FormatVersion], Field(min_length=1)] | None = None
-    """Versions of Iceberg's table format that tables may have. Default: all that the server knows."""
+    """Allowed versions of the Iceberg table format. Default: all that the server supports."""
     delegation: Literal["vended", "remote-signing"] = "vended"
-    """How clients reach S3: with short-lived credentials for one table, or with each request signed by the catalog."""
+    """How clients access S3: with short-lived credentials for one table, or with requests that the catalog signs."""
     session_tags: dict[str, str] = {}
-    """Session tags of the catalog's role sessions, for policies of the tenant's own."""
+    """Session tags of the catalog's role sessions, for the tenant's own policies."""
 
     @property
     def namespace_paths(self) -> list[str]:
-        """Every declared namespace and the parents it needs, parents first, none twice."""
+        """Return declared namespaces and their parents, parents first, without duplicates."""
         declared = self.namespaces
         paths = [*PRESETS[declared.preset], *declared.also] if isinstance(declared, NamespacePreset) else declared
         with_parents = (

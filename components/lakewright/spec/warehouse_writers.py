@@ -1,4 +1,4 @@
-"""Whose runs write to a warehouse beside its owner's: whom a grant lets make tables and change them. Pure."""
+"""Principals other than the owner whose runs may write to a warehouse: grants let them create and change tables."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from lakewright.spec.tenant import TenantSpec
 from lakewright.spec.warehouse import WarehouseSpec
 
 _BOTH = frozenset({"create", "modify"})
-_GIVES: dict[tuple[str, str], frozenset[str]] = {
+_IMPLIED: dict[tuple[str, str], frozenset[str]] = {
     ("warehouse", "ownership"): _BOTH,
     ("warehouse", "create"): frozenset({"create"}),
     ("warehouse", "modify"): frozenset({"modify"}),
@@ -16,21 +16,23 @@ _GIVES: dict[tuple[str, str], frozenset[str]] = {
     ("project", "create"): frozenset({"create"}),
     ("project", "modify"): frozenset({"modify"}),
 }
-"""What a privilege on the warehouse or the project amounts to in the warehouse, by Lakekeeper's OpenFGA model."""
+"""What a privilege on warehouse or project implies in the warehouse, by Lakekeeper's OpenFGA model."""
 
 
 def writers(tenant: TenantSpec, warehouse: WarehouseSpec) -> tuple[str, ...]:
-    """The principals, as the spec writes them, in a stable order. A warehouse without an owner needs none: all may."""
+    """Return the principals in a stable order. None for a warehouse without an owner, where all may write."""
     if warehouse.owner is None:
         return ()
     given: dict[str, frozenset[str]] = {}
     for grant in tenant.grants:
         if _reaches_all_of(grant, warehouse.name):
-            more = _GIVES.get((grant.on.kind, grant.privilege), frozenset())
+            more = _IMPLIED.get((grant.on.kind, grant.privilege), frozenset())
             given[grant.to] = given.get(grant.to, frozenset()) | more
-    return tuple(sorted(who for who, what in given.items() if what == _BOTH and who != warehouse.owner))
+    return tuple(
+        sorted(principal for principal, actions in given.items() if actions == _BOTH and principal != warehouse.owner)
+    )
 
 
 def _reaches_all_of(grant: GrantSpec, warehouse: str) -> bool:
-    # A run makes the tables that it needs where its results go: a grant on one namespace is no leave to do so.
+    # A run creates tables for its results, which a grant on one namespace does not allow.
     return grant.on.kind == "project" or (grant.on.kind == "warehouse" and grant.on.warehouse == warehouse)

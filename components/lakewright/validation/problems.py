@@ -1,4 +1,4 @@
-"""What is wrong with a spec, each mistake with its path and what was expected."""
+"""Problems of a spec or environment, each with path, expectation and found value."""
 
 from __future__ import annotations
 
@@ -11,26 +11,28 @@ from pydantic_core import ErrorDetails
 
 Path = tuple[str | int, ...]
 
-_SHOWN_INPUT = 60
+_MAX_QUOTED = 60
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One mistake: where it is (`warehouses.0.name`), what was expected, and what was found if that can be shown."""
+    """A problem: its path (`warehouses.0.name`), what was expected, and the value found unless it may be secret."""
 
     path: str
     expected: str
     found: str = ""
 
     def __str__(self) -> str:
+        """Return the problem as one line."""
         where = f"{self.path}: " if self.path else ""
         return f"{where}{self.expected}" + (f" (found {self.found})" if self.found else "")
 
 
 class SpecError(Exception):
-    """A spec or environment that cannot be used. The message lists every problem; `problems` has them one by one."""
+    """A spec or environment is invalid. The message lists all problems."""
 
     def __init__(self, source: str, problems: list[Problem]) -> None:
+        """List the problems of a source, such as the path of a file."""
         self.source = source
         self.problems = problems
         count = "1 mistake" if len(problems) == 1 else f"{len(problems)} mistakes"
@@ -38,17 +40,17 @@ class SpecError(Exception):
 
 
 def dotted(path: Path) -> str:
-    """A path as people write it: `warehouses.0.name`."""
+    """Return a path as users write it: `warehouses.0.name`."""
     return ".".join(str(step) for step in path)
 
 
 def problems_of(error: ValidationError, document: object) -> list[Problem]:
-    """Pydantic's findings on a document, in the words of the spec."""
+    """Convert the errors of pydantic on a document."""
     return [_problem(details, document) for details in error.errors(include_url=False)]
 
 
 def _problem(details: ErrorDetails, document: object) -> Problem:
-    path = dotted(_as_written(details["loc"], document))
+    path = dotted(_without_union_members(details["loc"], document))
     match details["type"]:
         case "extra_forbidden":
             return Problem(path, "unknown key")
@@ -56,18 +58,18 @@ def _problem(details: ErrorDetails, document: object) -> Problem:
             return Problem(path, "required, but missing")
         case "value_error":
             message = details["msg"].removeprefix("Value error, ")
-            # Where a reference is expected, what was found may be the secret itself.
-            return Problem(path, message, "" if "not the secret itself" in message else _shown(details["input"]))
+            # Where a reference is expected, the found value may be the secret itself.
+            return Problem(path, message, "" if "not the secret itself" in message else _quote(details["input"]))
         case "unknown_backend":
-            return Problem(f"{path}.backend", details["msg"], _shown_key(details["input"], "backend"))
+            return Problem(f"{path}.backend", details["msg"], _quote_key(details["input"], "backend"))
         case "cross_check" | "unknown_key":
             return Problem(path, details["msg"])
         case _:
-            return Problem(path, _lower_first(details["msg"]), _shown(details["input"]))
+            return Problem(path, _lower_first(details["msg"]), _quote(details["input"]))
 
 
-def _as_written(location: Path, document: object) -> Path:
-    """Pydantic's path without the names that it gives to the members of a union; nobody wrote such a level."""
+def _without_union_members(location: Path, document: object) -> Path:
+    """Return pydantic's path without names of union members, which are not part of the document."""
     path: list[str | int] = []
     for index, step in enumerate(location):
         if isinstance(document, Mapping):
@@ -81,8 +83,8 @@ def _as_written(location: Path, document: object) -> Path:
     return tuple(path)
 
 
-def _shown_key(value: Any, key: str) -> str:
-    return _shown(cast(Mapping[str, Any], value)[key]) if isinstance(value, Mapping) and key in value else ""
+def _quote_key(value: Any, key: str) -> str:
+    return _quote(cast(Mapping[str, Any], value)[key]) if isinstance(value, Mapping) and key in value else ""
 
 
 def _lower_first(text: str) -> str:
@@ -90,9 +92,9 @@ def _lower_first(text: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _shown(value: object) -> str:
+def _quote(value: object) -> str:
     if isinstance(value, bool | int | float) or value is None:
         return repr(value)
-    if isinstance(value, str) and len(value) <= _SHOWN_INPUT:
+    if isinstance(value, str) and len(value) <= _MAX_QUOTED:
         return repr(value)
     return f"a {type(value).__name__}"

@@ -1,4 +1,4 @@
-"""Sizes as Kubernetes and people write them: `500m`, `8Gi`, `512MiB`."""
+"""Quantities of CPU and memory, as in Kubernetes: `500m`, `8Gi`, `512MiB`."""
 
 import re
 from typing import Annotated
@@ -11,7 +11,7 @@ _CPU = re.compile(r"(\d+(?:\.\d{1,3})?)|(\d+)m")
 
 
 def bytes_of(size: str) -> int:
-    """How many bytes `8Gi` or `512MiB` are. Raises ValueError."""
+    """Return the bytes of a size such as `8Gi` or `512MiB`. Raises ValueError."""
     match = _BYTES.fullmatch(size)
     if not match:
         raise ValueError("expected a size such as `512Mi`, `8Gi` or `1.5Gi`")
@@ -22,7 +22,7 @@ def bytes_of(size: str) -> int:
 
 
 def millicores_of(cpu: str) -> int:
-    """How many thousandths of a core `2` or `500m` are. Raises ValueError."""
+    """Return the millicores of a quantity such as `2` or `500m`. Raises ValueError."""
     match = _CPU.fullmatch(cpu)
     amount = 0 if not match else int(match[2]) if match[2] else round(float(match[1]) * 1000)
     if amount <= 0:
@@ -31,14 +31,14 @@ def millicores_of(cpu: str) -> int:
 
 
 def text_of_number(value: object) -> object:
-    """YAML reads `2` as a number where people mean text; anything else is left as it is."""
+    """Return a number as text, as YAML reads `2` as a number; other values unchanged."""
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
 def _memory(size: str) -> str:
     bytes_of(size)
     if size.endswith("B"):
-        raise ValueError("expected Kubernetes' spelling, `512Mi` and not `512MiB`")
+        raise ValueError("expected the notation of Kubernetes, `512Mi` instead of `512MiB`")
     return size
 
 
@@ -57,7 +57,7 @@ Memory = Annotated[
     AfterValidator(_memory),
     WithJsonSchema({"type": "string", "examples": ["8Gi"], "pattern": r"^\d+(\.\d+)?(Ki|Mi|Gi|Ti|k|M|G|T)?$"}),
 ]
-"""An amount of memory or disk in Kubernetes' spelling."""
+"""An amount of memory or disk in the notation of Kubernetes."""
 Cpu = Annotated[
     str,
     BeforeValidator(text_of_number),

@@ -1,4 +1,4 @@
-"""What every part of a spec has in common: no unknown keys, no change after reading, mistakes told in full."""
+"""The base of all models of specs and environments: no unknown keys, immutable, with helpful errors."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 
 class StrictModel(BaseModel):
-    """A part of the spec. Its docstring and its fields' docstrings become the JSON Schema's descriptions."""
+    """A model that refuses unknown keys. Docstrings of class and fields become descriptions of the JSON Schema."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     @model_validator(mode="wrap")
     @classmethod
-    def _tell_the_keys(cls, raw: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """An unknown key is answered with the keys that there are."""
+    def _name_known_keys(cls, raw: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Add the known keys to the error of an unknown key."""
         try:
             return handler(raw)
         except ValidationError as error:
@@ -24,16 +24,16 @@ class StrictModel(BaseModel):
             raise ValidationError.from_exception_data(
                 cls.__name__,
                 [
-                    restated(details, f"unknown key; expected one of {keys}")
+                    restate(details, f"unknown key; expected one of {keys}")
                     if details["type"] == "extra_forbidden" and len(details["loc"]) == 1
-                    else restated(details)
+                    else restate(details)
                     for details in error.errors(include_url=False, include_context=False)
                 ],
             ) from None
 
 
-def restated(details: ErrorDetails, message: str | None = None) -> InitErrorDetails:
-    """One of pydantic's findings, to be raised again, perhaps in better words."""
+def restate(details: ErrorDetails, message: str | None = None) -> InitErrorDetails:
+    """Return an error of pydantic to raise again, with another message if one is given."""
     kind = cast(LiteralString, "unknown_key" if message else details["type"])
-    told = PydanticCustomError(kind, "{message}", {"message": message or details["msg"]})
-    return InitErrorDetails(type=told, loc=details["loc"], input=details["input"])
+    error_type = PydanticCustomError(kind, "{message}", {"message": message or details["msg"]})
+    return InitErrorDetails(type=error_type, loc=details["loc"], input=details["input"])

@@ -13,7 +13,7 @@ import moto
 import pytest
 from lakewright.credentials.references import (
     Reference,
-    UnresolvedCredential,
+    UnresolvedCredentialError,
     fingerprint,
     resolve,
     still_matches,
@@ -27,7 +27,7 @@ def test_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STORAGE_SECRET", "s3cret")
     assert resolve("env:STORAGE_SECRET") == "s3cret"
     monkeypatch.delenv("STORAGE_SECRET")
-    with pytest.raises(UnresolvedCredential, match="set the environment variable STORAGE_SECRET"):
+    with pytest.raises(UnresolvedCredentialError, match="set the environment variable STORAGE_SECRET"):
         resolve("env:STORAGE_SECRET")
 
 
@@ -35,13 +35,13 @@ def test_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text("s3cret\n")
     assert resolve(f"file:{file}") == "s3cret"
-    with pytest.raises(UnresolvedCredential, match="cannot be read: FileNotFoundError"):
+    with pytest.raises(UnresolvedCredentialError, match="cannot be read: FileNotFoundError"):
         resolve(f"file:{tmp_path}/nothing")
 
 
 def test_from_the_stacks_configuration() -> None:
     assert resolve("config:storage-secret", {"storage-secret": "s3cret"}.get) == "s3cret"
-    with pytest.raises(UnresolvedCredential, match="lakewright config set --secret other"):
+    with pytest.raises(UnresolvedCredentialError, match="lakewright config set --secret other"):
         resolve("config:other", {}.get)
 
 
@@ -83,23 +83,23 @@ def test_vault_with_both_versions_of_its_store() -> None:
 @pytest.mark.parametrize(
     ("reference", "says"),
     [
-        ("vault:kv/other#key", "answered 403"),
+        ("vault:kv/other#key", "returned 403"),
         ("vault:kv/lake#other", "write the key other there"),
-        ("vault:html#key", "did not answer in JSON"),
+        ("vault:html#key", "returned no JSON"),
     ],
 )
 def test_missing_vault_values(reference: str, says: str) -> None:
-    with pytest.raises(UnresolvedCredential, match=says):
+    with pytest.raises(UnresolvedCredentialError, match=says):
         resolve(reference)
 
 
 def test_vault_needs_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("VAULT_ADDR", raising=False)
-    with pytest.raises(UnresolvedCredential, match="needs VAULT_ADDR and VAULT_TOKEN"):
+    with pytest.raises(UnresolvedCredentialError, match="needs VAULT_ADDR and VAULT_TOKEN"):
         resolve("vault:kv/lake#key")
     monkeypatch.setenv("VAULT_ADDR", "http://127.0.0.1:9")
     monkeypatch.setenv("VAULT_TOKEN", "t")
-    with pytest.raises(UnresolvedCredential, match="did not answer: ConnectError"):
+    with pytest.raises(UnresolvedCredentialError, match="did not respond: ConnectError"):
         resolve("vault:kv/lake#key")
 
 
@@ -112,10 +112,10 @@ def test_from_secrets_manager(monkeypatch: pytest.MonkeyPatch) -> None:
         pairs = manager.create_secret(Name="pairs", SecretString='{"key": "of-pair"}')["ARN"]
         assert resolve(f"aws-secretsmanager:{plain}") == "s3cret"
         assert resolve(f"aws-secretsmanager:{pairs}#key") == "of-pair"
-        with pytest.raises(UnresolvedCredential, match="no JSON object with a key key"):
+        with pytest.raises(UnresolvedCredentialError, match="not a JSON object with the key key"):
             resolve(f"aws-secretsmanager:{plain}#key")
         manager.delete_secret(SecretId="plain", ForceDeleteWithoutRecovery=True)
-        with pytest.raises(UnresolvedCredential, match="Secrets Manager answered ResourceNotFoundException"):
+        with pytest.raises(UnresolvedCredentialError, match="Secrets Manager answered ResourceNotFoundException"):
             resolve(f"aws-secretsmanager:{plain}")
 
 

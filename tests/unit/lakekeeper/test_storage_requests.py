@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from lakewright.credentials.references import UnresolvedCredential
+from lakewright.credentials.references import UnresolvedCredentialError
 from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.provider.inputs import UNKNOWN, Replace, Update
 from lakewright.lakekeeper.storage.credentials import GoogleServiceAccount, credential_request
@@ -130,7 +130,9 @@ def test_service_account_key_is_googles_json() -> None:
     sent = credential_request(of_kind("service-account-key").credential, SECRETS.__getitem__)  # type: ignore[arg-type]
     assert sent["key"] == GOOGLE_KEY
     key = GoogleServiceAccount(type="service-account-key", key="env:KEY")
-    with pytest.raises(UnresolvedCredential, match="`env:KEY` is not the JSON of a service account's key") as wrong:
+    with pytest.raises(
+        UnresolvedCredentialError, match="`env:KEY` is not the JSON of a service account's key"
+    ) as wrong:
         credential_request(key, lambda _: "not-json-but-secret")
     assert "secret" not in str(wrong.value)
 

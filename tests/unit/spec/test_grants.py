@@ -72,7 +72,7 @@ def test_principals_of_grants() -> None:
         ),
         ({"privilege": "project_admin"}, "grants.0", "`project_admin` cannot be granted on a warehouse"),
         ({"on": {}}, "grants.0.on", "expected `project: true` or a `warehouse`"),
-        ({"on": {"project": True, "namespace": "a"}}, "grants.0.on", "expected a `warehouse` beside"),
+        ({"on": {"project": True, "namespace": "a"}}, "grants.0.on", "expected a `warehouse` with a namespace"),
         ({"on": {"warehouse": "curated", "table": "orders"}}, "grants.0.on.table", "expected NAMESPACE.TABLE"),
         ({"on": {"warehouse": "curated", "namespace": "system"}}, "grants.0.on.namespace", "`system` is reserved"),
         ({"on": {"warehouse": "raw"}}, "grants.0.on.warehouse", "there is no `raw`"),

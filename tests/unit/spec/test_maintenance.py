@@ -69,7 +69,7 @@ def test_schedules(schedule: str) -> None:
         ({"parallel": 0}, "parallel", "greater than or equal to 1"),
         ({"deadline": "2d"}, "deadline", "ten minutes to a day"),
         ({"deadline": "5m"}, "deadline", "ten minutes to a day"),
-        ({"size": {"memory": "4GiB"}}, "size.memory", "Kubernetes' spelling"),
+        ({"size": {"memory": "4GiB"}}, "size.memory", "notation of Kubernetes"),
         ({"compaction": {"min_input_files": 1}}, "compaction.min_input_files", "greater than or equal to 2"),
         ({"server": {"nowhere": {}}}, "server.nowhere", "executions, curated"),
         ({"server": {"curated": {"expire_snapshots": "yes"}}}, "server.curated.expire_snapshots", "boolean"),
@@ -77,7 +77,7 @@ def test_schedules(schedule: str) -> None:
         (
             {"server": {"curated": {"expire_snapshots": {"enable-expire-snapshots": True}}}},
             "server.curated.expire_snapshots",
-            "write `true` or `false` in their place",
+            "write `true` or `false` instead",
         ),
         (
             {"jobs": ["retention", "staged-files"], "server": {"curated": {"remove_orphan_files": True}}},

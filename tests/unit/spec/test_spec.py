@@ -43,8 +43,8 @@ def test_complete_example_is_valid() -> None:
     assert spec.warehouse_names == ["executions", "curated"]
     assert spec.warehouses[0].namespace_paths[0] == "operator-port-result"
     assert spec.warehouses[1].namespace_paths == ["sales", "sales.daily", "ops"]
-    assert spec.computing_units[0].sees(spec.warehouse_names) == ["curated"]
-    assert spec.computing_units[1].sees(spec.warehouse_names) == ["executions", "curated"]
+    assert spec.computing_units[0].visible_warehouses(spec.warehouse_names) == ["curated"]
+    assert spec.computing_units[1].visible_warehouses(spec.warehouse_names) == ["executions", "curated"]
     assert [grant.to for grant in spec.grants] == ["role:analysts", "user:oidc~1f2e", "role:auditors"]
 
 

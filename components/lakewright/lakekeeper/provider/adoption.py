@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from lakewright.credentials.references import UnresolvedCredential
+from lakewright.credentials.references import UnresolvedCredentialError
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError
 from lakewright.lakekeeper.api.connection.server import ServerRef
@@ -93,7 +93,7 @@ def refused(provider: Adopter, declared: ResourceInputs) -> str | None:
             return _announce(provider, client, found, declared)
         begun = is_begun(provider, declared)
         differs = provider.contents(client, found[0], declared) if begun else ""
-    except (LakekeeperError, UnresolvedCredential) as error:
+    except (LakekeeperError, UnresolvedCredentialError) as error:
         if adopts:
             warn(f"{what}: could not check for an existing object to adopt: {error}")
         return None

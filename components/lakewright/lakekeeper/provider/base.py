@@ -258,7 +258,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         return self.client(as_recorded(server))
 
     def secret(self, reference: str) -> str:
-        """The secret behind a reference. Raises credentials.UnresolvedCredential."""
+        """The secret behind a reference. Raises credentials.UnresolvedCredentialError."""
         return credentials.resolve(reference, self.config)
 
     def _known_client(self, state: D, outs: dict[str, Any]) -> Client:

@@ -21,7 +21,7 @@ LakekeeperError (api.errors)
 import sys
 import traceback
 
-from lakewright.credentials.references import UnresolvedCredential
+from lakewright.credentials.references import UnresolvedCredentialError
 from lakewright.lakekeeper.api.connection import settings
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError
 
@@ -101,7 +101,7 @@ def show_names_only() -> None:
 
     For provider processes alone: Python leaves a module's name out only for built-in ones.
     """
-    pending: list[type[BaseException]] = [LakekeeperError, UnresolvedCredential]
+    pending: list[type[BaseException]] = [LakekeeperError, UnresolvedCredentialError]
     while pending:
         kind = pending.pop()
         kind.__module__ = "builtins"

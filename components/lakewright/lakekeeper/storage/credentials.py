@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Tag
 
-from lakewright.credentials.references import Reference, UnresolvedCredential
+from lakewright.credentials.references import Reference, UnresolvedCredentialError
 from lakewright.lakekeeper.provider.inputs import Declared, has_unknown, one_of
 from lakewright.names.types import ExternalIdValue, NotBlank
 
@@ -191,9 +191,9 @@ _WIRE = {
 
 
 def credential_request(credential: AnyCredential, secret: Callable[[str], str]) -> dict[str, Any]:
-    """A credential as it is sent: the one place where its secrets are read. Raises UnresolvedCredential."""
+    """A credential as it is sent: the one place where its secrets are read. Raises UnresolvedCredentialError."""
     if isinstance(credential, UndeclaredCredential):
-        raise UnresolvedCredential(
+        raise UnresolvedCredentialError(
             f"a credential of type `{credential.kind}` that somebody else has set is known by its type alone; declare"
             " the one to use"
         )
@@ -220,26 +220,26 @@ def mistake(credential: object, secret: Callable[[str], str]) -> str | None:
         return None
     try:
         text = secret(credential.key)
-    except UnresolvedCredential:
+    except UnresolvedCredentialError:
         return None
     try:
         _json(credential.key, text)
-    except UnresolvedCredential as malformed:
+    except UnresolvedCredentialError as malformed:
         return str(malformed)
     return None
 
 
 def _json(reference: str, secret: str) -> dict[str, Any]:
-    """Parse a service account's key. Raises UnresolvedCredential, whose message never repeats a value."""
+    """Parse a service account's key. Raises UnresolvedCredentialError, whose message never repeats a value."""
     try:
         key = json.loads(secret)
     except ValueError:
         key = None
     if not isinstance(key, dict):
-        raise UnresolvedCredential(f"`{reference}` is not the JSON of a service account's key")
+        raise UnresolvedCredentialError(f"`{reference}` is not the JSON of a service account's key")
     fields = cast(dict[str, Any], key)
     if missing := [name for name in GOOGLE_KEY_FIELDS if not isinstance(fields.get(name), str)]:
-        raise UnresolvedCredential(
+        raise UnresolvedCredentialError(
             f"`{reference}` is not a whole key of a service account: expected text in each of its"
             f" {len(GOOGLE_KEY_FIELDS)} fields, found none in {', '.join(missing)}. Create the key anew at Google."
         )

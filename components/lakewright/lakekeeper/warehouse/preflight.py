@@ -41,7 +41,7 @@ def validate(
         return
     try:
         checks = _checks(reach(new.server), new, old, secret, body)
-    except (LakekeeperError, credentials.UnresolvedCredential) as error:
+    except (LakekeeperError, credentials.UnresolvedCredentialError) as error:
         checks = [Check(name="server", status="failed", reason=str(error))]
     write(Report(warehouse=shown[1], project_id=shown[0], endpoint=new.server.endpoint, checks=checks))
 
@@ -70,7 +70,7 @@ def _of_storage(client: Client, new: WarehouseArgs, mine: str | None, secret: Se
         return [Check(name="storage", status="skipped", reason=NOT_KNOWN)]
     try:
         sent = body(new, secret)
-    except credentials.UnresolvedCredential as unresolved:
+    except credentials.UnresolvedCredentialError as unresolved:
         return [Check(name="storage", status="failed", reason=str(unresolved))]
     if mine:
         change = {key: sent[key] for key in ("storage-profile", "storage-credential") if key in sent}

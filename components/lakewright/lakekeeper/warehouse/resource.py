@@ -69,7 +69,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
             return None
         try:
             values = [self.secret(name) for name in names]
-        except credentials.UnresolvedCredential as unresolved:
+        except credentials.UnresolvedCredentialError as unresolved:
             warn(f"{unresolved}; whether the credential has changed cannot be told")
             return recorded
         return recorded if recorded and credentials.still_matches(values, recorded) else credentials.fingerprint(values)

@@ -31,7 +31,7 @@ def checks(profile: S3Profile, credential: object, secret: Callable[[str], str],
             "aws_access_key_id": secret(credential.access_key_id),
             "aws_secret_access_key": secret(credential.secret_access_key),
         }
-    except credentials.UnresolvedCredential as unresolved:
+    except credentials.UnresolvedCredentialError as unresolved:
         return [_failed("role", str(unresolved)), _failed("bucket", "not looked at: its keys cannot be read here")]
     role, keys = _assume(profile, keys, credential.external_id)
     return [role, _probe(profile, keys) if keys else _failed("bucket", "not looked at: the role gave no keys")]

@@ -9,7 +9,7 @@ from pulumi.dynamic import CheckFailure, CheckResult, Resource
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_validator
 from typing_extensions import override
 
-from lakewright.credentials.references import UnresolvedCredential
+from lakewright.credentials.references import UnresolvedCredentialError
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError
 from lakewright.lakekeeper.api.management import task_queues, warehouses
@@ -92,7 +92,7 @@ class TaskQueueConfigProvider(LakekeeperProvider[TaskQueueConfigArgs]):
             return found
         try:
             there = self.client(declared.server).server().queues
-        except (LakekeeperError, UnresolvedCredential) as error:
+        except (LakekeeperError, UnresolvedCredentialError) as error:
             warn(f"{self.title(declared)}: whether the server has the queue cannot be told: {error}")
             return found
         if declared.queue in there:

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pulumi
 import pytest
-from lakewright.credentials.references import UnresolvedCredential
+from lakewright.credentials.references import UnresolvedCredentialError
 from lakewright.lakekeeper import (
     get_catalog_config,
     get_deleted_tables,
@@ -154,7 +154,7 @@ def test_mistakes_are_named_without_secrets(light_server: Props) -> None:
 
 def test_token_is_read_when_it_is_used(light_server: Props, monkeypatch: pytest.MonkeyPatch) -> None:
     by_token = {**light_server, "auth": {"kind": "token", "token": "env:LOOK_UP_TOKEN"}}
-    with pytest.raises(UnresolvedCredential, match="set the environment variable LOOK_UP_TOKEN"):
+    with pytest.raises(UnresolvedCredentialError, match="set the environment variable LOOK_UP_TOKEN"):
         get_server_info(server=by_token)
     monkeypatch.setenv("LOOK_UP_TOKEN", "a-token")
     assert get_server_info(server=by_token).bootstrapped
@@ -162,7 +162,7 @@ def test_token_is_read_when_it_is_used(light_server: Props, monkeypatch: pytest.
 
 def test_token_from_the_stack_configuration(light_server: Props, monkeypatch: pytest.MonkeyPatch) -> None:
     by_config = {**light_server, "auth": {"kind": "token", "token": "config:look-up-token"}}
-    with pytest.raises(UnresolvedCredential, match="run `lakewright config set --secret look-up-token`"):
+    with pytest.raises(UnresolvedCredentialError, match="run `lakewright config set --secret look-up-token`"):
         get_server_info(server=by_config)
     monkeypatch.setenv("PULUMI_CONFIG", json.dumps({f"{pulumi.get_project()}:look-up-token": "a-token"}))
     assert get_server_info(server=by_config).bootstrapped

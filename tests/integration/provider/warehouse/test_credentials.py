@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.credentials.references import UnresolvedCredential
+from lakewright.credentials.references import UnresolvedCredentialError
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.management import warehouses
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
@@ -73,13 +73,13 @@ def test_unresolvable_reference_is_a_warning_and_no_change(
 ) -> None:
     monkeypatch.delenv("STORAGE_SECRET")
     assert warehouse.preview(**declared) == "same"
-    assert "`env:STORAGE_SECRET` holds nothing" in capsys.readouterr().err
+    assert "`env:STORAGE_SECRET` is empty or not set" in capsys.readouterr().err
     assert warehouse.refresh() == "same"
 
 
 def test_creating_a_warehouse_needs_the_secret(declared: Props, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("STORAGE_SECRET")
-    with pytest.raises(UnresolvedCredential, match="set the environment variable STORAGE_SECRET"):
+    with pytest.raises(UnresolvedCredentialError, match="set the environment variable STORAGE_SECRET"):
         Resource(WarehouseProvider()).up(**declared)
 
 
