@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,9 +18,10 @@ from typing import Any
 
 from lakewright_spark.catalog import CatalogConfig
 
-from demo.stage import BIN, STACK, DemoError, Stage
+from demo.stage import BIN, REPOSITORY, STACK, DemoError, Stage
 
 PROGRAMS = Path(__file__).parent / "programs"
+READY_SECONDS = 60
 EMBEDDED = ("--engine", "embedded")
 
 
@@ -55,6 +57,36 @@ class Ground:
 
     def lakewright(self, *words: str) -> None:
         self.stage.output("lakewright", *words, *EMBEDDED)
+
+    def run(self, command: list[str], environment: dict[str, str]) -> None:
+        """Run a command with more variables, all of its output kept back."""
+        whole = os.environ | self.stage.settings() | environment
+        done = subprocess.run(command, cwd=REPOSITORY, env=whole, check=False, capture_output=True, text=True)
+        if done.returncode:
+            said = f"{done.stdout[-2000:]}{done.stderr[-2000:]}"
+            raise DemoError(f"`{shlex.join(command)}` ended with {done.returncode}. {said}")
+
+    def warm_up(self, *words: str) -> dict[str, str]:
+        """Start the warm process of a project, and have it import what its commands need.
+
+        Args:
+            words: A command that changes nothing.
+
+        Returns:
+            The variables with which commands use that process.
+        """
+        environment = {"LAKEWRIGHT_WARM": "1", "XDG_RUNTIME_DIR": str(self.runtime)}
+        folder, command = self.runtime / "lakewright", [str(BIN / "lakewright"), *words, *EMBEDDED]
+        before = set(folder.glob("*"))
+        self.run(command, environment)
+        for pattern in ("*.socket", "*.modules"):
+            until = time.monotonic() + READY_SECONDS
+            while not set(folder.glob(pattern)) - before:
+                if time.monotonic() > until:
+                    raise DemoError(f"no warm process got ready within {READY_SECONDS} s")
+                time.sleep(0.1)
+            self.run(command, environment)
+        return environment
 
     def pulumi(self, program: Path, *words: str) -> None:
         """Return the Pulumi CLI for a program, with its own state."""

@@ -150,17 +150,17 @@ class Journal:
 
     def _write(self) -> None:
         assert self._save is not None
-        took = 0.0
+        used = 0.0
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._closing or self._version > self._saved)
-                # Collect further changes for twice the duration of a save: saving then takes at most a third of the
-                # time.
-                self._changed.wait_for(lambda: self._closing, timeout=2 * took)
+                # Collect further changes for twice the processor time of a save: saving then takes at most a third of
+                # a processor. Waiting for the disk takes none, and steps wait for the save.
+                self._changed.wait_for(lambda: self._closing, timeout=2 * used)
                 version = self._version
                 if version == self._saved:
                     return
-            began = time.monotonic()
+            began = time.thread_time()
             try:
                 self._save(self.snapshot())
             except Exception as error:  # noqa: BLE001 - raised again by the callers that wait for the save
@@ -168,7 +168,7 @@ class Journal:
                     self._failure = error
                     self._changed.notify_all()
                 return
-            took = time.monotonic() - began
+            used = time.thread_time() - began
             with self._changed:
                 self._saved = version
                 self._changed.notify_all()
