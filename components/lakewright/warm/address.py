@@ -22,7 +22,7 @@ _UNATTENDED = ("CI", "TF_BUILD", "JENKINS_URL", "PYTEST_CURRENT_TEST")
 
 _INTERPRETER_PREFIXES = ("PYTHON", "LC_", "LD_", "GRPC_", "OPENSSL_", "SSL_")
 _INTERPRETER_NAMES = ("LANG", "LANGUAGE", "TZ", IDLE)
-_PLACES = ("HOME", "PATH", "USER", "LOGNAME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
+_PLACES = ("HOME", "PATH", "USER", "LOGNAME", "TEMP", "TMP", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
 _NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "user", "uts")
 _RIGHTS = (b"Uid", b"Gid", b"Groups", b"NoNewPrivs", b"Seccomp", b"CapInh", b"CapPrm", b"CapEff", b"CapBnd", b"CapAmb")
 

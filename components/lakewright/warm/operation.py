@@ -43,7 +43,8 @@ def run_operation(
     environment: dict[str, str] = request["environment"]
     different = [name for name, value in variables.items() if environment.get(name) != value]
     if different:
-        send(connection, {"declined": f"{', '.join(different)} differ"})
+        print(f"declined a command: {', '.join(different)} differ", flush=True)
+        send(connection, {"declined": True})
         os._exit(0)
     _take_over(request, files)
     send(connection, {"started": True})

@@ -29,6 +29,7 @@ SECRET = "correct-horse-battery"
 
 def uses(commands: Any) -> int:
     """Return when the warm process was used last: each command that it serves changes that."""
+    assert "declined" not in commands.log()
     return Path(commands.address.socket).stat().st_mtime_ns
 
 
@@ -87,6 +88,7 @@ def test_nothing_of_a_caller_stays(commands: Any) -> None:
     assert "none" in commands.run("up", "--yes")[0]
 
     assert commands.process() == process
+    uses(commands)
     proc = Path(f"/proc/{process}")
     assert SECRET.encode() not in (proc / "environ").read_bytes()
     assert commands.environment["PULUMI_CONFIG_PASSPHRASE"].encode() not in (proc / "environ").read_bytes()
@@ -160,6 +162,17 @@ def answer_on_terminal(commands: Any, variables: dict[str, str]) -> tuple[int, s
     # How often the line of progress is drawn depends on the time.
     lines = {line.replace("\x1b[2K", "").replace("\x1b[1A", "") for line in re.split(r"[\r\n]+", text)}
     return os.waitpid(process, 0)[1], "\n".join(sorted(line for line in lines if "Previewing update" not in line))
+
+
+@pytest.mark.timeout(90)
+def test_caller_with_other_import_time_variables_runs_by_itself(commands: Any) -> None:
+    """Some packages read variables when they are imported: here those of the first caller."""
+    commands.warm_up()
+
+    output, errors = commands.run("preview", OTEL_PYTHON_CONTEXT="contextvars_context")
+
+    assert (output, errors) == commands.run("preview", LAKEWRIGHT_WARM="0")
+    assert "declined a command: OTEL_PYTHON_CONTEXT differ" in commands.log()
 
 
 @pytest.mark.timeout(90)
