@@ -12,6 +12,10 @@ from typing import Any
 import boto3
 import httpx
 import pytest
+from lakewright.credentials.references import resolve
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.retry import RetryPolicy
+from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.lakekeeper.provider import pending_creations as pending
 from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.server.bootstrap import BootstrapProvider
@@ -49,6 +53,35 @@ def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...
         monkeypatch.setenv(pending.FILE, str(file))
 
     return report
+
+
+@pytest.fixture
+def use_client(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Client]:
+    """Return a function that has all providers use one client of a server, which retries at once."""
+
+    def use(server: Props, transport: httpx.BaseTransport | None = None) -> Client:
+        client = Client(
+            ServerRef(**server),
+            resolve,
+            transport=transport,
+            retry=RetryPolicy(first_wait=0.01),
+            lists=run_context.current().lists,
+        )
+        monkeypatch.setattr(run_context.RunContext, "client", lambda *_: client)
+        return client
+
+    return use
+
+
+@pytest.fixture
+def use_transport(server: Props, use_client: Callable[..., Client]) -> Callable[[Any], Any]:
+    """Return a function that sends the providers' requests through a transport, and returns the transport."""
+
+    def use(transport: Any) -> Any:
+        use_client(server, transport)
+        return transport
+
+    return use
 
 
 @pytest.fixture

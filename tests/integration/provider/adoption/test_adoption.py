@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx
 import pytest
-from lakewright.credentials.references import resolve
-from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError, Unconfirmed
-from lakewright.lakekeeper.api.connection.retry import RetryPolicy
-from lakewright.lakekeeper.api.connection.server import ServerRef
-from lakewright.lakekeeper.provider import base as provider
 from lakewright.lakekeeper.provider import pending_creations as pending
 from lakewright.lakekeeper.provider.errors import NotOurs
 from lakewright.lakekeeper.server.project import ProjectProvider
@@ -21,8 +15,6 @@ from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 
 from ..resource import Props, Resource
-
-Way = TypeVar("Way", bound=httpx.BaseTransport)
 
 
 class LosingTransport(httpx.BaseTransport):
@@ -70,18 +62,6 @@ class LosingTransportWithoutLookup(LosingTransport):
             self._looks -= 1
             return httpx.Response(403, json={"error": {"type": "Forbidden", "message": "no", "code": 403}})
         return super().handle_request(request)
-
-
-@pytest.fixture
-def use_transport(server: Props, monkeypatch: pytest.MonkeyPatch) -> Callable[[Way], Way]:
-    """Return a function that sends the providers' requests through a transport."""
-
-    def use(way: Way) -> Way:
-        client = Client(ServerRef(**server), resolve, transport=way, retry=RetryPolicy(first_wait=0.01))
-        monkeypatch.setattr(provider, "shared", lambda *_: client)
-        return way
-
-    return use
 
 
 def names(http: httpx.Client, project_id: str) -> list[str]:

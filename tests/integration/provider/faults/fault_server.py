@@ -16,7 +16,7 @@ from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError
 from lakewright.lakekeeper.api.connection.retry import RetryPolicy
 from lakewright.lakekeeper.api.connection.server import ServerRef
-from lakewright.lakekeeper.provider import base as provider
+from lakewright.lakekeeper.provider import run_context
 from lakewright_sandbox.lakekeeper.database.models import LakekeeperBase, ServerRow
 from lakewright_sandbox.lakekeeper.fault_injection import Delay
 from lakewright_sandbox.lakekeeper.server.server import Lakekeeper
@@ -121,9 +121,13 @@ class Operator:
     def run(self, operation: Callable[[], Any], rule: Props | None = None) -> Any:
         retry = RetryPolicy(attempts=3, first_wait=0.001, longest_wait=0.002)
         client = Client(
-            ServerRef.model_validate(self.server), resolve, retry=retry, transport=ImpatientTransport(rule or {})
+            ServerRef.model_validate(self.server),
+            resolve,
+            retry=retry,
+            transport=ImpatientTransport(rule or {}),
+            lists=run_context.current().lists,
         )
-        self._monkeypatch.setattr(provider, "shared", lambda *_: client)
+        self._monkeypatch.setattr(run_context.RunContext, "client", lambda *_: client)
         try:
             return operation()
         finally:

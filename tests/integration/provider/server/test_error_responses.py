@@ -7,12 +7,8 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.credentials.references import resolve
 from lakewright.lakekeeper.api.connection import errors
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.retry import RetryPolicy
-from lakewright.lakekeeper.api.connection.server import ServerRef
-from lakewright.lakekeeper.provider import base as provider
 from lakewright.lakekeeper.server.project import ProjectProvider
 from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
@@ -23,10 +19,9 @@ ROOT = "/management/v1/warehouse"
 
 
 @pytest.fixture(autouse=True)
-def _no_delays(light_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_delays(light_endpoint: str, use_client: Callable[..., Client], monkeypatch: pytest.MonkeyPatch) -> None:
     """Retry at once, and do not wait for what does not come."""
-    client = Client(ServerRef(endpoint=light_endpoint), resolve, retry=RetryPolicy(first_wait=0.01))
-    monkeypatch.setattr(provider, "shared", lambda *_: client)
+    use_client({"endpoint": light_endpoint})
     monkeypatch.setenv("LAKEWRIGHT_PURGE_WAIT", "0.1")
 
 

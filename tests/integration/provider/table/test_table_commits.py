@@ -7,12 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.credentials.references import resolve
-from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import Conflict
-from lakewright.lakekeeper.api.connection.retry import RetryPolicy
-from lakewright.lakekeeper.api.connection.server import ServerRef
-from lakewright.lakekeeper.provider import base as provider
 from lakewright.lakekeeper.provider.errors import DeletedBehindBack, EvolutionRefused
 from lakewright.lakekeeper.table.resource import TableProvider
 from typing_extensions import override
@@ -88,16 +83,6 @@ def table(orders: Props) -> Resource:
     resource = Resource(TableProvider())
     resource.up(**orders)
     return resource
-
-
-@pytest.fixture
-def use_transport(server: Props, monkeypatch: pytest.MonkeyPatch) -> Callable[[RacingTransport], RacingTransport]:
-    def use(way: RacingTransport) -> RacingTransport:
-        client = Client(ServerRef(**server), resolve, transport=way, retry=RetryPolicy(first_wait=0.01))
-        monkeypatch.setattr(provider, "shared", lambda *_: client)
-        return way
-
-    return use
 
 
 def test_concurrent_column_of_a_job_is_kept(table: Resource, orders: Props, job: Job, use_transport: Any) -> None:

@@ -9,12 +9,8 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.credentials.references import resolve
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import Forbidden, NoSuchPath, TooSlow, Unconfirmed
-from lakewright.lakekeeper.api.connection.retry import RetryPolicy
-from lakewright.lakekeeper.api.connection.server import ServerRef
-from lakewright.lakekeeper.provider import base as provider
 from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.server.project import ProjectProvider
 from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
@@ -114,10 +110,9 @@ def test_object_missing_from_a_list_is_read_before_it_is_gone(make: Any, calls: 
 
 
 @pytest.fixture
-def no_retry_delay(light_project: Props, monkeypatch: pytest.MonkeyPatch) -> None:
+def no_retry_delay(light_project: Props, use_client: Callable[..., Client]) -> None:
     """Retry at once, so that a test of calls that keep failing is short."""
-    client = Client(ServerRef(**light_project["server"]), resolve, retry=RetryPolicy(first_wait=0.01))
-    monkeypatch.setattr(provider, "shared", lambda *_: client)
+    use_client(light_project["server"])
 
 
 @pytest.mark.usefixtures("no_retry_delay")
