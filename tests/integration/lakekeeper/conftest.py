@@ -1,4 +1,4 @@
-"""Servers for these tests: AWS with enforced policies, and a Lakekeeper on it, each a process of its own."""
+"""Servers for these tests: AWS with enforced policies and a Lakekeeper on it, each a separate process."""
 
 from __future__ import annotations
 

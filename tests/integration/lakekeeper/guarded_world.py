@@ -1,4 +1,4 @@
-"""A Lakekeeper that asks for tokens, and the identity provider whose tokens it takes."""
+"""A Lakekeeper that requires tokens, and the identity provider that issues them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers for the tests of rules: one that probes no storage, and one on real storage whose time a test may move."""
+"""Servers for the tests of rules: one without storage validation, and one on real storage with a clock to advance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who calls: the server checks tokens of an identity provider, and the client gets them and renews them in time."""
+"""Authentication: the server verifies tokens of an identity provider; the client requests and renews them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_call_without_a_token_is_refused(world: World) -> None:
     ],
     ids=str,
 )
-def test_a_token_that_is_not_right_is_refused(world: World, claims: dict[str, Any]) -> None:
+def test_a_token_with_wrong_claims_is_refused(world: World, claims: dict[str, Any]) -> None:
     assert kind_of(world.ask(world.token(**claims))) == (401, "AuthenticationFailed")
 
 
@@ -69,7 +69,7 @@ def test_a_token_with_a_foreign_signature_is_refused(world: World) -> None:
 
 
 @pytest.mark.parametrize("token", ["opaque", "a.b.c", "eyJhbGciOiJub25lIn0.e30."])
-def test_what_is_no_signed_token_is_refused(world: World, token: str) -> None:
+def test_an_unsigned_token_is_refused(world: World, token: str) -> None:
     assert kind_of(world.ask(token)) == (401, "AuthenticationFailed")
 
 
@@ -88,7 +88,7 @@ def test_the_caller_is_the_subject_of_the_token(world: World) -> None:
     assert (me["id"], me["name"], me["email"]) == ("oidc~alice", "Alice", "a@x.example")
 
 
-def test_the_server_itself_gives_out_no_tokens(world: World) -> None:
+def test_the_server_issues_no_tokens(world: World) -> None:
     answer = httpx.post(
         f"{world.endpoint}/catalog/v1/oauth/tokens", headers={"authorization": f"Bearer {world.token()}"}
     )
@@ -105,9 +105,7 @@ def test_the_server_itself_gives_out_no_tokens(world: World) -> None:
         ({"audience": "bank"}, 400, "invalid_target"),
     ],
 )
-def test_the_provider_refuses_in_the_words_of_oauth2(
-    world: World, form: dict[str, str], status: int, code: str
-) -> None:
+def test_the_provider_answers_oauth2_errors(world: World, form: dict[str, str], status: int, code: str) -> None:
     good = {"grant_type": "client_credentials", "client_id": "ci", "client_secret": SECRET}
     answer = httpx.post(f"{world.issuer}/token", data=good | form)
     assert (answer.status_code, answer.json()["error"]) == (status, code)
@@ -147,7 +145,7 @@ def test_one_token_serves_many_calls_of_many_threads(world: World) -> None:
     assert len(world.asked) == 1
 
 
-def test_scope_and_audience_are_asked_for(world: World) -> None:
+def test_scope_and_audience_are_requested(world: World) -> None:
     world.client(world.reference(scope="house", audience="lakekeeper")).server_now()
     with pytest.raises(NotAuthenticated, match="400 invalid_scope"):
         world.client(world.reference(scope="admin")).server_now()

@@ -1,4 +1,4 @@
-"""Users, roles and grants as older servers have them: calls that are unknown there, fields and relations that lack."""
+"""Users, roles and grants on older servers: unknown calls, missing fields and relations."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_role_s_identifiers_came_with_0_12(old: tuple[str, httpx.Client]) -> N
     assert alone.status_code == (201 if version == "0.11" else 400)
 
 
-def test_whoami_says_who_is_an_instance_admin_since_0_13(old: tuple[str, httpx.Client]) -> None:
+def test_whoami_reports_instance_admins_since_0_13(old: tuple[str, httpx.Client]) -> None:
     version, root = old
     assert ("is-instance-admin" in root.get(f"{V1}/whoami").json()) == (version == "0.13")
 

@@ -76,9 +76,7 @@ def private_world(authority: dict[str, Path], tmp_path: Path, monkeypatch: pytes
         yield World(tmp_path, stack, certificate=authority["certificate"], key=authority["key"])
 
 
-def test_an_authority_of_ones_own_is_trusted_where_it_is_named(
-    private_world: World, authority: dict[str, Path]
-) -> None:
+def test_a_custom_authority_is_trusted_if_named(private_world: World, authority: dict[str, Path]) -> None:
     reference = private_world.reference()
     reference["auth"] = {"kind": "token", "token": "env:TOKEN"}
     with pytest.MonkeyPatch.context() as patch:

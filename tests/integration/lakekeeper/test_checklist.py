@@ -1,4 +1,4 @@
-"""What else a stand-in for Lakekeeper has to get right, rule by rule."""
+"""Rules of Lakekeeper that the sandbox must follow, apart from those of the recordings."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ DO_NOT: dict[str, tuple[str, str, Any]] = {
 
 
 @pytest.mark.parametrize("what", NEED_ACTIVE)
-def test_an_inactive_warehouse_is_as_if_missing_for(what: str, light: Any, warehouse: str) -> None:
+def test_an_inactive_warehouse_is_missing_for(what: str, light: Any, warehouse: str) -> None:
     method, path, body = NEED_ACTIVE[what]
     light.post(f"{MANAGEMENT}/{warehouse}/deactivate").raise_for_status()
     light.get(f"{MANAGEMENT}/{warehouse}").raise_for_status()  # updates the cached status
@@ -119,13 +119,13 @@ def test_an_inactive_warehouse_is_as_if_missing_for(what: str, light: Any, wareh
 
 
 @pytest.mark.parametrize("what", DO_NOT)
-def test_an_inactive_warehouse_is_there_for(what: str, light: Any, warehouse: str) -> None:
+def test_an_inactive_warehouse_exists_for(what: str, light: Any, warehouse: str) -> None:
     method, path, body = DO_NOT[what]
     light.post(f"{MANAGEMENT}/{warehouse}/deactivate").raise_for_status()
     assert light.request(method, f"{MANAGEMENT}/{warehouse}{path}", json=body).status_code in {200, 204}
 
 
-def test_what_is_not_set_is_null_and_not_left_out(light: Any, warehouse: str) -> None:
+def test_unset_fields_are_null(light: Any, warehouse: str) -> None:
     found = get_warehouse(light, warehouse)
     optional = ("assume-role-arn", "endpoint", "sts-role-arn", "sts-endpoint", "aws-kms-key-arn", "storage-layout")
     assert {key: found["storage-profile"][key] for key in optional} == dict.fromkeys(optional)
@@ -140,7 +140,7 @@ def test_a_profile_that_lacks_something_is_refused_in_plain_text(light: Any, mis
     assert missing in answer.text
 
 
-def test_a_drop_that_says_nothing_purges(
+def test_a_drop_without_purge_parameter_purges(
     client: Any, app: FastAPI, clock: Clock, make_warehouse: Any, aws: Any
 ) -> None:
     warehouse = make_warehouse(client, "says-nothing")

@@ -1,4 +1,4 @@
-"""The fault switch: rules match calls by method, path and number, and what goes wrong is what was asked for."""
+"""Fault injection: rules match calls by method, path and number, and inject the configured fault."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_connection_is_dropped_before_or_after_the_effect(http: httpx.Client, 
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("status", [408, 429, 502, 503, 504])
-def test_a_status_takes_the_place_of_the_answer(http: httpx.Client, status: int, when: str) -> None:
+def test_a_status_replaces_the_response(http: httpx.Client, status: int, when: str) -> None:
     ask(http, method="POST", path=PROJECT, action="answer", status=status, when=when, retry_after=1)
     answer = create(http, f"p{status}-{when}")
     assert (answer.status_code, answer.json()["error"]["code"]) == (status, status)
@@ -66,7 +66,7 @@ def test_a_status_takes_the_place_of_the_answer(http: httpx.Client, status: int,
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_call_takes_longer(http: httpx.Client, when: str) -> None:
+def test_a_call_is_delayed(http: httpx.Client, when: str) -> None:
     ask(http, method="POST", action="delay", seconds=0.3, when=when)
     answer = create(http, f"slow-{when}")
     assert answer.status_code == 201
@@ -80,7 +80,7 @@ def test_bodies_in_plain_text(http: httpx.Client) -> None:
     assert answer.text.startswith("upstream connect error")
 
 
-def test_a_gateway_that_repeats_what_was_sent(http: httpx.Client) -> None:
+def test_a_gateway_that_echoes_the_request(http: httpx.Client) -> None:
     ask(http, method="POST", action="answer", status=503, body="echo", when="after")
     assert '{"project-id":"echoed","project-name":"echoed"}' in create(http, "echoed").text
     assert there(http, "echoed")
@@ -140,11 +140,11 @@ def _given_up(endpoint: str) -> None:
 
 
 @pytest.mark.parametrize("rule", [{"action": "explode"}, {"action": "drop", "nth": 0}, {"action": "delay"}], ids=str)
-def test_a_rule_that_makes_no_sense_is_refused(http: httpx.Client, rule: dict[str, Any]) -> None:
+def test_an_invalid_rule_is_refused(http: httpx.Client, rule: dict[str, Any]) -> None:
     assert http.put("/sandbox/v1/faults", json=[rule]).status_code == 422
 
 
-def test_only_this_machine_may_turn_the_switch(tmp_path: Path) -> None:
+def test_only_local_clients_may_inject_faults(tmp_path: Path) -> None:
     app = create_app(Settings(database=f"sqlite:///{tmp_path / 'lakekeeper.db'}"))
     stranger = TestClient(FaultSwitch(app), client=("203.0.113.7", 50000))
     assert stranger.get("/sandbox/v1/faults").status_code == 404

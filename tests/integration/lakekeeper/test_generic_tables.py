@@ -1,4 +1,4 @@
-"""Generic tables and tag definitions: what they are, who may use them, and since which version they are there."""
+"""Generic tables and tag definitions: their operations, the rights on them, and their first server version."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def made(http: httpx.Client, path: str, name: str) -> str:
     return next(one["id"] for one in http.get(path).json()["identifiers"] if one["name"] == name)
 
 
-def test_made_listed_loaded_renamed_and_dropped(people: Any, inside: tuple[str, str]) -> None:
+def test_create_list_load_rename_and_drop(people: Any, inside: tuple[str, str]) -> None:
     root, (warehouse, path) = people("root"), inside
     made(root, path, "Vectors")
     found = root.get(f"{path}/vectors").json()
@@ -45,7 +45,7 @@ def test_made_listed_loaded_renamed_and_dropped(people: Any, inside: tuple[str, 
     assert (missing.status_code, missing.json()["error"]["type"]) == (404, "NoSuchGenericTableException")
 
 
-def test_soft_deleted_and_brought_back(people: Any, inside: tuple[str, str]) -> None:
+def test_soft_delete_and_restore(people: Any, inside: tuple[str, str]) -> None:
     root, (warehouse, path) = people("root"), inside
     table = made(root, path, "soft")
     assert root.delete(f"{path}/soft").status_code == 204
@@ -56,7 +56,7 @@ def test_soft_deleted_and_brought_back(people: Any, inside: tuple[str, str]) -> 
     assert root.get(f"{path}/soft").status_code == 200
 
 
-def test_a_protected_one_is_dropped_by_force_alone(people: Any, inside: tuple[str, str]) -> None:
+def test_a_protected_table_is_dropped_by_force_alone(people: Any, inside: tuple[str, str]) -> None:
     root, (warehouse, path) = people("root"), inside
     table = made(root, path, "kept")
     protection = f"{V1}/warehouse/{warehouse}/generic-table/{table}/protection"
@@ -66,7 +66,7 @@ def test_a_protected_one_is_dropped_by_force_alone(people: Any, inside: tuple[st
     assert root.delete(f"{path}/kept?force=true").status_code == 204
 
 
-def test_rights_on_one_are_given_and_needed(people: Any, inside: tuple[str, str]) -> None:
+def test_rights_on_a_generic_table_are_granted_and_required(people: Any, inside: tuple[str, str]) -> None:
     root, (warehouse, path) = people("root"), inside
     assignments = f"{V1}/permissions/warehouse/{warehouse}/generic-table/{made(root, path, 'rights')}/assignments"
     ann = people(f"ann-{uuid.uuid4().hex[:8]}")

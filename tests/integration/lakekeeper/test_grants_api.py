@@ -1,4 +1,4 @@
-"""The Grants API: the same shape on every kind of object, idempotent, all or nothing; both authorizers."""
+"""The Grants API: the same for every kind of object, idempotent, all or nothing; with both authorizers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def listed(http: httpx.Client, path: str, **params: Any) -> list[dict[str, Any]]
 
 
 @pytest.mark.parametrize("path", ["server", "project"])
-def test_what_is_so_already_stays_so(http: httpx.Client, path: str) -> None:
+def test_existing_and_missing_grants_are_ignored(http: httpx.Client, path: str) -> None:
     privilege = {"server": "list_users", "project": "list_roles"}[path]
     for _ in range(2):
         assert apply(http, path, writes=[entry(privilege)]).status_code == 204
@@ -75,7 +75,7 @@ def test_what_is_so_already_stays_so(http: httpx.Client, path: str) -> None:
         ),
     ],
 )
-def test_a_difference_that_is_refused(http: httpx.Client, sides: Any, kind: str) -> None:
+def test_an_invalid_difference_is_refused(http: httpx.Client, sides: Any, kind: str) -> None:
     assert kind_of(apply(http, "project", **sides)) == (400, kind)
     assert listed(http, "project") == []
 
@@ -171,7 +171,7 @@ def test_the_right_to_read_grants_makes_an_object_visible(people: Any, warehouse
     assert kind_of(people("mallory").get(f"{V1}/{path}/grants")) == (404, "NoSuchWarehouseException")
 
 
-def test_everybody_reads_one_s_own_grants(people: Any, warehouse: str) -> None:
+def test_callers_read_their_own_grants(people: Any, warehouse: str) -> None:
     path = f"warehouse/{warehouse}"
     apply(people("root"), path, writes=[entry("describe", "oidc~describer")])
     describer = people("describer")
@@ -179,7 +179,7 @@ def test_everybody_reads_one_s_own_grants(people: Any, warehouse: str) -> None:
     assert kind_of(describer.get(f"{V1}/{path}/grants")) == (403, "WarehouseActionForbidden")
 
 
-def test_what_may_be_granted_by_whom(people: Any, warehouse: str) -> None:
+def test_grantable_privileges_by_caller(people: Any, warehouse: str) -> None:
     path = f"{V1}/warehouse/{warehouse}/grants/grantable-privileges"
 
     def allowed(user: str, **params: str) -> set[str]:

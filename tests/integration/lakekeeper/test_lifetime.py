@@ -1,4 +1,4 @@
-"""What time does to the sandbox Lakekeeper: restarts, soft deletion and its expiry, purges."""
+"""Restarts, soft deletion and its expiry, and purges."""
 
 from __future__ import annotations
 
@@ -126,9 +126,7 @@ def test_a_drop_without_purge_keeps_the_files(client: Any, app: FastAPI, make_wa
     assert files_of(table, aws) == 1
 
 
-def test_a_purge_that_fails_is_tried_again(
-    client: Any, app: FastAPI, clock: Clock, make_warehouse: Any, aws: Any
-) -> None:
+def test_a_failed_purge_is_retried(client: Any, app: FastAPI, clock: Clock, make_warehouse: Any, aws: Any) -> None:
     warehouse = make_warehouse(client, "failing")
     table = table_in(client, warehouse)
     s3 = aws.client("s3")
@@ -168,7 +166,7 @@ def test_only_instance_admins_change_a_managed_warehouse(client: Any, managed: s
         assert (answer.status_code, answer.json()["error"]["type"]) == (403, "WarehouseManaged")
 
 
-def test_everything_is_there_after_a_restart(start_lakekeeper: Any, make_warehouse: Any, tmp_path: Path) -> None:
+def test_everything_is_kept_over_a_restart(start_lakekeeper: Any, make_warehouse: Any, tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path / 'kept.db'}"
     before = start_lakekeeper(database=database)
     warehouse = make_warehouse(before, "restarted")

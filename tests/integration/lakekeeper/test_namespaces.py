@@ -1,4 +1,4 @@
-"""Namespaces of the sandbox Lakekeeper beyond what the recordings show: drops, moves, locations."""
+"""Namespaces beyond the recordings: drops, moves, locations."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def refused(answer: httpx.Response) -> tuple[int, str]:
         (["SYSTEM"], "ReservedNamespace"),
     ],
 )
-def test_paths_that_cannot_be(warehouse: Warehouse, path: list[str], kind: str) -> None:
+def test_invalid_paths_are_refused(warehouse: Warehouse, path: list[str], kind: str) -> None:
     assert refused(warehouse.create(*path)) == (400, kind)
 
 
@@ -82,7 +82,7 @@ def test_names_keep_their_case_and_are_found_in_any(warehouse: Warehouse, name: 
     assert child["namespace"][-1] == "Child"
 
 
-def test_a_location_of_its_own_holds_its_tables(warehouse: Warehouse, name: str) -> None:
+def test_a_custom_location_holds_the_namespaces_tables(warehouse: Warehouse, name: str) -> None:
     base = warehouse.create(name).json()["properties"]["location"]
     placed = warehouse.create(f"{name}-placed", location=f"{base}/{name}").json()
     assert placed["properties"]["location"] == f"{base}/{name}/"
@@ -120,7 +120,7 @@ def test_a_move_takes_the_contents_along(warehouse: Warehouse, name: str) -> Non
     assert tables == [{"namespace": target, "name": "t"}]
 
 
-def test_moves_that_cannot_be(warehouse: Warehouse, name: str) -> None:
+def test_invalid_moves_are_refused(warehouse: Warehouse, name: str) -> None:
     for path in ([name], [name, "child"], [f"{name}-other"]):
         warehouse.create(*path).raise_for_status()
     assert refused(warehouse.move(name, to=["elsewhere"])) == (409, "NamespaceHasChildren")

@@ -1,4 +1,4 @@
-"""The permissions API under OpenFGA: assignments on every kind of object, managed access, questions about rights."""
+"""The permissions API under OpenFGA: assignments on every kind of object, managed access, checks of rights."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_every_relation_is_written_read_and_deleted(people: Any, objects: Object
 
 
 @pytest.mark.parametrize("kind", RELATIONS)
-def test_a_relation_that_the_kind_has_not(people: Any, objects: Objects, kind: str) -> None:
+def test_a_relation_that_the_kind_lacks(people: Any, objects: Objects, kind: str) -> None:
     wrong = {"type": "admin" if kind != "server" else "select", "user": "oidc~someone"}
     answer = change(people("root"), objects.permissions(kind), writes=[wrong])
     assert (answer.status_code, answer.headers["content-type"].split(";")[0]) == (422, "text/plain")
@@ -107,7 +107,7 @@ def test_allow_all_has_no_permissions_api(lakekeeper: httpx.Client) -> None:
     assert lakekeeper.post(f"{V1}/permissions/check", json=check).content == b""
 
 
-def test_the_server_says_which_authorizer_it_has(people: Any, lakekeeper: httpx.Client) -> None:
+def test_the_server_reports_its_authorizer(people: Any, lakekeeper: httpx.Client) -> None:
     root = people("root")
     assert root.get(f"{V1}/info").json()["authz-backend"] == "openfga"
     assert [one["name"] for one in root.get("/health").json()["services"]["auth"]] == ["openfga"]
@@ -136,7 +136,7 @@ def test_only_direct_assignments_are_listed_by_relation(people: Any, objects: Ob
     ]
 
 
-def test_a_tuple_that_is_there_rejects_the_whole_batch(people: Any, objects: Objects) -> None:
+def test_an_existing_tuple_rejects_the_whole_batch(people: Any, objects: Objects) -> None:
     root, path = people("root"), objects.permissions("namespace")
     there, new = {"type": "select", "user": "oidc~there"}, {"type": "select", "user": "oidc~new"}
     change(root, path, writes=[there])
@@ -144,7 +144,7 @@ def test_a_tuple_that_is_there_rejects_the_whole_batch(people: Any, objects: Obj
     assert new not in assigned(root, path)
 
 
-def test_a_tuple_that_is_not_there_rejects_the_whole_batch(people: Any, objects: Objects) -> None:
+def test_a_missing_tuple_rejects_the_whole_batch(people: Any, objects: Objects) -> None:
     root, path = people("root"), objects.permissions("namespace")
     absent, new = {"type": "select", "user": "oidc~absent"}, {"type": "modify", "user": "oidc~new"}
     assert kind_of(change(root, path, writes=[new], deletes=[absent])) == (404, "TupleNotFoundError")
@@ -197,7 +197,7 @@ def test_nobody_grants_below_a_warehouse_in_an_assumed_role(people: Any, objects
     assert kind_of(stranger) == (403, "AssumeRoleForbidden")
 
 
-def test_managed_access_is_set_again_and_again_and_inherited(people: Any, objects: Objects) -> None:
+def test_managed_access_is_idempotent_and_inherited(people: Any, objects: Objects) -> None:
     root, warehouse, namespace = people("root"), objects.permissions("warehouse"), objects.permissions("namespace")
     for managed in (True, True, False, False):
         answer = root.post(f"{warehouse}/managed-access", json={"managed-access": managed})
@@ -219,7 +219,7 @@ def test_under_managed_access_ownership_alone_grants_nothing(people: Any, object
     assert change(owner, path, deletes=[wanted]).status_code == 204
 
 
-def test_pass_grants_passes_on_what_one_holds(people: Any, objects: Objects) -> None:
+def test_pass_grants_passes_on_own_privileges(people: Any, objects: Objects) -> None:
     root, passer, path = people("root"), people("passer"), objects.permissions("table")
     change(root, path, writes=[{"type": name, "user": "oidc~passer"} for name in ("pass_grants", "select")])
     assert change(passer, path, writes=[{"type": "select", "user": "oidc~next"}]).status_code == 204
@@ -241,7 +241,7 @@ def test_the_authorizer_s_own_actions(people: Any, objects: Objects, kind: str) 
     assert kind_of(root.get(f"{path}/access", params=both)) == (400, "InvalidGetAccessQuery")
 
 
-def test_a_check_is_about_oneself_or_about_another(people: Any, objects: Objects) -> None:
+def test_checks_of_own_rights_and_of_another_users(people: Any, objects: Objects) -> None:
     root = people("root")
     change(root, objects.permissions("table"), writes=[{"type": "select", "user": "oidc~checked"}])
 
@@ -258,7 +258,7 @@ def test_a_check_is_about_oneself_or_about_another(people: Any, objects: Objects
     assert root.post(f"{V1}/permissions/check", json={"operation": {"table": by_name}}).json() == {"allowed": True}
 
 
-def test_on_an_object_that_is_not_there_nobody_has_a_right(people: Any) -> None:
+def test_no_caller_has_rights_on_a_missing_object(people: Any) -> None:
     answer = people("root").get(f"{V1}/permissions/warehouse/{uuid.uuid4()}/assignments")
     assert kind_of(answer) == (401, "Unauthorized")
 

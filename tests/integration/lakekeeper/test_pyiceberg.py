@@ -1,4 +1,4 @@
-"""PyIceberg works against the sandbox Lakekeeper unmodified, with vended credentials and with remote signing."""
+"""PyIceberg works unmodified with the sandbox's Lakekeeper, with vended credentials and with remote signing."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_partitioned_nested_and_sorted(catalog: Catalog) -> None:
     catalog.drop_table("nested.events")
 
 
-def test_a_staged_table_is_not_there_before_its_commit(catalog: Catalog) -> None:
+def test_a_staged_table_does_not_exist_before_its_commit(catalog: Catalog) -> None:
     catalog.create_namespace_if_not_exists("staged")
     transaction = catalog.create_table_transaction("staged.t", FLIGHTS.schema)
     with pytest.raises(NoSuchTableError):

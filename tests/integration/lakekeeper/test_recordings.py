@@ -1,4 +1,4 @@
-"""The sandbox answers what a real Lakekeeper of the version answered: recordings are replayed, differences listed."""
+"""The sandbox answers as a real Lakekeeper of the same version: replay recordings, and list differences."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sqlalchemy import create_engine, make_url, text
 from .replay import Replayer, recordings_of, with_keys
 
 PLAYED: dict[str, Version] = {"head": "0.14", "0.13.3": "0.13"}
-"""The version that the sandbox plays, by the folder of recordings."""
+"""The emulated version by folder of recordings."""
 FULL_ONLY = pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="the same once more on Postgres: test-all")
 
 pytestmark = pytest.mark.xdist_group("lakekeeper-recordings")

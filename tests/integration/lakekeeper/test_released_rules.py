@@ -1,4 +1,4 @@
-"""Rules of released servers that the recordings do not show, as Lakekeeper 0.13.3 was seen to answer."""
+"""Rules of released servers that the recordings lack, as observed on Lakekeeper 0.13.3."""
 
 from __future__ import annotations
 
@@ -61,18 +61,18 @@ def kind_of(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, answer.json()["error"]["type"]
 
 
-def test_a_namespace_is_answered_in_the_case_asked_for(released: httpx.Client, catalog: str) -> None:
+def test_a_namespace_is_spelled_as_requested(released: httpx.Client, catalog: str) -> None:
     assert released.get(f"{catalog}/namespaces/aB").json()["namespace"] == ["aB"]
 
 
-def test_0_11_answers_a_namespace_as_it_was_made(start: Start, make_warehouse: Any) -> None:
+def test_0_11_spells_a_namespace_as_created(start: Start, make_warehouse: Any) -> None:
     client = start("0.11")
     path = f"/catalog/v1/{make_warehouse(client, 'case')}/namespaces"
     client.post(path, json={"namespace": ["Ab"]}).raise_for_status()
     assert client.get(f"{path}/aB").json()["namespace"] == ["Ab"]
 
 
-def test_a_warehouse_is_found_without_regard_to_case(released: httpx.Client, make_warehouse: Any) -> None:
+def test_a_warehouse_is_found_in_any_case(released: httpx.Client, make_warehouse: Any) -> None:
     warehouse = make_warehouse(released, "CaSe")
     config = released.get("/catalog/v1/config", params={"warehouse": "cAsE"})
     assert config.json()["defaults"]["prefix"] == warehouse
@@ -82,7 +82,7 @@ def test_a_staged_table_has_a_null_metadata_location(released: httpx.Client, cat
     assert new_table(released, catalog, **{"stage-create": True}).json()["metadata-location"] is None
 
 
-def test_a_table_is_not_made_on_files(released: httpx.Client, catalog: str, aws: Any) -> None:
+def test_a_table_is_not_created_on_existing_files(released: httpx.Client, catalog: str, aws: Any) -> None:
     made = new_table(released, catalog).json()["metadata"]["location"]
     place = f"{made.rpartition('/')[0]}/{uuid.uuid4().hex}"
     bucket, _, key = place.removeprefix("s3://").partition("/")
@@ -141,7 +141,7 @@ def test_tokens_with_roles_need_a_project(start: Start, version: Version, status
         assert server.get(f"{V1}/info", headers=headers | {"x-project-id": "p"}).status_code == 200
 
 
-def test_relations_left_behind_are_a_conflict(start_openfga: Any) -> None:
+def test_leftover_relations_are_a_conflict(start_openfga: Any) -> None:
     people = start_openfga(version="0.13")
     project = f"p{uuid.uuid4().hex}"
     with people.app.state.lakekeeper.database.write() as session:

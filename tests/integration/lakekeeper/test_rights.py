@@ -1,4 +1,4 @@
-"""Rights under OpenFGA: what each relation allows, what is inherited, who sees what, and how a refusal looks."""
+"""Rights under OpenFGA: the actions of each relation, inheritance, visibility, and refusals."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_ancestors_of_visible_objects_are_visible_siblings_not(people: Any, ware
     assert [one["id"] for one in listed] == [warehouse]
 
 
-def test_a_warehouse_that_one_may_not_see_is_not_there(people: Any, warehouse: str) -> None:
+def test_an_invisible_warehouse_is_missing(people: Any, warehouse: str) -> None:
     stranger = people("stranger")
     for answer in (
         stranger.get(f"{V1}/warehouse/{warehouse}"),
@@ -152,7 +152,7 @@ def test_a_warehouse_that_one_may_not_see_is_not_there(people: Any, warehouse: s
         assert kind_of(answer) == (404, "NoSuchWarehouseException")
 
 
-def test_an_action_on_what_one_sees_is_forbidden_by_kind(people: Any, warehouse: str, give: Any) -> None:
+def test_an_action_on_a_visible_object_is_forbidden_by_kind(people: Any, warehouse: str, give: Any) -> None:
     user = people("looker")
     give("looker", "describe", f"warehouse/{warehouse}")
     path, table = f"/catalog/v1/{warehouse}/namespaces", table_id(people, warehouse, "a")
@@ -188,7 +188,7 @@ def test_moving_a_namespace_needs_rights_on_both_ends(people: Any, warehouse: st
     assert mover.post(move, json=body).status_code == 200
 
 
-def test_deleted_tables_are_listed_and_brought_back_by_right(
+def test_listing_and_restoring_deleted_tables_needs_rights(
     people: Any, make_warehouse: Callable[..., str], give: Any
 ) -> None:
     root, warehouse = people("root"), make_warehouse(people("root"), "soft", soft_delete_seconds=3600)
@@ -208,7 +208,7 @@ def test_deleted_tables_are_listed_and_brought_back_by_right(
     assert root.post(f"{deleted}/undrop", json=target).status_code == 204
 
 
-def test_of_projects_the_server_and_users_a_refusal_comes_first(people: Any) -> None:
+def test_projects_server_and_users_are_refused_before_missing(people: Any) -> None:
     stranger = people("outsider")
     for project in (None, "never-made"):
         headers = {"x-project-id": project} if project else {}

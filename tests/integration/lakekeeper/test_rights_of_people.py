@@ -1,4 +1,4 @@
-"""Rights of people under OpenFGA: owners, members of roles, users themselves, and those who ask about rights."""
+"""Rights of principals under OpenFGA: owners, members of roles, users themselves, and inspection of rights."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_creator_owns_an_object(people: Any, make_warehouse: Callable[..., s
     assert response == [{"type": "project_admin", "user": "oidc~root"}]
 
 
-def test_what_was_granted_on_an_object_goes_with_it(people: Any, give: Any) -> None:
+def test_grants_are_deleted_with_their_object(people: Any, give: Any) -> None:
     for project in ("again", "again"):
         people("root").post(f"{V1}/project", json={"project-name": project, "project-id": project})
         headers = {"x-project-id": project}
@@ -60,7 +60,7 @@ def test_what_was_granted_on_an_object_goes_with_it(people: Any, give: Any) -> N
         assert people("root").delete(f"{V1}/project", headers=headers).status_code == 204
 
 
-def test_a_role_gives_its_members_what_it_was_granted(people: Any, warehouse: str) -> None:
+def test_members_of_a_role_get_its_grants(people: Any, warehouse: str) -> None:
     root, member = people("root"), people("member")
     outer, inner = (root.post(f"{V1}/role", json={"name": name}).json()["id"] for name in ("outer", "inner"))
     root.post(f"{V1}/role/{outer}/members", json={"members": [{"type": "role", "id": inner}]})
@@ -117,7 +117,7 @@ def test_users_create_and_change_themselves(people: Any, warehouse: str, give: A
     assert kind_of(provisioned) == (403, "ServerActionForbidden")
 
 
-def test_credentials_are_vended_as_far_as_the_right_goes(people: Any, warehouse: str, give: Any, aws: Any) -> None:
+def test_vended_credentials_match_the_callers_rights(people: Any, warehouse: str, give: Any, aws: Any) -> None:
     table, headers = table_id(people, warehouse, "a"), {"x-iceberg-access-delegation": "vended-credentials"}
     path = f"/catalog/v1/{warehouse}/namespaces/a/tables/t"
 

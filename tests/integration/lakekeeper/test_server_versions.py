@@ -1,4 +1,4 @@
-"""What the server versions differ in: one test for each row of the table of differences, on every version."""
+"""Differences between server versions: one test for each row of the table of differences, on every version."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_row_changes_answer_the_warehouse(old: Old) -> None:
         assert old.http.post(f"{path}/{call}", json=body).json() == old.http.get(path).json()
 
 
-def test_row_warehouse_id_key_and_what_stands_beside_it(old: Old) -> None:
+def test_row_warehouse_id_key_and_its_neighbours(old: Old) -> None:
     made = old.warehouse(**{"default-format-version": 2, "allowed-format-versions": [1, 2]})
     assert made["id"] == made["warehouse-id"]
     assert "updated-at" in made
@@ -274,7 +274,7 @@ def test_catalog_lists_take_empty_tokens(old: Old) -> None:
     assert old.http.get(path, params={"pageToken": ""}).status_code == 200
 
 
-def test_a_page_token_that_is_none_is_refused(old: Old) -> None:
+def test_an_invalid_page_token_is_refused(old: Old) -> None:
     answer = old.http.get(f"{V1}/user", params={"pageToken": "nonsense"})
     assert (answer.status_code, answer.json()["error"]["type"]) == (400, "InvalidPaginationToken")
 

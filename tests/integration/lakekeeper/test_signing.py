@@ -1,4 +1,4 @@
-"""Remote signing: S3 takes what the catalog signed, and the catalog signs for the table's own files only."""
+"""Remote signing: S3 accepts what the catalog signed, and the catalog signs for the table's own files only."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_another_tables_file_is_signed_by_its_location(signer: Signer) -> None:
 
 
 @pytest.mark.parametrize(("version", "kind"), [("0.11", "TableNotFoundByLocation"), ("0.13", NO_TABLE)])
-def test_releases_refuse_what_is_in_no_table(
+def test_releases_refuse_objects_outside_of_tables(
     version: str, kind: str, start_lakekeeper: Any, make_warehouse: Any, aws: Any
 ) -> None:
     signer = made_signer(start_lakekeeper("--version", version), make_warehouse, aws)
@@ -156,7 +156,7 @@ def test_only_the_checked_body_of_a_delete_is_signed(signer: Signer, claimed: st
     assert signed["x-amz-content-sha256"] == [hashlib.sha256(body.encode()).hexdigest()]
 
 
-def test_only_answers_that_depend_on_no_body_may_be_kept(signer: Signer) -> None:
+def test_only_responses_independent_of_a_body_are_cacheable(signer: Signer) -> None:
     """Iceberg's Java client keeps what is `private`, by method and URI."""
     key = f"{signer.location}/data/x"
     assert signer.sign("GET", key).headers["cache-control"] == "private"

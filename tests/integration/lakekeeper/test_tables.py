@@ -1,4 +1,4 @@
-"""Tables and namespaces of the sandbox Lakekeeper where clients meet at once, ask twice, or ask for too much."""
+"""Tables and views under concurrency, repeated requests, invalid requests and paging."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def set_property(key: str, value: str) -> dict[str, Any]:
     return {"action": "set-properties", "updates": {key: value}}
 
 
-def test_commits_at_once_all_take_effect(namespace: Namespace) -> None:
+def test_concurrent_commits_all_take_effect(namespace: Namespace) -> None:
     namespace.create("t")
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda n: namespace.commit("t", set_property(f"k{n}", "v")), range(4)))
@@ -64,20 +64,20 @@ def test_commits_at_once_all_take_effect(namespace: Namespace) -> None:
     assert len(metadata["metadata-log"]) == 4
 
 
-def test_one_of_many_creates_at_once_wins(namespace: Namespace) -> None:
+def test_one_of_many_concurrent_creates_wins(namespace: Namespace) -> None:
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: namespace.create("t"), range(8)))
     assert Counter(answer.status_code for answer in answers) == {200: 1, 409: 7}
 
 
-def test_the_metadata_file_is_what_was_answered(namespace: Namespace, aws: Any) -> None:
+def test_the_metadata_file_equals_the_response(namespace: Namespace, aws: Any) -> None:
     created = namespace.create("t", properties={"a": "b"}).json()
     bucket, _, key = created["metadata-location"].removeprefix("s3://").partition("/")
     stored = aws.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
     assert json.loads(gzip.decompress(stored)) == created["metadata"]
 
 
-def test_old_metadata_files_go_where_the_table_says_so(namespace: Namespace, aws: Any) -> None:
+def test_old_metadata_files_are_deleted_if_the_table_says_so(namespace: Namespace, aws: Any) -> None:
     keep = {"write.metadata.previous-versions-max": "2", "write.metadata.delete-after-commit.enabled": "true"}
     location = namespace.create("t", properties=keep).json()["metadata"]["location"]
     for number in range(5):
@@ -106,7 +106,7 @@ def test_a_transaction_takes_effect_whole_or_not_at_all(namespace: Namespace) ->
     assert [namespace.load(name).json()["metadata"]["properties"] for name in ("a", "b")] == [{"k": "v"}] * 2
 
 
-def test_a_repeated_request_with_its_key_is_done_once(namespace: Namespace) -> None:
+def test_a_repeated_request_with_its_key_runs_once(namespace: Namespace) -> None:
     key = {"Idempotency-Key": str(uuid.uuid4())}
     first, second = namespace.create("t", headers=key), namespace.create("t", headers=key)
     assert first.status_code == second.status_code == 200
@@ -121,7 +121,7 @@ def test_a_repeated_request_with_its_key_is_done_once(namespace: Namespace) -> N
     assert refused(namespace.create("u", headers={"Idempotency-Key": "no"})) == (400, "InvalidIdempotencyKey")
 
 
-def test_a_failed_request_may_be_tried_again_with_its_key(namespace: Namespace) -> None:
+def test_a_failed_request_may_be_retried_with_its_key(namespace: Namespace) -> None:
     key = {"Idempotency-Key": str(uuid.uuid4())}
     assert refused(namespace.create("bad+name", headers=key)) == (400, "InvalidTableName")
     assert namespace.create("good", headers=key).status_code == 200
@@ -154,7 +154,7 @@ def test_locations_are_kept_apart(namespace: Namespace, location: str, expected:
     assert refused(namespace.create("second", location=wanted)) == expected
 
 
-def test_a_location_of_ones_own_below_the_warehouse(namespace: Namespace) -> None:
+def test_a_custom_location_below_the_warehouse(namespace: Namespace) -> None:
     base = namespace.create("first").json()["metadata"]["location"].rpartition("/")[0]
     wanted = f"{base}/by-hand/{namespace.name}"
     assert namespace.create("second", location=wanted + "/").json()["metadata"]["location"] == wanted
@@ -171,7 +171,7 @@ def test_a_location_of_ones_own_below_the_warehouse(namespace: Namespace) -> Non
         ({"action": "set-location", "location": "s3://elsewhere/t"}, "SetLocationNotAllowed"),
     ],
 )
-def test_updates_that_cannot_be_are_refused(namespace: Namespace, update: dict[str, Any], kind: str) -> None:
+def test_invalid_updates_are_refused(namespace: Namespace, update: dict[str, Any], kind: str) -> None:
     namespace.create("t")
     assert refused(namespace.commit("t", update)) == (400, kind)
 

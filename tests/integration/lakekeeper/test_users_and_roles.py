@@ -1,4 +1,4 @@
-"""Users, roles and members where everybody may do everything: what the recordings do not show."""
+"""Users, roles and members under allow-all, beyond the recordings."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def kind_of(answer: httpx.Response) -> tuple[int, str]:
     ("user_id", "kind"),
     [("plain", "InvalidUserId"), ("oidc~", "EmptyUserIdError"), (f"oidc~{'x' * 128}", "UserIdTooLongError")],
 )
-def test_a_user_id_that_cannot_be(http: httpx.Client, user_id: str, kind: str) -> None:
+def test_an_invalid_user_id_is_refused(http: httpx.Client, user_id: str, kind: str) -> None:
     assert kind_of(http.get(f"{V1}/user/{user_id}")) == (400, kind)
 
 
@@ -94,7 +94,7 @@ def test_users_are_listed_in_pages_and_by_name(http: httpx.Client) -> None:
     assert found == ["paged-0", "paged-1", "paged-2"]
 
 
-def test_a_deleted_user_comes_back_with_nothing(http: httpx.Client) -> None:
+def test_a_restored_user_has_no_roles(http: httpx.Client) -> None:
     user, role = new_user(http, "gone"), new_role(http, "of-gone")
     assert add(http, role, user).status_code == 200
     assert http.delete(f"{V1}/user/{user}").status_code == 204
@@ -113,7 +113,7 @@ def test_a_deleted_user_comes_back_with_nothing(http: httpx.Client) -> None:
         ({"provider-id": "system", "source-id": "1"}, "RoleProviderIdReserved"),
     ],
 )
-def test_a_role_identifier_that_cannot_be(http: httpx.Client, fields: dict[str, str], kind: str) -> None:
+def test_an_invalid_role_identifier_is_refused(http: httpx.Client, fields: dict[str, str], kind: str) -> None:
     assert kind_of(http.post(f"{V1}/role", json={"name": "bad", **fields})) == (400, kind)
 
 
@@ -140,7 +140,7 @@ def test_roles_are_listed_by_their_identifiers(http: httpx.Client) -> None:
     assert listed(roleIds=[one, two]) == [one, two]
 
 
-def test_a_role_of_another_project_shows_its_metadata_only(http: httpx.Client) -> None:
+def test_a_role_of_another_project_has_visible_metadata_only(http: httpx.Client) -> None:
     http.post(f"{V1}/project", json={"project-name": "other", "project-id": "other"})
     role = new_role(http, "foreign", "other")
     assert kind_of(http.get(f"{V1}/role/{role}")) == (404, "RoleNotFoundInProject")

@@ -1,4 +1,4 @@
-"""What of a warehouse changes in place and what never does; what stops its deletion, in which order."""
+"""Rules of warehouses: fields that change in place, fixed fields, and the order of what blocks a deletion."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["app", "client", "clock", "light", "shared_light", "warehouse"]
 ROLE = "arn:aws:iam::123456789012:role/r"
 
 
-def test_storage_without_its_credential_removes_that(light: Any, warehouse: str) -> None:
+def test_storage_without_credential_removes_the_old_one(light: Any, warehouse: str) -> None:
     assert get_warehouse(light, warehouse)["storage-credential-type"]["credential-type"] == "access-key"
     light.post(f"{MANAGEMENT}/{warehouse}/storage", json={"storage-profile": PROFILE}).raise_for_status()
     assert "storage-credential-type" not in get_warehouse(light, warehouse)
@@ -54,7 +54,7 @@ def test_a_null_or_missing_credential_removes_the_old_one(light: Any, warehouse:
         ("region", "eu-west-1", {}),
     ],
 )
-def test_what_never_changes(light: Any, warehouse: str, field: str, value: Any, beside: Any) -> None:
+def test_fields_that_never_change(light: Any, warehouse: str, field: str, value: Any, beside: Any) -> None:
     body = {"storage-profile": PROFILE | beside | {field: value}, "storage-credential": KEY}
     answer = light.post(f"{MANAGEMENT}/{warehouse}/storage", json=body)
     assert refused(answer) == (400, "UpdateError")
@@ -78,7 +78,7 @@ def test_what_never_changes(light: Any, warehouse: str, field: str, value: Any, 
     ],
     ids=",".join,
 )
-def test_what_changes_in_place(light: Any, warehouse: str, change: dict[str, Any]) -> None:
+def test_fields_that_change_in_place(light: Any, warehouse: str, change: dict[str, Any]) -> None:
     body = {"storage-profile": PROFILE | change, "storage-credential": KEY}
     answer = light.post(f"{MANAGEMENT}/{warehouse}/storage", json=body)
     assert answer.status_code == 200, answer.text
@@ -153,7 +153,7 @@ def test_a_purge_that_is_not_done_keeps_a_warehouse(client: Any, app: FastAPI, m
     assert client.delete(f"{MANAGEMENT}/{warehouse}").status_code == 204
 
 
-def test_nothing_deletes_a_warehouse_with_what_is_in_it(light: Any, warehouse: str) -> None:
+def test_a_warehouse_with_contents_is_never_deleted(light: Any, warehouse: str) -> None:
     light.post(f"/catalog/v1/{warehouse}/namespaces", json={"namespace": ["n"]}).raise_for_status()
     everything = {"force": "true", "recursive": "true", "purge": "true"}
     assert refused(light.delete(f"{MANAGEMENT}/{warehouse}", params=everything)) == (409, "WarehouseNotEmpty")
@@ -162,9 +162,7 @@ def test_nothing_deletes_a_warehouse_with_what_is_in_it(light: Any, warehouse: s
     assert light.delete(f"{MANAGEMENT}/{warehouse}").status_code == 204
 
 
-def test_what_lies_in_the_bucket_outside_of_purged_tables_stays(
-    client: Any, app: FastAPI, make_warehouse: Any, aws: Any
-) -> None:
+def test_a_purge_keeps_objects_outside_of_the_table(client: Any, app: FastAPI, make_warehouse: Any, aws: Any) -> None:
     warehouse = make_warehouse(client, "stays")
     profile = get_warehouse(client, warehouse)["storage-profile"]
     key = f"{profile['key-prefix']}/of-others"
@@ -178,7 +176,7 @@ def test_what_lies_in_the_bucket_outside_of_purged_tables_stays(
     assert keys_under(aws, f"s3://{profile['bucket']}/{profile['key-prefix']}/") == [key]
 
 
-def test_a_managed_warehouse_is_changed_by_nobody_else(client: Any, managed: str) -> None:
+def test_only_instance_admins_change_a_warehouse(client: Any, managed: str) -> None:
     changes: dict[str, Any] = {
         "rename": {"new-name": "x"},
         "activate": {},

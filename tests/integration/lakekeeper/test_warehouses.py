@@ -1,4 +1,4 @@
-"""Warehouses of the sandbox Lakekeeper: what is refused and why, identities, secrets, and what blocks a deletion."""
+"""Warehouses: refusals, identities, secrets, and what blocks a deletion."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_warehouse_by_role_vends_for_its_tables(lakekeeper: httpx.Client, role
         ("right", {"region": ""}, (400, "Invalidregion")),
     ],
 )
-def test_a_warehouse_that_would_not_work_is_refused(
+def test_a_warehouse_without_working_storage_is_refused(
     lakekeeper: httpx.Client,
     role: tuple[str, str],
     external_id: str | None,
@@ -182,7 +182,7 @@ def test_an_update_that_changes_nothing_leaves_the_time(lakekeeper: httpx.Client
     assert answer.json()["updated-at"] is not None
 
 
-def test_inactive_warehouses_are_listed_when_asked_for(lakekeeper: httpx.Client, make_warehouse: Any) -> None:
+def test_inactive_warehouses_are_listed_on_request(lakekeeper: httpx.Client, make_warehouse: Any) -> None:
     warehouse = make_warehouse(lakekeeper, "asleep")
     lakekeeper.post(f"{MANAGEMENT}/{warehouse}/deactivate").raise_for_status()
     names = {

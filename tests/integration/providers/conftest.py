@@ -1,4 +1,4 @@
-"""Real parts for the provider tests: the sandbox's AWS, a provider server process, and a client of its protocol."""
+"""Fixtures of the provider tests: the sandbox's AWS, a provider process, and a client of its protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Buckets and what is set on them, over the provider protocol and on the sandbox's real S3 interface."""
+"""Buckets and their settings, over the provider protocol and the sandbox's S3."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def test_a_bucket_with_objects_goes_only_with_force_destroy(provider: Any, aws: 
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting[0].rsplit(":", 1)[-1])
-def test_a_setting_is_put_read_found_drifted_and_healed(provider: Any, aws: Any, bucket: str, setting: Setting) -> None:
+def test_a_setting_is_created_read_and_its_drift_fixed(provider: Any, aws: Any, bucket: str, setting: Setting) -> None:
     kind, declared, call, change, drift = setting
     inputs = {"bucket": bucket} | declared
     assert not provider.check(kind, inputs).failures
@@ -260,7 +260,7 @@ def test_settings_of_a_bucket_that_is_gone_are_gone(provider: Any) -> None:
         assert provider.read(kind, f"never-{uuid4().hex}", {}, declared)[0] == ""
 
 
-def test_what_only_the_real_provider_manages_is_refused_by_name(provider: Any) -> None:
+def test_unsupported_types_are_refused_by_name(provider: Any) -> None:
     failures = provider.check(BUCKET, {"bucket": "b", "acl": "private"}).failures
     assert [f.property for f in failures] == ["acl"]
     assert "pulumi plugin install resource aws" in failures[0].reason

@@ -28,7 +28,7 @@ def test_a_key_is_what_was_declared(provider: Any, aws: Any, key: Any) -> None:
     assert provider.changed(KEY, made, outputs, inputs) == []
 
 
-def test_each_property_of_a_key_is_found_drifted_and_healed(provider: Any, aws: Any, key: Any) -> None:
+def test_drift_of_each_property_of_a_key_is_fixed(provider: Any, aws: Any, key: Any) -> None:
     made, inputs, outputs = key
     kms = aws.client("kms")
     kms.update_key_description(KeyId=made, Description="of another")
@@ -44,7 +44,7 @@ def test_each_property_of_a_key_is_found_drifted_and_healed(provider: Any, aws: 
     assert kms.describe_key(KeyId=made)["KeyMetadata"]["Enabled"]
 
 
-def test_a_deleted_key_is_gone_though_aws_still_shows_it(provider: Any, aws: Any) -> None:
+def test_a_key_pending_deletion_counts_as_deleted(provider: Any, aws: Any) -> None:
     made, outputs = provider.create(KEY, {"deletionWindowInDays": 7})
     provider.delete(KEY, made, outputs)
     assert aws.client("kms").describe_key(KeyId=made)["KeyMetadata"]["KeyState"] == "PendingDeletion"

@@ -1,4 +1,4 @@
-"""Creates whose answer never comes: the provider says that the object may exist, and tries the call only once."""
+"""Creates without a response: the provider reports that the object may exist, and calls AWS only once."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def test_a_role_has_the_real_providers_outputs(provider: Any, role: Any) -> None
     assert provider.changed(ROLE, made, outputs, inputs) == []
 
 
-def test_each_property_of_a_role_is_found_drifted_and_healed(provider: Any, aws: Any, role: Any) -> None:
+def test_drift_of_each_property_of_a_role_is_fixed(provider: Any, aws: Any, role: Any) -> None:
     made, inputs, outputs = role
     inputs = inputs | {"description": "reads", "maxSessionDuration": 7200, "tags": {"tenant": "a"}}
     outputs = provider.update(ROLE, made, outputs, inputs)
@@ -163,7 +163,7 @@ def test_a_policy_document_is_made_from_its_parts(provider: Any) -> None:
     assert json.loads(answer["minifiedJson"]) == json.loads(answer["json"])
 
 
-def test_a_function_that_is_not_there_is_refused_by_name(provider: Any) -> None:
+def test_an_unknown_function_is_refused_by_name(provider: Any) -> None:
     with pytest.raises(grpc.RpcError) as refused:
         provider.invoke("aws:ec2/getAmi:getAmi")
     assert "aws:ec2/getAmi:getAmi" in refused.value.details()

@@ -1,4 +1,4 @@
-"""Which AWS the aws provider agrees to talk to, with whose keys, and how one server keeps its connections apart."""
+"""Connections of the aws provider: accepted endpoints, credentials, and separate connections of one server."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_cancel_ends_one_connection_and_the_server_lives_on(aws: Any, aws_port: 
     assert living.read(BUCKET, "never")[0] == ""
 
 
-def test_an_unknown_profile_and_half_a_key_are_said(aws: Any, aws_port: int, connect: Any) -> None:
+def test_an_unknown_profile_and_half_a_key_are_reported(aws: Any, aws_port: int, connect: Any) -> None:
     message = refusal(lambda: connect(aws_port).configure(aws.provider_args | {"profile": "nobody"}))
     assert "'nobody'" in message
     message = refusal(lambda: connect(aws_port).configure(aws.provider_args | {"accessKey": "AKIA"}))
@@ -127,7 +127,7 @@ def test_another_version_of_the_sdk_is_no_change_of_the_provider(aws_port: int, 
     assert answer.changes == provider_pb2.DiffResponse.DIFF_NONE
 
 
-def test_a_port_that_is_taken_is_said() -> None:
+def test_a_taken_port_is_reported() -> None:
 
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -1,4 +1,4 @@
-"""The kubernetes provider towards the sandbox's cluster: owners of fields, conflicts, and drift that force fixes."""
+"""The kubernetes provider on the sandbox's cluster: owners of fields, conflicts, and drift that force fixes."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_without_force_a_scaled_deployment_conflicts(
 
 
 @pytest.mark.parametrize("by", ["provider", "annotation"])
-def test_with_force_a_scaled_deployment_is_healed(connected: Callable[..., Provider], apps: Any, by: str) -> None:
+def test_force_restores_a_scaled_deployment(connected: Callable[..., Provider], apps: Any, by: str) -> None:
     provider = connected(**({"enablePatchForce": "true"} if by == "provider" else {}))
     wanted = deployment()
     if by == "annotation":
@@ -171,7 +171,7 @@ def test_fields_that_leave_the_manifest_go(connected: Callable[..., Provider], a
     assert labels == {"app": "cu", "shared": "z", "theirs": "z"}
 
 
-def test_what_the_stack_does_not_send_is_not_drift(connected: Callable[..., Provider], apps: Any) -> None:
+def test_fields_outside_the_manifest_are_not_drift(connected: Callable[..., Provider], apps: Any) -> None:
     provider = connected(enablePatchForce="true")
     made, outputs = applied(provider)
     added = {"metadata": {"annotations": {"theirs": "1"}}, "spec": {"minReadySeconds": 5}}
@@ -199,7 +199,7 @@ def test_an_item_of_a_list_that_leaves_the_manifest_goes(connected: Callable[...
     assert [one.name for one in containers] == ["spark"]
 
 
-def test_what_never_changes_is_refused(connected: Callable[..., Provider]) -> None:
+def test_a_change_of_an_immutable_field_is_refused(connected: Callable[..., Provider]) -> None:
     provider = connected()
     made, outputs = applied(provider)
     wanted = deployment()

@@ -1,4 +1,4 @@
-"""The kubernetes provider against what the real one rendered and kept: tests/kubernetes/render."""
+"""The kubernetes provider compared with rendered files and states of the real one: tests/kubernetes/render."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_custom_resource_definitions_are_rendered_first(kubernetes: Any, rendere
     assert files(rendered) == ["0-crd/apiextensions.k8s.io_v1-customresourcedefinition-default-things.example.com.yaml"]
 
 
-def test_what_cannot_change_in_place_is_replaced_in_its_place(kubernetes: Any) -> None:
+def test_immutable_changes_replace_the_object(kubernetes: Any) -> None:
     made, outputs = kubernetes.create(CONFIG_MAP, config_map())
     changed = kubernetes.diff(CONFIG_MAP, made, outputs, config_map({"a": "2"}))
     assert list(changed.replaces) == ["data.a"]
@@ -227,7 +227,7 @@ def test_a_missing_directory_names_the_plugin_to_install(
     "kind",
     ["kubernetes:helm.sh/v3:Release", "kubernetes:core/v1:ConfigMapList", "kubernetes:apps/v1:DeploymentPatch"],
 )
-def test_what_cannot_be_rendered_is_refused_by_name(kubernetes: Any, kind: str) -> None:
+def test_unsupported_kinds_are_refused_by_name(kubernetes: Any, kind: str) -> None:
     with pytest.raises(grpc.RpcError) as refused:
         kubernetes.check(kind, {"metadata": {"name": "x"}})
     assert kind in refused.value.details()

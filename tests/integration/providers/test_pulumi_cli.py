@@ -1,4 +1,4 @@
-"""The Pulumi CLI itself on these providers, attached by PULUMI_DEBUG_PROVIDERS: the whole life of a stack."""
+"""The Pulumi CLI with these providers, attached by PULUMI_DEBUG_PROVIDERS: the life of a stack."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_the_whole_life_of_an_aws_stack(pulumi_cli: str, tmp_path: Path, aws: An
     assert f"{name}-2" not in [b["Name"] for b in s3.list_buckets()["Buckets"]]
 
 
-def test_a_real_account_is_refused_in_one_sentence(pulumi_cli: str, tmp_path: Path, aws_port: int) -> None:
+def test_a_real_account_is_refused_in_one_line(pulumi_cli: str, tmp_path: Path, aws_port: int) -> None:
     dev = stack(pulumi_cli, tmp_path, "import pulumi_aws as aws\naws.s3.Bucket('b', bucket='b')\n", f"aws:{aws_port}")
     dev.run("config", "set", "aws:region", "us-east-1")
     said = dev.run("preview", fails=1)
@@ -223,7 +223,7 @@ def test_the_kubernetes_program_leaves_the_recorded_state(
     assert [p for p in (tmp_path / "rendered").rglob("*") if p.is_file()] == []
 
 
-def test_a_secret_in_a_manifest_is_warned_of(pulumi_cli: str, tmp_path: Path, kubernetes_port: int) -> None:
+def test_a_secret_in_a_manifest_raises_a_warning(pulumi_cli: str, tmp_path: Path, kubernetes_port: int) -> None:
     program = (
         "import pulumi, pulumi_kubernetes as k8s\n"
         f"provider = k8s.Provider('render', render_yaml_to_directory={str(tmp_path / 'rendered')!r})\n"

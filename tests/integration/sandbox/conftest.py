@@ -1,4 +1,4 @@
-"""A sandbox's AWS over real HTTP, and clients of its identities."""
+"""A sandbox's AWS over HTTP, and clients of its identities."""
 
 import contextlib
 import json

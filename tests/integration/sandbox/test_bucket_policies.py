@@ -1,4 +1,4 @@
-"""Bucket policies over real HTTP: whom they let in, whom they keep out, and which are refused."""
+"""Bucket policies over HTTP: allowed and denied callers, and refused policies."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The S3 clients of the Iceberg world, each with a session's credentials limited to one table."""
+"""S3 clients of Iceberg engines, each with session credentials for one table."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Encrypted objects: who reads and writes them needs rights on the key too."""
+"""Encrypted objects: reading and writing them needs rights on the key, too."""
 
 from typing import Any
 
@@ -49,7 +49,7 @@ def test_an_upload_in_parts_needs_both(aws: Aws, bucket: str, key: str) -> None:
     assert both.create_multipart_upload(Bucket=bucket, Key="parts")["UploadId"]
 
 
-def test_what_is_not_encrypted_by_a_key_needs_none(aws: Aws) -> None:
+def test_objects_without_a_key_need_no_kms_rights(aws: Aws) -> None:
     plain = aws.bucket()
     client = user(aws)
     client.put_object(Bucket=plain, Key="a", Body=b"x")
@@ -69,7 +69,7 @@ def test_another_key_policy_than_the_default_is_refused_by_name(aws: Aws, key: s
         aws.client("kms").put_key_policy(KeyId=key, PolicyName="default", Policy="{}")
 
 
-def test_s3_tells_kms_who_asks_and_for_which_object(aws: Aws, bucket: str, key: str) -> None:
+def test_s3_passes_service_and_object_to_kms(aws: Aws, bucket: str, key: str) -> None:
     """`kms:ViaService` and the encryption context; a call to KMS itself has neither."""
     via = {"StringEquals": {"kms:ViaService": "s3.us-east-1.amazonaws.com"}}
     inside = {"StringLike": {"kms:EncryptionContext:aws:s3:arn": f"arn:aws:s3:::{bucket}/there*"}}

@@ -1,4 +1,4 @@
-"""`sandbox up --auth oauth2`: an identity provider beside the catalog, which then asks for its tokens."""
+"""`sandbox up --auth oauth2`: an identity provider whose tokens the catalog then requires."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ def test_two_ups_at_once_make_one_sandbox(directory: Path, sandbox_command: Run)
     assert first == second
 
 
-def test_two_sandboxes_know_nothing_of_each_other(tmp_path: Path, sandbox_command: Run) -> None:
+def test_two_sandboxes_are_independent(tmp_path: Path, sandbox_command: Run) -> None:
     directories = [tmp_path / "one", tmp_path / "two"]
     try:
         with ThreadPoolExecutor(2) as pool:
@@ -232,7 +232,7 @@ def test_two_sandboxes_know_nothing_of_each_other(tmp_path: Path, sandbox_comman
             sandbox_command("down", "--dir", str(directory))
 
 
-def test_purge_leaves_nothing_but_what_others_put_there(directory: Path, sandbox_command: Run) -> None:
+def test_purge_keeps_files_of_others_alone(directory: Path, sandbox_command: Run) -> None:
     state = up(sandbox_command, directory)
     project = create_project(state)
     (directory / "notes.txt").write_text("mine")

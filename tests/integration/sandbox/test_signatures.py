@@ -1,4 +1,4 @@
-"""Who signed a request: keys, secrets, presigned URLs, signatures made elsewhere, and what no signature opens."""
+"""Signatures of requests: keys, secrets, presigned URLs, foreign signatures, and what no signature allows."""
 
 import urllib.error
 import urllib.request
@@ -140,7 +140,7 @@ def test_no_other_account_by_header(aws: Aws, bucket: str) -> None:
     assert s3.get_object(Bucket=bucket, Key="a b/ä+1")["Body"].read() == b"x"
 
 
-def test_motos_own_api_neither_shows_nor_forgets_anything(aws: Aws, bucket: str) -> None:
+def test_motos_own_api_neither_exposes_nor_resets_anything(aws: Aws, bucket: str) -> None:
     assert httpx.get(f"{aws.endpoint}/moto-api/").status_code == 200
     assert httpx.post(f"{aws.endpoint}/moto-api/reset-auth", content=b"0").status_code == 200
     for method, path in (("GET", "data.json"), ("POST", "reset"), ("POST", "reset-auth"), ("POST", "seed?a=1")):

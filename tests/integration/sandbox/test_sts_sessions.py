@@ -1,4 +1,4 @@
-"""STS: trust, external ids, session policies and tags, lifetimes, and sessions of users themselves."""
+"""STS: trust, external ids, session policies and tags, lifetimes, and sessions of users."""
 
 from datetime import timedelta
 from typing import Any
@@ -23,7 +23,7 @@ def read(aws: Aws, credentials: dict[str, Any], bucket: str, key: str) -> bytes:
 
 
 class TestWhoMayAssume:
-    def test_whom_the_trust_policy_names(self, aws: Aws) -> None:
+    def test_principals_of_the_trust_policy_may_assume(self, aws: Aws) -> None:
         ann, ann_key = aws.user()
         _, bob_key = aws.user(allow("sts:AssumeRole"))
         role = aws.role(trusts(ann))
@@ -31,7 +31,7 @@ class TestWhoMayAssume:
         with refused():
             aws.assume(role, bob_key)
 
-    def test_of_an_account_that_is_trusted_those_with_permission(self, aws: Aws) -> None:
+    def test_a_trusted_accounts_users_need_permission(self, aws: Aws) -> None:
         for principal in (ROOT, ACCOUNT):
             role = aws.role(trusts(principal))
             _, permitted = aws.user(allow("sts:AssumeRole", role))
@@ -50,13 +50,13 @@ class TestWhoMayAssume:
             aws.assume(f"arn:aws:iam::{ACCOUNT}:role/none", "admin")
 
     @pytest.mark.parametrize("given", [{}, {"ExternalId": "wrong"}, {"ExternalId": "the-id-and-more"}])
-    def test_nobody_without_the_external_id(self, aws: Aws, given: dict[str, str]) -> None:
+    def test_the_external_id_is_required(self, aws: Aws, given: dict[str, str]) -> None:
         role = aws.role(trusts(CATALOG_ARN, StringEquals={"sts:ExternalId": "the-id"}))
         with refused():
             aws.assume(role, **given)
         assert aws.assume(role, ExternalId="the-id")
 
-    def test_the_name_of_the_session_may_be_asked_for(self, aws: Aws) -> None:
+    def test_the_session_name_may_be_required(self, aws: Aws) -> None:
         role = aws.role(trusts(CATALOG_ARN, StringLike={"sts:RoleSessionName": "lakekeeper-*"}))
         assert aws.assume(role, RoleSessionName="lakekeeper-sts")
         with refused():
@@ -142,7 +142,7 @@ class TestWhatASessionMay:
         with refused():
             read(aws, aws.assume(role), bucket, "t1/data")
 
-    def test_who_a_session_is(self, aws: Aws) -> None:
+    def test_the_identity_of_a_session(self, aws: Aws) -> None:
         role = aws.role(trusts(CATALOG_ARN))
         name = role.rpartition("/")[2]
         identity = aws.client("sts", aws.assume(role)).get_caller_identity()
@@ -178,7 +178,7 @@ class TestWhatIsRefusedAsInvalid:
         with refused("ValidationError", "role chaining"):
             aws.assume(chained, aws.assume(role), DurationSeconds=7200)
 
-    def test_a_trust_policy_that_names_nobody_there_is(self, aws: Aws) -> None:
+    def test_a_trust_policy_with_an_unknown_principal(self, aws: Aws) -> None:
         with refused("MalformedPolicyDocument", "Invalid principal"):
             aws.role(trusts(f"arn:aws:iam::{ACCOUNT}:user/nobody"))
 

@@ -1,4 +1,4 @@
-"""Versions of objects, as far as emptying a bucket needs them."""
+"""Object versions, as far as emptying a bucket needs them."""
 
 from __future__ import annotations
 

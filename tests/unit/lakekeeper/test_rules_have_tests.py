@@ -11,7 +11,7 @@ PROVIDER, SERVER, UNIT = "integration/provider/test_", "integration/lakekeeper/t
 
 UPDATES = {
     "a profile sent without its credential deletes that": [
-        f"{SERVER}warehouse_rules::test_storage_without_its_credential_removes_that",
+        f"{SERVER}warehouse_rules::test_storage_without_credential_removes_the_old_one",
         f"{PROVIDER}server_rules::test_changed_profile_includes_its_credential",
     ],
     "a key is rotated by the credential call": [f"{PROVIDER}server_rules::test_changed_key_uses_the_credential_call"],
@@ -20,14 +20,14 @@ UPDATES = {
         f"{PROVIDER}server_rules::test_undeclared_credential_is_removed",
     ],
     "bucket, prefix and region never change, a region beside an endpoint does": [
-        f"{SERVER}warehouse_rules::test_what_never_changes",
+        f"{SERVER}warehouse_rules::test_fields_that_never_change",
         f"{PROVIDER}server_rules::test_storage_properties_that_replace",
         f"{PROVIDER}server_rules::test_before_0_12_no_region_changes_in_place",
     ],
     "the type of storage never changes": [f"{UNIT}storage_requests::test_another_kind_of_storage_replaces"],
     "what of ADLS and GCS never changes": [f"{UNIT}storage_requests::test_replaced_and_updated_storage_properties"],
     "everything else changes in place": [
-        f"{SERVER}warehouse_rules::test_what_changes_in_place",
+        f"{SERVER}warehouse_rules::test_fields_that_change_in_place",
         f"{PROVIDER}warehouse::test_storage_settings_change_in_place",
     ],
     "a layout is for new objects": [f"{SERVER}warehouse_rules::test_another_layout_is_for_new_tables_alone"],
@@ -40,23 +40,22 @@ UPDATES = {
 
 DELETION = {
     "missing, managed, tasks, protection, contents: in this order; force overrides protection alone": [
-        f"{SERVER}warehouse_rules::test_what_stops_a_deletion_is_told_in_this_order"
-        "_and_force_overrides_protection_alone",
+        f"{SERVER}warehouse_rules::test_deletion_blockers_in_order_and_force_for_protection",
         f"{PROVIDER}error_responses::test_reasons_against_deleting_a_warehouse",
         f"{PROVIDER}server_rules::test_protection_is_never_overridden_by_force",
     ],
     "one that is missing": [f"{PROVIDER}error_responses::test_deleting_a_missing_warehouse_is_no_error"],
     "a purge in the queue": [f"{SERVER}warehouse_rules::test_a_purge_that_is_not_done_keeps_a_warehouse"],
     "none is deleted with its contents": [
-        f"{SERVER}warehouse_rules::test_nothing_deletes_a_warehouse_with_what_is_in_it",
+        f"{SERVER}warehouse_rules::test_a_warehouse_with_contents_is_never_deleted",
         f"{PROVIDER}error_responses::test_warehouse_with_a_namespace_is_not_deleted",
         f"{PROVIDER}deletion::test_purge_leaves_no_object_in_catalog_or_storage",
     ],
     "data outside of purged tables stays": [
-        f"{SERVER}warehouse_rules::test_what_lies_in_the_bucket_outside_of_purged_tables_stays"
+        f"{SERVER}warehouse_rules::test_a_purge_keeps_objects_outside_of_the_table"
     ],
     "a managed one is changed by instance admins alone": [
-        f"{SERVER}warehouse_rules::test_a_managed_warehouse_is_changed_by_nobody_else"
+        f"{SERVER}warehouse_rules::test_only_instance_admins_change_a_warehouse"
     ],
 }
 
@@ -67,7 +66,7 @@ PERMISSIONS = {
     ],
     "the path and relations of each kind of object": [
         f"{SERVER}permissions_api::test_every_relation_is_written_read_and_deleted",
-        f"{SERVER}permissions_api::test_a_relation_that_the_kind_has_not",
+        f"{SERVER}permissions_api::test_a_relation_that_the_kind_lacks",
         f"{UNIT}grants::test_path_of_an_objects_tuples",
         f"{PROVIDER}grant::test_grant_is_created_read_and_deleted",
     ],
@@ -81,8 +80,8 @@ PERMISSIONS = {
     ],
     "one of user and role": [f"{SERVER}permissions_api::test_an_assignment_names_a_user_or_a_role"],
     "what is there, or is not, rejects the batch": [
-        f"{SERVER}permissions_api::test_a_tuple_that_is_there_rejects_the_whole_batch",
-        f"{SERVER}permissions_api::test_a_tuple_that_is_not_there_rejects_the_whole_batch",
+        f"{SERVER}permissions_api::test_an_existing_tuple_rejects_the_whole_batch",
+        f"{SERVER}permissions_api::test_a_missing_tuple_rejects_the_whole_batch",
         f"{UNIT}grants::test_rejected_batch_is_read_and_sent_without_duplicates",
         f"{PROVIDER}openfga::test_concurrent_change_is_read_again",
     ],
@@ -101,13 +100,13 @@ PERMISSIONS = {
         f"{PROVIDER}openfga::test_creator_stays_owner_and_is_reported",
     ],
     "managed access": [
-        f"{SERVER}permissions_api::test_managed_access_is_set_again_and_again_and_inherited",
+        f"{SERVER}permissions_api::test_managed_access_is_idempotent_and_inherited",
         f"{PROVIDER}rights::test_managed_access_of_a_warehouse",
         f"{PROVIDER}rights::test_managed_access_of_a_namespace",
     ],
     "what one may do, asked": [
         f"{SERVER}permissions_api::test_the_authorizer_s_own_actions",
-        f"{SERVER}permissions_api::test_a_check_is_about_oneself_or_about_another",
+        f"{SERVER}permissions_api::test_checks_of_own_rights_and_of_another_users",
     ],
     "admins have no access inside, operators all": [
         f"{SERVER}rights::test_an_admin_needs_a_grant_inside_a_project",
@@ -123,9 +122,9 @@ ERRORS = {
     "a rename onto a taken name": [f"{PROVIDER}server_rules::test_rename_onto_a_taken_name_is_refused_early"],
     "an overlap": [f"{PROVIDER}error_responses::test_overlap_with_another_warehouse_is_reported"],
     "what is hidden is missing, what is seen is forbidden": [
-        f"{SERVER}rights::test_a_warehouse_that_one_may_not_see_is_not_there",
-        f"{SERVER}rights::test_an_action_on_what_one_sees_is_forbidden_by_kind",
-        f"{SERVER}rights::test_of_projects_the_server_and_users_a_refusal_comes_first",
+        f"{SERVER}rights::test_an_invisible_warehouse_is_missing",
+        f"{SERVER}rights::test_an_action_on_a_visible_object_is_forbidden_by_kind",
+        f"{SERVER}rights::test_projects_server_and_users_are_refused_before_missing",
         f"{PROVIDER}rights::test_project_403_means_gone_to_who_sees_every_project",
     ],
     "pages": [
@@ -189,7 +188,7 @@ VERSIONS = {
 }
 
 CHECKLIST = {
-    "state is kept": [f"{SERVER}lifetime::test_everything_is_there_after_a_restart"],
+    "state is kept": [f"{SERVER}lifetime::test_everything_is_kept_over_a_restart"],
     "the default project is made by bootstrap; a second one is 400": [
         f"{SERVER}checklist::test_bootstrap_runs_once_and_creates_the_default_project"
     ],
@@ -198,27 +197,27 @@ CHECKLIST = {
     "names in any case, 503 of a rename": [
         f"{SERVER}checklist::test_names_ignore_case_and_renames_to_taken_names_are_503"
     ],
-    "active ones are listed": [f"{SERVER}warehouses::test_inactive_warehouses_are_listed_when_asked_for"],
+    "active ones are listed": [f"{SERVER}warehouses::test_inactive_warehouses_are_listed_on_request"],
     "what needs an active one": [
-        f"{SERVER}checklist::test_an_inactive_warehouse_is_as_if_missing_for",
-        f"{SERVER}checklist::test_an_inactive_warehouse_is_there_for",
+        f"{SERVER}checklist::test_an_inactive_warehouse_is_missing_for",
+        f"{SERVER}checklist::test_an_inactive_warehouse_exists_for",
         f"{PROVIDER}server_rules::test_inactive_warehouse_is_activated_only_where_needed",
     ],
     "normal form": [f"{SERVER}warehouses::test_a_profile_is_kept_in_normal_form"],
-    "nulls": [f"{SERVER}checklist::test_what_is_not_set_is_null_and_not_left_out"],
+    "nulls": [f"{SERVER}checklist::test_unset_fields_are_null"],
     "the time of a change": [f"{SERVER}warehouses::test_an_update_that_changes_nothing_leaves_the_time"],
     "a drop purges by default": [
-        f"{SERVER}checklist::test_a_drop_that_says_nothing_purges",
+        f"{SERVER}checklist::test_a_drop_without_purge_parameter_purges",
         f"{SERVER}lifetime::test_a_drop_without_purge_keeps_the_files",
     ],
     "soft deletion blocks": [f"{SERVER}checklist::test_a_soft_deleted_table_blocks_dropping_its_namespace"],
     "plain text": [f"{SERVER}checklist::test_a_profile_that_lacks_something_is_refused_in_plain_text"],
     "tokens are given out elsewhere": [
-        f"{SERVER}authentication::test_the_server_itself_gives_out_no_tokens",
+        f"{SERVER}authentication::test_the_server_issues_no_tokens",
         f"{SERVER}authentication::test_discovery_leads_to_tokens_and_keys",
     ],
     "storage that fails each check": [
-        f"{SERVER}warehouses::test_a_warehouse_that_would_not_work_is_refused",
+        f"{SERVER}warehouses::test_a_warehouse_without_working_storage_is_refused",
         f"{SERVER}checklist::test_vended_credentials_that_reach_too_far_are_refused",
     ],
     "versions": [f"{SERVER}server_versions::test_the_process_takes_the_version_as_an_option"],
