@@ -47,7 +47,7 @@ def _carry_out(count: int) -> None:
     journal = Journal(StackSnapshot(olds), None)
     kept = [replace(old) for old in olds]
     for old, new in zip(olds, kept, strict=True):
-        journal.keep(old, new)
+        journal.replace(old, new)
     updated = [replace(old, inputs={"a": 1}) for old in kept]
     for old, new in zip(kept, updated, strict=True):
         journal.finish(done=old, new=new)

@@ -37,7 +37,7 @@ if __name__ == "__main__":
     file, *words = sys.argv[1:]
     engine.refresh = _stamped("refresh", "refreshed", engine.refresh)
     Monitor.RegisterResource = _stamped("registered", "answered", Monitor.RegisterResource)
-    engine._Run._steps = _stamped("steps", "done", engine._Run._steps)
+    engine._Run._run_steps = _stamped("steps", "done", engine._Run._run_steps)
     sys.argv = ["lakewright", *words]
     try:
         main()

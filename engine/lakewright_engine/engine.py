@@ -38,7 +38,7 @@ from lakewright_engine.steps.refresh import refresh
 from lakewright_engine.steps.targets import TargetScope, sort_by_dependency
 
 _NO_CHANGE = ("same", "read", "read-replacement", "discard", "discard-replaced")
-_REPORTED = 32
+_ERROR_REPORTED = 32
 _HOST = Path(__file__).parent / "program" / "program_host.py"
 
 
@@ -144,7 +144,7 @@ class _Run:
             creations = interrupted_creations.from_snapshot(self._base)
             with interrupted_creations.write_environment(creations) as deployment.registry.environment:
                 self._interrupts.call_at_first(self._interrupt)
-                self._steps()
+                self._run_steps()
         except DeploymentStoppedError:
             pass  # the cause has been reported
         except EngineError as error:
@@ -163,7 +163,7 @@ class _Run:
             if f"error: {error}" not in self._events.messages:  # a step that waited for the save has reported the error
                 self._deployment.fail(str(error))
 
-    def _steps(self) -> None:
+    def _run_steps(self) -> None:
         operation, deployment = self._operation, self._deployment
         if operation.verb == "destroy":
             refuse_unrecoverable(deployment)
@@ -174,7 +174,7 @@ class _Run:
         deployment.scope.replace.refuse_unknown(known)
         deployment.registry.start_ahead(deployment.resources)
         if operation.verb in ("preview", "up"):
-            with self._program() as wanted:
+            with self._run_program() as wanted:
                 delete_unregistered(deployment, wanted)
             # As on the CLI, other steps run before this check: the program may create the target.
             deployment.scope.targets.refuse_unknown(known | wanted)
@@ -188,7 +188,7 @@ class _Run:
             check_nothing_left(deployment)
 
     @contextlib.contextmanager
-    def _program(self) -> Generator[set[str]]:
+    def _run_program(self) -> Generator[set[str]]:
         """Run the program until it has registered all resources. Yield their URNs.
 
         A refresh runs while the program starts, and registrations wait for it. A program with hooks runs until the
@@ -203,10 +203,12 @@ class _Run:
         folder = operation.project.working_directory
         child = self._forks.start(request, folder, self._environment(), self._events.output, "the program")
         child.read_output()
-        deployment.on_failure = lambda: self._end(child)
+        deployment.on_failure = lambda: self._end_program(child)
         if deployment.stopped.is_set():
             child.kill()
-        ended = threading.Thread(target=self._watch, args=(child, engine, monitor), daemon=True, name="program-end")
+        ended = threading.Thread(
+            target=self._wait_for_program, args=(child, engine, monitor), daemon=True, name="program-end"
+        )
         ended.start()
         try:
             if operation.refresh:
@@ -228,7 +230,7 @@ class _Run:
             server.stop(None)
         deployment.check_running()
 
-    def _end(self, child: ChildProcess) -> None:
+    def _end_program(self, child: ChildProcess) -> None:
         """End the program of a failed run, after the hooks of steps in progress."""
         if not self._deployment.hooks.registered:
             child.kill()
@@ -240,15 +242,15 @@ class _Run:
 
         threading.Thread(target=end, daemon=True, name="end-program").start()
 
-    def _watch(self, child: ChildProcess, engine: ProgramEngine, monitor: Monitor) -> None:
+    def _wait_for_program(self, child: ChildProcess, engine: ProgramEngine, monitor: Monitor) -> None:
         code = child.wait()
-        self._judge(code, engine)
+        self._report_exit(code, engine)
         monitor.done.set()
 
-    def _judge(self, code: int, engine: ProgramEngine) -> None:
+    def _report_exit(self, code: int, engine: ProgramEngine) -> None:
         if code == 0 or self._deployment.stopped.is_set():
             return
-        if engine.logged_error and code == _REPORTED:
+        if engine.logged_error and code == _ERROR_REPORTED:
             self._deployment.failed = True
             self._deployment.stopped.set()
         elif code < 0:

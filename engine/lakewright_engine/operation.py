@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from lakewright_engine.project.project import PulumiProject
@@ -18,6 +18,7 @@ class Operation:
     verb: str
     project: PulumiProject
     stack: str
+    _: KW_ONLY
     refresh: bool = False
     """Refresh the state before the program runs."""
     expect_no_changes: bool = False

@@ -35,7 +35,7 @@ MARKS = {
 }
 """Operation -> sign, colour, its name in a preview, its name when it is done."""
 
-PREVIEWED_APART = ("create-replacement", "delete-replaced")
+REPLACEMENT_PARTS = ("create-replacement", "delete-replaced")
 """The parts of a replacement. A preview displays only the replacement, a deployment only its parts."""
 
 TITLES = {"preview": "Previewing update", "up": "Updating", "refresh": "Refreshing", "destroy": "Destroying"}
@@ -100,7 +100,7 @@ class Display:
     def _show(self, step: StepReport) -> None:
         if not step.failed and (
             step.effect == "same"
-            or (self._dry and step.op in PREVIEWED_APART)
+            or (self._dry and step.op in REPLACEMENT_PARTS)
             or (not self._dry and step.op == "replace")
         ):
             return
@@ -126,8 +126,8 @@ class Display:
         if event.severity == "debug" or event.ephemeral:
             return
         colour = {"error": "red", "warning": "yellow"}.get(event.severity, "")
-        whose = f"{event.urn.rpartition('::')[2]}: " if event.urn else ""
-        body = escape(whose + (format_diagnostic(event) or event.message.strip("\n")))
+        prefix = f"{event.urn.rpartition('::')[2]}: " if event.urn else ""
+        body = escape(prefix + (format_diagnostic(event) or event.message.strip("\n")))
         if body.strip():
             self._line(f"[{colour}]{body}[/{colour}]" if colour else body)
 

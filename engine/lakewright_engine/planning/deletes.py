@@ -20,14 +20,14 @@ def delete_unregistered(deployment: Deployment, wanted: set[str]) -> None:
     As on the CLI: after a failed deletion, the other resources of its batch are still deleted, and those of later
     batches are not. A protected resource is kept with everything that it depends on.
     """
-    alone = untargeted_urns(deployment)
+    untargeted = untargeted_urns(deployment)
     steps = [
         step
         for state in deployment.resources
-        if state.urn not in alone and (step := _deletion_step(deployment, state, wanted)) is not None
+        if state.urn not in untargeted and (step := _deletion_step(deployment, state, wanted)) is not None
     ]
     refuse_implied_deletes(deployment, steps)
-    report_unchanged(deployment, [state for state in deployment.resources if state.urn in alone - wanted])
+    report_unchanged(deployment, [state for state in deployment.resources if state.urn in untargeted - wanted])
     deployment.mark_deleted({step.urn for step in steps})
     by_state = {id(step.state): step for step in steps}
     needed = Dependencies(deployment.resources)

@@ -44,7 +44,7 @@ class EarlyDeletions:
                 self._deployment.unmark_deleted(urn)
             return keys
 
-    def carry_out(self, old: ResourceState) -> None:
+    def execute(self, old: ResourceState) -> None:
         """Delete an object that is being replaced, after the dependents that cannot exist without it.
 
         Raises:

@@ -93,7 +93,7 @@ class Planner:
             step = register_provider(deployment, desired, old, new, self._refuse, early=self._early)
             if step.op == "create-replacement":
                 self._replaced.add(urn)
-            self._settled(step)
+            self._record_step(step)
             return new, step
         provider = None
         if desired.custom:
@@ -135,12 +135,12 @@ class Planner:
                 deployment.journal.change(lambda: setattr(old, "delete", True))
                 deployment.journal.finish(new=new)
             elif old is not None:
-                deployment.journal.keep(old, new)
+                deployment.journal.replace(old, new)
             else:
                 deployment.journal.finish(new=new)
 
         deployment.run(step, apply)
-        self._settled(step)
+        self._record_step(step)
         return new
 
     def _prepare(self, desired: DesiredState) -> tuple[str, ResourceState | None, ResourceState]:
@@ -159,7 +159,7 @@ class Planner:
             raise ProgramError(f"Duplicate resource URN '{urn}': another resource already has it as its alias")
         self._urns.add(urn)
 
-    def _settled(self, step: DeploymentStep) -> None:
+    def _record_step(self, step: DeploymentStep) -> None:
         with self._lock:
             self._steps[step.urn] = step
             if step.new is not None:
@@ -170,8 +170,8 @@ class Planner:
     ) -> tuple[ResourceState, DeploymentStep]:
         deployment = self._deployment
         if not deployment.scope.includes(new):
-            step = self._leave(old, new)
-            self._settled(step)
+            step = self._keep_or_skip(old, new)
+            self._record_step(step)
             return step.state, step
         self._untargeted.refuse_unmet_dependencies(new)
         recreating = self._early.includes(new.urn)
@@ -193,14 +193,14 @@ class Planner:
             step = self._create_then_delete(old, new, Diff("some"))
         else:
             step = self._change(desired, old, new, provider)
-        self._settled(step)
+        self._record_step(step)
         return new, step
 
-    def _leave(self, old: ResourceState | None, new: ResourceState) -> DeploymentStep:
+    def _keep_or_skip(self, old: ResourceState | None, new: ResourceState) -> DeploymentStep:
         """Keep the state of a resource that the operation does not target."""
         keys = self._early.decide(new.urn, old)
         if old is None or keys is None:
-            return self._untargeted.leave(old, new, self._aliases.current)
+            return self._untargeted.keep_or_skip(old, new, self._aliases.current)
         # Its object was deleted early, because a dependency is replaced.
         new.inputs = old.inputs
         return self._recreate(old, new, Diff("some", replace_keys=keys), Diff("some"))
@@ -290,7 +290,7 @@ class Planner:
         if not first and not old.pending_replacement:
             return self._create_then_delete(old, new, diff)
         if first:
-            self._early.carry_out(old)
+            self._early.execute(old)
         return self._recreate(old, new, diff, diff)
 
     def _recreate(self, old: ResourceState, new: ResourceState, diff: Diff, replaced: Diff) -> DeploymentStep:

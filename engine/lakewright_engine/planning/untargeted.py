@@ -37,7 +37,9 @@ class UntargetedResources:
         with self._lock:
             return set(self._needed)
 
-    def leave(self, old: ResourceState | None, new: ResourceState, current_urn: Callable[[str], str]) -> DeploymentStep:
+    def keep_or_skip(
+        self, old: ResourceState | None, new: ResourceState, current_urn: Callable[[str], str]
+    ) -> DeploymentStep:
         """Keep the state of a resource unchanged, or skip its creation. Return the step that the program receives.
 
         Args:
@@ -60,7 +62,7 @@ class UntargetedResources:
             self._add_needs(old)
         kept = replace(old)
         step = DeploymentStep("same", old, kept)
-        deployment.run(step, lambda: deployment.journal.keep(old, kept))
+        deployment.run(step, lambda: deployment.journal.replace(old, kept))
         return step
 
     def refuse_unmet_dependencies(self, new: ResourceState) -> None:

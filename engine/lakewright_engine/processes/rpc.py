@@ -92,19 +92,19 @@ def _start(add: Callable[[Any], None], address: str, workers: int, name: str) ->
     return server
 
 
-def call(method: Any, request: Any, *, whose: str = "the provider") -> Any:
+def call(method: Any, request: Any, *, callee: str = "the provider") -> Any:
     """Call a provider or the program. Raise ProviderError with the message of the called process."""
     try:
         return method(request)
     except grpc.RpcError as error:
-        raise _to_provider_error(cast("Any", error), whose) from None
+        raise _to_provider_error(cast("Any", error), callee) from None
 
 
 # A call ends with one of the last two if the provider's process ends.
 _AMBIGUOUS = (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 
 
-def _to_provider_error(error: Any, whose: str) -> ProviderError:
+def _to_provider_error(error: Any, callee: str) -> ProviderError:
     code = error.code()
     for key, value in error.trailing_metadata() or ():
         if key == "grpc-status-details-bin":
@@ -117,7 +117,7 @@ def _to_provider_error(error: Any, whose: str) -> ProviderError:
                     return InitializationError(list(failed.reasons), failed.id, from_struct(failed.properties), inputs)
     details = str(error.details() or code).strip()
     if code is grpc.StatusCode.UNAVAILABLE:
-        details = f"{whose}'s process ended or does not answer ({details})"
+        details = f"{callee}'s process ended or does not answer ({details})"
     return ProviderError(details, unimplemented=code is grpc.StatusCode.UNIMPLEMENTED, ambiguous=code in _AMBIGUOUS)
 
 

@@ -140,7 +140,7 @@ class StackConfig:
         if name not in self.values:
             return
         if not steps:
-            self.text = yaml_edit.remove_entry(self.text, ["config", self._spelling(name)])
+            self.text = yaml_edit.remove_entry(self.text, ["config", self._key_in_file(name)])
             return
         holder: Any = self.values[name]
         root = holder
@@ -170,9 +170,9 @@ class StackConfig:
             raise ProjectError(message) from error
 
     def _store(self, name: str, value: Any) -> None:
-        self.text = yaml_edit.set_entry(self.text, ["config", self._spelling(name)], value)
+        self.text = yaml_edit.set_entry(self.text, ["config", self._key_in_file(name)], value)
 
-    def _spelling(self, name: str) -> str:
+    def _key_in_file(self, name: str) -> str:
         """Return the key as in the file, where the namespace may be missing."""
         written: dict[str, Any] = self.body.get("config") or {}
         return next((str(key) for key in written if full_key(str(key), self.project) == name), name)

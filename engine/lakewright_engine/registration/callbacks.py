@@ -23,4 +23,4 @@ class Callbacks:
                 self._channels[callback.target] = rpc.channel(callback.target)
             stub = rpc.callbacks_stub(self._channels[callback.target])
         message = rpc.callback_messages.CallbackInvokeRequest(token=callback.token, request=request.SerializeToString())
-        return rpc.call(stub.Invoke, message, whose="the program").response
+        return rpc.call(stub.Invoke, message, callee="the program").response

@@ -137,7 +137,7 @@ class Codec:
 
         def known(resource: ResourceState) -> _Written:
             found = written.get(id(resource)) or self._written.get(id(resource))
-            if found is None or not found.holds(resource, manager.salt):
+            if found is None or not found.is_current(resource, manager.salt):
                 found = _Written(resource, manager.salt, writer)
             written[id(resource)] = found
             return found
@@ -187,7 +187,7 @@ class _Written:
         self.text = _dump(body)
         self.features = {feature for key, feature in FEATURES.items() if body.get(key)}
 
-    def holds(self, resource: ResourceState, salt: str) -> bool:
+    def is_current(self, resource: ResourceState, salt: str) -> bool:
         """Return whether the text is current: no field was assigned or changed in place since."""
         return (
             salt == self._salt

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
 from lakewright_engine.model.resources import PendingOperation, ResourceState, StackSnapshot
 
@@ -65,23 +65,23 @@ class Journal:
                 self._drop(done)
             if new is not None:
                 self._news[id(new)] = new
-                self._settle(new.urn)
+                self._remove_pending(new.urn)
             self._touch()
 
-    def leave(self, pending: PendingOperation) -> None:
+    def keep_pending(self, pending: PendingOperation) -> None:
         """Keep a creation pending whose result is not known. The next run looks up its object."""
         with self._changed:
             self._operations = [op for op in self._operations if op is not pending]
-            self._settle(pending.resource.urn)
+            self._remove_pending(pending.resource.urn)
             self._kept_operations.append(pending)
             self._touch()
 
-    def keep(self, old: ResourceState, new: ResourceState) -> None:
+    def replace(self, old: ResourceState, new: ResourceState) -> None:
         """Replace `old` by `new`. Equal states need no save."""
         with self._changed:
             self._drop(old)
             self._news[id(new)] = new
-            self._settle(new.urn)
+            self._remove_pending(new.urn)
             if old != new:
                 self._touch()
 
@@ -97,17 +97,17 @@ class Journal:
             self._olds = list(resources)
             self._touch()
 
-    def settle(self, urn: str) -> None:
+    def remove_pending(self, urn: str) -> None:
         """Remove a pending creation of an earlier run."""
         with self._changed:
-            self._settle(urn)
+            self._remove_pending(urn)
             self._touch()
 
     def _drop(self, state: ResourceState) -> None:
         self._done[id(state)] = state
         self._news.pop(id(state), None)
 
-    def _settle(self, urn: str) -> None:
+    def _remove_pending(self, urn: str) -> None:
         self._kept_operations = [op for op in self._kept_operations if op.resource.urn != urn]
 
     def snapshot(self) -> StackSnapshot:
@@ -185,7 +185,7 @@ def _rename_references(resources: list[ResourceState]) -> list[ResourceState]:
 
     def renew(state: ResourceState) -> ResourceState:
         provider, _, provider_id = state.provider.rpartition("::")
-        return replace(
+        return dataclasses.replace(
             state,
             aliases=[],
             parent=current(state.parent),

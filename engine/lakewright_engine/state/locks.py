@@ -179,14 +179,14 @@ def _read(file: Path) -> StackLock:
         content = cast("dict[str, Any]", json.loads(file.read_text(encoding="utf-8")))
         pid, host = content["pid"], content["hostname"]
         text = f"created by {content['username']}@{host} (pid {pid}) at {content['timestamp']}"
-        judged = lock_holder.check_holder(file, pid, host, content.get("lakewright"))
+        status = lock_holder.check_holder(file, pid, host, content.get("lakewright"))
     except FileNotFoundError:
         return StackLock(file, "just released")
     except (OSError, ValueError, KeyError, TypeError):
         return _unreadable(file)
     if "lakewright" not in content and host == socket.gethostname() and not is_running(pid):
         return StackLock(file, f"{text}; no such process runs on this machine")
-    return StackLock(file, f"{text}; {judged.remark}" if judged.remark else text, judged.is_dead)
+    return StackLock(file, f"{text}; {status.remark}" if status.remark else text, status.is_dead)
 
 
 def _unreadable(file: Path) -> StackLock:
@@ -195,10 +195,10 @@ def _unreadable(file: Path) -> StackLock:
         return StackLock(file, text)
     # A lock may be empty after a power failure. A living holder still writes heartbeats.
     try:
-        judged = lock_holder.check_heartbeat(file)
+        status = lock_holder.check_heartbeat(file)
     except FileNotFoundError:
         return StackLock(file, "just released")
-    return StackLock(file, f"{text}; {judged.remark}", judged.is_dead)
+    return StackLock(file, f"{text}; {status.remark}", status.is_dead)
 
 
 def _username() -> str:

@@ -75,7 +75,7 @@ def natural_id(type_: str, inputs: Properties) -> str:
 
 
 def adopt(
-    provider: Provider, new: ResourceState, left: ResourceState, replaced_id: str
+    provider: Provider, new: ResourceState, interrupted: ResourceState, replaced_id: str
 ) -> tuple[str, Properties] | None:
     """Adopt the object of an interrupted creation and update it to the desired inputs.
 
@@ -89,35 +89,35 @@ def adopt(
         ProviderError: The look-up failed, or the object is not what the interrupted run would have created.
     """
     object_id = natural_id(new.type, new.inputs)
-    if not object_id or object_id == replaced_id or object_id != natural_id(left.type, left.inputs):
+    if not object_id or object_id == replaced_id or object_id != natural_id(interrupted.type, interrupted.inputs):
         return None
     try:
-        there = _read_object(provider, replace(left, urn=new.urn), new.inputs)
+        existing = _read_object(provider, replace(interrupted, urn=new.urn), new.inputs)
     except ProviderError as error:
         raise ProviderError(
             f"a run was killed while creating {new.urn}; looking up {object_id} failed: {error}"
         ) from error
-    if there is None:
+    if existing is None:
         return None
-    mismatched = mismatched_properties(provider, left, there)
+    mismatched = mismatched_properties(provider, interrupted, existing)
     if mismatched:
         raise ProviderError(
             f"a run was killed while creating {new.urn}, and {object_id} exists, but it is not the object of that run: "
             f"different {', '.join(mismatched)}. Rename the resource or remove the object. To manage the object with "
             f"this stack, import it (import_={object_id!r} in the resource's options)"
         )
-    if provider.diff(new.urn, there, new.inputs, new.ignore_changes).changes == "none":
-        return there.id, there.outputs
-    return there.id, provider.update(there, new, preview=False)
+    if provider.diff(new.urn, existing, new.inputs, new.ignore_changes).changes == "none":
+        return existing.id, existing.outputs
+    return existing.id, provider.update(existing, new, preview=False)
 
 
-def find_created_object(provider: Provider, left: ResourceState) -> ResourceState | None:
+def find_created_object(provider: Provider, interrupted: ResourceState) -> ResourceState | None:
     """Return the object of an interrupted creation as a resource; None if it does not exist.
 
     It is for operations without a program. The inputs of the creation must imply a natural id. The object has not been
     used, so its deletion does not need force options.
     """
-    found = _read_object(provider, left, left.inputs)
+    found = _read_object(provider, interrupted, interrupted.inputs)
     if found is None:
         return None
     for properties in (found.inputs, found.outputs):
@@ -125,33 +125,33 @@ def find_created_object(provider: Provider, left: ResourceState) -> ResourceStat
     return found
 
 
-def mismatched_properties(provider: Provider, left: ResourceState, found: ResourceState) -> list[str]:
+def mismatched_properties(provider: Provider, interrupted: ResourceState, found: ResourceState) -> list[str]:
     """Return the properties in which an object differs from that of the interrupted creation.
 
     Empty if it may be the same.
     """
-    if package_of(left.type) == "kubernetes":
-        return [f"metadata.{part}" for part in ("labels", "annotations") if not _is_contained(part, left, found)]
-    identifying = _SET_ON_CREATE.get(left.type)
+    if package_of(interrupted.type) == "kubernetes":
+        return [f"metadata.{part}" for part in ("labels", "annotations") if not _is_contained(part, interrupted, found)]
+    identifying = _SET_ON_CREATE.get(interrupted.type)
     if identifying is None:
         return []
-    unset = {key for key in _SET_AFTER_CREATE.get(left.type, ()) if not found.outputs.get(key)}
-    diff = resource_diff(provider, found.urn, found, left.inputs, [])
+    unset = {key for key in _SET_AFTER_CREATE.get(interrupted.type, ()) if not found.outputs.get(key)}
+    diff = resource_diff(provider, found.urn, found, interrupted.inputs, [])
     changed = {str(parse_path(path)[0]) for path in (*diff.keys, *diff.replace_keys, *(diff.detailed or ()))}
     return sorted(changed & identifying - unset)
 
 
-def _read_object(provider: Provider, left: ResourceState, inputs: Properties) -> ResourceState | None:
-    found = provider.read(left.urn, natural_id(left.type, left.inputs), inputs, {})
+def _read_object(provider: Provider, interrupted: ResourceState, inputs: Properties) -> ResourceState | None:
+    found = provider.read(interrupted.urn, natural_id(interrupted.type, interrupted.inputs), inputs, {})
     if not found.id:
         return None
-    there = found.inputs if found.inputs is not None else left.inputs
-    return replace(left, id=found.id, inputs=dict(there), outputs=found.outputs)
+    existing = found.inputs if found.inputs is not None else interrupted.inputs
+    return replace(interrupted, id=found.id, inputs=dict(existing), outputs=found.outputs)
 
 
-def _is_contained(part: str, left: ResourceState, found: ResourceState) -> bool:
-    wanted, there = (_metadata(properties, part) for properties in (left.inputs, found.outputs))
-    return all(there.get(key) == value for key, value in wanted.items())
+def _is_contained(part: str, interrupted: ResourceState, found: ResourceState) -> bool:
+    wanted, existing = (_metadata(properties, part) for properties in (interrupted.inputs, found.outputs))
+    return all(existing.get(key) == value for key, value in wanted.items())
 
 
 def _metadata(properties: Properties, part: str) -> Properties:

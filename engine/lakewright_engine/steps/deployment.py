@@ -81,8 +81,8 @@ class Deployment:
         """Create the parts that depend on others."""
         self._slots = threading.BoundedSemaphore(self.parallel)
         self._lock = threading.Lock()
-        self._settled = threading.Condition()
-        self._under_way = 0
+        self._step_ended = threading.Condition()
+        self._in_progress = 0
         self.callbacks = Callbacks()
         self.hooks = Hooks(self.callbacks, self.events, self.stopped, dry_run=self.dry_run)
         self._marked_deleted: set[str] = set()
@@ -90,14 +90,14 @@ class Deployment:
         """Identities of pending deletions that a delete-before-replace has done."""
         self.news: dict[str, ResourceState] = {}
         self.olds: dict[str, ResourceState] = {}
-        self.use(self.resources)
+        self.set_state(self.resources)
 
     @property
     def stack_urn(self) -> str:
         """The URN of the stack."""
         return make_urn(self.stack, self.project, "", "pulumi:pulumi:Stack", f"{self.project}-{self.stack}")
 
-    def use(self, resources: list[ResourceState]) -> None:
+    def set_state(self, resources: list[ResourceState]) -> None:
         """Use `resources` as the state that the program is compared with."""
         self.resources = resources
         self.olds = {state.urn: state for state in resources if not state.delete}
@@ -162,20 +162,20 @@ class Deployment:
 
     @contextlib.contextmanager
     def _counted(self) -> Generator[None]:
-        with self._settled:
-            self._under_way += 1
+        with self._step_ended:
+            self._in_progress += 1
         try:
             yield
         finally:
-            with self._settled:
-                self._under_way -= 1
-                self._settled.notify_all()
+            with self._step_ended:
+                self._in_progress -= 1
+                self._step_ended.notify_all()
 
     def wait_for_hooks(self) -> None:
         """Wait until no step is in progress if there are hooks, which need the program until then."""
         if self.hooks.registered:
-            with self._settled:
-                self._settled.wait_for(lambda: self._under_way == 0)
+            with self._step_ended:
+                self._step_ended.wait_for(lambda: self._in_progress == 0)
 
     def _after(self, kind: str, step: DeploymentStep) -> None:
         """Run the hooks after a step. Their failure stops the run; the step is kept."""
@@ -212,7 +212,7 @@ class Deployment:
             new.init_errors = list(old.init_errors)
             new.created, new.modified = old.created, old.modified
             self.mark_secrets(new)
-            self.journal.keep(old, new)
+            self.journal.replace(old, new)
 
         if silent:
             apply()
@@ -226,11 +226,11 @@ class Deployment:
 
         def apply() -> None:
             self.hooks.run("BeforeCreate", step)
-            carry_out()
+            execute()
             if new.custom:
                 self._after("AfterCreate", step)
 
-        def carry_out() -> None:
+        def execute() -> None:
             if not new.custom or is_provider_type(new.type):
                 new.created = new.modified = now()
                 self.mark_secrets(new)
@@ -245,7 +245,7 @@ class Deployment:
                 if pending is None or not error.ambiguous:
                     self.journal.finish(pending)
                     raise
-                self.journal.leave(pending)
+                self.journal.keep_pending(pending)
                 raise ProviderError(
                     f"{error}\nIt is not known whether the object was created: the next `up` looks it up"
                 ) from error
@@ -292,11 +292,11 @@ class Deployment:
         def apply() -> None:
             new.id, new.created = old.id, old.created
             self.hooks.run("BeforeUpdate", step)
-            carry_out()
+            execute()
             if new.custom:
                 self._after("AfterUpdate", step)
 
-        def carry_out() -> None:
+        def execute() -> None:
             failure: InitializationError | None = None
             pending: PendingOperation | None = None
             if new.custom and not is_provider_type(new.type):
@@ -330,11 +330,11 @@ class Deployment:
         def apply() -> None:
             if not is_deleted:
                 self.hooks.run("BeforeDelete", step)
-            carry_out()
+            execute()
             if not is_deleted:
                 self._after("AfterDelete", step)
 
-        def carry_out() -> None:
+        def execute() -> None:
             if old.protect and step.op == "delete":
                 raise ProtectedError(
                     f'resource "{old.urn}" cannot be deleted\nbecause it is protected. To unprotect the resource, '

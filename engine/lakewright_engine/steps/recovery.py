@@ -42,6 +42,6 @@ def recover_created_objects(deployment: Deployment) -> None:
             deployment.events.diagnostic("warning", message, urn)
         elif found is not None and (known is None or known.id != found.id):
             found.delete = known is not None
-            deployment.use([*deployment.resources, found])
+            deployment.set_state([*deployment.resources, found])
             deployment.journal.rebase(deployment.resources)
-        deployment.journal.settle(urn)
+        deployment.journal.remove_pending(urn)

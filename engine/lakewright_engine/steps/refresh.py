@@ -23,7 +23,7 @@ def refresh(deployment: Deployment) -> None:
     if deployment.stopped.is_set():
         return
     resources = _remove_dangling_references([state for state in found if state is not None])
-    deployment.use(resources)
+    deployment.set_state(resources)
     deployment.journal.rebase(resources)
 
 

@@ -19,7 +19,7 @@ def urns(journal: Journal) -> list[str]:
 def test_new_states_precede_old_ones() -> None:
     olds = [state("a"), state("b"), state("c")]
     journal = Journal(StackSnapshot(olds), None)
-    journal.keep(olds[2], replace(olds[2]))
+    journal.replace(olds[2], replace(olds[2]))
     journal.finish(new=state("d"))
     assert urns(journal) == ["c", "d", "a", "b"]
 
