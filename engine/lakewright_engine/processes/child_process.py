@@ -84,8 +84,8 @@ class ChildProcess(ABC):
         self._on_line = on_line
         self._name = name
         self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
-        self._held: list[tuple[str, bool]] | None = None
-        self._holding = threading.Lock()
+        self._buffered: list[tuple[str, bool]] | None = None
+        self._buffer_lock = threading.Lock()
         self._readers = [
             threading.Thread(target=self._read, args=(stream,), daemon=True, name=f"{name}-output") for stream in output
         ]
@@ -106,7 +106,7 @@ class ChildProcess(ABC):
         """
         # A plugin that prints much before its port must not fill the pipe. Its lines are printed once it has started:
         # if it does not start, they are in the error.
-        self._held = []
+        self._buffered = []
         out, error = self._readers
         error.start()
         if not select.select([self._out], [], [], START_SECONDS)[0]:
@@ -119,10 +119,10 @@ class ChildProcess(ABC):
             lines = [line, *self._tail]
             reason = find_crash(lines) or "\n".join(lines).strip() or "no output"
             raise ProviderError(f"{self._name} did not start: {reason}")
-        with self._holding:
-            held, self._held = self._held, None
-            for held_line, error_line in held:
-                self._on_line(held_line, error=error_line)
+        with self._buffer_lock:
+            buffered, self._buffered = self._buffered, None
+            for buffered_line, error_line in buffered:
+                self._on_line(buffered_line, error=error_line)
         out.start()
         return int(line)
 
@@ -135,11 +135,11 @@ class ChildProcess(ABC):
         error = stream is self._error
         for ended_line in stream:
             line = ended_line.rstrip("\n")
-            with self._holding:
+            with self._buffer_lock:
                 if error:
                     self._tail.append(line)
-                if self._held is not None:
-                    self._held.append((line, error))
+                if self._buffered is not None:
+                    self._buffered.append((line, error))
                     continue
             self._on_line(line, error=error)
 

@@ -1,1 +1,1 @@
-"""What a program asks for when it registers a resource: desired state, aliases, transforms and hooks."""
+"""Requests of a program to register resources: desired state, aliases, transforms and hooks."""
