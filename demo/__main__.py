@@ -22,6 +22,7 @@ PROGRAMME = {
 
 
 def main() -> int:
+    """Run the demo and return its exit code."""
     parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
     parser.add_argument("--keep", action="store_true", help="leave the sandbox running, to look around")
     parser.add_argument("--dir", type=Path, default=REPOSITORY / ".demo", help="where to play; emptied first")

@@ -38,6 +38,7 @@ def sandbox(stage: Stage) -> None:
 
 
 def declare(stage: Stage) -> None:
+    """Create the stack and apply it."""
     stage.run("lakewright", "stack", "init", "--stack", STACK)
     stage.run("lakewright", "up", *ON_STACK, "--yes")
 
@@ -50,6 +51,7 @@ def job(stage: Stage) -> None:
 
 
 def unchanged(stage: Stage) -> None:
+    """Apply the stack again and expect no changes."""
     stage.run("lakewright", "up", *ON_STACK, "--yes", "--expect-no-changes")
 
 
@@ -83,6 +85,7 @@ def find_drift(stage: Stage) -> None:
 
 
 def heal(stage: Stage) -> None:
+    """Apply the stack and expect no drift afterwards."""
     stage.run("lakewright", "up", *ON_STACK, "--yes", "--refresh")
     stage.run("lakewright", "preview", *ON_STACK, "--refresh", "--expect-no-changes")
     stage.say_done("What is declared is what is there.")
@@ -94,6 +97,7 @@ def changing_steps(result: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def catalog(stage: Stage) -> CatalogConfig:
+    """Return the generated catalog configuration."""
     return CatalogConfig.load(Path(stage.catalog))
 
 

@@ -35,10 +35,12 @@ class Stage:
 
     @property
     def sandbox(self) -> Path:
+        """Folder of the sandbox."""
         return self.folder / "sandbox"
 
     @property
     def state(self) -> Path:
+        """Return the address of a port's state."""
         return self.folder / "state"
 
     @property
@@ -48,6 +50,7 @@ class Stage:
 
     @property
     def spark_log(self) -> Path:
+        """File for Spark's log."""
         return self.folder / "spark.log"
 
     @property
@@ -101,9 +104,11 @@ class Stage:
         return out
 
     def say(self, text: str) -> None:
+        """Print a line."""
         self.console.print(text)
 
     def say_done(self, text: str) -> None:
+        """Print a line with a check mark."""
         self.console.print(f"[green]✓[/] {text}")
 
     def programme(self) -> Table:

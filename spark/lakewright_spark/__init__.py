@@ -1,0 +1,1 @@
+"""Lakewright on Spark: the catalog configuration, sessions, execution results and table maintenance."""

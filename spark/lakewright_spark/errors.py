@@ -1,33 +1,33 @@
 """The errors of this package, and the exit code that each kind ends a command with.
 
 LakewrightSparkError           1
-├── JarsMissingError           1   the Iceberg jars are not there and could not be fetched
-├── JarsChangedError           1   a jar is another one than the repository names by its SHA-256
-├── DataMissingError           1   the input data is not installed or not where it was said to be
-├── ResultMismatchError        1   what was read back is not what was computed
-├── JobFailedError             1   Spark or the catalog failed in the middle of a job
+├── JarsMissingError           1   the Iceberg jars are missing and could not be downloaded
+├── JarsChangedError           1   a jar does not have the SHA-256 of the repository
+├── DataMissingError           1   the input data is not installed or not in the given folder
+├── ResultMismatchError        1   the data read back differs from the computed data
+├── JobFailedError             1   Spark or the catalog failed during a job
 ├── ColumnRefusedError         1   a column of a result that Texera cannot read
-├── RowsMovedError             1   rows of a result have no fixed place any more
+├── RowsMovedError             1   rows of a result have moved
 │   └── RowsDeletedError       1   ... because some were deleted
-├── ConfigMissingError         3   no catalog configuration, or one that cannot be used
-├── WarehouseRefusedError      4   a warehouse that is not the run's to use
-│   └── WarehouseHiddenError   4   ... or that the catalog does not show to this identity
-├── BadAddressError            5   text that is no address of a result
-├── NoSuchResultError          5   an address at which there is nothing
-├── CatalogUnreachableError    6   the catalog does not answer, or answers that it cannot
-├── IdentityError              7   the catalog does not accept who asks, or the proof is missing or expired
-│   └── AccessDeniedError      7   ... or knows who asks, and grants too little
+├── ConfigMissingError         3   no catalog configuration, or an invalid one
+├── WarehouseRefusedError      4   a warehouse that the run may not use
+│   └── WarehouseHiddenError   4   ... or that the catalog hides from this identity
+├── BadAddressError            5   text that is not the address of a result
+├── NoSuchResultError          5   an address without a result
+├── CatalogUnreachableError    6   the catalog does not respond, or reports an outage
+├── IdentityError              7   the catalog rejects the identity, or the credential is missing or expired
+│   └── AccessDeniedError      7   ... or accepts the identity, but its grants do not suffice
 ├── ScriptFailedError          8   the user's script ended with an error
 ├── DeadlineError              9   a run passed its deadline
-├── RegistryError             10   the registry of executions cannot be used, or refuses
-├── PolicyRefusedError        11   a table policy that is none, or does not suit the table
-├── MaintenanceFailedError    12   jobs that failed, were cancelled, or could not be decided on; the others ran
+├── RegistryError             10   the registry of executions failed or refused
+├── PolicyRefusedError        11   a table policy that is invalid or does not suit the table
+├── MaintenanceFailedError    12   some jobs failed, were cancelled or could not be planned
 ├── LeaseHeldError            13   another runner maintains the warehouse
-├── LeaseLostError            13   ... since this one gave no sign for too long
+├── LeaseLostError            13   ... or took over the lease of this one
 ├── StoppedError              14   the process was asked to stop before its work was done
-└── JobRefusedError           15   a job that the catalog's server does itself, or does not make possible
+└── JobRefusedError           15   a job that the catalog's server does itself or does not support
 
-2 is the command line's own: a word or an option that there is not.
+Exit code 2 is a usage error: an unknown command or option.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from typing import ClassVar
 
 
 class LakewrightSparkError(Exception):
-    """Anything that a job says in one sentence and not with a traceback."""
+    """Base of the errors that a command prints as one sentence, without a traceback."""
 
     exit_code: ClassVar[int] = 1
 
@@ -46,23 +46,23 @@ class JarsMissingError(LakewrightSparkError):
 
 
 class JarsChangedError(LakewrightSparkError):
-    """A jar is another one than the repository names by its SHA-256."""
+    """A jar does not have the SHA-256 of the repository."""
 
 
 class DataMissingError(LakewrightSparkError):
-    """The input data is not installed, or not where it was said to be."""
+    """The input data is not installed, or not in the given folder."""
 
 
 class ResultMismatchError(LakewrightSparkError):
-    """What was read back is not what was computed."""
+    """The data read back differs from the computed data."""
 
 
 class JobFailedError(LakewrightSparkError):
-    """Spark or the catalog failed in the middle of a job."""
+    """Spark or the catalog failed during a job."""
 
 
 class TableUnreadableError(JobFailedError):
-    """The metadata of one table contradicts itself; other tables are not concerned."""
+    """The metadata of one table is inconsistent. Other tables are not affected."""
 
 
 class ColumnRefusedError(LakewrightSparkError, ValueError):
@@ -70,37 +70,37 @@ class ColumnRefusedError(LakewrightSparkError, ValueError):
 
 
 class RowsMovedError(LakewrightSparkError):
-    """Rows of a result have no fixed place any more: it was replaced, rewritten or cut since they were read."""
+    """Rows of a result have moved: it was replaced, rewritten or truncated since they were read."""
 
 
 class RowsDeletedError(RowsMovedError):
-    """A result table has delete files, so its rows have no fixed place any more."""
+    """A result table has delete files, so its rows have moved."""
 
 
 class ConfigMissingError(LakewrightSparkError):
-    """A job was started without a catalog configuration, or with one that it cannot use."""
+    """A job was started without a catalog configuration, or with an invalid one."""
 
     exit_code = 3
 
 
 class WarehouseRefusedError(LakewrightSparkError):
-    """A warehouse that is not in the computing unit's list, or not the submitter's to write to."""
+    """A warehouse that is not in the computing unit's list, or not writable for the submitter."""
 
     exit_code = 4
 
 
 class WarehouseHiddenError(WarehouseRefusedError):
-    """The catalog has no such warehouse, or does not show it to this identity: its answer is the same."""
+    """The catalog has no such warehouse, or hides it from this identity. Its response is the same."""
 
 
 class BadAddressError(LakewrightSparkError, ValueError):
-    """Text that is no address of a result, or a part that no address can hold."""
+    """Text that is not the address of a result, or a part that no address can hold."""
 
     exit_code = 5
 
 
 class NoSuchResultError(LakewrightSparkError):
-    """An address at which there is no table, or whose namespace is not there."""
+    """An address whose table or namespace does not exist."""
 
     exit_code = 5
 
@@ -118,11 +118,11 @@ class IdentityError(LakewrightSparkError, LookupError):
 
 
 class AccessDeniedError(IdentityError):
-    """The catalog knows who asks, and its grants do not allow what was asked."""
+    """The catalog accepts the identity, but its grants do not allow the request."""
 
 
 class ScriptFailedError(LakewrightSparkError):
-    """The user's script ended with an error of its own."""
+    """The user's script failed."""
 
     exit_code = 8
 
@@ -134,19 +134,19 @@ class DeadlineError(LakewrightSparkError):
 
 
 class RegistryError(LakewrightSparkError):
-    """The registry of executions cannot be used, or refuses what was asked."""
+    """The registry of executions failed, or refused a request."""
 
     exit_code = 10
 
 
 class PolicyRefusedError(LakewrightSparkError):
-    """A table policy that is out of range, cannot be read, or does not suit the table's columns and partitions."""
+    """A table policy that is out of range, unreadable, or unsuitable for the table's columns and partitions."""
 
     exit_code = 11
 
 
 class MaintenanceFailedError(LakewrightSparkError):
-    """Some maintenance jobs failed, were cancelled, or could not be decided on; the others ran."""
+    """Some maintenance jobs failed, were cancelled or could not be planned. The others ran."""
 
     exit_code = 12
 
@@ -158,18 +158,18 @@ class LeaseHeldError(LakewrightSparkError):
 
 
 class LeaseLostError(LakewrightSparkError):
-    """A warehouse's lease is another runner's by now, or may be, since it could not be renewed in time."""
+    """Another runner has, or may have, the lease of a warehouse, since it was not renewed in time."""
 
     exit_code = 13
 
 
 class StoppedError(LakewrightSparkError):
-    """The process was told to end before its work was done."""
+    """The process was asked to stop before its work was done."""
 
     exit_code = 14
 
 
 class JobRefusedError(LakewrightSparkError):
-    """A maintenance job that the catalog's server does itself, or for which it signs too little."""
+    """A maintenance job that the catalog's server does itself, or for which it signs too few requests."""
 
     exit_code = 15

@@ -68,6 +68,7 @@ class Port:
     input: bool = False
 
     def __str__(self) -> str:
+        """Return the text form."""
         operator, layer = _segment("operator id", self.operator), _segment("layer", self.layer)
         flags = f"isInternal={str(self.internal).lower()},isInput={str(self.input).lower()}"
         return f"(logicalOpId={operator},layerName={layer},portId={self.port},{flags})"
@@ -84,6 +85,7 @@ class ResultUri:
     """None in a deployment with one warehouse for everybody."""
 
     def __str__(self) -> str:
+        """Return the text form."""
         return f"vfs:///{f'wh/{self.warehouse}/' if self.warehouse else ''}{self.path}"
 
     @property
@@ -145,15 +147,19 @@ class Execution:
     warehouse: str | None = None
 
     def result(self, port: Port) -> ResultUri:
+        """Return the address of a port's result."""
         return self._uri(ResultKind.RESULT, f"globalportid/{port}/result")
 
     def state(self, port: Port) -> ResultUri:
+        """Return the address of a port's state."""
         return self._uri(ResultKind.STATE, f"globalportid/{port}/state")
 
     def runtime_statistics(self) -> ResultUri:
+        """Return the address of the runtime statistics."""
         return self._uri(ResultKind.RUNTIME_STATISTICS, "runtimestatistics")
 
     def console_messages(self, operator: str) -> ResultUri:
+        """Return the address of an operator's console messages."""
         return self._uri(ResultKind.CONSOLE_MESSAGES, f"opid/{_segment('operator id', operator)}/consolemessages")
 
     def _uri(self, kind: ResultKind, rest: str) -> ResultUri:
@@ -176,4 +182,5 @@ class ResultNamespaces:
         return cls({kind: environment.get(variable) or name for kind, (variable, name) in _NAMESPACES.items()})
 
     def of(self, uri: ResultUri) -> str:
+        """Return the namespace of an address."""
         return self.names[uri.kind]

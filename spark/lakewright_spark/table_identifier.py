@@ -1,4 +1,4 @@
-"""A table's whole name: warehouse, namespace and table, read from what people write and quoted for Spark SQL."""
+"""TableIdentifier: the full name of a table, parsed from text and quoted for Spark SQL."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 
 
 def quoted(part: str) -> str:
-    """One part of a name, as Spark SQL reads it whatever it holds."""
+    """Quote one part of a name for Spark SQL."""
     return f"`{part.replace('`', '``')}`"
 
 
@@ -21,12 +21,16 @@ class TableIdentifier:
 
     warehouse: str
     namespace: tuple[str, ...]
-    """Its levels, outermost first."""
+    """Levels, outermost first."""
     name: str
 
     @classmethod
     def parse(cls, warehouse: str, text: str) -> TableIdentifier:
-        """Read NAMESPACE.TABLE of a warehouse; a part with a dot in it stands in backquotes. BadAddressError."""
+        """Parse NAMESPACE.TABLE of a warehouse. Parts that contain a dot are in backquotes.
+
+        Raises:
+            BadAddressError: The text has another form.
+        """
         parts: list[str] = []
         at = 0
         while match := _PART.match(text, at):
@@ -35,30 +39,33 @@ class TableIdentifier:
             if text[match.end() : at] != ".":
                 break
         if len(parts) < 2 or at != len(text) + 1:
-            raise BadAddressError(f"expected NAMESPACE.TABLE, a part with a dot in it in backquotes, found {text!r}")
+            raise BadAddressError(
+                f"expected NAMESPACE.TABLE, with parts that contain a dot in backquotes, found {text!r}"
+            )
         return cls(warehouse, tuple(parts[:-1]), parts[-1])
 
     @property
     def within(self) -> tuple[str, ...]:
-        """The name within the warehouse, as PyIceberg takes it."""
+        """Name within the warehouse, for PyIceberg."""
         return (*self.namespace, self.name)
 
     @property
     def sql(self) -> str:
-        """The whole name for Spark SQL."""
+        """Full name for Spark SQL."""
         return ".".join(quoted(part) for part in (self.warehouse, *self.within))
 
     @property
     def argument(self) -> str:
-        """The name within the warehouse, for a procedure's `table =>`: a literal of Spark SQL."""
+        """Name within the warehouse as a literal of Spark SQL, for the argument `table` of procedures."""
         return literal(".".join(quoted(part) for part in self.within))
 
     def __str__(self) -> str:
+        """Return the text form."""
         parts = (self.warehouse, *self.within)
         return ".".join(quoted(part) if re.search(r"[.`]", part) else part for part in parts)
 
 
 def literal(text: str) -> str:
-    """A text as a literal of Spark SQL."""
+    """Return a text as a literal of Spark SQL."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

@@ -1,6 +1,6 @@
-"""How long clients wait for a catalog: seconds."""
+"""Time limits of catalog clients in seconds."""
 
 CONNECT = 10.0
-"""To connect."""
+"""Time to connect."""
 SOCKET = 60.0
-"""For the next bytes of an answer."""
+"""Time between two reads of a response."""

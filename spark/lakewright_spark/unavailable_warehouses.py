@@ -1,4 +1,4 @@
-"""Warehouses that a command goes on without: those that its identity may not use, and those that fail."""
+"""UnavailableWarehouses: those that a command leaves out, since its identity may not use them or they fail."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from lakewright_spark.errors import (
 
 @dataclass
 class UnavailableWarehouses:
-    """What a command could not use. One warehouse that fails stops no work in another one."""
+    """Warehouses that a command could not use. A failing warehouse does not stop work in others."""
 
     chosen: Collection[str] = ()
-    """Warehouses that the user named: one that the identity may not use counts as failed."""
+    """Warehouses that the user named. If the identity may not use one of them, it counts as failed."""
     hidden: dict[str, LakewrightSparkError] = field(default_factory=dict[str, LakewrightSparkError])
-    """Warehouse -> how the catalog refused this identity."""
+    """Refusals of the catalog by warehouse."""
     failed: dict[str, LakewrightSparkError] = field(default_factory=dict[str, LakewrightSparkError])
-    """Warehouse -> why it could not be used."""
+    """Failures by warehouse."""
 
     @contextmanager
     def leaving_out(self, warehouse: str) -> Iterator[None]:
-        """Keep what goes wrong with this warehouse in the block. Errors about the caller itself are raised."""
+        """Record the failure of a warehouse in the block. Errors about the identity itself are raised."""
         try:
             yield
         except (WarehouseHiddenError, AccessDeniedError) as error:
@@ -37,10 +37,11 @@ class UnavailableWarehouses:
             self.failed[warehouse] = error
 
     def __contains__(self, warehouse: object) -> bool:
+        """Return whether the warehouse cannot be used."""
         return warehouse in self.hidden or warehouse in self.failed
 
     def check_any_left(self, warehouses: Collection[str]) -> None:
-        """Raise the first error if not one of these warehouses can be used."""
+        """Raise the first error if none of these warehouses can be used."""
         if warehouses and all(name in self for name in warehouses):
             raise next(iter([*self.failed.values(), *self.hidden.values()]))
 

@@ -41,6 +41,7 @@ class NoAuth(_Auth):
     kind: Literal["none"] = "none"
 
     def java_options(self) -> dict[str, str]:
+        """Return the options of Iceberg's Java catalog, without secrets."""
         return {"rest.auth.type": "none"}
 
 
@@ -51,13 +52,16 @@ class TokenAuth(_Auth):
     token: str
 
     def java_options(self) -> dict[str, str]:
+        """Return the options of Iceberg's Java catalog, without secrets."""
         # Iceberg would ask the server for a new token, which fails for a fixed one.
         return {"token-refresh-enabled": "false"}
 
     def pyiceberg_options(self) -> dict[str, Any]:
+        """Return the options of PyIceberg's catalog, without secrets."""
         return _custom("ReferencedToken", {"token": self.token})
 
     def secret_options(self, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+        """Return the secret options of Iceberg's Java catalog, read now."""
         return {"token": resolve(self.token, environ)}
 
 
@@ -71,12 +75,15 @@ class TokenFileAuth(_Auth):
     path: str
 
     def java_options(self) -> dict[str, str]:
+        """Return the options of Iceberg's Java catalog, without secrets."""
         return {"token-refresh-enabled": "false"}
 
     def pyiceberg_options(self) -> dict[str, Any]:
+        """Return the options of PyIceberg's catalog, without secrets."""
         return _custom("ReferencedToken", {"token": f"file:{self.path}"})
 
     def secret_options(self, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+        """Return the secret options of Iceberg's Java catalog, read now."""
         return {"token": resolve(f"file:{self.path}", environ)}
 
 
@@ -91,15 +98,18 @@ class ClientCredentialsAuth(_Auth):
     scope: str | None = None
 
     def java_options(self) -> dict[str, str]:
+        """Return the options of Iceberg's Java catalog, without secrets."""
         # A refresh sends the credential again. Few providers support the token exchange that is Iceberg's default.
         options = {"rest.auth.type": "oauth2", "oauth2-server-uri": self.token_url, "token-exchange-enabled": "false"}
         return options | ({"scope": self.scope} if self.scope else {})
 
     def pyiceberg_options(self) -> dict[str, Any]:
+        """Return the options of PyIceberg's catalog, without secrets."""
         settings = {"client_id": self.client_id, "client_secret": self.client_secret, "token_url": self.token_url}
         return _custom("ReferencedClientCredentials", settings | ({"scope": self.scope} if self.scope else {}))
 
     def secret_options(self, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+        """Return the secret options of Iceberg's Java catalog, read now."""
         return {"credential": f"{self.client_id}:{resolve(self.client_secret, environ)}"}
 
 
@@ -112,6 +122,7 @@ class PasswordAuth(_Auth):
     """A reference: `env:NAME` or `file:PATH`."""
 
     def secret_options(self, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+        """Return the secret options of Iceberg's Java catalog, read now."""
         return {"jdbc.user": self.user, "jdbc.password": resolve(self.password, environ)}
 
 

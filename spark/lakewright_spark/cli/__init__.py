@@ -1,4 +1,4 @@
-"""`lakewright-spark`: a folder's commands, one file each; a module registers its own on import of `commands`."""
+"""The command line `lakewright-spark`: a module for each command or group of commands."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Run jobs and scripts on a tenant's warehouses, read and clean up what executions wrote.",
+    help="Run scripts and maintenance on a tenant's warehouses; read and clean up execution results.",
 )
 # In the order in which `--help` lists them. A module declares options; it loads what a command needs when that runs.
 app.command("run")(run.run)
@@ -44,13 +44,13 @@ app.command("usage")(usage.usage)
 
 @app.command("jars")
 def fetch_jars() -> None:
-    """Fetch the Iceberg jars, unless they are there, and print their paths."""
+    """Download the Iceberg jars unless they exist, and print their paths."""
     for path in jars.fetch():
         print(path)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _print_version(is_requested: bool) -> None:  # typer calls it
+    if is_requested:
         typer.echo(f"lakewright-spark {version('lakewright-spark')}")
         raise typer.Exit
 
@@ -60,30 +60,30 @@ def root(
     context: typer.Context,
     *,
     show_version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="Show what Spark and its JVM write on every start, too.")
+        bool, typer.Option("--verbose", help="Also show the messages that Spark and its JVM write on every start.")
     ] = False,
 ) -> None:
-    """Run jobs and scripts on a tenant's warehouses, read and clean up what executions wrote."""
+    """Run scripts and maintenance on a tenant's warehouses; read and clean up execution results."""
     del show_version  # printed while it is parsed
     if not verbose:
         context.with_resource(startup_warnings.left_out())
 
 
-NOISE = ("Exception while sending command.", "Failed to delete metadata file")
+SUPPRESSED = ("Exception while sending command.", "Failed to delete metadata file")
 """py4j's traceback for each call that Spark's end interrupts; PyIceberg on files that the server deletes before it."""
 
 
-def _says_something(record: logging.LogRecord) -> bool:
-    return not record.getMessage().startswith(NOISE)
+def _is_relevant(record: logging.LogRecord) -> bool:
+    return not record.getMessage().startswith(SUPPRESSED)
 
 
 def main() -> None:
-    """The entry point: errors of this package are a sentence and an exit code by kind, not a traceback."""
+    """Run the command line. Errors of this package print a sentence and set the exit code."""
     for name in (None, "pyiceberg.catalog"):
-        logging.getLogger(name).addFilter(_says_something)
+        logging.getLogger(name).addFilter(_is_relevant)
     try:
         app()
     except LakewrightSparkError as error:

@@ -35,22 +35,22 @@ if TYPE_CHECKING:
 
 REGISTRY = "LAKEWRIGHT_REGISTRY"
 
-app = typer.Typer(no_args_is_help=True, help="List what ran, drop what is old, find what lost its other half.")
+app = typer.Typer(no_args_is_help=True, help="List executions, drop expired results, find orphans.")
 
 TexeraUrl = Annotated[
     str | None,
-    typer.Option("--texera", metavar="URL", help="Texera's own database, read as well and never changed."),
+    typer.Option("--texera", metavar="URL", help="URL of Texera's database, which is only read."),
 ]
 
 
 @app.command("list")
 def list_executions(*, config: ConfigFile = None, registry: RegistryUrl = None, as_json: AsJson = False) -> None:
-    """What the tenant's executions wrote, the oldest first."""
+    """List the tenant's executions and their tables, oldest first."""
     with open_registry(load_config(config), registry) as opened:
         assert opened is not None
         records = list(opened.all())
     if as_json:
-        print(json.dumps([_told(record) for record in records]))
+        print(json.dumps([_to_json(record) for record in records]))
         return
     table = printing.columns(
         "workflow", "execution", "unit", "warehouse", "status", "started (UTC)", "tables", fold=("unit", "warehouse")
@@ -68,25 +68,28 @@ def sweep(
     config: ConfigFile = None,
     registry: RegistryUrl = None,
     ttl: Annotated[
-        timedelta, typer.Option(parser=duration, metavar="DURATION", help="Drop what ended longer ago than this.")
+        timedelta,
+        typer.Option(parser=duration, metavar="DURATION", help="Drop executions that ended longer ago than this."),
     ] = "24h",  # type: ignore[assignment]  # typer parses it; a day is Texera's own
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and change nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be dropped, and change nothing.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Drop expired executions: their tables from the catalog, files and all, and only then their rows."""
+    """Drop expired executions: first their tables with all files, then their rows in the registry."""
     from lakewright_spark.results.cleanup import failure  # noqa: PLC0415  # pyarrow takes a second to load
 
     with _cleaner(config, registry) as cleaner:
         swept = cleaner.sweep(datetime.now(UTC) - ttl, dry_run=dry_run)
     printing.note(cleaner.unavailable.note())
     if as_json:
-        told = {
+        values = {
             "dry_run": dry_run,
-            "executions": [_told(record) for record in swept.executions],
+            "executions": [_to_json(record) for record in swept.executions],
             "tables": [str(uri) for uri in swept.tables],
             "failed": {str(record): reason for record, reason in swept.failed},
         }
-        print(json.dumps(told))
+        print(json.dumps(values))
     else:
         done = "would drop" if dry_run else "dropped"
         print(f"{done} {len(swept.executions)} executions with {len(swept.tables)} tables")
@@ -108,17 +111,17 @@ def orphans(
     drop: Annotated[
         bool,
         typer.Option(
-            "--drop", help="Drop such tables, and forget such rows. Needs a named registry, --texera or --no-texera."
+            "--drop", help="Drop these tables and rows. Requires a named registry, and --texera or --no-texera."
         ),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="With --drop: do not ask for confirmation, as in CI.")] = False,
     older_than: Annotated[
         timedelta,
-        typer.Option(parser=duration, metavar="DURATION", help="Of the tables, drop those unchanged for so long."),
+        typer.Option(parser=duration, metavar="DURATION", help="Drop only tables that did not change for this long."),
     ] = "24h",  # type: ignore[assignment]
     as_json: AsJson = False,
 ) -> None:
-    """Tables whose execution nobody knows, and executions whose tables are gone."""
+    """List result tables without an execution, and executions whose tables no longer exist."""
     from lakewright_spark.execution_registry.texera import TexeraExecutions  # noqa: PLC0415  # as above
     from lakewright_spark.results.cleanup import DroppedOrphans  # noqa: PLC0415  # as above
 
@@ -138,7 +141,7 @@ def orphans(
                 typer.confirm(question, abort=True, err=True)
             dropped = cleaner.drop_orphans(found, younger_stay=older_than, others=others)
     if as_json:
-        rows = [{**_told(record), "missing": [str(uri) for uri in missing]} for record, missing in found.rows]
+        rows = [{**_to_json(record), "missing": [str(uri) for uri in missing]} for record, missing in found.rows]
         print(
             json.dumps(
                 {"tables": [str(u) for u in found.tables], "rows": rows, "dropped": [str(u) for u in dropped.tables]}
@@ -151,23 +154,23 @@ def orphans(
 
 
 def has_terminal() -> bool:
-    """Whether there is somebody to ask."""
+    """Return whether standard input is a terminal."""
     return sys.stdin.isatty()
 
 
 def _check_drop(registry: str | None, texera: str | None, *, no_texera: bool, yes: bool) -> None:
-    """Refuse to drop by a registry that happens to be there, or without a confirmation."""
+    """Refuse to drop without a named registry or a confirmation."""
     if not registry and not os.environ.get(REGISTRY):
         raise RegistryError(
-            f"--drop: expected the registry in which the tenant's runs are, by --registry or ${REGISTRY}; found none, "
-            "and by another one every result would be an orphan"
+            f"--drop: expected the registry of the tenant's executions, by --registry or ${REGISTRY}; found none. "
+            "With another registry, every result would be an orphan"
         )
     if bool(texera) == no_texera:
         raise typer.BadParameter(
             "--drop: expected either --texera URL or --no-texera: results of Texera are no orphans"
         )
     if not yes and not has_terminal():
-        raise typer.BadParameter("--drop: expected --yes, since there is no terminal on which to ask for confirmation")
+        raise typer.BadParameter("--drop: expected --yes, since there is no terminal to ask for confirmation")
 
 
 def _list_orphans(found: Orphans, dropped: Collection[ResultUri], *, forgotten: bool, err: bool = False) -> None:
@@ -190,7 +193,7 @@ def _cleaner(config: ConfigFile, registry: RegistryUrl) -> Iterator[Cleaner]:
         yield Cleaner(catalog, opened, ResultNamespaces.from_environment())
 
 
-def _told(record: ExecutionRecord) -> dict[str, Any]:
+def _to_json(record: ExecutionRecord) -> dict[str, Any]:
     return {
         "workflow": record.workflow,
         "execution": record.execution,
@@ -214,13 +217,12 @@ def read(
     registry: RegistryIfNamed = None,
     offset: Annotated[int, typer.Option(min=0)] = 0,
     limit: Annotated[int, typer.Option(min=0)] = 20,
-    after: Annotated[str | None, typer.Option(help="A cursor of an earlier answer, or `start`.")] = None,
-    count: Annotated[bool, typer.Option("--count", help="Print how many rows there are, and read none.")] = False,
+    after: Annotated[str | None, typer.Option(help="Cursor of an earlier read, or `start`.")] = None,
+    count: Annotated[bool, typer.Option("--count", help="Print the number of rows only.")] = False,
 ) -> None:
-    """Print rows of a result, a JSON object a line, through PyIceberg. With --after, the cursor is the last line.
+    """Print rows of a result, one JSON object per line. With --after, the last line is the cursor.
 
-    The warehouse is the address's; else --warehouse; else the execution's in the registry, if one is named; else the
-    only one.
+    The warehouse comes from the address, else --warehouse, else a named registry, else it is the only one.
     """
     from lakewright_spark.results.reader import Cursor, ResultReader  # noqa: PLC0415  # pyarrow takes a second to load
 
@@ -244,17 +246,17 @@ def _print_rows(rows: Table) -> None:
         print(json.dumps(row, default=str))
 
 
-registry_app = typer.Typer(no_args_is_help=True, help="The database of executions.")
+registry_app = typer.Typer(no_args_is_help=True, help="Manage the database of executions.")
 
 
 @registry_app.callback()
 def _group() -> None:
-    """The database of executions."""
+    """Manage the database of executions."""
 
 
 @registry_app.command()
 def upgrade(*, registry: RegistryUrl = None) -> None:
-    """Bring its tables to this release's version, from nothing or from an older one."""
+    """Create or upgrade the tables to this release's version."""
     from lakewright_spark.execution_registry import database  # noqa: PLC0415  # SQLAlchemy takes a while to load
 
     engine = database.connect(registry or database.default_url())

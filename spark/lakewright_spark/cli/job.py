@@ -1,4 +1,4 @@
-"""`lakewright-spark job`: one maintenance job on one table."""
+"""Command `job`: run one maintenance job on one table."""
 
 from __future__ import annotations
 
@@ -33,29 +33,34 @@ if TYPE_CHECKING:
 def job(
     name: Annotated[str, typer.Argument(parser=job_name, metavar="JOB", help=", ".join(JOBS))],
     *,
-    table: Annotated[str, typer.Option(metavar="NAMESPACE.TABLE", help="A part with a dot in it in backquotes.")],
+    table: Annotated[
+        str, typer.Option(metavar="NAMESPACE.TABLE", help="Put a part that contains a dot in backquotes.")
+    ],
     config: ConfigFile = None,
     warehouse: Warehouse = None,
     registry: RegistryIfNamed = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what it would do, and do nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what the job would do, and change nothing.")
+    ] = False,
     deadline: Annotated[
-        timedelta | None, typer.Option(parser=duration, metavar="DURATION", help="End it after so long, as in 45m.")
+        timedelta | None,
+        typer.Option(parser=duration, metavar="DURATION", help="Cancel the job after this time, such as 45m."),
     ] = None,
-    master: Annotated[str | None, typer.Option(help="Spark's master. Default: local[*].")] = None,
-    conf: Annotated[list[str] | None, typer.Option(help="KEY=VALUE of Spark's; repeatable.")] = None,
+    master: Annotated[str | None, typer.Option(help="Master URL of Spark. Default: local[*].")] = None,
+    conf: Annotated[list[str] | None, typer.Option(help="Spark property KEY=VALUE; repeatable.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a maintenance job on a table, as its policies say. A result is compacted once its registry says it ended.
+    """Run a maintenance job on a table by its policies.
 
-    One runner at a time works on a table: a `maintain` of the whole warehouse leaves the table to this job. The run is
-    a row of `ops.job_runs`.
+    Only one runner works on a table: `maintain` leaves the table to this job. Results of executions are compacted
+    after their execution has ended. The run is recorded in `ops.job_runs`.
     """
     catalog = load_config(config)
     ends = datetime.now(UTC) + deadline if deadline else None
     given = dict(key_and_value(text) for text in conf or [])
     chosen = chosen_warehouse(catalog, warehouse)
     identifier = TableIdentifier.parse(chosen, table)
-    # A job that is switched off need not wait for a JVM.
+    # These imports start no JVM, so a job that is held back ends fast.
     from lakewright_spark.maintenance.registry import JOBS_BY_NAME  # noqa: PLC0415
     from lakewright_spark.maintenance.switches import reason_of_server  # noqa: PLC0415
     from lakewright_spark.pyiceberg_client.catalog import open_catalog  # noqa: PLC0415
@@ -68,7 +73,7 @@ def job(
         plan = plan_requested_job(catalog, identifier, cast(JobName, name), registry=executions, now=datetime.now(UTC))
         if reason := reason_of_server(cast(JobName, name), plan.policies):
             raise JobRefusedError(
-                f"{name} of {identifier}: {reason}; one of both may do it: see `maintenance` in the spec"
+                f"{name} of {identifier}: {reason}; only one of them may do it: see `maintenance` in the spec"
             )
         if maintenance_job.needs_listing and (
             reason := reason_for_no_listing(catalog, open_catalog(catalog, chosen), identifier)
@@ -77,7 +82,7 @@ def job(
         (decision,) = plan.decisions
         if decision.verdict == "held":
             held = {"state": "SKIPPED", "reason": decision.reason, "dry_run": dry_run}
-            _tell(name, identifier, held, as_json=as_json)
+            _print_result(name, identifier, held, as_json=as_json)
             return
         from lakewright_spark.scheduler import runner, supervisor  # noqa: PLC0415
 
@@ -92,14 +97,14 @@ def job(
                 properties=given,
                 control=control,
             ).run()
-    run = _done(outcome)
-    _tell(name, identifier, {"state": run.state.value, "reason": run.reason, **run.metrics}, as_json=as_json)
+    run = _completed_run(outcome)
+    _print_result(name, identifier, {"state": run.state.value, "reason": run.reason, **run.metrics}, as_json=as_json)
     if outcome.warnings:
         raise JobFailedError("; ".join(outcome.warnings))
 
 
-def _done(outcome: Outcome) -> RunRecord:
-    """The one run, whose job came to its end; else what ended it is raised."""
+def _completed_run(outcome: Outcome) -> RunRecord:
+    """Return the completed run, or raise its error."""
     (run,) = outcome.runs.values()
     error = run.error or (outcome.error() if run.state.value in {"FAILED", "CANCELLED"} else None)
     if isinstance(error, DeadlineError | StoppedError):
@@ -109,12 +114,12 @@ def _done(outcome: Outcome) -> RunRecord:
     return run
 
 
-def _tell(name: str, table: TableIdentifier, found: Mapping[str, Any], *, as_json: bool) -> None:
+def _print_result(name: str, table: TableIdentifier, result: Mapping[str, Any], *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps({"job": name, "table": str(table), **found}))
+        print(json.dumps({"job": name, "table": str(table), **result}))
         return
-    if found["state"] == "SKIPPED":
-        print(f"{name} of {table}: skipped, {found['reason']}")
+    if result["state"] == "SKIPPED":
+        print(f"{name} of {table}: skipped, {result['reason']}")
         return
-    told = ", ".join(f"{key} {value}" for key, value in found.items() if key not in {"state", "reason", "dry_run"})
-    print(f"{name} of {table}: {'would do: ' if found['dry_run'] else ''}{told}")
+    metrics = ", ".join(f"{key} {value}" for key, value in result.items() if key not in {"state", "reason", "dry_run"})
+    print(f"{name} of {table}: {'would do: ' if result['dry_run'] else ''}{metrics}")

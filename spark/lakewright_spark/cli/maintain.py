@@ -1,4 +1,4 @@
-"""`lakewright-spark maintain`: what is due on all tables, in one Spark application."""
+"""Command `maintain`: run the due jobs of all tables in one Spark application."""
 
 from __future__ import annotations
 
@@ -41,56 +41,58 @@ def _regex(text: str) -> re.Pattern[str]:
 def maintain(
     *,
     config: ConfigFile = None,
-    warehouse: Annotated[list[str] | None, typer.Option(help="Its name; repeatable. Default: every one.")] = None,
+    warehouse: Annotated[list[str] | None, typer.Option(help="Name of a warehouse; repeatable. Default: all.")] = None,
     namespace: Annotated[
         re.Pattern[str] | None,
-        typer.Option(parser=_regex, metavar="REGEX", help="Of the whole namespace, levels joined by a dot."),
+        typer.Option(parser=_regex, metavar="REGEX", help="Matches the whole namespace, levels joined by a dot."),
     ] = None,
     table: Annotated[
-        re.Pattern[str] | None, typer.Option(parser=_regex, metavar="REGEX", help="Of the table's whole name.")
+        re.Pattern[str] | None,
+        typer.Option(parser=_regex, metavar="REGEX", help="Matches the whole name of the table."),
     ] = None,
     job: Annotated[
         list[str] | None, typer.Option(parser=job_name, metavar="JOB", help=f"Repeatable, of {', '.join(JOBS)}.")
     ] = None,
-    parallel: Annotated[int, typer.Option(min=1, max=64, help="Tables at the same time.")] = 4,
+    parallel: Annotated[int, typer.Option(min=1, max=64, help="Number of tables at the same time.")] = 4,
     deadline: Annotated[
-        timedelta | None, typer.Option(parser=duration, metavar="DURATION", help="Stop after so long, as in 4h.")
+        timedelta | None, typer.Option(parser=duration, metavar="DURATION", help="Stop after this time, such as 4h.")
     ] = None,
     task_timeout: Annotated[
-        timedelta, typer.Option(parser=duration, metavar="DURATION", help="For one job of one table.")
+        timedelta, typer.Option(parser=duration, metavar="DURATION", help="Time limit of one job on one table.")
     ] = "15m",  # type: ignore[assignment]  # typer parses it
     grace: Annotated[
-        timedelta, typer.Option(parser=duration, metavar="DURATION", help="From SIGTERM until what runs is cancelled.")
+        timedelta,
+        typer.Option(parser=duration, metavar="DURATION", help="Time from SIGTERM until running jobs are cancelled."),
     ] = "2m",  # type: ignore[assignment]
     lease: Annotated[
         timedelta,
-        typer.Option(
-            parser=duration, metavar="DURATION", help="A runner that is silent for so long is taken for dead."
-        ),
+        typer.Option(parser=duration, metavar="DURATION", help="A runner that is silent for this long counts as dead."),
     ] = "3m",  # type: ignore[assignment]
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what each job would do, and do nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what each job would do, and change nothing.")
+    ] = False,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Say for each table what is due and why, without Spark, and do nothing.")
+        bool, typer.Option("--plan", help="Print which jobs are due on each table and why, without Spark.")
     ] = False,
     registry: RegistryIfNamed = None,
     metrics: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Append a JSON object a line for each run.", dir_okay=False)
+        Path | None, typer.Option(metavar="FILE", help="Append one JSON line for each run.", dir_okay=False)
     ] = None,
-    master: Annotated[str | None, typer.Option(help="Spark's master. Default: local[*].")] = None,
-    conf: Annotated[list[str] | None, typer.Option(help="KEY=VALUE of Spark's; repeatable.")] = None,
+    master: Annotated[str | None, typer.Option(help="Master URL of Spark. Default: local[*].")] = None,
+    conf: Annotated[list[str] | None, typer.Option(help="Spark property KEY=VALUE; repeatable.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run the jobs that tables are due for, by their policies, metadata and earlier runs; several tables at a time.
+    """Run the due jobs of all tables, by policies, metadata and earlier runs.
 
-    One runner at a time works on a warehouse, and leaves tables to jobs that are started meanwhile. Each run is a row
-    of `ops.job_runs`; see `lakewright-spark runs`.
+    Only one runner works on a warehouse. It leaves tables to jobs that are started in the meantime. Each run is
+    recorded in `ops.job_runs`; see `lakewright-spark runs`.
     """
     catalog = load_config(config)
     names = [chosen_warehouse(catalog, name) for name in dict.fromkeys(warehouse or [])]
     if names:
         catalog = catalog.for_warehouses(names)
     for one in catalog.warehouses:
-        # Asked for by name, it is refused; what nobody asked for, each table's decision says.
+        # Refuse jobs that the user named. Otherwise the decision on each table says so.
         if served := [name for name in job or [] if name in one.server_jobs]:
             raise JobRefusedError(
                 f"{', '.join(served)} of warehouse {one.name}: the catalog's server does it itself, by "
@@ -124,12 +126,12 @@ def maintain(
     if plan:
         _show_plan(outcome, as_json=as_json)
         return
-    print(json.dumps(outcome.to_json()) if as_json else _told(outcome))
+    print(json.dumps(outcome.to_json()) if as_json else _summary(outcome))
     if error := outcome.error():
         raise error
 
 
-def _told(outcome: Outcome) -> str:
+def _summary(outcome: Outcome) -> str:
     from lakewright_spark.policies.builtin import is_own  # noqa: PLC0415  # as above
 
     counts = ", ".join(f"{number} {state.lower()}" for state, number in sorted(outcome.counts().items()))

@@ -37,7 +37,7 @@ ConfigFile = Annotated[
     ),
 ]
 Warehouse = Annotated[
-    str | None, typer.Option("--warehouse", help="Its name; needed if the configuration has several.")
+    str | None, typer.Option("--warehouse", help="Name of the warehouse. Required if the configuration has several.")
 ]
 RegistryUrl = Annotated[
     str | None,
@@ -54,9 +54,10 @@ RegistryIfNamed = Annotated[
     ),
 ]
 NoRegistry = Annotated[
-    bool, typer.Option("--no-registry", help="Keep no registry, as in a computing unit: nothing is replaced then.")
+    bool,
+    typer.Option("--no-registry", help="Use no registry, as in a computing unit. Earlier results are not replaced."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
 
 def job_name(text: str) -> str:

@@ -1,4 +1,4 @@
-"""`lakewright-spark policy show | set | unset`"""
+"""Commands `policy show`, `policy set` and `policy unset`."""
 
 from __future__ import annotations
 
@@ -17,32 +17,34 @@ if TYPE_CHECKING:
 
     from lakewright_spark.pyiceberg_client.table_policies import PolicyTables
 
-app = typer.Typer(no_args_is_help=True, help="Show, set and take away what maintenance jobs do about a table.")
+app = typer.Typer(no_args_is_help=True, help="Show, set and remove table policies.")
 
-TableName = Annotated[str, typer.Argument(metavar="NAMESPACE.TABLE", help="A part with a dot in it in backquotes.")]
+TableName = Annotated[
+    str, typer.Argument(metavar="NAMESPACE.TABLE", help="Put a part that contains a dot in backquotes.")
+]
 PolicyName = Annotated[str, typer.Argument(metavar="POLICY", help="retention, history, orphan-files, compaction, ..")]
 
 
 @app.callback()
 def _group() -> None:
-    """Policies of tables: what maintenance jobs do about them."""
+    """Show, set and remove table policies."""
 
 
 @app.command()
 def show(table: TableName, *, config: ConfigFile = None, warehouse: Warehouse = None, as_json: AsJson = False) -> None:
-    """Print what holds for a table, and whether its own properties say so or a pattern does."""
-    from lakewright_spark.pyiceberg_client.table_policies import shown  # noqa: PLC0415  # loads PyIceberg
+    """Print the policies of a table and the source of each."""
+    from lakewright_spark.pyiceberg_client.table_policies import to_json  # noqa: PLC0415  # loads PyIceberg
 
     tables, identifier = _tables(config, warehouse, table)
     resolved = tables.show(identifier)
-    found = shown(resolved)
+    policies = to_json(resolved)
     if as_json:
-        print(json.dumps({"table": str(identifier), "policies": found, "mistakes": list(resolved.mistakes)}))
+        print(json.dumps({"table": str(identifier), "policies": policies, "mistakes": list(resolved.mistakes)}))
         return
-    listed = printing.columns("policy", "from", "value", fold=("from", "value"))
-    for name, one in found.items():
-        listed.add_row(name, str(one["from"]), json.dumps(one["value"]))
-    printing.show(listed)
+    rows = printing.columns("policy", "from", "value", fold=("from", "value"))
+    for name, policy in policies.items():
+        rows.add_row(name, str(policy["from"]), json.dumps(policy["value"]))
+    printing.show(rows)
     for mistake in resolved.mistakes:
         printing.complain(f"does not suit the table: {mistake}")
 
@@ -56,7 +58,7 @@ def set_policy(
     config: ConfigFile = None,
     warehouse: Warehouse = None,
 ) -> None:
-    """Give a table a policy of its own, which wins over patterns."""
+    """Set a policy of a table, which overrides patterns."""
     tables, identifier = _tables(config, warehouse, table)
     tables.set(identifier, policy, value)
     print(f"{identifier}: {policy} is set")
@@ -64,7 +66,7 @@ def set_policy(
 
 @app.command()
 def unset(table: TableName, policy: PolicyName, *, config: ConfigFile = None, warehouse: Warehouse = None) -> None:
-    """Take a table's own policy away; what patterns say holds from then on."""
+    """Remove a policy of a table. Matching patterns apply from then on."""
     tables, identifier = _tables(config, warehouse, table)
     print(f"{identifier}: {policy} " + ("is unset" if tables.unset(identifier, policy) else "was not set"))
 

@@ -1,4 +1,4 @@
-"""`lakewright-spark restore`: bring back rows that retention deleted with a backup."""
+"""Command `restore`: restore rows that retention deleted with a backup."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def restore(
     conf: Annotated[list[str] | None, typer.Option(help="KEY=VALUE of Spark's; repeatable.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring back the rows of a backup that `retention` made; rows that were deleted before it stay deleted.
+    """Restore the rows of a backup of job `retention`. Rows that were deleted earlier stay deleted.
 
     Change the retention policy first: its next run deletes the rows again, into a new backup. No job works on the table
-    meanwhile, and the restore is a row of `ops.job_runs`.
+    in the meantime. The restore is recorded in `ops.job_runs`.
     """
     catalog = load_config(config)
     chosen = chosen_warehouse(catalog, warehouse)
@@ -67,6 +67,6 @@ def restore(
     if as_json:
         print(json.dumps({"table": str(identifier), **dataclasses.asdict(done)}))
     else:
-        print(f"{identifier}: {done.rows} rows of {done.files} files are back from {done.backup}")
+        print(f"{identifier}: {done.rows} rows of {done.files} files are restored from {done.backup}")
     if policies.retention:
-        printing.complain("the retention policy still holds: its next run deletes these rows again")
+        printing.complain("the retention policy still applies: its next run deletes these rows again")

@@ -1,4 +1,4 @@
-"""`lakewright-spark run`"""
+"""Command `run`: run a PySpark script as one execution."""
 
 from __future__ import annotations
 
@@ -26,36 +26,38 @@ from lakewright_spark.run.permissions import warehouse_of_run
 
 def run(
     script: Annotated[Path, typer.Argument(help="A PySpark script.", show_default=False)],
-    arguments: Annotated[list[str] | None, typer.Argument(help="What the script is given.")] = None,
+    arguments: Annotated[list[str] | None, typer.Argument(help="Arguments of the script.")] = None,
     *,
     workflow: Annotated[int, typer.Option(min=0, help="Texera's workflow id.")],
     execution: Annotated[int, typer.Option(min=0, help="Texera's execution id.")],
     config: ConfigFile = None,
     warehouse: Annotated[
         str | None,
-        typer.Option(help="Where it writes. Default: the unit's only one, else the submitter's own."),
+        typer.Option(help="Warehouse of the results. Default: the unit's only one, else the submitter's own."),
     ] = None,
     computing_unit: Annotated[
-        str | None, typer.Option("--computing-unit", envvar="LAKEWRIGHT_COMPUTING_UNIT", help="The unit's name.")
+        str | None,
+        typer.Option("--computing-unit", envvar="LAKEWRIGHT_COMPUTING_UNIT", help="Name of the computing unit."),
     ] = None,
     submitter: Annotated[
         str | None,
         typer.Option(
             envvar="LAKEWRIGHT_SUBMITTER",
-            help="Whose run it is, as owners and grants are written: user:IDP~SUBJECT or role:NAME.",
+            help="Principal that submits the run: user:IDP~SUBJECT or role:NAME.",
         ),
     ] = None,
     deadline: Annotated[
-        timedelta | None, typer.Option(parser=duration, metavar="DURATION", help="End it after so long, as in 45m.")
+        timedelta | None,
+        typer.Option(parser=duration, metavar="DURATION", help="End the run after this time, such as 45m."),
     ] = None,
-    master: Annotated[str | None, typer.Option(help="Spark's master. Default: local[*].")] = None,
+    master: Annotated[str | None, typer.Option(help="Master URL of Spark. Default: local[*].")] = None,
     remote: Annotated[str | None, typer.Option(help="A Spark Connect server, sc://HOST:PORT.")] = None,
-    conf: Annotated[list[str] | None, typer.Option(help="KEY=VALUE of Spark's; repeatable.")] = None,
+    conf: Annotated[list[str] | None, typer.Option(help="Spark property KEY=VALUE; repeatable.")] = None,
     registry: RegistryUrl = None,
     no_registry: NoRegistry = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a user's PySpark script as one execution; its results are under the execution's addresses."""
+    """Run a PySpark script as one execution, and store its results under the execution's addresses."""
     catalog = load_config(config)
     chosen = warehouse_of_run(catalog, submitter, warehouse)
     facts = RunFacts(
@@ -74,10 +76,10 @@ def run(
     with open_registry(catalog, registry, none=no_registry) as entered:
         written = Launch(catalog, facts, script, arguments or [], entered, note=printing.note).run()
     if as_json:
-        told = {str(table.uri): {"rows": table.rows, "bytes": table.bytes} for table in written}
-        print(json.dumps({"workflow": workflow, "execution": execution, "warehouse": chosen.name, "tables": told}))
+        tables = {str(table.uri): {"rows": table.rows, "bytes": table.bytes} for table in written}
+        print(json.dumps({"workflow": workflow, "execution": execution, "warehouse": chosen.name, "tables": tables}))
         return
-    shown = printing.columns("rows", "written as", fold=("written as",))
+    rows = printing.columns("rows", "written as", fold=("written as",))
     for table in written:
-        shown.add_row(f"{table.rows:,}", str(table.uri))
-    printing.show(shown)
+        rows.add_row(f"{table.rows:,}", str(table.uri))
+    printing.show(rows)

@@ -1,4 +1,4 @@
-"""`lakewright-spark runs`: what maintenance did, from `ops.job_runs`."""
+"""Commands `runs list` and `runs show`: runs of maintenance jobs, from `ops.job_runs`."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ from lakewright_spark.unavailable_warehouses import UnavailableWarehouses
 if TYPE_CHECKING:
     from lakewright_spark.scheduler.run_log.records import RunRecord
 
-app = typer.Typer(no_args_is_help=True, help="What maintenance did, from `ops.job_runs`.")
+app = typer.Typer(no_args_is_help=True, help="List runs of maintenance jobs.")
 _STATES = ("QUEUED", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED")
 
-Warehouses = Annotated[list[str] | None, typer.Option("--warehouse", help="Its name; repeatable. Default: every one.")]
+Warehouses = Annotated[
+    list[str] | None, typer.Option("--warehouse", help="Name of a warehouse; repeatable. Default: all.")
+]
 
 
 def _state(text: str) -> str:
@@ -38,7 +40,7 @@ def _run_id(text: str) -> str:
 
 @app.callback()
 def _group() -> None:
-    """What maintenance did."""
+    """List runs of maintenance jobs."""
 
 
 @app.command("list")
@@ -47,14 +49,14 @@ def list_runs(
     config: ConfigFile = None,
     warehouse: Warehouses = None,
     job: Annotated[str | None, typer.Option(parser=job_name, metavar="JOB")] = None,
-    table: Annotated[str | None, typer.Option(metavar="NAMESPACE.TABLE", help="Its whole name.")] = None,
+    table: Annotated[str | None, typer.Option(metavar="NAMESPACE.TABLE", help="Whole name of the table.")] = None,
     state: Annotated[str | None, typer.Option(parser=_state, metavar="STATE", help=", ".join(_STATES))] = None,
     since: Annotated[
-        timedelta, typer.Option(parser=duration, metavar="DURATION", help="Queued no longer ago than this.")
+        timedelta, typer.Option(parser=duration, metavar="DURATION", help="Runs that were queued within this time.")
     ] = "7d",  # type: ignore[assignment]  # typer parses it
     as_json: AsJson = False,
 ) -> None:
-    """Runs, the first queued first."""
+    """List runs, first queued first."""
     runs, error = _runs(config, warehouse, since, f"job = '{job}'" if job else "")
     found = [
         run
@@ -75,23 +77,23 @@ def list_runs(
 
 def _show(found: list[RunRecord]) -> None:
     names = ("run", "queued (UTC)", "job", "table", "state", "seconds", "reason")
-    shown = printing.columns(*names, fold=("table", "reason"))
+    rows = printing.columns(*names, fold=("table", "reason"))
     for run in found:
         seconds = "" if run.seconds is None else f"{run.seconds:.1f}"
         queued = f"{run.queued_at:%Y-%m-%d %H:%M}"
-        shown.add_row(run.id[:8], queued, run.job, str(run.table), run.state.value, seconds, run.reason)
-    printing.show(shown)
+        rows.add_row(run.id[:8], queued, run.job, str(run.table), run.state.value, seconds, run.reason)
+    printing.show(rows)
 
 
 @app.command()
 def show(
-    run: Annotated[str, typer.Argument(parser=_run_id, metavar="RUN", help="Its id, or the beginning of it.")],
+    run: Annotated[str, typer.Argument(parser=_run_id, metavar="RUN", help="ID of the run, or its first digits.")],
     *,
     config: ConfigFile = None,
     warehouse: Warehouses = None,
     as_json: AsJson = False,
 ) -> None:
-    """All that is known of one run."""
+    """Print all fields of one run."""
     from lakewright_spark.scheduler.outcome import run_to_json  # noqa: PLC0415  # as below
 
     runs, error = _runs(config, warehouse, None, f"run_id LIKE '{run}%'")
@@ -109,10 +111,7 @@ def show(
 def _runs(
     config: ConfigFile, warehouses: list[str] | None, since: timedelta | None, wanted: str
 ) -> tuple[list[RunRecord], LakewrightSparkError | None]:
-    """The runs, and the error of warehouses that could not be asked.
-
-    Raises the error of the first warehouse if none could be asked.
-    """
+    """Return the runs, and the error of unreadable warehouses. Raise the first error if no warehouse is readable."""
     from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_catalog  # noqa: PLC0415  # loads pyarrow
     from lakewright_spark.scheduler.run_log import job_runs  # noqa: PLC0415
 

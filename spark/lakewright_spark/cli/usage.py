@@ -1,4 +1,4 @@
-"""`lakewright-spark usage`: what the tenant's tables amount to, by warehouse and owner."""
+"""Command `usage`: report storage use by warehouse and owner."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ _COLUMNS = ("live", "reclaimable", "growth", "files", "snapshots")
 def usage(
     *,
     config: ConfigFile = None,
-    warehouse: Annotated[list[str] | None, typer.Option(help="Its name; repeatable. Default: every one.")] = None,
+    warehouse: Annotated[list[str] | None, typer.Option(help="Name of a warehouse; repeatable. Default: all.")] = None,
     window: Annotated[
-        timedelta, typer.Option(parser=duration, metavar="DURATION", help="Growth since the first statistics in it.")
+        timedelta,
+        typer.Option(parser=duration, metavar="DURATION", help="Growth since the first statistics within this time."),
     ] = "30d",  # type: ignore[assignment]  # typer parses it
-    tables: Annotated[bool, typer.Option("--tables", help="Each table and view, too.")] = False,
+    tables: Annotated[bool, typer.Option("--tables", help="Also print each table and view.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Bytes, files and snapshots of every table, through PyIceberg; growth where the `statistics` job has run.
+    """Report storage use by warehouse and owner: bytes, files, snapshots, and growth if job `statistics` has run.
 
-    Reclaimable is what expiring all older snapshots would free; files that no snapshot refers to are not counted.
+    Reclaimable bytes are those that expiring all older snapshots would free. Orphan files are not counted.
     """
     catalog = load_config(config)
     names = [chosen_warehouse(catalog, name) for name in dict.fromkeys(warehouse or [])]
@@ -43,7 +44,7 @@ def usage(
     report = measured(wanted, datetime.now(UTC), window, chosen=names)
     printing.note(report.unavailable.note())
     if as_json:
-        print(json.dumps(told(report)))
+        print(json.dumps(to_json(report)))
     else:
         _show(report, each=tables)
     if unread := [f"{table} ({why})" for one in report.warehouses for table, why in one.unread]:
@@ -52,8 +53,8 @@ def usage(
         raise error
 
 
-def told(report: UsageReport) -> dict[str, Any]:
-    """The report for JSON; bytes are numbers, times ISO 8601."""
+def to_json(report: UsageReport) -> dict[str, Any]:
+    """Return the report for JSON: sizes in bytes, times in ISO 8601."""
     from lakewright_spark.usage.report import total  # noqa: PLC0415  # as above
 
     return {
@@ -100,21 +101,21 @@ def _growth(growth: Growth | None) -> dict[str, Any] | None:
 def _show(report: UsageReport, *, each: bool) -> None:
     from lakewright_spark.usage.report import total  # noqa: PLC0415  # as above
 
-    shown = printing.columns("", "owner", "tables", "views", *_COLUMNS, fold=("", "owner"))
+    rows = printing.columns("", "owner", "tables", "views", *_COLUMNS, fold=("", "owner"))
     for warehouse in report.warehouses:
         whole = total([warehouse])
-        shown.add_row(warehouse.warehouse, warehouse.owner or "", str(whole.tables), str(whole.views), *_cells(whole))
+        rows.add_row(warehouse.warehouse, warehouse.owner or "", str(whole.tables), str(whole.views), *_cells(whole))
         if each:
             for table in warehouse.tables:
-                shown.add_row(f"  {table.table}", "", "", "", *_cells(table.size, table.growth))
+                rows.add_row(f"  {table.table}", "", "", "", *_cells(table.size, table.growth))
             for view in warehouse.views:
-                shown.add_row(f"  {view}", "", "", "view")
+                rows.add_row(f"  {view}", "", "", "view")
     for owner, whole in report.owners.items():
         if owner is not None:
-            shown.add_row(f"all of {owner}", owner, str(whole.tables), str(whole.views), *_cells(whole))
+            rows.add_row(f"all of {owner}", owner, str(whole.tables), str(whole.views), *_cells(whole))
     whole = report.total
-    shown.add_row(f"tenant {report.tenant}", "", str(whole.tables), str(whole.views), *_cells(whole), style="bold")
-    printing.show(shown)
+    rows.add_row(f"tenant {report.tenant}", "", str(whole.tables), str(whole.views), *_cells(whole), style="bold")
+    printing.show(rows)
 
 
 def _cells(size: TableSize, growth: Growth | None = None) -> list[str]:

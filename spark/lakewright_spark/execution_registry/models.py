@@ -17,15 +17,19 @@ class UtcDateTime(TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Any) -> datetime | None:
+        """Convert a value to UTC for the database."""
         _ = dialect
         return value and value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Any) -> datetime | None:
+        """Convert a value of the database to UTC."""
         _ = dialect
         return value and (value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC))
 
 
 class Base(DeclarativeBase):
+    """Base of the registry's tables."""
+
     type_annotation_map = {datetime: UtcDateTime}
 
 

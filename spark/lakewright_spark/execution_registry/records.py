@@ -57,14 +57,21 @@ class ExecutionRecord:
     tables: tuple[WrittenTable, ...] = ()
 
     def __str__(self) -> str:
+        """Return the text form."""
         return f"execution {self.execution} of workflow {self.workflow}"
 
 
 class Executions(Protocol):
     """Reads executions, as the registry does and Texera's own tables."""
 
-    def knows(self, workflow: int, execution: int) -> bool: ...
+    def knows(self, workflow: int, execution: int) -> bool:
+        """Return whether the execution is known."""
+        ...
 
-    def warehouse_of(self, workflow: int, execution: int) -> str | None: ...
+    def warehouse_of(self, workflow: int, execution: int) -> str | None:
+        """Return the warehouse that an execution wrote to; None if it is not known."""
+        ...
 
-    def all(self) -> Iterator[ExecutionRecord]: ...
+    def all(self) -> Iterator[ExecutionRecord]:
+        """Return every execution, oldest first."""
+        ...

@@ -120,11 +120,13 @@ class ExecutionRegistry:
                 session.delete(row)
 
     def find(self, workflow: int, execution: int) -> ExecutionRecord | None:
+        """Return an execution; None if it is not known."""
         with self._session() as session:
             row = session.scalar(self._one(workflow, execution))
             return row and _record(row)
 
     def knows(self, workflow: int, execution: int) -> bool:
+        """Return whether the execution is known."""
         return self.find(workflow, execution) is not None
 
     def warehouse_of(self, workflow: int, execution: int) -> str | None:
@@ -155,6 +157,7 @@ class ExecutionRegistry:
         return iter(self._select())
 
     def close(self) -> None:
+        """Close the connections."""
         self._engine.dispose()
 
     def _select(self, *conditions: ColumnElement[bool]) -> list[ExecutionRecord]:

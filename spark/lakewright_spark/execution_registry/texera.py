@@ -27,6 +27,7 @@ class TexeraExecutions:
     """
 
     def __init__(self, url: str, schema: str | None = SCHEMA) -> None:
+        """Connect to Texera's database and read the columns of its tables."""
         self._engine = database.connect(url, read_only=True)
         if self._engine.dialect.name == "sqlite":
             schema = None
@@ -48,6 +49,7 @@ class TexeraExecutions:
         return iter(self._read())
 
     def knows(self, workflow: int, execution: int) -> bool:
+        """Return whether the execution is known."""
         return any(record.workflow == workflow for record in self._read(execution))
 
     def warehouse_of(self, workflow: int, execution: int) -> str | None:
@@ -55,6 +57,7 @@ class TexeraExecutions:
         return next((r.warehouse for r in self._read(execution) if r.workflow == workflow), None)
 
     def close(self) -> None:
+        """Close the connections."""
         self._engine.dispose()
 
     def _read(self, execution: int | None = None) -> list[ExecutionRecord]:

@@ -151,6 +151,7 @@ class Lock(_Policy):
         return self
 
     def holds(self, now: datetime) -> bool:
+        """Return whether the lock is in force."""
         return self.expires_in_days is None or now - self.since < timedelta(days=self.expires_in_days)
 
 

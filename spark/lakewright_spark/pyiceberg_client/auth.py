@@ -1,4 +1,4 @@
-"""What PyIceberg proves itself with: its own auth managers, with secrets read by their references and never kept."""
+"""Authentication managers for PyIceberg that resolve references to secrets. PyIceberg loads them by name."""
 
 from __future__ import annotations
 
@@ -11,50 +11,54 @@ from lakewright_spark.catalog.auth import resolve
 from lakewright_spark.errors import IdentityError
 from lakewright_spark.timeouts import CONNECT, SOCKET
 
-UNSAID_LIFE = 300
-"""Seconds that a token is used for if the identity provider doesn't say how long it lives."""
+DEFAULT_LIFETIME = 300
+"""Lifetime of a token in seconds, if the identity provider does not specify it."""
 
 
 class ReferencedToken(AuthManager):
-    """A bearer token, read again at every request: whoever renews the file or variable need not tell anyone."""
+    """A bearer token that is read at every request, so that the file or variable may be renewed."""
 
     def __init__(self, token: str) -> None:
+        """Store the reference of the token."""
         self._reference = token
 
     def auth_header(self) -> str:
+        """Return the value of the Authorization header."""
         return f"Bearer {resolve(self._reference)}"
 
 
 class TimedTokenProvider(OAuth2TokenProvider):
-    """Asks for tokens with a time-out. PyIceberg 0.12 waits for an answer without end."""
+    """Requests tokens with a time limit. PyIceberg 0.12 has none."""
 
     def _refresh_token(self) -> None:
         data = {"grant_type": "client_credentials", **({"scope": self.scope} if self.scope else {})}
         headers = {"Authorization": self._client_secret_header}
-        answer = requests.post(self.token_url, data=data, headers=headers, timeout=(CONNECT, SOCKET))
-        answer.raise_for_status()
-        found = answer.json()
-        self._token = found["access_token"]
-        self._expires_at = int(time.monotonic() + found.get("expires_in", UNSAID_LIFE) - self.refresh_margin)
+        response = requests.post(self.token_url, data=data, headers=headers, timeout=(CONNECT, SOCKET))
+        response.raise_for_status()
+        token = response.json()
+        self._token = token["access_token"]
+        self._expires_at = int(time.monotonic() + token.get("expires_in", DEFAULT_LIFETIME) - self.refresh_margin)
 
 
 class ReferencedClientCredentials(OAuth2AuthManager):
-    """Client credentials, exchanged for a token that is renewed a minute before its end."""
+    """Client credentials, exchanged for a token that is renewed a minute before it expires."""
 
     def __init__(self, client_id: str, client_secret: str, token_url: str, scope: str | None = None) -> None:
-        super().__init__(client_id, resolve(client_secret), token_url, scope, expires_in=UNSAID_LIFE)
+        """Store the client ID, the reference of its secret, and the token endpoint."""
+        super().__init__(client_id, resolve(client_secret), token_url, scope, expires_in=DEFAULT_LIFETIME)
         self.token_provider = TimedTokenProvider(
-            client_id, resolve(client_secret), token_url, scope, expires_in=UNSAID_LIFE
+            client_id, resolve(client_secret), token_url, scope, expires_in=DEFAULT_LIFETIME
         )
-        self._told = f"token endpoint {token_url} gave no token to client {client_id}"
+        self._failure = f"token endpoint {token_url} gave no token to client {client_id}"
 
     def auth_header(self) -> str:
+        """Return the value of the Authorization header."""
         try:
             return super().auth_header()
         except requests.HTTPError as error:
             status = error.response.status_code if error.response is not None else "an error"
-            raise IdentityError(f"{self._told}: it answered {status}") from None
+            raise IdentityError(f"{self._failure}: it responded with {status}") from None
         except requests.RequestException as error:
-            raise IdentityError(f"{self._told}: {type(error).__name__}") from None
+            raise IdentityError(f"{self._failure}: {type(error).__name__}") from None
         except (KeyError, ValueError):
-            raise IdentityError(f"{self._told}: its answer has no access_token in it") from None
+            raise IdentityError(f"{self._failure}: its response has no access_token") from None

@@ -38,14 +38,15 @@ from lakewright_spark.timeouts import CONNECT, SOCKET
 
 
 class TimedAdapter(HTTPAdapter):
-    """Gives every request that has none a time-out: to connect, and between two bytes of the answer."""
+    """Sets a default time limit of requests, to connect and between two reads of the response."""
 
     def send(self, request: PreparedRequest, *args: Any, timeout: Any = None, **kwargs: Any) -> Response:
+        """Send a request with a time limit."""
         return super().send(request, *args, timeout=timeout or (CONNECT, SOCKET), **kwargs)
 
 
 class TimedRestCatalog(RestCatalog):
-    """A catalog service whose silence ends a request. PyIceberg 0.12 waits for an answer without end."""
+    """A REST catalog with time limits of requests. PyIceberg 0.12 has none."""
 
     def _create_session(self) -> Session:
         session = super()._create_session()
@@ -55,10 +56,10 @@ class TimedRestCatalog(RestCatalog):
 
 
 class UniqueLocationSqlCatalog(SqlCatalog):
-    """A catalog in a database that gives every new table a location of its own, as Java's `unique-table-location`.
+    """A catalog in a database with a unique location for every new table, as Java's `unique-table-location`.
 
-    By default a location is made of the table's name alone, so that a table that is made under the name of a renamed
-    one shares its files' folder. PyIceberg 0.12 has no such setting.
+    By default, the location consists of the table's name, so a new table with the old name of a renamed table shares
+    its folder. PyIceberg 0.12 has no such setting.
     """
 
     def _get_default_warehouse_location(self, database_name: str, table_name: str) -> str:
@@ -77,7 +78,7 @@ _DOWN = (
 
 
 def open_catalog(config: CatalogConfig, name: str, environ: Mapping[str, str] = os.environ) -> Catalog:
-    """The catalog of the warehouse with that name. Raises this package's errors; nothing is kept but the catalog."""
+    """Open the catalog of a warehouse. Raises this package's errors."""
     try:
         warehouse = config.warehouse(name)
     except KeyError as error:
@@ -95,13 +96,13 @@ def open_catalog(config: CatalogConfig, name: str, environ: Mapping[str, str] = 
         )
         properties["uri"] = url.render_as_string(hide_password=False)
     if warehouse.delegation == "remote-signing":
-        # PyIceberg 0.12 takes the signer off a file system and puts it on again, on one that its threads share since
-        # fsspec 2026.9: with several threads a request may go out unsigned in between.
+        # PyIceberg 0.12 removes and adds the signer of a file system, which its threads share since
+        # fsspec 2026.9: with several threads, a request may be sent unsigned in between.
         os.environ.setdefault("PYICEBERG_MAX_WORKERS", "1")
         if config.ca_bundle:
             os.environ.setdefault("AWS_CA_BUNDLE", config.ca_bundle)
     with explain_errors(config, name):
-        # What the user's own file or variables say of this catalog counts too, as with PyIceberg's `load_catalog`.
+        # The user's file and variables apply as well, as in PyIceberg's `load_catalog`.
         merged: dict[str, Any] = merge_config(Config().get_catalog_config(name) or {}, properties)
         merged.pop("type", None)
         kind = UniqueLocationSqlCatalog if properties["type"] == "sql" else TimedRestCatalog
@@ -118,22 +119,26 @@ def open_catalog(config: CatalogConfig, name: str, environ: Mapping[str, str] = 
 
 @contextmanager
 def explain_errors(config: CatalogConfig, warehouse: str, what: str = "") -> Iterator[None]:
-    """Turns what PyIceberg raises into one sentence that names the warehouse, the address and `what` was asked for."""
+    """Turn errors of PyIceberg into errors of this package that name the warehouse, its address and the target.
+
+    Args:
+        config: The catalog configuration.
+        warehouse: Name of the warehouse.
+        what: Target of the requests, such as `table a.b`.
+    """
     where = f"warehouse {warehouse} of {config.uri}"
     try:
         yield
     except LakewrightSparkError:
         raise
     except iceberg.ForbiddenError as error:
-        raise AccessDeniedError(
-            f"{where} does not grant this identity what it asks for: {_first_line(error)}"
-        ) from error
+        raise AccessDeniedError(f"{where} does not grant this request to the identity: {_first_line(error)}") from error
     except _UNKNOWN as error:
         raise IdentityError(f"{where} does not accept this identity: {_first_line(error)}") from error
     except (iceberg.NoSuchTableError, iceberg.NoSuchNamespaceError, iceberg.NoSuchIdentifierError) as error:
         raise NoSuchResultError(f"{where} has no {what or 'such table'}: {_first_line(error)}") from error
     except _DOWN as error:
-        raise CatalogUnreachableError(f"{where} does not answer: {_first_line(error)}") from error
+        raise CatalogUnreachableError(f"{where} does not respond: {_first_line(error)}") from error
     except OSError as error:
         raise CatalogUnreachableError(f"{where}: its storage fails: {_first_line(error)}") from error
     except (iceberg.ValidationError, pydantic.ValidationError) as error:
@@ -142,22 +147,22 @@ def explain_errors(config: CatalogConfig, warehouse: str, what: str = "") -> Ite
         ) from error
     except (iceberg.CommitFailedException, iceberg.ValidationException) as error:
         raise JobFailedError(
-            f"{where}: others changed {what or 'the table'} at the same time, again and again: {_first_line(error)}"
+            f"{where}: repeated conflicts with other changes of {what or 'the table'}: {_first_line(error)}"
         ) from error
     except iceberg.RESTError as error:
         raise JobFailedError(f"{where} refused {what or 'the request'}: {_first_line(error)}") from error
 
 
 def _status(error: iceberg.RESTError) -> int | None:
-    """The status of the answer that PyIceberg made this error of."""
+    """Return the HTTP status behind an error of PyIceberg."""
     cause = error.__cause__
-    answer = cause.response if isinstance(cause, requests.HTTPError) else None
-    return None if answer is None else answer.status_code
+    response = cause.response if isinstance(cause, requests.HTTPError) else None
+    return None if response is None else response.status_code
 
 
 def _first_line(error: BaseException) -> str:
     if isinstance(error, requests.RequestException | SQLAlchemyError):
-        # Their texts hold addresses with parameters; the kind says enough.
+        # Their texts hold addresses with parameters.
         return type(error).__name__
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
@@ -168,12 +173,16 @@ def list_namespaces(
     *,
     on_error: Callable[[tuple[str, ...], Exception], None] | None = None,
 ) -> Iterator[tuple[str, ...]]:
-    """Yield every namespace below one, parents first; one that is dropped meanwhile is left out.
+    """Yield every namespace below a parent, parents first. Namespaces that are dropped in the meantime are left out.
 
-    `on_error` gets a namespace whose children cannot be listed, and why. Without it, and for the root, that is raised.
+    Args:
+        catalog: The catalog.
+        parent: The parent. Default: the root.
+        on_error: Gets namespaces whose children cannot be listed, and the error. Without it, and for the root, errors
+            are raised.
     """
     try:
-        found = catalog.list_namespaces(parent)
+        children = catalog.list_namespaces(parent)
     except NoSuchNamespaceError:
         return
     except Exception as error:
@@ -181,8 +190,8 @@ def list_namespaces(
             raise
         on_error(parent, error)
         return
-    for one in found:
-        # A catalog in a database answers with every level below, a service with the next one.
-        if len(one) == len(parent) + 1:
-            yield tuple(one)
-            yield from list_namespaces(catalog, tuple(one), on_error=on_error)
+    for namespace in children:
+        # A catalog in a database returns all levels below, a REST catalog only the next one.
+        if len(namespace) == len(parent) + 1:
+            yield tuple(namespace)
+            yield from list_namespaces(catalog, tuple(namespace), on_error=on_error)

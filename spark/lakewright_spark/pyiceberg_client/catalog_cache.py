@@ -65,6 +65,7 @@ class CatalogCache:
         now: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
+        """Create an empty cache."""
         self._opener, self._size, self._idle, self._now, self._wall = opener, size, idle_seconds, now, wall
         self._guard = threading.Lock()
         self._slots: OrderedDict[tuple[str, str], _Slot] = OrderedDict()
@@ -89,10 +90,12 @@ class CatalogCache:
             self._close(gone)
 
     def counts(self) -> CacheCounts:
+        """Return the counts so far."""
         with self._guard:
             return CacheCounts(self._hits, self._misses, self._closed)
 
     def __len__(self) -> int:
+        """Return the number of entries."""
         with self._guard:
             return sum(slot.catalog is not None for slot in self._slots.values())
 

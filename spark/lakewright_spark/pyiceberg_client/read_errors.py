@@ -1,4 +1,4 @@
-"""Why one table or namespace cannot be read, in one line, as long as its catalog works for the others."""
+"""Reasons why a single table or namespace cannot be read while its catalog works for others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from lakewright_spark.errors import LakewrightSparkError
 
 ALL_TABLES = "*"
-"""Stands for the table's name where a whole namespace cannot be listed."""
+"""Stands for the table name where a namespace cannot be listed."""
 
 _IDENTITY = (iceberg.UnauthorizedError, iceberg.AuthorizationExpiredError, iceberg.OAuthError)
 _TRANSPORT = (requests.RequestException, SQLAlchemyError)
@@ -26,7 +26,7 @@ def reason_unreadable(catalog: Catalog, error: Exception) -> str:
         error: What reading the table or the namespace raised.
 
     Raises:
-        Exception: The error itself, if the catalog refuses this identity or answers nobody.
+        Exception: The error itself, if the catalog rejects this identity or does not respond at all.
     """
     if isinstance(error, _IDENTITY):
         raise error
@@ -41,7 +41,7 @@ def reason_unreadable(catalog: Catalog, error: Exception) -> str:
     if isinstance(error, LakewrightSparkError):
         return _first_line(error)
     if isinstance(error, _TRANSPORT):
-        return f"the catalog did not answer: {type(error).__name__}"  # their texts hold addresses with parameters
+        return f"the catalog did not respond: {type(error).__name__}"  # their texts contain addresses with parameters
     return f"{type(error).__name__}: {_first_line(error)}"
 
 
@@ -66,7 +66,7 @@ def invalid_part(error: Exception) -> str:
 def _check_answers(catalog: Catalog, error: Exception) -> None:
     try:
         catalog.list_namespaces()
-    except Exception:  # noqa: BLE001  # whatever it is, the first error says why
+    except Exception:  # noqa: BLE001  # the first error is the reason
         raise error from None
 
 

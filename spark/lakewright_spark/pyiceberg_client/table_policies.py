@@ -1,4 +1,4 @@
-"""The policies of tables in a catalog: read, set and taken away through PyIceberg, checked against the table first."""
+"""Policies of tables in a catalog: show, set and remove them through PyIceberg, after a check against the table."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from lakewright_spark.table_identifier import TableIdentifier
 
 @dataclass(frozen=True)
 class PolicyTables:
-    """Policies of one warehouse's tables. Every method raises this package's errors, before anything is changed."""
+    """Policies of one warehouse's tables. Every method raises this package's errors before it changes anything."""
 
     config: CatalogConfig
     warehouse: str
 
     def show(self, table: TableIdentifier) -> Resolved:
-        """What holds for the table, and from where."""
+        """Return the policies of the table and their sources."""
         with explain_errors(self.config, self.warehouse, f"table {table}"):
             found = self._catalog().load_table(table.within)
         resolved = self.of(table, found.properties)
-        return replace(resolved, mistakes=tuple(fitting(resolved.policies, found)))
+        return replace(resolved, mistakes=tuple(find_mistakes(resolved.policies, found)))
 
     def of(self, table: TableIdentifier, properties: dict[str, str]) -> Resolved:
-        """What holds for a table with these properties, and what the catalog's server does to it by itself."""
+        """Return the policies of a table with these properties, and the jobs that the catalog's server does itself."""
         try:
             found = resolve(table, properties, self.config.policies)
         except ValueError as error:
-            raise PolicyRefusedError(f"table {table}: {told(error)}") from None
+            raise PolicyRefusedError(f"table {table}: {format_error(error)}") from None
         server = self.config.warehouse(self.warehouse).server_jobs if self.config.kind == "lakekeeper" else ()
         known = properties if self.config.kind == "lakekeeper" else {}
         held = {name: getattr(found.policies, name) for name in POLICIES}
@@ -48,24 +48,24 @@ class PolicyTables:
         )
 
     def set(self, table: TableIdentifier, policy: str, text: str) -> TablePolicies:
-        """Give the table a policy of its own, from JSON; what holds for it then."""
+        """Set a policy of the table from JSON, and return the resulting policies."""
         key = self._key(policy)
         try:
             given = TablePolicies.from_properties({key: text})
         except ValueError as error:
-            raise PolicyRefusedError(told(error)) from None
+            raise PolicyRefusedError(format_error(error)) from None
         if not given.properties():
-            raise PolicyRefusedError(f"{policy}: expected a value, found null; `policy unset` takes it away")
+            raise PolicyRefusedError(f"{policy}: expected a value, found null; use `policy unset` to remove it")
         with explain_errors(self.config, self.warehouse, f"table {table}"):
             found = self._catalog().load_table(table.within)
-            if mistakes := fitting(given, found):
+            if mistakes := find_mistakes(given, found):
                 raise PolicyRefusedError(f"table {table}: {'; '.join(mistakes)}")
             with found.transaction() as changes:
                 changes.set_properties(given.properties())
         return self.of(table, {**found.properties, **given.properties()}).policies
 
     def unset(self, table: TableIdentifier, policy: str) -> bool:
-        """Take a policy of the table's own away; False if it had none. What patterns say, holds from then on."""
+        """Remove a policy of the table. Return False if it had none. Matching patterns apply from then on."""
         key = self._key(policy)
         with explain_errors(self.config, self.warehouse, f"table {table}"):
             found = self._catalog().load_table(table.within)
@@ -85,28 +85,32 @@ class PolicyTables:
             raise PolicyRefusedError(f"there is no policy {policy!r}: {error}") from None
 
 
-def fitting(policies: TablePolicies, table: Table) -> list[str]:
-    """What of the policies does not suit the table's columns and partitions, in sentences."""
+def find_mistakes(policies: TablePolicies, table: Table) -> list[str]:
+    """Return a sentence for each policy that does not suit the table's columns and partitions."""
     schema = table.schema()
     columns = {name: str(schema.find_type(name)) for name in schema.column_names}
-    partitions = [(schema.find_column_name(one.source_id) or "", str(one.transform)) for one in table.spec().fields]
+    partitions = [
+        (schema.find_column_name(field.source_id) or "", str(field.transform)) for field in table.spec().fields
+    ]
     mistakes = retention_mistakes(policies.retention, columns, partitions) if policies.retention else []
     if policies.history:
         mistakes = [*mistakes, *history_mistakes(policies.history, table.properties)]
     return [*mistakes, *policies.column_mistakes(schema.column_names)]
 
 
-def shown(resolved: Resolved) -> dict[str, dict[str, object]]:
-    """What holds, by policy: its value and where it is from; for JSON."""
+def to_json(resolved: Resolved) -> dict[str, dict[str, object]]:
+    """Return value and source of each policy, for JSON."""
     properties = resolved.policies.properties()
     values = {key.removeprefix(PREFIX): json.loads(text) for key, text in properties.items()}
-    told = {name: {"value": value, "from": resolved.sources[name.replace("-", "_")]} for name, value in values.items()}
+    sources = {
+        name: {"value": value, "from": resolved.sources[name.replace("-", "_")]} for name, value in values.items()
+    }
     by_server = resolved.policies.done_by_server if isinstance(resolved.policies, PoliciesInForce) else {}
-    return told | {f"{job} by the server": {"value": True, "from": where} for job, where in by_server.items()}
+    return sources | {f"{job} by the server": {"value": True, "from": where} for job, where in by_server.items()}
 
 
-def told(error: ValueError) -> str:
-    """All that is wrong, without pydantic's frame."""
+def format_error(error: ValueError) -> str:
+    """Return every problem of an error, without pydantic's frame."""
     if not isinstance(error, ValidationError):
         return str(error)
     problems = error.errors(include_url=False, include_input=False)

@@ -41,6 +41,7 @@ class FileIndex:
 
     @property
     def rows(self) -> int:
+        """Number of rows."""
         return self.ends[-1] if self.ends else 0
 
     def page(self, offset: int, limit: int | None = None) -> tuple[list[FileScanTask], int]:

@@ -40,6 +40,7 @@ class Cursor:
     rows: int
 
     def __str__(self) -> str:
+        """Return the text form."""
         return f"{self.table}.{'' if self.snapshot is None else self.snapshot}.{self.rows}"
 
     @classmethod
@@ -61,7 +62,9 @@ class News:
 class KnowsWarehouses(Protocol):
     """Who knows in which warehouse an execution wrote, such as a registry of executions."""
 
-    def warehouse_of(self, workflow: int, execution: int) -> str | None: ...
+    def warehouse_of(self, workflow: int, execution: int) -> str | None:
+        """Return the warehouse that an execution wrote to; None if it is not known."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,7 @@ class ResultWriter:
 
     @property
     def tables(self) -> ResultTables:
+        """The result tables of the warehouse."""
         return ResultTables(self.config, self.warehouse, self.namespaces, self.catalogs)
 
     @contextmanager

@@ -26,6 +26,7 @@ class Child:
     def __init__(
         self, script: Path, arguments: Sequence[str], environment: Mapping[str, str], line: Callable[[str], None]
     ) -> None:
+        """Start the script. `line` gets each line of its output."""
         command = [sys.executable, "-u", "-m", "lakewright_spark.run.script", str(script), *arguments]
         # A group of its own: the JVM that it starts ends with it.
         self._process = subprocess.Popen(

@@ -18,6 +18,7 @@ class Console:
     """
 
     def __init__(self, writer: ResultWriter, uri: ResultUri) -> None:
+        """Keep the messages under this address."""
         self._writer, self._uri = writer, uri
         self._stream: ResultStream | None = None
         self._failures: list[Exception] = []

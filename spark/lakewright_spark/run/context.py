@@ -1,4 +1,4 @@
-"""What a script has of its execution: a session, and a way to write results under the addresses that are its own.
+"""The execution of a script: its Spark session, and its results.
 
 from lakewright_spark.run.context import current
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class ExecutionRun:
-    """The execution that this process is. Its session starts when it is first asked for."""
+    """The execution of this process. Its session starts on first use."""
 
     facts: RunFacts
     config: CatalogConfig
@@ -44,12 +44,13 @@ class ExecutionRun:
 
     @property
     def addresses(self) -> Execution:
+        """Addresses of the execution's results."""
         return self.facts.addresses
 
     @cached_property
     def spark(self) -> SparkSession:
-        """A session with every warehouse of the computing unit; the run's own is the default catalog."""
-        from lakewright_spark.session.builder import Workload, spark_session  # noqa: PLC0415  # a script may do without Spark
+        """Session with every warehouse of the computing unit; the run's warehouse is the default catalog."""
+        from lakewright_spark.session.builder import Workload, spark_session  # noqa: PLC0415  # scripts without Spark need no PySpark
 
         facts = self.facts
         name = f"workflow-{facts.workflow}-execution-{facts.execution}"
@@ -65,9 +66,12 @@ class ExecutionRun:
         )
 
     def write(self, operator: str | Port, frame: DataFrame, *, input_rows: int = 0) -> ResultUri:
-        """Write a frame as the result of an operator, or of one port of it; returns where it is.
+        """Write a frame as the result of an operator or of one of its ports, and return its address.
 
-        `input_rows` is what the runtime statistics say of what went in.
+        Args:
+            operator: Operator ID, or a port.
+            frame: The rows.
+            input_rows: Number of input rows, for the runtime statistics.
         """
         from lakewright_spark.results.frames import ResultFrames  # noqa: PLC0415  # as above
 
@@ -80,7 +84,7 @@ class ExecutionRun:
     def stream(
         self, operator: str | Port, schema: pa.Schema, *, commit: CommitInterval | None = None
     ) -> Iterator[ResultStream]:
-        """Write an operator's result row by row; readers see it grow. Needs no session."""
+        """Write an operator's result row by row, visible to readers as it grows. No session is needed."""
         uri, began = self._result(operator), time.monotonic_ns()
         with self._writer(commit).stream(uri, schema) as stream:
             yield stream
@@ -88,14 +92,15 @@ class ExecutionRun:
 
     @contextmanager
     def state(self, port: Port, schema: pa.Schema) -> Iterator[ResultStream]:
-        """Add to the state that a loop carries on: the table is made once and then kept."""
+        """Append to the state of a loop. The table is created once and kept."""
         with self._writer(None).stream(self.addresses.state(port), schema, reuse=True) as stream:
             yield stream
 
     def read(self, uri: ResultUri) -> DataFrame:
-        """A result as a frame, of this execution or of another one in a warehouse of the unit's.
+        """Return a result as a frame, of this execution or another one in a warehouse of the unit.
 
-        WarehouseRefusedError for one in somebody else's warehouse with the policy `sharing: false`.
+        Raises:
+            WarehouseRefusedError: The table is in another owner's warehouse and has the policy `sharing: false`.
         """
         from lakewright_spark.results.frames import ResultFrames  # noqa: PLC0415  # as above
 
@@ -107,7 +112,7 @@ class ExecutionRun:
         return ResultFrames(self.spark, self.config, warehouse, self.namespaces).read(uri)
 
     def close(self) -> None:
-        """Write the runtime statistics, a row for each result, and end the session."""
+        """Write the runtime statistics, a row for each result, and stop the session."""
         try:
             if self._statistics:
                 self._writer(None).write_rows(self.addresses.runtime_statistics(), RUNTIME_STATISTICS, self._statistics)
@@ -143,5 +148,9 @@ class ExecutionRun:
 
 @cache
 def current() -> ExecutionRun:
-    """The execution that `lakewright-spark run` started this process for. ConfigMissingError if none did."""
+    """Return the execution of this process.
+
+    Raises:
+        ConfigMissingError: `lakewright-spark run` did not start this process.
+    """
     return ExecutionRun(RunFacts.from_environment(), load_config(None))

@@ -27,12 +27,14 @@ class SignsOfLife:
         self._thread = threading.Thread(target=self._beat, name="signs-of-life", daemon=True)
 
     def __enter__(self) -> SignsOfLife:
+        """Start the thread."""
         self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        """Stop the thread."""
         del kind, error, traceback
         self._ended.set()
         self._thread.join(LONGEST_CLOSE)

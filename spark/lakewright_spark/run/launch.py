@@ -1,4 +1,4 @@
-"""From a request to a finished execution: refuse what cannot go well, enter it, run the script, note what it wrote."""
+"""Launch: check the request, register the execution, run the script, and record the tables that it wrote."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ HEARTBEAT_SECONDS = 30.0
 FINISH_ATTEMPTS = 5
 """To enter the end of a run in the registry, with 1, 2, 4 and 8 seconds between them."""
 STALE = timedelta(minutes=5)
-"""Without a sign of life for so long, an execution is taken to have died."""
+"""An execution without a heartbeat for this long counts as dead."""
 
 CONSOLE = "script"
-"""The operator under which what the script prints is kept."""
+"""Operator ID of the script's console messages."""
 
 
 @dataclass
 class Launch:
-    """One run of a script. `registry` is None in a computing unit, which keeps none."""
+    """One run of a script. `registry` is None in a computing unit."""
 
     config: CatalogConfig
     facts: RunFacts
@@ -69,10 +69,10 @@ class Launch:
         """
         self._check()
         cleaner = Cleaner(self.config, self.registry, self.namespaces) if self.registry else None
-        record = self._enter(cleaner)
+        record = self._register(cleaner)
         status, problem = ExecutionStatus.COMPLETED, None
         try:
-            self._play()
+            self._run_script()
         except _EndedError:
             status, problem = ExecutionStatus.KILLED, JobFailedError(f"{_describe(self.facts)} was ended from outside")
         except DeadlineError as error:
@@ -81,7 +81,7 @@ class Launch:
             status, problem = ExecutionStatus.FAILED, error
         written: list[WrittenTable] = []
         try:
-            # Whatever happened, what is there is noted: clean-up has to know of it.
+            # Record the tables in any case, since clean-up needs them.
             written = self._written()
         except LakewrightSparkError as error:
             if problem is None:
@@ -131,7 +131,7 @@ class Launch:
             check_executors(self.facts.master, self.config.spark_secrets(), given)
         CATALOGS.get(self.config, self.facts.warehouse)  # answers, and knows who asks
 
-    def _enter(self, cleaner: Cleaner | None) -> ExecutionRecord | None:
+    def _register(self, cleaner: Cleaner | None) -> ExecutionRecord | None:
         facts = self.facts
         if not self.registry or not cleaner:
             return None
@@ -165,7 +165,7 @@ class Launch:
         for record, reason in swept.postponed:
             self.note(f"the results of {record} stay: {reason}")
 
-    def _play(self) -> None:
+    def _run_script(self) -> None:
         environment = {key: value for key, value in os.environ.items() if key not in (REGISTRY, SECRETS_VARIABLE)}
         environment["LAKEWRIGHT_CATALOG"] = self.config.to_json()
         writer = ResultWriter(self.config, self.facts.warehouse, self.namespaces)
@@ -183,7 +183,7 @@ class Launch:
                 stack.callback(child.end)
                 code = self._supervise(child, ended)
         finally:
-            # Also of a run that fails: its last words are those that matter.
+            # Also after a failure, when the last lines matter most.
             unkept = console.close(is_complete=child is None or child.is_output_passed_on)
             for sentence in [*unkept, *(signs.failures() if signs else [])]:
                 self.note(sentence)
@@ -213,12 +213,12 @@ class Launch:
 
 
 class _EndedError(Exception):
-    """Somebody told this process to end."""
+    """A signal asked this process to stop."""
 
 
 @contextmanager
 def _signals() -> Iterator[threading.Event]:
-    """Set when this process is told to end; only the main thread can be told."""
+    """Yield an event that SIGTERM and SIGINT set. Only the main thread can receive signals."""
     ended = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield ended

@@ -27,7 +27,7 @@ def warehouse_of_run(config: CatalogConfig, submitter: str | None, asked: str | 
     else:
         chosen = _unasked(config, submitter)
     if not may_write(chosen, submitter):
-        who = f"{submitter!r}" if submitter else "nobody in particular"
+        who = f"{submitter!r}" if submitter else "an unnamed submitter"
         raise WarehouseRefusedError(
             f"warehouse {chosen.name} is {chosen.owner!r}'s, and the run is submitted by {who}, who has no grant to "
             "write there: choose one of the submitter's own, or grant it in the tenant's spec"
@@ -61,7 +61,7 @@ def check_shared(
         return
     resolved = PolicyTables(config, table.warehouse).of(table, dict(properties))
     if resolved.policies.sharing is False:
-        who = repr(submitter) if submitter else "nobody in particular"
+        who = repr(submitter) if submitter else "an unnamed submitter"
         raise WarehouseRefusedError(
             f"table {table} is not shared, by {resolved.sources['sharing']}: warehouse {warehouse.name} is "
             f"{warehouse.owner!r}'s, and the run is submitted by {who}"

@@ -60,6 +60,7 @@ class ClaimedTables:
     """
 
     def __init__(self) -> None:
+        """Start without claims."""
         self._lock = threading.Lock()
         self._claims: dict[str, _Claim] = {}
         self._active: set[str] = set()

@@ -43,6 +43,7 @@ class Outcome:
     """Failed records and leases that could not be released."""
 
     def __call__(self, run: RunRecord) -> None:
+        """Handle a run whose state changed."""
         self.runs[run.id] = run
 
     @property

@@ -29,7 +29,9 @@ CANCELLATION_TIMEOUT = 20.0
 class Observer(Protocol):
     """Is called with a run whenever its state changes, always on the same thread."""
 
-    def __call__(self, run: RunRecord) -> None: ...
+    def __call__(self, run: RunRecord) -> None:
+        """Handle a run whose state changed."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,7 @@ class Supervisor:
     """Why not all work was completed; None if it was."""
 
     def __post_init__(self) -> None:
+        """Prepare the state of the run."""
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._active: dict[TableWorker, _Active] = {}
         self._claimed: list[TableWork] = []

@@ -29,6 +29,7 @@ class TelemetryObserver:
     """Counts runs under OpenHouse's metric names and attributes."""
 
     def __init__(self, provider: MeterProvider) -> None:
+        """Create the instruments."""
         meter = provider.get_meter("lakewright_spark")
         self._triggered = meter.create_counter("maintenance_job_triggered", "{run}", "Runs that began")
         self._completed = meter.create_counter("maintenance_job_completed", "{run}", "Runs that ended, by job_state")
@@ -39,6 +40,7 @@ class TelemetryObserver:
         self._numbers = meter.create_counter("maintenance_job_effect", "1", "Files, rows and bytes that runs report")
 
     def __call__(self, run: RunRecord) -> None:
+        """Handle a run whose state changed."""
         attributes = {"entity_name": str(run.table), "entity_type": "TABLE", "job_type": run.job}
         if run.state is RunState.RUNNING:
             self._triggered.add(1, attributes)
@@ -61,9 +63,11 @@ class JsonLines:
     """Writes a JSON line for each run that has ended."""
 
     def __init__(self, file: TextIO) -> None:
+        """Append to an open file."""
         self._file = file
 
     def __call__(self, run: RunRecord) -> None:
+        """Handle a run whose state changed."""
         if run.state.has_ended:
             self._file.write(json.dumps(run_to_json(run), default=str) + "\n")
             self._file.flush()

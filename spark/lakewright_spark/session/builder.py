@@ -1,4 +1,4 @@
-"""A SparkSession from a CatalogConfig: its warehouses as named catalogs, S3 only through what the catalog vends."""
+"""Build a SparkSession from a CatalogConfig, with its warehouses as named catalogs."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from lakewright_spark.session.secrets import (
 )
 
 SMALL_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
-"""A minute's work is over before the optimising compiler and the parallel collector pay: they double its CPU time.
+"""JVM options for short jobs: the optimizing compiler and the parallel collector would double their CPU time.
 
-The code cache is as large as with that compiler: an application of many queries fills the small one and crawls.
+The code cache is as large as with that compiler, since applications of many queries fill a smaller one.
 """
 
 ONE_MACHINE: Mapping[str, str] = {
@@ -38,7 +38,7 @@ ONE_MACHINE: Mapping[str, str] = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
 }
-"""For one JVM on one machine, whatever its work."""
+"""Properties for one JVM on one machine."""
 
 SMALL_JOB: Mapping[str, str] = {
     **ONE_MACHINE,
@@ -46,11 +46,11 @@ SMALL_JOB: Mapping[str, str] = {
     "spark.driver.extraJavaOptions": SMALL_JVM,
     "spark.sql.shuffle.partitions": "4",
 }
-"""For the jobs of this package: Spark's default of 200 shuffle partitions costs such a job more than its work."""
+"""Properties for jobs of this package, for which Spark's default of 200 shuffle partitions is too many."""
 
 
 class Workload(Enum):
-    """What a session on one machine is for."""
+    """Workload of a session on one machine."""
 
     SMALL_JOB = "small job"
     """A job of this package."""
@@ -59,7 +59,7 @@ class Workload(Enum):
 
 
 ALWAYS: Mapping[str, str] = {
-    # Instants are compared and stored as UTC, whatever zone the machine is in.
+    # Instants are compared and stored as UTC, independent of the machine's time zone.
     "spark.sql.session.timeZone": "UTC",
 }
 
@@ -74,9 +74,10 @@ def spark_properties(
     event_log: Path | None = None,
     workload: Workload = Workload.SMALL_JOB,
 ) -> dict[str, str]:
-    """Every property of a session: the catalogs', the jars', and on one machine those of its workload. No secrets.
+    """Return the properties of a session for catalogs, jars and workload, without secrets.
 
-    Raises ConfigMissingError for certificate authorities of one's own on a cluster that has no truststore of them.
+    Raises:
+        ConfigMissingError: Custom certificate authorities on a cluster without a truststore.
     """
     local = master.startswith("local")
     properties = {**ALWAYS, **(_of_workload(workload) if local else {}), **config.spark_properties()}
@@ -85,7 +86,7 @@ def spark_properties(
     if options := _trust(config, local=local):
         properties |= {key: f"{properties.get(key, '')} {options}".strip() for key in _JVM_OPTIONS}
     if event_log:
-        # Plain text: who keeps a log wants to search it, for secrets too.
+        # Plain text, so that logs can be searched.
         properties |= {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false"}
         properties["spark.eventLog.dir"] = event_log.resolve().as_uri()
     return properties
@@ -102,13 +103,24 @@ def spark_session(
     properties: Mapping[str, str] | None = None,
     workload: Workload = Workload.SMALL_JOB,
 ) -> SparkSession:
-    """The session of a job: local, on a cluster, under spark-submit, or a client of a Spark Connect server.
+    """Return a session: local, on a cluster, under spark-submit, or as a client of a Spark Connect server.
 
-    `master` is Spark's own word: `local[*]` (the default), `spark://HOST:PORT`, `k8s://URL`. Under spark-submit, that
-    has its say on master, memory and jars. `remote` is a Connect server, `sc://HOST:PORT`, whose extensions and jars
-    are its own. `deadline` is when the job ends by itself; see `tokens.check_before_start`. `properties` win over
-    those that are made here. Secrets reach the JVM over the connection to it, never on its command line. Raises
-    IdentityError, ConfigMissingError, and JobFailedError where there is no Java.
+    Secrets reach the JVM over the connection to it, never on its command line.
+
+    Args:
+        config: The catalog configuration.
+        app: Name of the application.
+        master: Master URL of Spark: `local[*]` (default), `spark://HOST:PORT`, `k8s://URL`. spark-submit sets its own.
+        remote: Address of a Spark Connect server, `sc://HOST:PORT`, which has its own extensions and jars.
+        deadline: When the job ends at the latest (UTC); see `secrets.check_before_start`.
+        event_log: Existing folder for the event log.
+        properties: Spark properties, which override those of this function.
+        workload: Workload of a session on one machine.
+
+    Raises:
+        IdentityError: A credential is missing or expires too early.
+        ConfigMissingError: The master or the truststore is missing or invalid.
+        JobFailedError: The JVM did not start.
     """
     check_before_start(config, deadline)
     secrets = config.spark_secrets()
@@ -124,7 +136,7 @@ def spark_session(
         made |= spark_properties(config, master=master, event_log=event_log, workload=workload)
         made["spark.master"] = master
         if options := _trust(config, local=master.startswith("local")):
-            # Options of one's own for a JVM take nothing away from whom it trusts.
+            # The user's JVM options keep the truststore.
             properties = {k: f"{v} {options}" if k in _JVM_OPTIONS else v for k, v in properties.items()}
         check_executors(master, secrets, {**spark_defaults(), **made, **properties})
     everything = {"spark.app.name": app, **made, **secrets, **properties}
@@ -141,8 +153,7 @@ def spark_session(
         if error.getCondition() != "JAVA_GATEWAY_EXITED":
             raise
         raise JobFailedError(
-            "Spark's JVM did not start (its own words are above): expected Java 17 or newer, named by JAVA_HOME or "
-            "found on the PATH"
+            "Spark's JVM did not start (see its output above): expected Java 17 or newer in JAVA_HOME or on the PATH"
         ) from error
 
 
@@ -167,12 +178,12 @@ def _connect(
     host = urlsplit(remote).hostname or ""
     if secrets and "use_ssl=true" not in remote and host not in {"localhost", "127.0.0.1", "::1"}:
         raise IdentityError(f"{remote}: the catalog's credential goes over TLS alone: add ;use_ssl=true to the address")
-    # Hides secrets in what the server records of this session's own settings; its event log goes by its own pattern.
+    # Hides secrets in the server's record of this session's settings. Its event log uses the server's pattern.
     redaction = {**REDACTION, "spark.sql.redaction.options.regex": f"{REDACTION[REDACTION_KEY]}|url"} if secrets else {}
     made = {**ALWAYS, **redaction, **config.spark_properties(), **properties}
     builder = SparkSession.builder.appName(app).remote(remote)
     for key, value in made.items():
-        # The rest is the server's: a session can no longer change it.
+        # A session cannot change the server's other settings.
         if key.startswith((*_OF_A_CONNECT_SESSION, *redaction)) or key in properties:
             builder = builder.config(key, value)
     session = builder.getOrCreate()

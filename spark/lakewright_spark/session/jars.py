@@ -52,6 +52,7 @@ def jar_paths(packages: Sequence[str] = PACKAGES) -> list[Path]:
 
 
 def present(packages: Sequence[str] = PACKAGES) -> bool:
+    """Return whether all jars exist."""
     return all(path.is_file() for path in jar_paths(packages))
 
 

@@ -81,7 +81,7 @@ NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 def expiry(token: str) -> datetime | None:
-    """When a JWT ends (UTC), NEVER if it does not say so; None if the token is no JWT and nobody can tell."""
+    """Return when a JWT expires (UTC), NEVER without an expiry, or None if the token is no JWT."""
     try:
         claims = jwt.decode(token, options={"verify_signature": False, "verify_exp": False})
         return datetime.fromtimestamp(claims["exp"], UTC) if "exp" in claims else NEVER
@@ -90,10 +90,10 @@ def expiry(token: str) -> datetime | None:
 
 
 def check_before_start(config: CatalogConfig, deadline: datetime | None, now: datetime | None = None) -> None:
-    """Refuse a Spark job whose token ends before the job does: Spark reads it once, at the start.
+    """Refuse a Spark job whose token expires before the job ends. Spark reads the token once, at the start.
 
-    A token that has ended is refused. Of a token file, which somebody renews but Spark never reads again, the job's
-    deadline must lie before the end of the token that is in it now. Raises IdentityError.
+    Raises:
+        IdentityError: The token has expired, or a token file may expire before the job's deadline.
     """
     if not isinstance(config.auth, TokenAuth | TokenFileAuth):
         return
@@ -102,20 +102,22 @@ def check_before_start(config: CatalogConfig, deadline: datetime | None, now: da
     end = expiry(config.auth.secret_options()["token"])
     if end is None:
         if renewed:
-            raise IdentityError(f"the token in {place} is no JWT, so nobody can tell whether it outlives a Spark job")
+            raise IdentityError(
+                f"the token in {place} is no JWT, so its expiry is unknown; a Spark job needs a token that outlives it"
+            )
         return
     now = now or datetime.now(UTC)
     if end <= now:
-        raise IdentityError(f"the token in {place} ended at {_told(end)}: a new one is needed")
+        raise IdentityError(f"the token in {place} expired at {_format_time(end)}. Provide a new one")
     if end == NEVER or (deadline is None and not renewed):
         return
     if deadline is None or deadline >= end:
-        until = "has no deadline" if deadline is None else f"may run until {_told(deadline)}"
+        until = "has no deadline" if deadline is None else f"may run until {_format_time(deadline)}"
         raise IdentityError(
-            f"the job {until}, but the token in {place} ends at {_told(end)} and Spark cannot read the next one: "
-            f"give a deadline below {int((end - now).total_seconds())} s, or a token that lives longer"
+            f"the job {until}, but the token in {place} expires at {_format_time(end)}, and Spark cannot read the next one: "
+            f"give a deadline below {int((end - now).total_seconds())} s, or a token with a longer lifetime"
         )
 
 
-def _told(moment: datetime) -> str:
+def _format_time(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -101,6 +101,7 @@ class UsageReport:
 
     @property
     def total(self) -> Total:
+        """Totals of all warehouses."""
         return total(self.warehouses)
 
     @property

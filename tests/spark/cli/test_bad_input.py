@@ -90,7 +90,7 @@ def test_clean_up_without_registry_or_catalog(
         register_ended_execution(catalog_config, f"sqlite:///{tmp_path}/e.db")
     if command != "list":
         down = catalog_config.model_copy(update={"uri": "http://127.0.0.1:1/catalog"})
-        assert "does not answer" in refused([*words, f"sqlite:///{tmp_path}/e.db"], 6, config=down)
+        assert "does not respond" in refused([*words, f"sqlite:///{tmp_path}/e.db"], 6, config=down)
 
 
 def register_ended_execution(config: CatalogConfig, url: str) -> None:
@@ -105,7 +105,7 @@ def register_ended_execution(config: CatalogConfig, url: str) -> None:
 @pytest.mark.parametrize("command", TABLE_COMMANDS)
 def test_invalid_table_name(refused: Refused, command: str, name: str) -> None:
     words = [name if word == "bad.input" else word for word in COMMANDS[command]]
-    assert "expected NAMESPACE.TABLE, a part with a dot in it in backquotes" in refused(words, 5)
+    assert "expected NAMESPACE.TABLE, with parts that contain a dot in backquotes" in refused(words, 5)
 
 
 @pytest.mark.parametrize("command", TABLE_COMMANDS)
@@ -122,7 +122,7 @@ def test_table_name_with_dots_and_quotes(refused: Refused, command: str) -> None
     [
         ("history", '{"versions": 101}', "history.versions: Input should be less than or equal to 100"),
         ("history", '{"max_age_days": 0}', "greater than or equal to 1"),
-        ("history", "null", "history: expected a value, found null; `policy unset` takes it away"),
+        ("history", "null", "history: expected a value, found null; use `policy unset` to remove it"),
         ("retention", '{"keep": 1001, "unit": "year", "column": "n"}', "keep: expected at most 1000 units of a year"),
         ("orphan-files", '{"older_than_days": 0}', "greater than or equal to 1"),
         ("staged-files", '{"older_than_days": 1000000000}', "less than or equal to 36525"),
@@ -149,7 +149,7 @@ def test_missing_newer_or_invalid_configuration(refused: Refused, command: str, 
 @EVERY_COMMAND
 def test_catalog_is_down(refused: Refused, command: str, catalog_config: CatalogConfig) -> None:
     down = catalog_config.model_copy(update={"uri": "http://127.0.0.1:1/catalog"})
-    assert "warehouse results of http://127.0.0.1:1/catalog does not answer" in refused(
+    assert "warehouse results of http://127.0.0.1:1/catalog does not respond" in refused(
         COMMANDS[command], 6, config=down
     )
 

@@ -81,7 +81,7 @@ def test_wrong_client_secret_names_endpoint_and_client(
 ) -> None:
     monkeypatch.setenv("JOB_SECRET", "wr0ng")
     config = with_proxy(catalog_config, proxy, auth=credentials(proxy))
-    with pytest.raises(IdentityError, match="gave no token to client job: it answered 401") as error:
+    with pytest.raises(IdentityError, match="gave no token to client job: it responded with 401") as error:
         open_catalog(config, "results")
     assert "wr0ng" not in str(error.value)
     assert proxy.tokens == []
@@ -99,13 +99,13 @@ def test_custom_certificate_authority(
         config = with_proxy(catalog_config, proxy, auth=auth, ca_bundle=str(authority))
         assert "operator-port-result" in names(config, open_catalog(config, "results"))
         without_authority = config.model_copy(update={"ca_bundle": None})
-        with pytest.raises(CatalogUnreachableError, match=r"does not answer: .*SSL"):
+        with pytest.raises(CatalogUnreachableError, match=r"does not respond: .*SSL"):
             open_catalog(without_authority, "results")
 
 
 def test_catalog_is_down_or_failing(catalog_config: CatalogConfig, proxy: AuthenticatingProxy) -> None:
     unreachable = catalog_config.model_copy(update={"uri": "http://127.0.0.1:1/catalog"})
-    with pytest.raises(CatalogUnreachableError, match="does not answer: ConnectionError"):
+    with pytest.raises(CatalogUnreachableError, match="does not respond: ConnectionError"):
         open_catalog(unreachable, "results")
     proxy.status = 503
     with pytest.raises(CatalogUnreachableError, match="warehouse results of http"):

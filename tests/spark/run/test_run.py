@@ -263,7 +263,7 @@ def test_unshared_result_is_refused_before_spark_starts(runner: Runner) -> None:
 
 def test_catalog_is_down(runner: Runner) -> None:
     runner.use(runner.config.model_copy(update={"uri": "http://127.0.0.1:1/catalog"}))
-    assert "warehouse results of http://127.0.0.1:1/catalog does not answer" in refused(runner, 6)
+    assert "warehouse results of http://127.0.0.1:1/catalog does not respond" in refused(runner, 6)
 
 
 def test_warehouse_missing_in_the_catalog(runner: Runner) -> None:
@@ -277,7 +277,7 @@ def test_token_that_expires_before_the_deadline(runner: Runner, tmp_path: Path) 
     file = tmp_path / "token"
     runner.use(runner.config.model_copy(update={"auth": TokenFileAuth(kind="token-file", path=str(file))}))
     file.write_text(token(-5))
-    assert "a new one is needed" in refused(runner, 7, "--deadline", "10m")
+    assert "Provide a new one" in refused(runner, 7, "--deadline", "10m")
     file.write_text(token(300))
     assert "give a deadline below" in refused(runner, 7, "--deadline", "10m")
     assert "has no deadline" in refused(runner, 7)

@@ -126,7 +126,7 @@ def test_permanent_conflicts_do_not_block_the_run(launched: Launched, monkeypatc
     launched.run(VERBOSE, 3)
     (note,) = launched.notes
     assert note.startswith("console messages: 20000 of 20000 lines are not kept: warehouse results of http")
-    assert "others changed" in note
+    assert "repeated conflicts with other changes" in note
 
 
 @pytest.mark.timeout(120)

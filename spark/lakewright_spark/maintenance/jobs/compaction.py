@@ -71,14 +71,18 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
     """Return whether rows changed since the last run, and enough files have the wrong size as far as is known."""
     del now
     if facts.snapshot is None:
-        return DueDecision(False, "no rows")
+        return DueDecision(is_due=False, reason="no rows")
     policy = policies.compaction or CompactionPolicy()
     target, files, size = int(policy.target_file_size), facts.data_files, facts.data_bytes
     if files is not None and size is not None:
         if files < policy.min_input_files and size <= LARGEST * target:
-            return DueDecision(False, f"{files} data files; at least {policy.min_input_files} are compacted")
+            return DueDecision(
+                is_due=False, reason=f"{files} data files; at least {policy.min_input_files} are compacted"
+            )
         if policy.strategy == "bin-pack" and files and SMALLEST * target <= size / files <= target:
-            return DueDecision(False, f"{files} data files of {size // files} bytes each have the target size")
+            return DueDecision(
+                is_due=False, reason=f"{files} data files of {size // files} bytes each have the target size"
+            )
     return due_after_change("compaction", facts, history)
 
 

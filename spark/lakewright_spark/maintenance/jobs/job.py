@@ -34,7 +34,9 @@ class JobMetrics:
 class JobFunction(Protocol):
     """Runs a job on one table. `now` is the instant (UTC) that ages are counted from."""
 
-    def __call__(self, opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime) -> JobMetrics: ...
+    def __call__(self, opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime) -> JobMetrics:
+        """Handle a run whose state changed."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,9 @@ class DueRule(Protocol):
         PolicyRefusedError: A property of the table cannot be read.
     """
 
-    def __call__(self, facts: TableFacts, policies: TablePolicies, history: History, now: datetime) -> DueDecision: ...
+    def __call__(self, facts: TableFacts, policies: TablePolicies, history: History, now: datetime) -> DueDecision:
+        """Handle a run whose state changed."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +93,7 @@ def due_after(pause: timedelta, job: JobName, history: History, now: datetime) -
     """Return that the job is due if its last successful run began at least a pause ago."""
     last = history.succeeded.get(job)
     if last is None:
-        return DueDecision(True, "no earlier run")
+        return DueDecision(is_due=True, reason="no earlier run")
     return DueDecision(now - last >= pause, f"last run {last:%Y-%m-%d %H:%M}")
 
 
@@ -97,7 +101,7 @@ def due_after_change(job: JobName, facts: TableFacts, history: History) -> DueDe
     """Return that the job is due if rows of the table changed since its last successful run."""
     last = history.succeeded.get(job)
     if last is None:
-        return DueDecision(True, "no earlier run")
+        return DueDecision(is_due=True, reason="no earlier run")
     if facts.changed_at is None or facts.changed_at < last:
-        return DueDecision(False, f"unchanged since {last:%Y-%m-%d %H:%M}")
-    return DueDecision(True, f"changed {facts.changed_at:%Y-%m-%d %H:%M}")
+        return DueDecision(is_due=False, reason=f"unchanged since {last:%Y-%m-%d %H:%M}")
+    return DueDecision(is_due=True, reason=f"changed {facts.changed_at:%Y-%m-%d %H:%M}")

@@ -69,7 +69,7 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
     """Return whether the last run is long enough ago."""
     del policies  # only the job itself needs the age of files
     if facts.keeps_garbage:
-        return DueDecision(False, "gc.enabled=false")
+        return DueDecision(is_due=False, reason="gc.enabled=false")
     return due_after(PAUSE, "orphan-files", history, now)
 
 

@@ -67,9 +67,9 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
 def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: datetime) -> DueDecision:
     """Return whether the last run is long enough ago: an hour for policies by hour."""
     if policies.retention is None:
-        return DueDecision(False, "no retention policy")
+        return DueDecision(is_due=False, reason="no retention policy")
     if facts.snapshot is None:
-        return DueDecision(False, "no rows")
+        return DueDecision(is_due=False, reason="no rows")
     pause = timedelta(hours=1) if policies.retention.unit == "hour" else PAUSE
     return due_after(pause, "retention", history, now)
 

@@ -68,7 +68,7 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
     """Return whether rows changed since the last run, and there may be enough manifests to rewrite."""
     del policies
     if facts.snapshot is None:
-        return DueDecision(False, "no rows")
+        return DueDecision(is_due=False, reason="no rows")
     if facts.data_files is not None and facts.delete_files is not None:
         files = facts.data_files + facts.delete_files
         if files < WORTHWHILE_MANIFESTS:
@@ -84,7 +84,7 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
         commits = sum(snapshot.committed_at > last for snapshot in facts.snapshots)
         if commits < WORTHWHILE_MANIFESTS:
             reason = f"{commits} commits since {last:%Y-%m-%d %H:%M}; a rewrite needs {WORTHWHILE_MANIFESTS}"
-            return DueDecision(False, reason)
+            return DueDecision(is_due=False, reason=reason)
     return due_after(PAUSE, "rewrite-manifests", history, now)
 
 

@@ -57,7 +57,7 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
     """Return whether there are snapshots to expire."""
     del history  # the metadata is enough
     if facts.keeps_garbage:
-        return DueDecision(False, "gc.enabled=false")
+        return DueDecision(is_due=False, reason="gc.enabled=false")
     rules = HistoryRules.of(facts.properties, policies.history)
     expired = expired_snapshots(facts.snapshots, facts.refs, rules, now)
     return DueDecision(

@@ -109,9 +109,9 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
 def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: datetime) -> DueDecision:
     """Return whether the oldest candidate has waited for the policy's age."""
     if facts.keeps_garbage:
-        return DueDecision(False, "gc.enabled=false")
+        return DueDecision(is_due=False, reason="gc.enabled=false")
     if history.oldest_candidate is None:
-        return DueDecision(False, "no candidates")
+        return DueDecision(is_due=False, reason="no candidates")
     days = (policies.staged_files or StagedFilesPolicy()).older_than_days
     return DueDecision(
         history.oldest_candidate <= now - timedelta(days=days),

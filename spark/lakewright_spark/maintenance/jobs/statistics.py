@@ -83,7 +83,7 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
     del policies
     last = history.succeeded.get("statistics")
     if last and facts.touched_at < last:
-        return DueDecision(False, f"untouched since {last:%Y-%m-%d %H:%M}")
+        return DueDecision(is_due=False, reason=f"untouched since {last:%Y-%m-%d %H:%M}")
     return due_after(PAUSE, "statistics", history, now)
 
 

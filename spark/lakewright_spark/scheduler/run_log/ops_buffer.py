@@ -60,6 +60,7 @@ class OpsBuffer:
     """
 
     def __init__(self, config: CatalogConfig, catalogs: Mapping[str, Catalog], *, max_rows: int = MAX_ROWS) -> None:
+        """Start without rows."""
         self._config, self._catalogs, self._max_rows = config, catalogs, max_rows
         self._lock = threading.Lock()
         self._flushing: defaultdict[tuple[str, str], threading.Lock] = defaultdict(threading.Lock)
@@ -69,6 +70,7 @@ class OpsBuffer:
         """Instant up to which candidates are deleted, by warehouse and table UUID."""
 
     def __len__(self) -> int:
+        """Return the number of entries."""
         with self._lock:
             return sum(map(len, self._rows.values()))
 

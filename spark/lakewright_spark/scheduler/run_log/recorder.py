@@ -48,6 +48,7 @@ class Recorder:
         self._thread = threading.Thread(target=self._run, name="job_runs", daemon=True)
 
     def __call__(self, run: RunRecord) -> None:
+        """Handle a run whose state changed."""
         with self._lock:
             self._pending[run.id] = run
 

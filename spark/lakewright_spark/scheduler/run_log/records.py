@@ -70,4 +70,5 @@ class RunRecord:
         return replace(self, state=RunState.CANCELLED, reason=f"not begun: {why}")
 
     def __str__(self) -> str:
+        """Return the text form."""
         return f"{self.job} of {self.table}"

@@ -11,7 +11,7 @@ from lakewright_spark import cli
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.maintenance.switches import reason_to_skip
 from lakewright_spark.policies.model import JobName
-from lakewright_spark.pyiceberg_client.table_policies import PolicyTables, shown
+from lakewright_spark.pyiceberg_client.table_policies import PolicyTables, to_json
 from lakewright_spark.table_identifier import TableIdentifier
 
 EXPIRY, ORPHANS = "lakekeeper.history.expire.enabled", "lakekeeper.remove-orphan-files.enabled"
@@ -56,7 +56,7 @@ def test_reason_names_the_declaration() -> None:
         "the catalog's server does snapshot-expiration itself, by `maintenance.server` of the tenant's spec"
     )
     assert str(reason_to_skip("staged-files", found.policies, now)).endswith(f"by the table's property {ORPHANS}")
-    assert shown(found)["staged-files by the server"] == {"value": True, "from": f"the table's property {ORPHANS}"}
+    assert to_json(found)["staged-files by the server"] == {"value": True, "from": f"the table's property {ORPHANS}"}
     assert found.policies.properties() == {}
 
 

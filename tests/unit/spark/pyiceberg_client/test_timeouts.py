@@ -25,7 +25,7 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 def test_pyiceberg_times_out_on_a_silent_catalog(silent: str) -> None:
     config = CatalogConfig(kind="rest", tenant="acme", uri=silent, warehouses=[CatalogWarehouse(name="lake")])
-    with pytest.raises(CatalogUnreachableError, match="does not answer: ReadTimeout"):
+    with pytest.raises(CatalogUnreachableError, match="does not respond: ReadTimeout"):
         open_catalog(config, "lake")
 
 

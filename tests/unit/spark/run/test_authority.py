@@ -46,7 +46,7 @@ def test_warehouse_that_a_run_writes_to(
         ([TEAM], None, "sales", "has no warehouse 'sales'.*it has: team"),  # not in the unit's list
         ([ANN, BEN], "ann", "bens", "warehouse bens is 'ben''s, and the run is submitted by 'ann'"),
         ([ANN], "ben", None, "who has no grant to write there"),  # a shared unit that is bound to its owner's warehouse
-        ([ANN], None, None, "submitted by nobody in particular"),
+        ([ANN], None, None, "submitted by an unnamed submitter"),
     ],
 )
 def test_refused_warehouses(
@@ -76,5 +76,5 @@ def test_run_reads_shared_results_of_other_warehouses() -> None:
     check_shared(config, TableIdentifier("team", ("n",), "t"), {"lakewright.policy.sharing": "false"}, "ann")
     with pytest.raises(WarehouseRefusedError, match=r"table bens.n.secret is not shared, by bens.\*.\*.*by 'ann'"):
         check_shared(config, secret, {}, "ann")
-    with pytest.raises(WarehouseRefusedError, match=r"not shared, by the table: .*nobody in particular"):
+    with pytest.raises(WarehouseRefusedError, match=r"not shared, by the table: .*an unnamed submitter"):
         check_shared(config, TableIdentifier("anns", ("n",), "t"), {"lakewright.policy.sharing": "false"}, None)

@@ -14,7 +14,7 @@ from lakewright_spark.maintenance.jobs.statistics import COMMITS, PARTITIONS, TA
 from lakewright_spark.maintenance.table.candidates import CANDIDATES
 from lakewright_spark.policies.builtin import OWN_POLICIES, is_own
 from lakewright_spark.policies.model import PolicyPattern
-from lakewright_spark.pyiceberg_client.table_policies import PolicyTables, fitting
+from lakewright_spark.pyiceberg_client.table_policies import PolicyTables, find_mistakes
 from lakewright_spark.scheduler import progress
 from lakewright_spark.scheduler import runner as application
 from lakewright_spark.scheduler.lease import Lease
@@ -116,4 +116,4 @@ def test_policies_fit_their_tables(local_config: CatalogConfig, local_catalog: S
     for name in OWN_POLICIES:
         table = TableIdentifier("local", ("ops",), name)
         loaded = local_catalog.load_table(table.within)
-        assert fitting(PolicyTables(local_config, "local").of(table, loaded.properties).policies, loaded) == []
+        assert find_mistakes(PolicyTables(local_config, "local").of(table, loaded.properties).policies, loaded) == []

@@ -49,7 +49,7 @@ def test_deadline_before_the_token_expires(token_file: Path) -> None:
 
 def test_deadline_after_the_token_expires(token_file: Path) -> None:
     message = refused(token_file, token(NOW + HOUR), NOW + HOUR)
-    assert f"the token in {token_file} ends at 2026-11-21 13:00:00 UTC" in message
+    assert f"the token in {token_file} expires at 2026-11-21 13:00:00 UTC" in message
     assert "give a deadline below 3600 s" in message
 
 
@@ -58,7 +58,7 @@ def test_job_without_a_deadline(token_file: Path) -> None:
 
 
 def test_expired_token(token_file: Path) -> None:
-    assert "ended at 2026-11-21 11:00:00 UTC" in refused(token_file, token(NOW - HOUR), NOW + HOUR)
+    assert "expired at 2026-11-21 11:00:00 UTC" in refused(token_file, token(NOW - HOUR), NOW + HOUR)
     with pytest.raises(IdentityError, match="a new one is needed"):
         check_before_start(config(TokenAuth(kind="token", token=f"file:{token_file}")), None, NOW)
 

@@ -13,6 +13,7 @@ _MOMENT = sa.DateTime(timezone=True)
 
 
 def upgrade() -> None:
+    """Create the tables."""
     op.create_table(
         "executions",
         sa.Column("id", _ID, primary_key=True),
@@ -41,5 +42,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    """Drop the tables."""
     op.drop_table("execution_tables")
     op.drop_table("executions")
