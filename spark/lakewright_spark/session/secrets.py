@@ -114,7 +114,7 @@ def check_before_start(config: CatalogConfig, deadline: datetime | None, now: da
     if deadline is None or deadline >= end:
         until = "has no deadline" if deadline is None else f"may run until {_format_time(deadline)}"
         raise IdentityError(
-            f"the job {until}, but the token in {place} expires at {_format_time(end)}, and Spark cannot read the next one: "
+            f"the job {until}, but the token in {place} expires at {_format_time(end)} and Spark reads no later one: "
             f"give a deadline below {int((end - now).total_seconds())} s, or a token with a longer lifetime"
         )
 

@@ -73,7 +73,7 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
         files = facts.data_files + facts.delete_files
         if files < WORTHWHILE_MANIFESTS:
             return DueDecision(
-                False, f"{files} data and delete files are in fewer than {WORTHWHILE_MANIFESTS} manifests"
+                is_due=False, reason=f"{files} data and delete files are in fewer than {WORTHWHILE_MANIFESTS} manifests"
             )
     changed = due_after_change("rewrite-manifests", facts, history)
     if not changed.is_due:
