@@ -21,7 +21,7 @@ from lakewright.credentials.references import resolve
 from lakewright.lakekeeper.api.catalog import contents
 from lakewright.lakekeeper.api.connection.auth import auth_for
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import Busy, LakekeeperError, NotFound
+from lakewright.lakekeeper.api.connection.errors import BusyError, LakekeeperError, NotFoundError
 from lakewright.lakekeeper.api.connection.retry import until
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.lakekeeper.api.management import projects, roles, users, warehouses
@@ -221,7 +221,7 @@ class RealServers:
         contents.purge(self.client, warehouse_id)
         until(
             lambda: warehouses.delete(self.client, warehouse_id),
-            lambda error: isinstance(error, Busy),
+            lambda error: isinstance(error, BusyError),
             seconds=PURGE_WAIT,
             every=0.5,
         )
@@ -263,7 +263,7 @@ def _unprotect(client: Client, warehouse_id: str) -> None:
 def _try_remove(what: str, remove: Any) -> list[str]:
     try:
         remove()
-    except NotFound:
+    except NotFoundError:
         return []
     except Exception as error:  # noqa: BLE001 - a failure must not keep the rest from being removed
         return [

@@ -85,7 +85,7 @@ def _compare_audiences(server: LakekeeperServer, account: _Account) -> Finding:
 def _refusal(server: LakekeeperServer, token: str) -> str | None:
     """Return why the server refuses a token, or None if it accepts it."""
     from lakewright.lakekeeper.api.connection.client import Client  # noqa: PLC0415 - slow to load
-    from lakewright.lakekeeper.api.connection.errors import Forbidden, NotAuthenticated  # noqa: PLC0415
+    from lakewright.lakekeeper.api.connection.errors import ForbiddenError, NotAuthenticatedError  # noqa: PLC0415
     from lakewright.lakekeeper.api.connection.retry import RetryPolicy  # noqa: PLC0415
 
     auth = TokenAuth(kind="token", token="env:TOKEN_OF_A_POD")  # noqa: S106 - a reference, answered below
@@ -93,9 +93,9 @@ def _refusal(server: LakekeeperServer, token: str) -> str | None:
     client = Client(reference, lambda _reference: token, retry=RetryPolicy(attempts=1))
     try:
         client.server()
-    except NotAuthenticated as refused:
+    except NotAuthenticatedError as refused:
         return str(refused)
-    except Forbidden:
+    except ForbiddenError:
         return None  # the token was accepted; its owner has no rights
     finally:
         client.close()

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.lakekeeper.api.connection.errors import NotAuthenticated
+from lakewright.lakekeeper.api.connection.errors import NotAuthenticatedError
 from lakewright_sandbox.tokens.keys import SigningKey
 
 from .guarded_world import CLIENT, INFO, SECRET, World
@@ -147,9 +147,9 @@ def test_one_token_serves_many_calls_of_many_threads(world: World) -> None:
 
 def test_scope_and_audience_are_requested(world: World) -> None:
     world.client(world.reference(scope="house", audience="lakekeeper")).server_now()
-    with pytest.raises(NotAuthenticated, match="400 invalid_scope"):
+    with pytest.raises(NotAuthenticatedError, match="400 invalid_scope"):
         world.client(world.reference(scope="admin")).server_now()
-    with pytest.raises(NotAuthenticated, match=r"GET /management/v1/info at http://.* 401 AuthenticationFailed"):
+    with pytest.raises(NotAuthenticatedError, match=r"GET /management/v1/info at http://.* 401 AuthenticationFailed"):
         world.client(world.reference(audience="other")).server_now()
 
 
@@ -174,7 +174,7 @@ def test_a_token_that_the_server_refuses_is_renewed_once(world: World) -> None:
     client.server_now()
     assert len(world.asked) == 2
     httpx.put(faults, json=[{"path": INFO, "action": "expired-token", "count": None}])
-    with pytest.raises(NotAuthenticated, match=r"GET /management/v1/info at http://.* 401"):
+    with pytest.raises(NotAuthenticatedError, match=r"GET /management/v1/info at http://.* 401"):
         client.server_now()
     assert len(world.asked) == 3
 
@@ -190,7 +190,7 @@ def test_an_error_names_the_token_endpoint_and_no_secret(
     world: World, monkeypatch: pytest.MonkeyPatch, secret: str, changes: dict[str, str], says: str
 ) -> None:
     monkeypatch.setenv("CI_SECRET", secret)
-    with pytest.raises(NotAuthenticated, match=f"token endpoint .*{says}") as refused:
+    with pytest.raises(NotAuthenticatedError, match=f"token endpoint .*{says}") as refused:
         world.client(world.reference(**changes)).server_now()
     assert secret not in str(refused.value)
 
@@ -199,7 +199,7 @@ def test_a_service_accounts_token_file_is_read_at_every_use(world: World, tmp_pa
     file = tmp_path / "token"
     file.write_text(world.token(exp=int(time.time()) - 1))
     client = world.client({"endpoint": world.endpoint, "auth": {"kind": "token-file", "path": str(file)}})
-    with pytest.raises(NotAuthenticated, match="401 AuthenticationFailed"):
+    with pytest.raises(NotAuthenticatedError, match="401 AuthenticationFailed"):
         client.server_now()
     file.write_text(f"{world.token()}\n")
     client.server_now()

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import NotAuthenticated, Unreachable
+from lakewright.lakekeeper.api.connection.errors import NotAuthenticatedError, UnreachableError
 from lakewright.lakekeeper.api.connection.retry import RetryPolicy
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright_sandbox.runtime.state import Sandbox
@@ -82,23 +82,25 @@ def test_a_custom_authority_is_trusted_if_named(private_world: World, authority:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TOKEN", private_world.token())
         private_world.client(reference | {"ca_bundle": str(authority["ca"])}).server_now()
-        with pytest.raises(Unreachable, match=r"CERTIFICATE_VERIFY_FAILED.* name its authority by `ca_bundle`"):
+        with pytest.raises(UnreachableError, match=r"CERTIFICATE_VERIFY_FAILED.* name its authority by `ca_bundle`"):
             private_world.client(reference).server_now()
 
 
 def test_https_to_a_plain_server_names_the_expected_scheme(sandbox: Sandbox) -> None:
     plain = sandbox.lakekeeper.endpoint.replace("http:", "https:")
-    with pytest.raises(Unreachable, match=r"It does not speak TLS there: should the address begin with `http://`\?"):
+    with pytest.raises(
+        UnreachableError, match=r"It does not speak TLS there: should the address begin with `http://`\?"
+    ):
         Client(ServerRef(endpoint=plain), str, retry=RetryPolicy(attempts=1)).server_now()
 
 
 def test_the_token_endpoint_is_trusted_by_the_same_authority(private_world: World, authority: dict[str, Path]) -> None:
     reference = private_world.reference()
     client = private_world.client(reference | {"ca_bundle": str(authority["ca"])})
-    with pytest.raises(NotAuthenticated, match="401 AuthenticationFailed"):
+    with pytest.raises(NotAuthenticatedError, match="401 AuthenticationFailed"):
         client.server_now()  # the server asks for tokens of another issuer; ours came over TLS
     assert len(private_world.asked) == 2
-    with pytest.raises(NotAuthenticated, match=r"token endpoint https://.*name its authority by `ca_bundle`"):
+    with pytest.raises(NotAuthenticatedError, match=r"token endpoint https://.*name its authority by `ca_bundle`"):
         private_world.client(reference).server_now()
 
 
@@ -107,5 +109,5 @@ def test_a_bundle_that_cannot_be_used_is_named(tmp_path: Path, text: str | None,
     file = tmp_path / "ca.pem"
     if text:
         file.write_text(text)
-    with pytest.raises(Unreachable, match=rf"`ca_bundle` .*ca\.pem cannot be used: {says}"):
+    with pytest.raises(UnreachableError, match=rf"`ca_bundle` .*ca\.pem cannot be used: {says}"):
         Client(ServerRef(endpoint="https://lake.test", ca_bundle=str(file)), str)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from lakewright.lakekeeper.provider import run_context
-from lakewright.lakekeeper.provider.errors import NotOurs
+from lakewright.lakekeeper.provider.errors import NotOwnedError
 from lakewright.lakekeeper.provider.inactive_warehouses import WarehousesToActivate
 from lakewright.lakekeeper.provider.run_context import OwnObjects
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
@@ -75,7 +75,7 @@ class Resource:
     def refusal(self, **props: Any) -> str:
         """Return why an existing object is not adopted; the preview refuses it too."""
         assert "exists already" in self.failures(**props)["adopt"]
-        with pytest.raises(NotOurs) as refused:
+        with pytest.raises(NotOwnedError) as refused:
             self.provider.create(wire(props))
         return str(refused.value)
 

@@ -55,7 +55,7 @@ def test_cli_preview_refuses_to_drop_a_full_warehouse(
     for command in (["preview"], ["up", "--yes"]):
         refused = tenant.run(*command, "--engine", "pulumi")
         assert refused.returncode != 0
-        assert "HoldsTables: warehouse `executions` is not in the spec any more" in refused.stdout + refused.stderr
+        assert "HoldsTablesError: warehouse `executions` is not in the spec any more" in refused.stdout + refused.stderr
 
     tenant.spec["warehouses"] = [protected | {"name": "curated", "renamed_from": "executions"}]
     tenant.write()
@@ -90,7 +90,7 @@ def test_cli_keeps_retained_data_and_its_key(
     tenant.output("up", "--yes", "--engine", "pulumi")
     tenant.output("destroy", "--yes", "--engine", "pulumi")
 
-    assert "KeyInUse" in refused.stdout + refused.stderr
+    assert "KeyInUseError" in refused.stdout + refused.stderr
     assert catalog.load_table("results.flights").scan().to_arrow()["n"].to_pylist() == [1, 2, 3]
     versions = aws("s3").list_object_versions(Bucket=tenant.bucket, Prefix=f"{tenant.name}/purged/")
     assert "Versions" not in versions

@@ -36,7 +36,7 @@ def test_declared_table_is_restored_and_evolves(make_tenant: Callable[..., Any],
     tenant.write()
     refused = tenant.run("preview", "--engine", "embedded")
     assert refused.returncode != 0
-    assert "EvolutionRefused: table `results.orders`" in refused.stdout + refused.stderr
+    assert "EvolutionRefusedError: table `results.orders`" in refused.stdout + refused.stderr
     assert "`id`: int -> string is another type" in refused.stdout + refused.stderr
 
     columns = [*ORDERS["columns"], {"name": "price", "type": "decimal(12,2)"}]

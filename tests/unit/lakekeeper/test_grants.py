@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import Forbidden, NoSuchPath, NotAuthenticated
+from lakewright.lakekeeper.api.connection.errors import ForbiddenError, NoSuchPathError, NotAuthenticatedError
 from lakewright.lakekeeper.api.connection.privileges import GrantEntry, Object
 from lakewright.lakekeeper.api.connection.retry import RetryPolicy
 from lakewright.lakekeeper.api.connection.server import ServerRef
@@ -144,18 +144,18 @@ def test_repeated_grants_and_revokes_are_successes() -> None:
 def test_gateway_404_is_not_absence_under_openfga() -> None:
     """Under another authorizer it means a server without grants. OpenFGA always has their paths."""
     for call in (lambda on: grants.held(on, WAREHOUSE), lambda on: grants.remove(on, WAREHOUSE, ANN)):
-        with pytest.raises(NoSuchPath, match=r"/warehouse/w/assignments at http://lake\.test answered 404"):
+        with pytest.raises(NoSuchPathError, match=r"/warehouse/w/assignments at http://lake\.test answered 404"):
             call(client([(404, "not here")], []))
 
 
 def test_missing_grant_right_differs_from_missing_token() -> None:
-    with pytest.raises(Forbidden, match="manage_grants"):
+    with pytest.raises(ForbiddenError, match="manage_grants"):
         grants.add(
             client([error("Unauthorized", 401), (404, None)] * 2, []),
             Object("server"),
             GrantEntry("admin", "user", "a~b"),
         )
-    with pytest.raises(NotAuthenticated):
+    with pytest.raises(NotAuthenticatedError):
         grants.add(client([error("AuthenticationFailed", 401)] * 2, []), WAREHOUSE, ANN)
 
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from lakewright.lakekeeper.api.connection.errors import Busy, LakekeeperError, Refused
+from lakewright.lakekeeper.api.connection.errors import BusyError, LakekeeperError, RefusedError
 from lakewright.lakekeeper.identity.role import RoleProvider
 from lakewright.lakekeeper.storage.credentials import GOOGLE_KEY_FIELDS
 from lakewright.lakekeeper.warehouse.changes import is_not_yet, patiently
@@ -110,12 +110,12 @@ def test_google_key_that_is_complete_or_unreadable_here(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("kind", ["ObjectHasRelations", "ObjectUsedInRelation"])
 def test_relations_left_in_openfga_are_reported(kind: str) -> None:
-    with pytest.raises(Refused, match=f"409 {kind}: no. OpenFGA still holds relations of an object with that id"):
+    with pytest.raises(RefusedError, match=f"409 {kind}: no. OpenFGA still holds relations of an object with that id"):
         Script(refusal(409, kind)).client().call("POST", "/x")
 
 
 def test_request_without_a_project_says_where_to_name_one() -> None:
-    with pytest.raises(Refused, match=r"400 MissingProjectId: no\. .* set `project_id` of the server's settings"):
+    with pytest.raises(RefusedError, match=r"400 MissingProjectId: no\. .* set `project_id` of the server's settings"):
         Script(refusal(400, "MissingProjectId")).client().call("GET", "/x")
 
 
@@ -123,7 +123,7 @@ def test_failed_transaction_is_retried_even_for_a_create() -> None:
     script = Script(refusal(409, "TransactionFailed"), refusal(201))
     script.client().call("POST", "/x", body={}, idempotent=False)
     assert len(script.requests) == 2
-    with pytest.raises(Busy):
+    with pytest.raises(BusyError):
         Script(refusal(409, "TransactionFailed")).client().call("POST", "/x", idempotent=False)
 
 
@@ -153,6 +153,6 @@ def test_refusals_that_a_new_role_may_cause(status: int, kind: str, message: str
 
 def test_lost_put_without_a_role_is_not_retried() -> None:
     script = Script(refusal(400, "Unexpected", UNANSWERED))
-    with pytest.raises(Refused, match="cannot assume `assume_role_arn`"):
+    with pytest.raises(RefusedError, match="cannot assume `assume_role_arn`"):
         patiently(False, lambda: script.client().call("POST", "/x", idempotent=False))
     assert len(script.requests) == 1

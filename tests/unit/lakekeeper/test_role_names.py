@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from lakewright.lakekeeper.provider.errors import RemovalRefused
+from lakewright.lakekeeper.provider.errors import RemovalRefusedError
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecordProvider
 from lakewright.spec.parsing import parse_spec
 
@@ -50,7 +50,7 @@ def test_second_rename_keeps_the_role_of_the_first_name() -> None:
 
 def test_first_name_that_iam_refuses_is_refused() -> None:
     """A stack without a record takes `renamed_from` for the first name."""
-    with pytest.raises(RemovalRefused, match="with 74 characters; IAM allows 64"):
+    with pytest.raises(RemovalRefusedError, match="with 74 characters; IAM allows 64"):
         recorded({}, "other", renamed_from=LONG)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lakewright.lakekeeper.provider.errors import RemovalRefused
+from lakewright.lakekeeper.provider.errors import RemovalRefusedError
 from lakewright.lakekeeper.tenant.tenant_history import RecordedWarehouse, added, removed, threatened
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecordArgs, TenantRecordProvider
 from lakewright.names.key_prefixes import overlaps
@@ -142,7 +142,7 @@ def test_prefixes_overlap_by_whole_segments() -> None:
 def test_renamed_from_is_refused_where_both_names_exist(deletion: str) -> None:
     before = record(a=warehouse(deletion), b=warehouse(deletion))
 
-    with pytest.raises(RemovalRefused, match=r"the state has both `a` and `b`.*put `a` back"):
+    with pytest.raises(RemovalRefusedError, match=r"the state has both `a` and `b`.*put `a` back"):
         record(before, b=warehouse(deletion, renamed_from="a"))
 
 
@@ -155,7 +155,7 @@ def test_rename_may_be_repeated_and_finished() -> None:
 def test_reverted_rename_needs_renamed_from() -> None:
     renamed = record(record(a=warehouse("purge")), b=warehouse("purge", renamed_from="a"))
 
-    with pytest.raises(RemovalRefused, match=r"`a` would take .* of warehouse `b`.*give `a` `renamed_from: b`"):
+    with pytest.raises(RemovalRefusedError, match=r"`a` would take .* of warehouse `b`.*give `a` `renamed_from: b`"):
         record(renamed, a=warehouse("purge"))
 
     assert prefixes(record(renamed, a=warehouse("purge", renamed_from="b"))) == {"a": "acme/a"}
@@ -164,7 +164,7 @@ def test_reverted_rename_needs_renamed_from() -> None:
 def test_new_name_at_a_removed_prefix_needs_renamed_from() -> None:
     before = record(a=warehouse(key_prefix="shared"))
 
-    with pytest.raises(RemovalRefused, match="`renamed_from: a`"):
+    with pytest.raises(RemovalRefusedError, match="`renamed_from: a`"):
         record(before, c=warehouse(key_prefix="shared/c"))
 
     assert prefixes(record(before, c=warehouse(key_prefix="shared", renamed_from="a"))) == {"c": "shared"}

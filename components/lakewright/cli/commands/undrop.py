@@ -95,7 +95,7 @@ def _warehouse_by_name(warehouses: dict[str, WarehouseRef], name: str) -> Wareho
 
 def _find_dropped(warehouses: dict[str, WarehouseRef], table: str | None, tabular_id: str | None) -> list[DroppedTable]:
     """Return the dropped table to restore, then the others that had its name."""
-    from lakewright.lakekeeper.api.connection.errors import NothingFound  # noqa: PLC0415
+    from lakewright.lakekeeper.api.connection.errors import NothingFoundError  # noqa: PLC0415
     from lakewright.lakekeeper.lookups import undropping  # noqa: PLC0415
 
     if table is not None:
@@ -108,7 +108,7 @@ def _find_dropped(warehouses: dict[str, WarehouseRef], table: str | None, tabula
     if chosen := [dropped for dropped in found if dropped.table.tabular_id == tabular_id.lower()]:
         return chosen
     listed = ", ".join(f"{dropped} ({_times(dropped)})" for dropped in found) or "none"
-    raise NothingFound(f"no dropped table has the ID {tabular_id}; dropped tables: {listed}")
+    raise NothingFoundError(f"no dropped table has the ID {tabular_id}; dropped tables: {listed}")
 
 
 def _name(text: str) -> QualifiedName:

@@ -17,7 +17,7 @@ from lakewright.lakekeeper.buckets.own_bucket import (
     entries,
     entries_outside,
 )
-from lakewright.lakekeeper.provider.errors import BucketRefused
+from lakewright.lakekeeper.provider.errors import BucketRefusedError
 from lakewright.names import key_prefixes
 
 AT_ONCE = 1000
@@ -33,10 +33,10 @@ def empty(own: OwnBucket, key_prefix: str, spared: Sequence[str] = ()) -> None:
         spared: Key prefixes of others. One that is `key_prefix` or covers it spares everything.
 
     Raises:
-        BucketRefused: The prefix is empty, S3 refused a call, or it kept an object.
+        BucketRefusedError: The prefix is empty, S3 refused a call, or it kept an object.
     """
     if not key_prefix:
-        raise BucketRefused(
+        raise BucketRefusedError(
             f"{own.where} was not emptied: expected the key prefix of a warehouse, found none. Give the warehouse a"
             " `key_prefix` and run `up`."
         )
@@ -52,7 +52,7 @@ def delete_bucket(own: OwnBucket) -> None:
     """Delete a bucket that holds nothing but deleted validation objects. One that is gone is a success.
 
     Raises:
-        BucketRefused: S3 refused the call.
+        BucketRefusedError: S3 refused the call.
     """
     from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
 
@@ -75,7 +75,7 @@ def _delete(client: Any, own: OwnBucket, found: Iterator[ObjectVersion]) -> None
 
 def _require_no_errors(own: OwnBucket, answer: dict[str, Any]) -> None:
     for error in answer.get("Errors", []):
-        raise BucketRefused(
+        raise BucketRefusedError(
             f"emptying {own.where}: S3 answered {error['Code']} for {error['Key']}. Let the stack's identity delete"
             " object versions, and run the command again."
         )
@@ -83,13 +83,13 @@ def _require_no_errors(own: OwnBucket, answer: dict[str, Any]) -> None:
 
 @contextmanager
 def refused(doing: str) -> Generator[None]:
-    """Raise BucketRefused with what was being done where AWS refuses a call of the block."""
+    """Raise BucketRefusedError with what was being done where AWS refuses a call of the block."""
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - slow to load
 
     try:
         yield
     except ClientError as error:
         code = code_of(error)
-        raise BucketRefused(f"{doing}: AWS answered {code}. Check the rights of the stack's identity.") from None
+        raise BucketRefusedError(f"{doing}: AWS answered {code}. Check the rights of the stack's identity.") from None
     except BotoCoreError as error:
-        raise BucketRefused(f"{doing}: {' '.join(str(error).split())}") from None
+        raise BucketRefusedError(f"{doing}: {' '.join(str(error).split())}") from None

@@ -18,7 +18,7 @@ from lakewright.lakekeeper.buckets.own_bucket import (
     entries,
     listing,
 )
-from lakewright.lakekeeper.provider.errors import CannotCount
+from lakewright.lakekeeper.provider.errors import CannotCountError
 
 LOOKED_AT = 20_000
 """So many objects are asked for their key, a call each; a bucket with more counts as encrypted with it."""
@@ -47,7 +47,7 @@ def encrypted(own: OwnBucket) -> str | None:
         The object's key; None if there is none, or no such bucket.
 
     Raises:
-        CannotCount: The bucket cannot be listed, or holds too many objects to ask each of them.
+        CannotCountError: The bucket cannot be listed, or holds too many objects to ask each of them.
     """
     with listing(own), ThreadPoolExecutor(AT_A_TIME) as pool:
         client = client_of(own)
@@ -60,7 +60,7 @@ def encrypted(own: OwnBucket) -> str | None:
                 return found.key
         is_more = next(objects, None) is not None
     if is_more:
-        raise CannotCount(
+        raise CannotCountError(
             f"{own.where} holds more than {LOOKED_AT} objects and versions, too many to ask each for its key."
         )
     return None
@@ -80,7 +80,7 @@ def _is_encrypted(client: Any, own: OwnBucket, one: ObjectVersion) -> bool:
 
 
 def is_default(own: OwnBucket, key_id: str) -> bool:
-    """Whether a bucket encrypts new objects with a key. A bucket that is gone does not. Raises CannotCount."""
+    """Whether a bucket encrypts new objects with a key. A bucket that is gone does not. Raises CannotCountError."""
     return any(key.rpartition("/")[2] == key_id for key in _default_keys(own))
 
 
@@ -103,7 +103,7 @@ def _default_keys(own: OwnBucket) -> list[str]:
 def is_own_default(own: OwnBucket) -> bool:
     """Whether a bucket encrypts new objects with a key that the stack made for it.
 
-    An identity that may not look at the key did not make it. Raises CannotCount where the bucket refuses the look.
+    An identity that may not look at the key did not make it. Raises CannotCountError where the bucket refuses the look.
     """
     from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
 
@@ -124,7 +124,7 @@ def end_key(own: OwnBucket, key_id: str) -> None:
     """Schedule the deletion of a key, and delete its alias: a bucket of the name may get a new key.
 
     Raises:
-        BucketRefused: KMS refused a call.
+        BucketRefusedError: KMS refused a call.
     """
     with refused(f"scheduling the deletion of KMS key {key_id} of {own.where}"):
         kms = client_of(own, "kms")

@@ -27,7 +27,7 @@ from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.provider import errors
 from lakewright.lakekeeper.provider.diagnostics import tell, warn
-from lakewright.lakekeeper.provider.errors import CannotCount, StillHeld
+from lakewright.lakekeeper.provider.errors import CannotCountError, StillHeldError
 from lakewright.lakekeeper.provider.inputs import failures
 from lakewright.lakekeeper.provider.options import given, not_imported
 
@@ -106,7 +106,7 @@ class BucketRemovalProvider(_RemovalProvider[BucketRemovalArgs]):
         if own.kept:
             tell(f"{own.where} stays: `deletion: retain` keeps what is in it of warehouse {', '.join(own.kept)}")
         elif content := own_bucket.held(own):
-            raise StillHeld(
+            raise StillHeldError(
                 f"{own.where} is not deleted, since it holds {content}, which belongs to no warehouse that is purged."
                 " Remove that, and run the command again."
             )
@@ -124,7 +124,7 @@ class KeyRemovalProvider(_RemovalProvider[KeyRemovalArgs]):
     def remove(self, own: KeyRemovalArgs) -> None:
         try:
             is_default, example = bucket_key.is_default(own, own.key_id), bucket_key.encrypted(own)
-        except CannotCount as error:
+        except CannotCountError as error:
             warn(f"KMS key {own.key_id} stays, as it may be in use: {error}")
             return
         if is_default:
@@ -142,13 +142,13 @@ def remove_left_over(own: OwnBucket, tag: str) -> None:
     bucket without this stack's tag is another's.
 
     Raises:
-        StillHeld: The bucket holds something.
-        BucketRefused: S3 refused a call.
+        StillHeldError: The bucket holds something.
+        BucketRefusedError: S3 refused a call.
     """
     if own_bucket.tags(own).get(RECORD_TAG) != tag:
         return
     if content := own_bucket.held(own):
-        raise StillHeld(
+        raise StillHeldError(
             f"{own.where} is not deleted, since it holds {content}. An `up` that was interrupted made it. Remove what"
             " it holds, and run the command again."
         )

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from lakewright.credentials.aws_session import aws_session
 from lakewright.lakekeeper.api.connection import settings
-from lakewright.lakekeeper.provider.errors import CannotCount
+from lakewright.lakekeeper.provider.errors import CannotCountError
 from lakewright.lakekeeper.provider.inputs import Declared
 
 NAMED = 3
@@ -81,7 +81,7 @@ def held(own: OwnBucket, besides: Sequence[str] = (), within: str | None = None)
         `2 objects and 5 old versions: KEY, ...`; None where there is nothing, or no such bucket.
 
     Raises:
-        CannotCount: The bucket cannot be listed.
+        CannotCountError: The bucket cannot be listed.
     """
     with listing(own):
         client = client_of(own)
@@ -98,7 +98,7 @@ def held(own: OwnBucket, besides: Sequence[str] = (), within: str | None = None)
 
 
 def exists(own: OwnBucket) -> bool:
-    """Whether there is a bucket of the name that the identity may look into. Raises CannotCount."""
+    """Whether there is a bucket of the name that the identity may look into. Raises CannotCountError."""
     from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
 
     with listing(own):
@@ -115,7 +115,7 @@ def tags(own: OwnBucket) -> dict[str, str]:
     """Tags of a bucket; none where it is gone, has none, or belongs to an account that does not show them.
 
     Raises:
-        CannotCount: S3 refused the call for another reason.
+        CannotCountError: S3 refused the call for another reason.
     """
     from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
 
@@ -175,18 +175,18 @@ def _of(page: dict[str, Any]) -> Iterator[ObjectVersion]:
 
 @contextmanager
 def listing(own: OwnBucket) -> Generator[None]:
-    """Raise CannotCount where S3 does not let the block look into the bucket."""
+    """Raise CannotCountError where S3 does not let the block look into the bucket."""
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - slow to load
 
     try:
         yield
     except ClientError as error:
-        raise CannotCount(
+        raise CannotCountError(
             f"what {own.where} holds cannot be listed: S3 answered {code_of(error)}. Let the stack's identity list its"
             " versions."
         ) from None
     except BotoCoreError as error:
-        raise CannotCount(f"what {own.where} holds cannot be listed: {' '.join(str(error).split())}") from None
+        raise CannotCountError(f"what {own.where} holds cannot be listed: {' '.join(str(error).split())}") from None
 
 
 def code_of(error: Exception) -> str:

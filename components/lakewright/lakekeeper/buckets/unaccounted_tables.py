@@ -34,7 +34,7 @@ def find_tables(own: OwnBucket, key_prefix: str, spared: Sequence[str] = ()) -> 
         spared: Key prefixes that are not looked into.
 
     Raises:
-        BucketRefused: S3 refused a call.
+        BucketRefusedError: S3 refused a call.
     """
     start = f"{key_prefix}/"
     folders: set[str] = set()

@@ -24,7 +24,7 @@ from lakewright.lakekeeper.grants.model.target import GrantTarget, OnRole
 from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.diagnostics import unenforced, warn
-from lakewright.lakekeeper.provider.errors import Hidden
+from lakewright.lakekeeper.provider.errors import InactiveWarehouseError
 from lakewright.lakekeeper.provider.inputs import Replace, ResourceInputs, StateOnly, has_unknown
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider.ownership_conflicts import Claim, ClaimKey
@@ -89,7 +89,7 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
     def find(self, client: Client, known: RecordedResource[GrantArgs]) -> ObservedResource[GrantArgs] | None:
         try:
             on = grant_target.resolved(client, known.declared.on)
-        except Hidden as hidden:
+        except InactiveWarehouseError as hidden:
             warn(f"{hidden}")
             return ObservedResource(known.declared, hidden_in=hidden.warehouse_id)
         held = grants.get_cached(client, on) if on else None

@@ -17,7 +17,7 @@ from lakewright.lakekeeper.grants.model.target import GrantTarget
 from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.diagnostics import unenforced, warn
-from lakewright.lakekeeper.provider.errors import Hidden, NotOurs
+from lakewright.lakekeeper.provider.errors import InactiveWarehouseError, NotOwnedError
 from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceInputs, StateOnly, Update, has_unknown
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider.ownership_conflicts import Claim
@@ -92,7 +92,7 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
         there = _held(client, on, new)
         kept = _first_kept(client, on, there, new)
         if (others := there - new.held - kept) and not new.adopt:
-            raise NotOurs(
+            raise NotOwnedError(
                 f"on {new.on} at {client.endpoint} there are grants that are not declared: {listed(others)}."
                 " Declare them, or let them be taken away with `adopt=True`."
             )
@@ -103,7 +103,7 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
         state = known.declared
         try:
             on = grant_target.resolved(client, state.on)
-        except Hidden as hidden:
+        except InactiveWarehouseError as hidden:
             warn(f"{hidden}")
             return ObservedResource(state, _computed_of(known.outs), hidden.warehouse_id)
         there = grants.get_cached(client, on) if on else None

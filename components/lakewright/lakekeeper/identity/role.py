@@ -9,12 +9,12 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import AlreadyExists, Forbidden, NotFound
+from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError, ForbiddenError, NotFoundError
 from lakewright.lakekeeper.api.management import projects, roles
 from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.creation import created_or_found, finishing
-from lakewright.lakekeeper.provider.errors import DeletedBehindBack, NotOurs
+from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError, NotOwnedError
 from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceInputs, ServerKeeps, Since, Update
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
@@ -65,7 +65,7 @@ class RoleProvider(LakekeeperProvider[RoleArgs]):
     def existing(self, client: Client, new: RoleArgs) -> tuple[str, ObservedResource[RoleArgs]] | None:
         try:
             found = _there(client, new)
-        except (NotFound, Forbidden):
+        except (NotFoundError, ForbiddenError):
             if projects.name_of(client, new.project_id) is not None:
                 raise
             return None  # the project is still to be made
@@ -90,13 +90,13 @@ class RoleProvider(LakekeeperProvider[RoleArgs]):
     def change(self, client: Client, known: RecordedResource[RoleArgs], new: RoleArgs) -> ObservedResource[RoleArgs]:
         found = roles.get(client, new.project_id, known.id)
         if found is None:
-            raise DeletedBehindBack(
+            raise DeletedOutsideStackError(
                 f"{self.title(known.declared)} ({known.id}) is not there any more. Run `up --refresh`."
             )
         return self._converge(client, found, new)
 
     def remove(self, client: Client, known: RecordedResource[RoleArgs]) -> None:
-        with contextlib.suppress(NotFound):
+        with contextlib.suppress(NotFoundError):
             roles.delete(client, known.declared.project_id, known.id)
 
     def _converge(self, client: Client, found: roles.RoleResponse, new: RoleArgs) -> ObservedResource[RoleArgs]:
@@ -109,10 +109,10 @@ class RoleProvider(LakekeeperProvider[RoleArgs]):
                 roles.replace(client, new.project_id, role_id, new.name, description)
             if "source-system" in calls and new.source:
                 roles.bind(client, new.project_id, role_id, *new.source)
-        except AlreadyExists as taken:
+        except AlreadyExistsError as taken:
             other = _there(client, new, but_not=role_id) or {}
             holder = f"role {other['id']} (`{other['name']}`) has that name or source" if other else str(taken)
-            raise NotOurs(
+            raise NotOwnedError(
                 f"role {role_id} of project {new.project_id} at {client.endpoint} cannot become `{new.name}`: {holder}."
                 " Choose another."
             ) from None

@@ -15,7 +15,7 @@ from lakewright.lakekeeper.api.management.members import Member
 from lakewright.lakekeeper.grants.model.entry import claimed, place_of_members
 from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
-from lakewright.lakekeeper.provider.errors import DeletedBehindBack, NotOurs
+from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError, NotOwnedError
 from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceInputs, StateOnly, Update, has_unknown
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider.ownership_conflicts import Claim
@@ -87,7 +87,7 @@ class RoleMembersProvider(LakekeeperProvider[RoleMembersArgs]):
     def make(self, client: Client, new: RoleMembersArgs) -> tuple[str, ObservedResource[RoleMembersArgs]]:
         there = self._members(client, new)
         if (others := there - new.members) and not new.adopt:
-            raise NotOurs(
+            raise NotOwnedError(
                 f"{self.title(new)} has members that are not declared: {_listed(others)}. Declare them, or let them"
                 " be removed with `adopt=True`."
             )
@@ -116,7 +116,7 @@ class RoleMembersProvider(LakekeeperProvider[RoleMembersArgs]):
     def _members(self, client: Client, declared: RoleMembersArgs) -> frozenset[Member]:
         there = members.of_role(client, declared.project_id, declared.role_id)
         if there is None:
-            raise DeletedBehindBack(f"{self.title(declared)} is not there. If it was, run `up --refresh`.")
+            raise DeletedOutsideStackError(f"{self.title(declared)} is not there. If it was, run `up --refresh`.")
         return there
 
     def _converge(

@@ -9,12 +9,12 @@ from pydantic import Field
 from typing_extensions import override
 
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import AlreadyExists, NotFound
+from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError, NotFoundError
 from lakewright.lakekeeper.api.management import users
 from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.creation import Origin, created_or_found
-from lakewright.lakekeeper.provider.errors import DeletedBehindBack
+from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError
 from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceInputs, ServerKeeps, Update
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
@@ -62,7 +62,7 @@ class UserProvider(LakekeeperProvider[UserArgs]):
                 lambda: users.create(client, new.user_id, new.properties()),
                 lambda: users.get(client, new.user_id),
             )
-        except AlreadyExists:  # a look has just found nobody of this id
+        except AlreadyExistsError:  # a look has just found nobody of this id
             found, origin = users.restore(client, new.user_id, new.properties()), Origin.CREATED
         there = _observed(found, new)
         changes = ", ".join(change.path for change in difference.between(there, new))
@@ -80,12 +80,12 @@ class UserProvider(LakekeeperProvider[UserArgs]):
     def change(self, client: Client, known: RecordedResource[UserArgs], new: UserArgs) -> ObservedResource[UserArgs]:
         found = users.get(client, known.id)
         if found is None:
-            raise DeletedBehindBack(f"{self.title(known.declared)} is not there any more. Run `up --refresh`.")
+            raise DeletedOutsideStackError(f"{self.title(known.declared)} is not there any more. Run `up --refresh`.")
         users.replace(client, known.id, new.properties(found))
         return ObservedResource(new)
 
     def remove(self, client: Client, known: RecordedResource[UserArgs]) -> None:
-        with contextlib.suppress(NotFound):
+        with contextlib.suppress(NotFoundError):
             users.delete(client, known.id)
 
 

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from lakewright.credentials import references as credentials
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import InvalidLookUp
+from lakewright.lakekeeper.api.connection.errors import InvalidLookupError
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.lakekeeper.provider import run_context
 
@@ -79,7 +79,7 @@ def _reference(server: Server) -> ServerRef:
         # Values are left out: one of them may be a secret that stands where a reference belongs.
         found = error.errors(include_url=False, include_context=False, include_input=False)
         reasons = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in found)
-        raise InvalidLookUp(f"`server` of a look-up is wrong: {reasons}") from None
+        raise InvalidLookupError(f"`server` of a look-up is wrong: {reasons}") from None
 
 
 def _secret(reference: str) -> str:

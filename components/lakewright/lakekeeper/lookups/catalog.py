@@ -5,7 +5,12 @@ from typing import Any, Literal
 
 from lakewright.lakekeeper.api.catalog import catalog_config, namespaces, tabulars
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import InvalidLookUp, NotFound, NothingFound, UnsupportedServer
+from lakewright.lakekeeper.api.connection.errors import (
+    InvalidLookupError,
+    NotFoundError,
+    NothingFoundError,
+    UnsupportedServerError,
+)
 from lakewright.lakekeeper.api.management import warehouses
 from lakewright.lakekeeper.lookups.base import LookupResult, Server, as_output, listed, reach
 from lakewright.names.types import namespace_parts
@@ -78,11 +83,11 @@ def get_warehouses(
     Servers before 0.14 list active ones only, so that `any` leaves inactive ones out there.
 
     Raises:
-        UnsupportedServer: For `inactive` on a server that does not list those.
+        UnsupportedServerError: For `inactive` on a server that does not list those.
     """
     client = reach(server)
     if status == "inactive" and not client.server().lists_inactive_warehouses:
-        raise UnsupportedServer(
+        raise UnsupportedServerError(
             f"inactive warehouses are listed by Lakekeeper 0.14 and newer; {client.endpoint} runs"
             f" {client.server().version_text}. Look each of them up by `warehouse_id`."
         )
@@ -94,7 +99,7 @@ def get_warehouses(
 def get_warehouse(
     *, server: Server, warehouse_id: str | None = None, project_id: str | None = None, name: str | None = None
 ) -> WarehouseInfo:
-    """Return a warehouse by its id, or by project and name. Raises NothingFound.
+    """Return a warehouse by its id, or by project and name. Raises NothingFoundError.
 
     An inactive one is found by its id on every server, by its name from 0.14 on.
     """
@@ -102,14 +107,16 @@ def get_warehouse(
     if warehouse_id is not None:
         found = warehouses.get(client, warehouse_id)
         if found is None:
-            raise NothingFound(f"warehouse {warehouse_id} is not at {client.endpoint}, or hidden from this identity")
+            raise NothingFoundError(
+                f"warehouse {warehouse_id} is not at {client.endpoint}, or hidden from this identity"
+            )
         return _warehouse(found)
     if project_id is None or name is None:
-        raise InvalidLookUp("a warehouse is looked up by `warehouse_id`, or by `project_id` and `name`")
+        raise InvalidLookupError("a warehouse is looked up by `warehouse_id`, or by `project_id` and `name`")
     there = warehouses.list_all(client, project_id)
     found = next((one for one in there if str(one["name"]).casefold() == name.casefold()), None)
     if found is None:
-        missing = NothingFound(
+        missing = NothingFoundError(
             f"warehouse `{name}` is not in project {project_id} at {client.endpoint}, or hidden from this identity."
             f" There are: {listed(str(one['name']) for one in there)}."
         )
@@ -126,7 +133,7 @@ def get_namespaces(
     client = reach(server)
     try:
         found = namespaces.children(client, warehouse_id, tuple(namespace_parts(parent)) if parent else None)
-    except NotFound:
+    except NotFoundError:
         raise nothing(client, warehouse_id, parent) from None
     if not found:
         require_active(client, warehouse_id)
@@ -143,11 +150,11 @@ def get_namespaces(
 
 
 def get_namespace(*, server: Server, warehouse_id: str, name: str) -> NamespaceInfo:
-    """A namespace of an active warehouse by its levels with dots between. Raises NothingFound."""
+    """A namespace of an active warehouse by its levels with dots between. Raises NothingFoundError."""
     client = reach(server)
     try:
         found = namespaces.get(client, warehouse_id, tuple(namespace_parts(name)))
-    except NotFound:
+    except NotFoundError:
         raise nothing(client, warehouse_id, name) from None
     if found is None:
         raise nothing(client, warehouse_id, name)
@@ -168,9 +175,9 @@ def get_catalog_config(*, server: Server, warehouse: str, project_id: str | None
     client = reach(server)
     try:
         found = catalog_config.get(client, warehouse, project_id)
-    except NotFound:
+    except NotFoundError:
         where = f"project {project_id}" if project_id else "the default project"
-        raise NothingFound(
+        raise NothingFoundError(
             f"no active warehouse `{warehouse}` is in {where} at {client.endpoint}, or it is hidden from this identity"
         ) from None
     defaults, overrides = dict(found["defaults"]), dict(found["overrides"])
@@ -188,7 +195,7 @@ def get_deleted_tables(*, server: Server, warehouse_id: str, namespace: str | No
     client = reach(server)
     try:
         tables = deleted_tables(client, warehouse_id)
-    except NotFound:
+    except NotFoundError:
         raise nothing(client, warehouse_id, None) from None
     if not tables:
         require_active(client, warehouse_id)
@@ -196,7 +203,7 @@ def get_deleted_tables(*, server: Server, warehouse_id: str, namespace: str | No
 
 
 def deleted_tables(client: Client, warehouse_id: str) -> list[DeletedTable]:
-    """The soft-deleted tables and views of an active warehouse, last ones first. Raises NotFound."""
+    """The soft-deleted tables and views of an active warehouse, last ones first. Raises NotFoundError."""
     tables = [
         DeletedTable(
             tabular_id=one["id"],
@@ -231,7 +238,7 @@ def _warehouse(found: warehouses.WarehouseResponse) -> WarehouseInfo:
 
 
 def require_active(client: Client, warehouse_id: str) -> None:
-    """Raise NothingFound for an inactive warehouse.
+    """Raise NothingFoundError for an inactive warehouse.
 
     For a minute after a warehouse was deactivated, servers answer lists with nothing instead of 404.
     """
@@ -244,11 +251,11 @@ def nothing(client: Client, warehouse_id: str, namespace: str | None) -> Excepti
     """Why something in a warehouse is not found: an inactive warehouse hides all that is in it."""
     warehouse = warehouses.get(client, warehouse_id)
     if warehouse is None:
-        return NothingFound(f"warehouse {warehouse_id} is not at {client.endpoint}, or hidden from this identity")
+        return NothingFoundError(f"warehouse {warehouse_id} is not at {client.endpoint}, or hidden from this identity")
     where = f"warehouse `{warehouse['name']}` ({warehouse_id}) at {client.endpoint}"
     if warehouse["status"] != "active":
-        return NothingFound(f"{where} is inactive, so what it holds cannot be seen. Activate it first.")
-    return NothingFound(f"namespace `{namespace}` is not in {where}, or hidden from this identity")
+        return NothingFoundError(f"{where} is inactive, so what it holds cannot be seen. Activate it first.")
+    return NothingFoundError(f"namespace `{namespace}` is not in {where}, or hidden from this identity")
 
 
 get_warehouse_output = as_output(get_warehouse)

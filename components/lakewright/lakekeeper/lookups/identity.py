@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from lakewright.lakekeeper.api.connection.errors import InvalidLookUp, NothingFound
+from lakewright.lakekeeper.api.connection.errors import InvalidLookupError, NothingFoundError
 from lakewright.lakekeeper.api.management import grants, members, roles, users
 from lakewright.lakekeeper.lookups.base import LookupResult, Server, as_output, listed, reach
 
@@ -57,11 +57,11 @@ def get_users(*, server: Server, name: str | None = None) -> list[UserInfo]:
 
 
 def get_user(*, server: Server, user_id: str) -> UserInfo:
-    """A user by id. Raises NothingFound."""
+    """A user by id. Raises NothingFoundError."""
     client = reach(server)
     found = users.get(client, user_id)
     if found is None:
-        raise NothingFound(
+        raise NothingFoundError(
             f"user `{user_id}` is not at {client.endpoint}. Servers meet users when those first come, unless they are"
             " declared by `User`."
         )
@@ -84,7 +84,7 @@ def get_role(
 ) -> RoleInfo:
     """A role of a project by its id, by its name, or by what it stands for at an identity provider.
 
-    Raises NothingFound.
+    Raises NothingFoundError.
     """
     client = reach(server)
     match (role_id, name, provider_id, source_id):
@@ -95,19 +95,19 @@ def get_role(
         case (None, None, str(), str()):
             found, asked = roles.of_source(client, project_id, provider_id, source_id), f"`{provider_id}~{source_id}`"
         case _:
-            raise InvalidLookUp("a role is looked up by `role_id`, by `name`, or by `provider_id` and `source_id`")
+            raise InvalidLookupError("a role is looked up by `role_id`, by `name`, or by `provider_id` and `source_id`")
     if found is None:
         there = listed(one.name for one in get_roles(server=server, project_id=project_id))
-        raise NothingFound(f"role {asked} is not in project {project_id} at {client.endpoint}. There are: {there}")
+        raise NothingFoundError(f"role {asked} is not in project {project_id} at {client.endpoint}. There are: {there}")
     return _role(found)
 
 
 def get_role_members(*, server: Server, project_id: str, role_id: str) -> RoleMembersInfo:
-    """Who is in a role directly. Raises NothingFound."""
+    """Who is in a role directly. Raises NothingFoundError."""
     client = reach(server)
     found = members.of_role(client, project_id, role_id)
     if found is None:
-        raise NothingFound(f"role {role_id} is not in project {project_id} at {client.endpoint}")
+        raise NothingFoundError(f"role {role_id} is not in project {project_id} at {client.endpoint}")
     return RoleMembersInfo(
         users=tuple(sorted(one for kind, one in found if kind == "user")),
         roles=tuple(sorted(one for kind, one in found if kind == "role")),
@@ -115,7 +115,7 @@ def get_role_members(*, server: Server, project_id: str, role_id: str) -> RoleMe
 
 
 def get_grants(*, server: Server, on: Mapping[str, Any]) -> list[GrantInfo]:
-    """What is granted on an object itself; `on` as for `Grant`. Raises NothingFound."""
+    """What is granted on an object itself; `on` as for `Grant`. Raises NothingFoundError."""
     # Declarations need Pulumi, whose import takes most of a second; other look-ups do without.
     from lakewright.lakekeeper.grants.model import target as grant_target  # noqa: PLC0415
     from lakewright.lakekeeper.provider import inputs as declared  # noqa: PLC0415
@@ -125,11 +125,11 @@ def get_grants(*, server: Server, on: Mapping[str, Any]) -> list[GrantInfo]:
         target: grant_target.GrantTarget = TypeAdapter(grant_target.GrantTarget).validate_python(dict(on))
     except ValidationError as error:
         reasons = "; ".join(f"{path}: {reason}" for path, reason in declared.failures(error, dict(on)))
-        raise InvalidLookUp(f"`on` of a look-up is wrong: {reasons}") from None
+        raise InvalidLookupError(f"`on` of a look-up is wrong: {reasons}") from None
     found = grant_target.resolved_now(client, target)
     held = grants.held(client, found) if found else None
     if held is None:
-        raise NothingFound(f"{target} is not at {client.endpoint}")
+        raise NothingFoundError(f"{target} is not at {client.endpoint}")
     return [
         GrantInfo(
             privilege=one.privilege,

@@ -1,6 +1,6 @@
 """Look-ups of the server itself and of its projects."""
 
-from lakewright.lakekeeper.api.connection.errors import NothingFound
+from lakewright.lakekeeper.api.connection.errors import NothingFoundError
 from lakewright.lakekeeper.api.management import projects
 from lakewright.lakekeeper.lookups.base import LookupResult, Server, as_output, listed, reach
 
@@ -50,23 +50,23 @@ def get_projects(*, server: Server) -> list[ProjectInfo]:
 def get_project(*, server: Server, project_id: str | None = None, name: str | None = None) -> ProjectInfo:
     """A project by its id, or by its name where only one has that name.
 
-    Without both it is the server's default project. Raises NothingFound.
+    Without both it is the server's default project. Raises NothingFoundError.
     """
     client = reach(server)
     if name is None:
         project_id = project_id or client.server().default_project_id
         if project_id is None:
-            raise NothingFound(f"{client.endpoint} has no default project: name one by `project_id` or `name`")
+            raise NothingFoundError(f"{client.endpoint} has no default project: name one by `project_id` or `name`")
         found = projects.name_of(client, project_id)
         if found is None:
-            raise NothingFound(f"project {project_id} is not at {client.endpoint}. {_there_are(server)}")
+            raise NothingFoundError(f"project {project_id} is not at {client.endpoint}. {_there_are(server)}")
         return ProjectInfo(project_id=project_id, name=found)
     named = [one for one in get_projects(server=server) if one.name == name and project_id in {None, one.project_id}]
     if len(named) == 1:
         return named[0]
     if not named:
-        raise NothingFound(f"no project at {client.endpoint} is named `{name}`. {_there_are(server)}")
-    raise NothingFound(
+        raise NothingFoundError(f"no project at {client.endpoint} is named `{name}`. {_there_are(server)}")
+    raise NothingFoundError(
         f"{len(named)} projects at {client.endpoint} are named `{name}`: {listed(one.project_id for one in named)}."
         " Names are not unique; look it up by `project_id`."
     )

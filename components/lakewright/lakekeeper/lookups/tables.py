@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from lakewright.lakekeeper.api.catalog import namespaces, tables, tabulars, views
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import NotFound, NothingFound
+from lakewright.lakekeeper.api.connection.errors import NotFoundError, NothingFoundError
 from lakewright.lakekeeper.lookups.base import LookupResult, Server, as_output, listed, reach
 from lakewright.lakekeeper.lookups.catalog import nothing, require_active
 from lakewright.lakekeeper.table.schema.columns import Json, current_schema, type_text
@@ -77,7 +77,7 @@ def get_views(*, server: Server, warehouse_id: str, namespace: str, recursive: b
 
 
 def get_table(*, server: Server, warehouse_id: str, namespace: str, name: str) -> TableInfo:
-    """A table of an active warehouse by namespace and name. Raises NothingFound."""
+    """A table of an active warehouse by namespace and name. Raises NothingFoundError."""
     client = reach(server)
     metadata = tables.load(client, warehouse_id, tuple(namespace_parts(namespace)), name)
     if metadata is None:
@@ -105,7 +105,7 @@ def get_table(*, server: Server, warehouse_id: str, namespace: str, name: str) -
 
 
 def get_view(*, server: Server, warehouse_id: str, namespace: str, name: str) -> ViewInfo:
-    """A view of an active warehouse by namespace and name. Raises NothingFound."""
+    """A view of an active warehouse by namespace and name. Raises NothingFoundError."""
     client = reach(server)
     path = tuple(namespace_parts(namespace))
     metadata = views.load(client, warehouse_id, path, name)
@@ -150,7 +150,7 @@ def _entries(
     try:
         found = list(tabulars.listed(client, warehouse_id, path, kind))
         below = namespaces.children(client, warehouse_id, path) if recursive else []
-    except NotFound:
+    except NotFoundError:
         raise nothing(client, warehouse_id, namespace) from None
     if not found:
         require_active(client, warehouse_id)
@@ -173,9 +173,9 @@ def _none_of(client: Client, warehouse_id: str, namespace: str, name: str, kind:
     """Why a table or view is not found, with what is there instead."""
     try:
         there = _entries(client, warehouse_id, namespace, kind, recursive=False)
-    except NothingFound as nothing_there:
+    except NothingFoundError as nothing_there:
         return nothing_there
-    return NothingFound(
+    return NothingFoundError(
         f"{kind} `{namespace}.{name}` is not in warehouse {warehouse_id} at {client.endpoint}, or hidden from this"
         f" identity. There are: {listed(one.name for one in there)}."
     )

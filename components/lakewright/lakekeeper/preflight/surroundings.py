@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import Refused
+from lakewright.lakekeeper.api.connection.errors import RefusedError
 from lakewright.lakekeeper.api.management import projects, warehouses
 from lakewright.lakekeeper.preflight.places import Neighbour, place_of
 from lakewright.names import key_prefixes
@@ -66,7 +66,7 @@ def _look_around(client: Client) -> Surroundings:
     for project_id, name in listed_projects.items():
         try:
             listed = warehouses.list_all(client, project_id)
-        except Refused:
+        except RefusedError:
             refused.append(name)
             continue
         found += [_neighbour(one, project_id) for one in listed]

@@ -7,11 +7,11 @@ from lakewright.lakekeeper.api.catalog import contents
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.connection import settings
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import Busy, NotEmpty, NotFound, Protected
+from lakewright.lakekeeper.api.connection.errors import BusyError, NotEmptyError, NotFoundError, ProtectedError
 from lakewright.lakekeeper.api.connection.retry import until
 from lakewright.lakekeeper.api.management import warehouses
 from lakewright.lakekeeper.provider.diff import Change
-from lakewright.lakekeeper.provider.errors import CannotCount, HoldsTables, ReplacementRefused
+from lakewright.lakekeeper.provider.errors import CannotCountError, HoldsTablesError, ReplacementRefusedError
 from lakewright.names.types import Deletion
 
 
@@ -27,12 +27,12 @@ class DeclaredWarehouse(Protocol):
 
 
 def held(client: Client, warehouse_id: str, name: str) -> list[Tabular]:
-    """Tables and views of a warehouse, soft-deleted ones too; none of one that is gone. Raises CannotCount."""
+    """Tables and views of a warehouse, soft-deleted ones too; none of one that is gone. Raises CannotCountError."""
     found = warehouses.get(client, warehouse_id)
     if found is None:
         return []
     if found["status"] != "active":
-        raise CannotCount(
+        raise CannotCountError(
             f"warehouse `{name}` ({warehouse_id}) at {client.endpoint} is inactive, so its tables cannot be counted."
             " Set `active: true` and run `up` first."
         )
@@ -66,14 +66,14 @@ def refuse_replacement(
     what = ", ".join(str(change) for change in changes)
     where = f"warehouse `{old.name}` ({warehouse_id}) at {client.endpoint}"
     if old.deletion != "purge" and (tables := held(client, warehouse_id, old.name)):
-        raise HoldsTables(
+        raise HoldsTablesError(
             f"{where} would be replaced, since the server cannot change {what}; it holds {contents.described(tables)}."
             f" `deletion` is `{old.deletion}` in the state: to lose the tables, set it to `purge`"
             " and run `up` before this change."
         )
     same_name = new.name.casefold() == old.name.casefold() and new.project_id == old.project_id
     if old.deletion == "retain" and same_name:
-        raise ReplacementRefused(
+        raise ReplacementRefusedError(
             f"{where} cannot be replaced ({what}): `deletion: retain` keeps it, and its name stays taken."
             " Give the new one another name."
         )
@@ -85,28 +85,28 @@ def remove(client: Client, warehouse_id: str, name: str, deletion: Deletion) -> 
         return
     try:
         _delete(client, warehouse_id)
-    except (NotEmpty, Busy) as refused:
+    except (NotEmptyError, BusyError) as refused:
         if deletion != "purge":
             raise _explained(client, warehouse_id, name, refused) from None
         _purge(client, warehouse_id, name)
 
 
 def _delete(client: Client, warehouse_id: str) -> None:
-    with contextlib.suppress(NotFound):
+    with contextlib.suppress(NotFoundError):
         warehouses.delete(client, warehouse_id)
 
 
-def _explained(client: Client, warehouse_id: str, name: str, refused: NotEmpty | Busy) -> Exception:
+def _explained(client: Client, warehouse_id: str, name: str, refused: NotEmptyError | BusyError) -> Exception:
     tables = held(client, warehouse_id, name)
     if tables:
-        return HoldsTables(
+        return HoldsTablesError(
             f"warehouse `{name}` ({warehouse_id}) at {client.endpoint} is not deleted: it holds"
             f" {contents.described(tables)}."
             " Drop them, or set `deletion` to `purge` (or `retain`) and run `up` before destroying."
         )
     others = [".".join(one.path) for one in contents.of_warehouse(client, warehouse_id).namespaces]
-    if others and isinstance(refused, NotEmpty):
-        return NotEmpty(
+    if others and isinstance(refused, NotEmptyError):
+        return NotEmptyError(
             f"warehouse `{name}` ({warehouse_id}) at {client.endpoint} is not deleted: it holds namespaces that are not"
             f" declared: {', '.join(others)}. Drop them, or set `deletion` to `purge` and run `up` before destroying.",
             status=refused.status,
@@ -120,7 +120,7 @@ def _purge(client: Client, warehouse_id: str, name: str) -> None:
     if found is None:
         return
     if found.get("protected"):
-        raise Protected(
+        raise ProtectedError(
             f"warehouse `{name}` ({warehouse_id}) at {client.endpoint} is protected; nothing was removed."
             " Set `protected: false` and run `up` before destroying."
         )
@@ -130,7 +130,7 @@ def _purge(client: Client, warehouse_id: str, name: str) -> None:
     # Dropped tables leave purge tasks behind, which the server works off by itself.
     until(
         lambda: _delete(client, warehouse_id),
-        lambda error: isinstance(error, Busy),
+        lambda error: isinstance(error, BusyError),
         seconds=settings.purge_wait(),
         every=0.2,
     )

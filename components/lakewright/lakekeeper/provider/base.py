@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from lakewright.credentials import references as credentials
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import InsecureEndpoint
+from lakewright.lakekeeper.api.connection.errors import InsecureEndpointError
 from lakewright.lakekeeper.api.connection.plain_http import as_recorded, require_tls
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.lakekeeper.provider import adoption, errors, inactive_warehouses, run_context, server_identity
@@ -108,7 +108,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         if not has_unknown(declared.server):
             try:
                 require_tls(declared.server)
-            except InsecureEndpoint as insecure:
+            except InsecureEndpointError as insecure:
                 return CheckResult(news, [CheckFailure("server", str(insecure))])
         checked = self.checked(declared, _olds)
         adoption.note_adopt(self, checked, in_state="server" in _olds)
@@ -162,7 +162,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         server_identity.verify(client, _olds, self.title(old))
         if server_identity.is_outdated(_olds) and self.find(client, known) is None:
             self._require_proven(client, _olds, old)
-            raise errors.DeletedBehindBack(f"{self.title(old)} is not there. Run `up --refresh`.")
+            raise errors.DeletedOutsideStackError(f"{self.title(old)} is not there. Run `up --refresh`.")
         if inactive_warehouses.can_read(_olds, lambda: client):
             found = self._seen_again(client, known, new)
         else:
@@ -220,7 +220,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
     def require_ours(
         self, client: Client, there: D, new: D, origin: Origin, differs: str = "", *, object_id: str | None = None
     ) -> None:
-        """Raise NotOurs for an object that this stack did not make and may not take over.
+        """Raise NotOwnedError for an object that this stack did not make and may not take over.
 
         Args:
             client: Client of the server.
@@ -242,12 +242,12 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         if getattr(new, "adopt", False):
             if not (fixed := adoption.fixed(self, client, there, new)):
                 return
-            raise errors.NotOurs(
+            raise errors.NotOwnedError(
                 f"{self.title(new)} exists already. The server cannot change {', '.join(c.path for c in fixed)}:"
                 " declare what is there to take it over."
             )
         what = self.title(new)
-        raise errors.NotOurs(adoption.appeared(what) if may_be_this_runs else adoption.refusal(what, differs))
+        raise errors.NotOwnedError(adoption.appeared(what) if may_be_this_runs else adoption.refusal(what, differs))
 
     def client(self, server: ServerRef) -> Client:
         """The client of this process for a server that is new enough."""
@@ -262,13 +262,13 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         return credentials.resolve(reference, self.config)
 
     def _known_client(self, state: D, outs: dict[str, Any]) -> Client:
-        """The client for an object in the state. Raises errors.MovedServer."""
+        """The client for an object in the state. Raises errors.MovedServerError."""
         client = self.recorded_client(state.server)
         server_identity.verify(client, outs, self.title(state))
         return client
 
     def _require_proven(self, client: Client, outs: dict[str, Any], state: D) -> None:
-        """Refuse to take a missing object for a deleted one on a server that may be another. Raises MovedServer."""
+        """Raise MovedServerError if an object may be missing because the server is another one."""
         if not server_identity.is_proven(client, outs):
             raise server_identity.unproven(client, self.title(state))
 

@@ -5,8 +5,14 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import TypeVar
 
-from lakewright.lakekeeper.api.connection.errors import AlreadyExists, LakekeeperError, Refused, TooSlow, Unconfirmed
-from lakewright.lakekeeper.provider.errors import NotOurs
+from lakewright.lakekeeper.api.connection.errors import (
+    AlreadyExistsError,
+    LakekeeperError,
+    RefusedError,
+    ResponseTimeoutError,
+    UnconfirmedError,
+)
+from lakewright.lakekeeper.provider.errors import NotOwnedError
 
 T = TypeVar("T")
 
@@ -34,22 +40,22 @@ def created_or_found(create: Callable[[], T], look: Callable[[], T | None]) -> t
     for tries_left in reversed(range(LOOKS)):
         try:
             return create(), Origin.CREATED
-        except Unconfirmed as unanswered:
+        except UnconfirmedError as unanswered:
             unconfirmed = True
             if (found := _look_for_own(look, unanswered)) is not None:
                 return found, Origin.UNCONFIRMED
             if not tries_left:
                 raise _perhaps_made(unanswered) from None
-        except TooSlow as unanswered:
+        except ResponseTimeoutError as unanswered:
             if (found := _look_for_own(look, unanswered)) is not None:
                 return found, Origin.UNCONFIRMED
             raise _perhaps_made(unanswered) from None
-        except AlreadyExists as refused:
+        except AlreadyExistsError as refused:
             sent_before = unconfirmed or refused.after_retry
             if (found := (_look_for_own if sent_before else looked)(look, refused)) is not None:
                 return found, Origin.UNCONFIRMED if sent_before else Origin.EXISTED
             raise
-        except Refused as refused:
+        except RefusedError as refused:
             if refused.status not in {429, 503}:
                 raise
             # A gateway may give these answers after the server applied the request.
@@ -81,7 +87,7 @@ def finishing(what: str, origin: Origin, *, adopts: bool) -> Generator[None]:
     """
     try:
         yield
-    except NotOurs:
+    except NotOwnedError:
         raise
     except LakekeeperError as error:
         if origin is not Origin.EXISTED and not adopts:

@@ -1,22 +1,20 @@
-"""What the provider refuses by itself, beside what the server or the way to it refuses (`api.errors`).
+"""Errors of the provider itself, beside those of calls to a server (`api.connection.errors`).
 
-LakekeeperError (api.errors)
-+-- HoldsTables          deleting or replacing would take tables along
-+-- StillHeld            destroying would come to a halt half-way, because of something that is not the stack's
-+-- CannotCount          what cannot be counted is not deleted
-+-- NotOurs              the object exists, this stack did not make it, and nothing says that it may take it over
-+-- MovedServer          the endpoint is another server than the one that has the stack's objects
-+-- DeletedBehindBack    what was to be changed is not there any more
-+-- ReplacementRefused   a replacement that cannot work
-+-- TargetMissing        what is to be granted on is not there
-+-- Hidden               whether something is there cannot be told while its warehouse is inactive
-+-- EvolutionRefused     a change of a table that would lose data, or make it unreadable
-+-- BucketRefused        a bucket or key of the stack cannot be changed, because S3, KMS or the provider refuses it
-+-- KeyInUse             a bucket's key would leave while objects are encrypted with it
-+-- RemovalRefused       a warehouse or storage would leave the spec, and its data with it
+LakekeeperError (`api.connection.errors`)
++-- HoldsTablesError          deleting or replacing would delete tables
++-- StillHeldError            destroying would stop half-way, because of an object that is not the stack's
++-- CannotCountError          tables or objects cannot be counted, so nothing is deleted
++-- NotOwnedError             the object exists, and this stack neither made it nor may adopt it
++-- MovedServerError          the endpoint is not the server that has the stack's objects
++-- DeletedOutsideStackError  the object to change does not exist any more
++-- ReplacementRefusedError   a replacement that cannot work
++-- TargetMissingError        the object to grant on does not exist
++-- InactiveWarehouseError    the object cannot be seen while its warehouse is inactive
++-- EvolutionRefusedError     a change of a table that would lose data, or make it unreadable
++-- BucketRefusedError        S3, KMS or the provider refuses to change a bucket or key of the stack
++-- KeyInUseError             a bucket's key would leave while objects are encrypted with it
++-- RemovalRefusedError       a warehouse or storage would leave the spec, and its data with it
 """
-
-# ruff: noqa: N818 - error names are read by people, at the start of a message
 
 import sys
 import traceback
@@ -26,39 +24,39 @@ from lakewright.lakekeeper.api.connection import settings
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError
 
 
-class HoldsTables(LakekeeperError):
+class HoldsTablesError(LakekeeperError):
     """Deleting or replacing would take tables along, and `deletion` does not allow it."""
 
 
-class StillHeld(LakekeeperError):
+class StillHeldError(LakekeeperError):
     """Something that is not the stack's is in what would be destroyed, and `deletion` does not allow to remove it."""
 
 
-class CannotCount(LakekeeperError):
+class CannotCountError(LakekeeperError):
     """Whether there are tables, or objects, cannot be told."""
 
 
-class NotOurs(LakekeeperError):
+class NotOwnedError(LakekeeperError):
     """The natural key is taken by an object that this stack may not take over."""
 
 
-class MovedServer(LakekeeperError):
+class MovedServerError(LakekeeperError):
     """The endpoint is another server than the one in the state."""
 
 
-class DeletedBehindBack(LakekeeperError):
+class DeletedOutsideStackError(LakekeeperError):
     """The object is not there any more."""
 
 
-class ReplacementRefused(LakekeeperError):
+class ReplacementRefusedError(LakekeeperError):
     """A replacement that cannot work, refused before anything is touched."""
 
 
-class TargetMissing(LakekeeperError):
+class TargetMissingError(LakekeeperError):
     """What is to be granted on is not there."""
 
 
-class Hidden(LakekeeperError):
+class InactiveWarehouseError(LakekeeperError):
     """An inactive warehouse hides what is in it."""
 
     def __init__(self, message: str, warehouse_id: str) -> None:
@@ -66,19 +64,19 @@ class Hidden(LakekeeperError):
         self.warehouse_id = warehouse_id
 
 
-class EvolutionRefused(LakekeeperError):
+class EvolutionRefusedError(LakekeeperError):
     """A table would lose data, or could not be read any more; nothing of the change was made."""
 
 
-class BucketRefused(LakekeeperError):
+class BucketRefusedError(LakekeeperError):
     """A bucket or key of the stack cannot be changed, because S3, KMS or the provider refuses it."""
 
 
-class KeyInUse(LakekeeperError):
+class KeyInUseError(LakekeeperError):
     """Objects are encrypted with a key that the spec does not name any more."""
 
 
-class RemovalRefused(LakekeeperError):
+class RemovalRefusedError(LakekeeperError):
     """A warehouse or storage would leave the spec in a way that loses data, or would stop half-way."""
 
 

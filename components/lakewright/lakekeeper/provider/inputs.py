@@ -163,7 +163,7 @@ def require_supported(server: Server, declared: Declared, prefix: str = "") -> N
         prefix: Path of the declaration within another one, with a dot at its end.
 
     Raises:
-        UnsupportedServer: A property with `Since` or `NeedsOpenFga` is set, and the server is older or has another
+        UnsupportedServerError: A property with `Since` or `NeedsOpenFga` is set, and the server is older or has another
             authorizer.
     """
     for name, field in type(declared).model_fields.items():

@@ -105,7 +105,7 @@ class RunContext:
             resolve: Returns the secret behind a reference.
 
         Raises:
-            UnsupportedServer: The server is too old.
+            UnsupportedServerError: The server is too old.
         """
         client = self.clients.get(server, resolve)
         client.server()

@@ -9,7 +9,7 @@ from typing import Any
 
 from lakewright.lakekeeper.api.connection import settings
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.provider.errors import MovedServer
+from lakewright.lakekeeper.provider.errors import MovedServerError
 
 RECORDED = "server_id"
 """Output of every resource: id of the server that the object is on."""
@@ -35,7 +35,7 @@ def is_proven(client: Client, outs: Mapping[str, Any]) -> bool:
     return bool(outs.get(RECORDED)) or client.server().server_id == settings.accepted_server_id()
 
 
-def unproven(client: Client, missing: str) -> MovedServer:
+def unproven(client: Client, missing: str) -> MovedServerError:
     """Return the error for an object that is missing on a server that may be another one than the object's."""
     found = client.server().server_id
     confirm = (
@@ -44,18 +44,18 @@ def unproven(client: Client, missing: str) -> MovedServer:
         if found
         else ""
     )
-    return MovedServer(
+    return MovedServerError(
         f"{missing} is not there, and the state does not record which server it was on. Nothing was changed."
         f" Check that `endpoint` is the Lakekeeper that has this stack's objects.{confirm}"
     )
 
 
 def verify(client: Client, outs: Mapping[str, Any], title: str) -> None:
-    """Refuse to use a server that is not the one in the state. Raises MovedServer."""
+    """Refuse to use a server that is not the one in the state. Raises MovedServerError."""
     recorded, found = outs.get(RECORDED), client.server().server_id
     if not recorded or not found or found in (recorded, settings.accepted_server_id()):
         return
-    raise MovedServer(
+    raise MovedServerError(
         f"{title}: expected the Lakekeeper with server id {recorded}, as the state has it; {client.endpoint} is another"
         f" one, {found}. Nothing was changed. Set `endpoint` to the server that has this stack's objects. If that"
         f" server's catalog was restored or migrated to this one, run once with {settings.ACCEPTED_SERVER_ID}={found}."

@@ -8,7 +8,7 @@ from pulumi.dynamic import Resource
 from typing_extensions import override
 
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import Forbidden, NotEmpty, NotFound
+from lakewright.lakekeeper.api.connection.errors import ForbiddenError, NotEmptyError, NotFoundError
 from lakewright.lakekeeper.api.management import projects, warehouses
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.creation import created_or_found
@@ -83,16 +83,16 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
                 tell(stays)
                 return
             projects.delete(client, known.id)
-        except NotFound:
+        except NotFoundError:
             pass
-        except NotEmpty as refused:
+        except NotEmptyError as refused:
             if (unlisted := client.server().unlisted) and retained:
                 tell(stays)
                 return
             if unlisted:
                 refused.add(f"What is in it may not be listed, since {unlisted}.")
             raise
-        except Forbidden:
+        except ForbiddenError:
             if projects.name_of(client, known.id) is not None:
                 raise
 

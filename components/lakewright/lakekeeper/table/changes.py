@@ -6,15 +6,15 @@ from lakewright.lakekeeper.api.catalog import tables, tabulars
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import (
-    AlreadyExists,
-    Conflict,
+    AlreadyExistsError,
+    ConflictError,
     LakekeeperError,
-    NotFound,
-    TooSlow,
-    Unconfirmed,
+    NotFoundError,
+    ResponseTimeoutError,
+    UnconfirmedError,
 )
 from lakewright.lakekeeper.provider.creation import looked
-from lakewright.lakekeeper.provider.errors import DeletedBehindBack, EvolutionRefused, NotOurs
+from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError, EvolutionRefusedError, NotOwnedError
 from lakewright.lakekeeper.table import finding as table_finding
 from lakewright.lakekeeper.table.args import TableArgs
 from lakewright.lakekeeper.table.finding import LoadedTable
@@ -30,9 +30,9 @@ def where(declared: TableArgs) -> str:
 
 
 def refuse(declared: TableArgs, problems: list[str]) -> None:
-    """Raise EvolutionRefused, with all reasons, if there are any."""
+    """Raise EvolutionRefusedError, with all reasons, if there are any."""
     if problems:
-        raise EvolutionRefused(refusal(declared, problems))
+        raise EvolutionRefusedError(refusal(declared, problems))
 
 
 def refusal(declared: TableArgs, problems: list[str]) -> str:
@@ -65,7 +65,7 @@ def found_again(client: Client, old: TableArgs, new: TableArgs, table_id: str) -
     if isinstance(lost, Tabular):
         lost = _brought_back(client, old, lost)
     if lost is None:
-        raise DeletedBehindBack(
+        raise DeletedOutsideStackError(
             f"{where(old)} ({table_id}) is not there any more, or hidden because the warehouse is inactive."
             " Run `up --refresh`."
         )
@@ -75,8 +75,8 @@ def found_again(client: Client, old: TableArgs, new: TableArgs, table_id: str) -
 def _brought_back(client: Client, old: TableArgs, dropped: Tabular) -> LoadedTable | None:
     try:
         tabulars.undrop(client, old.warehouse_id, dropped)
-    except AlreadyExists:
-        raise NotOurs(
+    except AlreadyExistsError:
+        raise NotOwnedError(
             f"{where(old)} was dropped and cannot be brought back: another one has its name. Rename or drop"
             " that one, and run `up` again."
         ) from None
@@ -91,22 +91,22 @@ def renamed(client: Client, there: LoadedTable, new: TableArgs) -> LoadedTable:
             break
         try:
             tables.rename(client, new.warehouse_id, (there.path, there.name), (new.path, new.name))
-        except AlreadyExists:
+        except AlreadyExistsError:
             raise _name_taken(there, new) from None
-        except (Unconfirmed, TooSlow, NotFound) as error:
+        except (UnconfirmedError, ResponseTimeoutError, NotFoundError) as error:
             found = looked(lambda: table_finding.find_by_name(client, new.warehouse_id, new.path, new.name), error)
             if found and found.table_id == there.table_id:
                 return found
-            if isinstance(error, NotFound) and _is_refused_name(client, there, new, error):
+            if isinstance(error, NotFoundError) and _is_refused_name(client, there, new, error):
                 raise _name_taken(there, new) from None
-            if not tries_left or isinstance(error, NotFound):
+            if not tries_left or isinstance(error, NotFoundError):
                 raise
             continue
         there = wanted
     return wanted
 
 
-def _is_refused_name(client: Client, there: LoadedTable, new: TableArgs, missing: NotFound) -> bool:
+def _is_refused_name(client: Client, there: LoadedTable, new: TableArgs, missing: NotFoundError) -> bool:
     """Return whether a rename to a taken name was refused.
 
     Servers before 0.14 answer such a rename as if the table were missing; a dropped table keeps its name there.
@@ -117,8 +117,8 @@ def _is_refused_name(client: Client, there: LoadedTable, new: TableArgs, missing
     return source is not None and source.table_id == there.table_id
 
 
-def _name_taken(there: LoadedTable, new: TableArgs) -> NotOurs:
-    return NotOurs(
+def _name_taken(there: LoadedTable, new: TableArgs) -> NotOwnedError:
+    return NotOwnedError(
         f"table `{'.'.join(there.path)}.{there.name}` ({there.table_id}) cannot be renamed:"
         f" {where(new)} is taken by another table or view, which may be a dropped one. Choose another name, or drop"
         " or purge that one."
@@ -142,7 +142,7 @@ def committed(
             return LoadedTable(
                 there.path, there.name, tables.commit(client, new.warehouse_id, there.path, there.name, needed.body)
             )
-        except (Conflict, Unconfirmed, TooSlow) as error:
+        except (ConflictError, UnconfirmedError, ResponseTimeoutError) as error:
             if not tries_left:
                 raise
             there = _read_again(client, there, new, error)
@@ -152,7 +152,7 @@ def committed(
 def _read_again(client: Client, there: LoadedTable, new: TableArgs, after: LakekeeperError) -> LoadedTable:
     now = looked(lambda: table_finding.find_by_name(client, new.warehouse_id, there.path, there.name), after)
     if now is None or now.table_id != there.table_id:
-        raise DeletedBehindBack(
+        raise DeletedOutsideStackError(
             f"{where(new)} ({there.table_id}) was dropped, renamed or made again while it was being changed."
             " Run `up --refresh`."
         )

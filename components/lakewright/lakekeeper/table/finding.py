@@ -9,7 +9,7 @@ from lakewright.lakekeeper.api.catalog.namespaces import Path
 from lakewright.lakekeeper.api.catalog.tables import Metadata
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import NotFound
+from lakewright.lakekeeper.api.connection.errors import NotFoundError
 
 
 @dataclass(frozen=True)
@@ -52,5 +52,5 @@ def _listed(client: Client, warehouse_id: str, path: Path, table_id: str) -> Tab
     try:
         there = tabulars.listed(client, warehouse_id, path, "table")
         return next((one for one in there if one.tabular_id == table_id), None)
-    except NotFound:
+    except NotFoundError:
         return None

@@ -7,10 +7,10 @@ import contextlib
 from lakewright.lakekeeper.api.catalog import tables, tabulars
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import NotFound, Protected
+from lakewright.lakekeeper.api.connection.errors import NotFoundError, ProtectedError
 from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.diff import Change
-from lakewright.lakekeeper.provider.errors import Hidden, HoldsTables, ReplacementRefused
+from lakewright.lakekeeper.provider.errors import HoldsTablesError, InactiveWarehouseError, ReplacementRefusedError
 from lakewright.lakekeeper.table import finding as table_finding
 from lakewright.lakekeeper.table.args import TableArgs
 from lakewright.lakekeeper.table.changes import where
@@ -24,12 +24,12 @@ def refuse_replacement(client: Client, old: TableArgs, new: TableArgs, table_id:
         return
     if old.deletion == "retain":
         if old.warehouse_id == new.warehouse_id:
-            raise ReplacementRefused(
+            raise ReplacementRefusedError(
                 f"{where(old)} cannot be replaced ({what}): `deletion: retain` keeps it, and its name stays"
                 " taken. Give the new one another name."
             )
         return
-    raise HoldsTables(
+    raise HoldsTablesError(
         f"{where(old)} would be replaced, since the server cannot change {what}. `deletion` is"
         f" `{old.deletion}` in the state: to lose the table, set it to `purge` and run `up` before this change."
     )
@@ -45,13 +45,15 @@ def remove(client: Client, state: TableArgs, table_id: str) -> None:
     if state.deletion == "protect":
         if isinstance(found, Tabular):  # dropped by somebody else, who can still bring it back
             return
-        raise HoldsTables(
+        raise HoldsTablesError(
             f"{where(state)} is not dropped: its `deletion` is `protect`. Set it to `purge` (drops the table"
             " with its files) or `retain` (leaves it alone) and run `up` before taking it away."
         )
     if isinstance(found, LoadedTable) and tables.is_protected(client, state.warehouse_id, found.table_id):
-        raise Protected(f"{where(state)} is protected, and was not dropped. Set `protected: false` and run `up` first.")
-    with contextlib.suppress(NotFound):
+        raise ProtectedError(
+            f"{where(state)} is protected, and was not dropped. Set `protected: false` and run `up` first."
+        )
+    with contextlib.suppress(NotFoundError):
         _drop(client, state, found)
 
 
@@ -73,7 +75,7 @@ def _find(client: Client, state: TableArgs, table_id: str) -> LoadedTable | Tabu
     if active is None:
         return None
     if not active:
-        raise Hidden(
+        raise InactiveWarehouseError(
             f"{where(state)} cannot be seen while its warehouse is inactive. Set `active: true` and run `up` first.",
             state.warehouse_id,
         )

@@ -18,7 +18,7 @@ from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.creation import Origin, created_or_found, finishing
 from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.diff import Change
-from lakewright.lakekeeper.provider.errors import NotOurs
+from lakewright.lakekeeper.provider.errors import NotOwnedError
 from lakewright.lakekeeper.provider.inputs import Replace, has_unknown
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
@@ -190,7 +190,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         table_removal.remove(client, known.declared, _table_id(known))
 
     def _taken_over(self, client: Client, there: LoadedTable, new: TableArgs, origin: Origin) -> LoadedTable:
-        """Return a table that existed, brought to its declaration. Raises NotOurs if it must not be taken over."""
+        """Return an existing table as declared. Raises NotOwnedError if it must not be adopted."""
         differs = commit(there.metadata, None, new, {})
         location = str(there.metadata["location"]).rstrip("/")
         moved = [f"location: {location} -> {new.location}"] if new.location not in {None, location} else []
@@ -200,7 +200,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         )
         self.require_ours(client, observed(there.metadata, new), new, origin, found and f"not as created: {found}")
         if moved:
-            raise NotOurs(
+            raise NotOwnedError(
                 f"{where(new)} lies at {location}, declared is {new.location}, and it cannot be moved."
                 " Declare where it is."
             )

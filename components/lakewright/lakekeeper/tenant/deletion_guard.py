@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from lakewright.lakekeeper.api.catalog import contents
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import Forbidden, NotFound
+from lakewright.lakekeeper.api.connection.errors import ForbiddenError, NotFoundError
 from lakewright.lakekeeper.api.management import projects, roles, warehouses
 from lakewright.lakekeeper.buckets import own_bucket
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
@@ -18,7 +18,7 @@ from lakewright.lakekeeper.preflight import surroundings
 from lakewright.lakekeeper.preflight import warehouse_contents as warehouse_removal
 from lakewright.lakekeeper.provider import adoption, server_identity
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
-from lakewright.lakekeeper.provider.errors import CannotCount, HoldsTables, StillHeld
+from lakewright.lakekeeper.provider.errors import CannotCountError, HoldsTablesError, StillHeldError
 from lakewright.lakekeeper.provider.inputs import Deletable, StateOnly
 from lakewright.lakekeeper.provider.options import ServerInput, given, not_imported
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
@@ -76,7 +76,7 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
     def _refuse_removal(self, client: Client, old: DeletionGuardArgs, leaving: list[str]) -> None:
         tables, others, uncounted = _inside(client, old, leaving)
         if tables or others or uncounted:
-            raise (HoldsTables if tables else StillHeld if others else CannotCount)(
+            raise (HoldsTablesError if tables else StillHeldError if others else CannotCountError)(
                 f"warehouse {', '.join(f'`{name}`' for name in leaving)} is not declared any more, and its `deletion`"
                 f" is `protect` in the state: {'; '.join([*tables, *others, *uncounted])}. To rename it, use"
                 " `renamed_from`; otherwise put it back, or set its `deletion` to `retain` or `purge` and run `up`"
@@ -91,7 +91,7 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
     def find(
         self, client: Client, known: RecordedResource[DeletionGuardArgs]
     ) -> ObservedResource[DeletionGuardArgs] | None:
-        """The guard as the state has it. Raises MovedServer if its warehouses may be on another server."""
+        """The guard as the state has it. Raises MovedServerError if its warehouses may be on another server."""
         state = known.declared
         if state.deletion == "protect" and not server_identity.is_proven(client, known.outs):
             for name, warehouse_id in sorted(state.warehouses.items()):
@@ -110,7 +110,7 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
         if state.deletion != "protect":
             return
         if state.roles is not None and state.buckets is not None and state.declared is None:
-            raise StillHeld(
+            raise StillHeldError(
                 "nothing was destroyed: the state is of an earlier version, which does not record what a bucket may"
                 " hold. Run `up` first, without other changes, and then `destroy`."
             )
@@ -128,14 +128,14 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
         if tables or others:
             found = "; ".join([*tables, *others, *uncounted])
             if not state.warehouses:
-                raise StillHeld(f"nothing was destroyed: {found}. Remove that, and run `destroy` again.")
-            raise (HoldsTables if tables else StillHeld)(
+                raise StillHeldError(f"nothing was destroyed: {found}. Remove that, and run `destroy` again.")
+            raise (HoldsTablesError if tables else StillHeldError)(
                 f"nothing was destroyed, because `deletion` is `protect`: {found}."
                 " Remove that, or set `deletion` to `purge` (which removes it) or `retain` (which keeps it) and run"
                 " `up` before destroying."
             )
         if uncounted:
-            raise CannotCount(f"nothing was destroyed: {'; '.join(uncounted)}")
+            raise CannotCountError(f"nothing was destroyed: {'; '.join(uncounted)}")
 
 
 def _inside(client: Client, state: DeletionGuardArgs, names: list[str]) -> tuple[list[str], list[str], list[str]]:
@@ -180,7 +180,7 @@ def _noting(uncounted: list[str]) -> Generator[None]:
     """What cannot be counted is told together with what can."""
     try:
         yield
-    except CannotCount as error:
+    except CannotCountError as error:
         uncounted.append(str(error))
 
 
@@ -193,7 +193,7 @@ def _strangers(client: Client, project_id: str, ours: list[str], our_roles: list
         if our_roles is not None:
             known = {name.casefold() for name in our_roles}
             found["roles"] = [one for one in roles.list_all(client, project_id) if _name(one).casefold() not in known]
-    except (NotFound, Forbidden):
+    except (NotFoundError, ForbiddenError):
         if projects.name_of(client, project_id) is not None:
             raise
         return []

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import LakekeeperError, NotFound
+from lakewright.lakekeeper.api.connection.errors import LakekeeperError, NotFoundError
 from lakewright.lakekeeper.api.management import warehouses
 from lakewright.lakekeeper.buckets import own_bucket
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.provider.diagnostics import warn
-from lakewright.lakekeeper.provider.errors import CannotCount
+from lakewright.lakekeeper.provider.errors import CannotCountError
 from lakewright.lakekeeper.tenant.tenant_history import KeptData
 
 
@@ -28,7 +28,7 @@ def is_gone(client: Client, tenant: str, buckets: Mapping[str, OwnBucket], kept:
         return False
     try:
         return not _is_on_server(client, tenant, kept.name) and own_bucket.held(own, within=kept.key_prefix) is None
-    except (LakekeeperError, CannotCount) as error:
+    except (LakekeeperError, CannotCountError) as error:
         warn(f"Could not check what is left of warehouse `{kept.name}`, so it stays in the tenant's record: {error}")
         return False
 
@@ -36,5 +36,5 @@ def is_gone(client: Client, tenant: str, buckets: Mapping[str, OwnBucket], kept:
 def _is_on_server(client: Client, tenant: str, name: str) -> bool:
     try:
         return warehouses.find_by_name(client, tenant, name) is not None
-    except NotFound:
+    except NotFoundError:
         return False  # the project is gone

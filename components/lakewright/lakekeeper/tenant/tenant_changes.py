@@ -11,7 +11,7 @@ from lakewright.lakekeeper.buckets import bucket_key, own_bucket
 from lakewright.lakekeeper.preflight import surroundings
 from lakewright.lakekeeper.preflight import warehouse_contents as warehouse_removal
 from lakewright.lakekeeper.provider.diagnostics import warn
-from lakewright.lakekeeper.provider.errors import CannotCount, HoldsTables, KeyInUse, RemovalRefused
+from lakewright.lakekeeper.provider.errors import CannotCountError, HoldsTablesError, KeyInUseError, RemovalRefusedError
 from lakewright.lakekeeper.tenant import tenant_history
 from lakewright.lakekeeper.tenant.tenant_history import (
     KeptData,
@@ -53,10 +53,10 @@ def refuse(client: Callable[[], Client], old: Recorded, new: Recorded) -> None:
         new: What the spec has.
 
     Raises:
-        HoldsTables: A warehouse with tables would be deleted.
-        KeyInUse: Objects would be left without the key that they are encrypted with.
-        RemovalRefused: A bucket with data would be deleted, or a warehouse would get a place with data.
-        CannotCount: What is there cannot be counted.
+        HoldsTablesError: A warehouse with tables would be deleted.
+        KeyInUseError: Objects would be left without the key that they are encrypted with.
+        RemovalRefusedError: A bucket with data would be deleted, or a warehouse would get a place with data.
+        CannotCountError: What is there cannot be counted.
     """
     _refuse_places(new)
     _refuse_purging(old, new)
@@ -77,7 +77,7 @@ def refuse(client: Callable[[], Client], old: Recorded, new: Recorded) -> None:
 
 
 def refuse_names(tenant: str, declared: Warehouses, before: Warehouses, kept: list[KeptData]) -> None:
-    """Raise RemovalRefused if a warehouse would be taken for another one. Compares names and places alone.
+    """Raise RemovalRefusedError if a warehouse would be taken for another one. Compares names and places alone.
 
     Args:
         tenant: Name of the tenant.
@@ -86,13 +86,13 @@ def refuse_names(tenant: str, declared: Warehouses, before: Warehouses, kept: li
         kept: What earlier warehouses left.
     """
     for name, earlier in rename_conflicts(declared, before):
-        raise RemovalRefused(
+        raise RemovalRefusedError(
             f"warehouse `{name}` is `renamed_from: {earlier}`, but the state has both `{earlier}` and `{name}`. Nothing"
             f" was changed. Remove `renamed_from` and put `{earlier}` back. To rename it, first take `{name}` out in an"
             " `up` of its own."
         )
     for name, earlier in unnamed_renames(tenant, declared, before, kept):
-        raise RemovalRefused(
+        raise RemovalRefusedError(
             f"warehouse `{name}` would take the role or the key prefix of warehouse `{earlier}`, which leaves the spec."
             f" Nothing was changed. To rename it, give `{name}` `renamed_from: {earlier}`. To remove `{earlier}`, do so"
             f" in an `up` before the one that adds `{name}`."
@@ -100,7 +100,7 @@ def refuse_names(tenant: str, declared: Warehouses, before: Warehouses, kept: li
 
 
 def refuse_role_names(tenant: str, named: Warehouses, before: Warehouses, buckets: dict[str, RecordedBucket]) -> None:
-    """Raise RemovalRefused if the role of a warehouse would have a longer name than IAM allows.
+    """Raise RemovalRefusedError if the role of a warehouse would have a longer name than IAM allows.
 
     Args:
         tenant: Name of the tenant.
@@ -113,14 +113,14 @@ def refuse_role_names(tenant: str, named: Warehouses, before: Warehouses, bucket
     for name, one in named.items():
         role = role_name(tenant, tenant_history.origin_of(name, one))
         if one.bucket in made and one.origin not in existing and len(role) > LONGEST_ROLE_NAME:
-            raise RemovalRefused(
+            raise RemovalRefusedError(
                 f"warehouse `{name}` would have the role `{role}` with {len(role)} characters; IAM allows"
                 f" {LONGEST_ROLE_NAME}. Nothing was changed. Use a shorter name of the warehouse or of `renamed_from`."
             )
 
 
 def refuse_covering(client: Callable[[], Client], old: Recorded | None, new: Recorded) -> None:
-    """Raise RemovalRefused if a warehouse comes to be purged at a place that covers a warehouse of another project.
+    """Raise RemovalRefusedError if a purged warehouse would cover a warehouse of another project.
 
     Args:
         client: Makes a client of the server that has the warehouses. It shows the projects that the identity may see.
@@ -147,7 +147,7 @@ def refuse_covering(client: Callable[[], Client], old: Recorded | None, new: Rec
             )
         for other in around.within(buckets[one.bucket], one.key_prefix or ""):
             if other.project != new.tenant:
-                raise RemovalRefused(
+                raise RemovalRefusedError(
                     f"warehouse `{name}` with `deletion: purge` would be at {one.key_prefix}/ of bucket `{one.bucket}`,"
                     f" which overlaps with {other}. Nothing was changed. Give it another `key_prefix`."
                 )
@@ -160,7 +160,7 @@ def _place(one: RecordedWarehouse) -> tuple[str | None, ...]:
 def _refuse_removal(client: Client, tenant: str, name: str, joining: list[str]) -> None:
     tables = _tables(client, tenant, name)
     if tables:
-        raise HoldsTables(
+        raise HoldsTablesError(
             f"warehouse `{name}` is not in the spec any more, and its `deletion` is `protect` in the state; at"
             f" {client.endpoint} it holds {contents.described(tables)}. Nothing was changed. {_rename(name, joining)}"
             "Put it back, or set its `deletion` to `retain` or `purge` and run `up` before taking it out."
@@ -170,7 +170,7 @@ def _refuse_removal(client: Client, tenant: str, name: str, joining: list[str]) 
 def _refuse_replacing(client: Client, tenant: str, name: str, joining: list[str]) -> None:
     tables = _tables(client, tenant, name)
     if tables:
-        raise HoldsTables(
+        raise HoldsTablesError(
             f"warehouse `{name}` leaves the spec while {', '.join(f'`{one}`' for one in joining)} joins it; at"
             f" {client.endpoint} it holds {contents.described(tables)}, which `purge` would drop. Nothing was changed."
             f" {_rename(name, joining)}To drop its tables, name it in `dropped_warehouses`."
@@ -197,14 +197,14 @@ def _refuse_places(new: Recorded) -> None:
                 and (one.origin, one.key_prefix) != (other.origin, other.key_prefix)
                 and key_prefixes.overlaps(one.key_prefix or "", other.key_prefix)
             ):
-                raise RemovalRefused(
+                raise RemovalRefusedError(
                     f"warehouse `{name}` would be at {one.key_prefix}/ of bucket `{one.bucket}`, where `deletion:"
                     f" retain` keeps what warehouse `{other.name}` left at {other.key_prefix}/. Give it another"
                     " `key_prefix`. If that data is deleted, run `up --refresh` to forget it."
                 )
         for second, another in new.warehouses.items():
             if name < second and share_place(one, another):
-                raise RemovalRefused(
+                raise RemovalRefusedError(
                     f"warehouse `{name}` at {one.key_prefix}/ and warehouse `{second}` at {another.key_prefix}/ of"
                     f" bucket `{one.bucket}` overlap. Give one of them another `key_prefix`."
                 )
@@ -223,7 +223,7 @@ def _refuse_purging(old: Recorded, new: Recorded) -> None:
                 if name == left.name
                 else f"Give it another `key_prefix`, or name `{left.name}` in `dropped_warehouses` to let its files go."
             )
-            raise RemovalRefused(
+            raise RemovalRefusedError(
                 f"warehouse `{name}` with `deletion: purge` would be at a place of bucket `{left.bucket}` where"
                 f" warehouse `{left.name}`, which was protected, has left {content}. Nothing was changed. {again}"
             )
@@ -233,7 +233,7 @@ def _refuse_another_name(storage: str, bucket: RecordedBucket, buckets: dict[str
     """A bucket under another storage is another resource: it would be made again, and then deleted."""
     for name, one in buckets.items():
         if one.bucket == bucket.bucket:
-            raise RemovalRefused(
+            raise RemovalRefusedError(
                 f"storage `{name}` would make {bucket.where}, which storage `{storage}` has made. Nothing was changed."
                 f" Keep the name `{storage}`: a storage that makes its bucket cannot be renamed."
             )
@@ -247,14 +247,14 @@ def _refuse_bucket(storage: str, bucket: RecordedBucket, before: Warehouses, kep
         one.key_prefix or "" for one in before.values() if one.bucket == bucket.bucket and one.deletion == "purge"
     ]
     if content := own_bucket.held(bucket, besides=emptied):
-        raise RemovalRefused(
+        raise RemovalRefusedError(
             f"storage `{storage}` would leave {bucket.where}, which holds {content}. Nothing was changed. Put the"
             " storage back, or remove what is there first."
         )
 
 
 def refuse_unrecorded_keys(buckets: dict[str, RecordedBucket]) -> None:
-    """Raise KeyInUse if a bucket has a key of the stack that its spec does not name, and objects may need it.
+    """Raise KeyInUseError if a bucket has a key of the stack that its spec does not name, and objects may need it.
 
     Only for a tenant without a record: state of an earlier version would let the key go.
     """
@@ -270,7 +270,9 @@ def _refuse_key(storage: str, bucket: RecordedBucket, has_own_key: Callable[[], 
     )
     try:
         found = bucket_key.encrypted(bucket) if has_own_key() else None
-    except CannotCount as error:
-        raise KeyInUse(f"Could not check whether the key of {bucket.where} is in use: {error} {way_out}") from None
+    except CannotCountError as error:
+        raise KeyInUseError(f"Could not check whether the key of {bucket.where} is in use: {error} {way_out}") from None
     if found:
-        raise KeyInUse(f"{bucket.where} holds what is encrypted with the stack's own key, such as {found}. {way_out}")
+        raise KeyInUseError(
+            f"{bucket.where} holds what is encrypted with the stack's own key, such as {found}. {way_out}"
+        )

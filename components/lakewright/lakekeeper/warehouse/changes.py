@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 
 from lakewright.lakekeeper.api.connection import settings
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import AlreadyExists, Refused
+from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError, RefusedError
 from lakewright.lakekeeper.api.connection.retry import until
 from lakewright.lakekeeper.api.management import managed_access, warehouses
 from lakewright.lakekeeper.provider import diff as difference
-from lakewright.lakekeeper.provider.errors import NotOurs
+from lakewright.lakekeeper.provider.errors import NotOwnedError
 from lakewright.lakekeeper.storage.credentials import credential_request
 from lakewright.lakekeeper.warehouse.model import NEEDS_ACTIVE, WarehouseArgs, plain_changes, storage_request
 
@@ -80,24 +80,24 @@ class Changes:
         new = self.new
         taken = warehouses.find_by_name(self.client, new.project_id, new.name)
         if taken and warehouses.id_of(taken) != self.warehouse_id:
-            raise NotOurs(
+            raise NotOwnedError(
                 f"warehouse {self.warehouse_id} at {self.client.endpoint} cannot be named `{new.name}`: warehouse"
                 f" {warehouses.id_of(taken)} of project {new.project_id} has that name. Choose another."
             )
         try:
             self._change("rename", {"new-name": new.name})
-        except Refused as refused:
+        except RefusedError as refused:
             if NAME_CONSTRAINT not in str(refused):
                 raise
             unlisted = self.client.server().unlisted or "it was made a moment ago"
-            raise NotOurs(
+            raise NotOwnedError(
                 f"warehouse {self.warehouse_id} at {self.client.endpoint} cannot be named `{new.name}`: another"
                 f" warehouse of project {new.project_id} has that name and is not listed, since {unlisted}."
                 " Choose another name."
             ) from None
 
 
-def unlisted_holder(client: Client, taken: AlreadyExists) -> AlreadyExists:
+def unlisted_holder(client: Client, taken: AlreadyExistsError) -> AlreadyExistsError:
     """Say why a name is taken by a warehouse that no list shows."""
     unlisted = client.server().unlisted
     if unlisted and taken.kind in warehouses.NAME_TAKEN:
@@ -114,7 +114,7 @@ def patiently(fresh_role: bool, call: Callable[[], T]) -> T:
     """Repeat a call that probes a storage while a role that may be new is not let in yet."""
     try:
         return until(call, is_not_yet, seconds=settings.role_propagation(), every=1) if fresh_role else call()
-    except Refused as refused:
+    except RefusedError as refused:
         if _is_put_without_answer(refused):
             refused.add(
                 "S3 gave no answer, as when the server cannot assume `assume_role_arn`. Check the role's trust policy,"
@@ -125,10 +125,10 @@ def patiently(fresh_role: bool, call: Callable[[], T]) -> T:
 
 def is_not_yet(error: BaseException) -> bool:
     """Whether a refusal may pass once a new role is known everywhere."""
-    return isinstance(error, Refused) and (error.kind in NOT_YET or _is_put_without_answer(error))
+    return isinstance(error, RefusedError) and (error.kind in NOT_YET or _is_put_without_answer(error))
 
 
-def _is_put_without_answer(refused: Refused) -> bool:
+def _is_put_without_answer(refused: RefusedError) -> bool:
     return (refused.status, refused.kind) == (400, "Unexpected") and PUT_WITHOUT_ANSWER in str(refused)
 
 

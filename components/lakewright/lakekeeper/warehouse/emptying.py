@@ -1,7 +1,7 @@
 """Emptying the key prefix of a deleted warehouse, but for what other warehouses have there."""
 
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import Refused
+from lakewright.lakekeeper.api.connection.errors import RefusedError
 from lakewright.lakekeeper.api.management import warehouses
 from lakewright.lakekeeper.buckets import bucket_emptying
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
@@ -46,5 +46,5 @@ def _is_there(client: Client, warehouse_id: str) -> bool:
     """Whether a warehouse is still there: this run may have deleted it since it looked."""
     try:
         return warehouses.get(client, warehouse_id) is not None
-    except Refused:
+    except RefusedError:
         return True

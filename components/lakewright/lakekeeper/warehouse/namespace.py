@@ -11,7 +11,7 @@ from typing_extensions import override
 from lakewright.lakekeeper.api.catalog import contents, namespaces
 from lakewright.lakekeeper.api.catalog.namespaces import ListedNamespace, Path
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import NotEmpty
+from lakewright.lakekeeper.api.connection.errors import NotEmptyError
 from lakewright.lakekeeper.api.management import managed_access as managed
 from lakewright.lakekeeper.api.management import warehouses
 from lakewright.lakekeeper.provider import diff as difference
@@ -19,7 +19,7 @@ from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.creation import created_or_found, finishing
 from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.diff import Change
-from lakewright.lakekeeper.provider.errors import CannotCount, DeletedBehindBack, HoldsTables
+from lakewright.lakekeeper.provider.errors import CannotCountError, DeletedOutsideStackError, HoldsTablesError
 from lakewright.lakekeeper.provider.inputs import CreateOnly, Deletable, NeedsOpenFga, Replace, ServerKeeps, Update
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
@@ -121,7 +121,7 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
         answer = namespaces.get(client, new.warehouse_id, new.path)
         if answer is None:
             inactive = _inactive(client, new.warehouse_id)
-            raise DeletedBehindBack(
+            raise DeletedOutsideStackError(
                 f"{self.title(new)} is not there any more"
                 f"{', or hidden because the warehouse is inactive' if inactive else ''}. Run `up --refresh`."
             )
@@ -135,7 +135,7 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
         if old.deletion == "purge" or namespaces.get(client, old.warehouse_id, old.path) is None:
             return
         if tables := contents.of_namespace(client, old.warehouse_id, old.path).tabulars:
-            raise HoldsTables(
+            raise HoldsTablesError(
                 f"{self.title(old)} would be replaced ({', '.join(str(change) for change in changes)}); it holds"
                 f" {contents.described(tables)}. `deletion` is `{old.deletion}` in the state: to lose the tables, set"
                 " it to `purge` and run `up` before this change."
@@ -147,7 +147,7 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
             return
         try:
             seen = contents.delete_namespace(client, state.warehouse_id, state.path)
-        except NotEmpty:
+        except NotEmptyError:
             if state.deletion == "purge":
                 contents.purge(client, state.warehouse_id, state.path)
                 contents.delete_namespace(client, state.warehouse_id, state.path)
@@ -155,12 +155,12 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
             tables = contents.of_namespace(client, state.warehouse_id, state.path).tabulars
             if not tables:
                 raise
-            raise HoldsTables(
+            raise HoldsTablesError(
                 f"{self.title(state)} is not dropped: it holds {contents.described(tables)}. Drop them, or set"
                 " `deletion` to `purge` (or `retain`) and run `up` first."
             ) from None
         if not seen and state.deletion == "protect" and _inactive(client, state.warehouse_id):
-            raise CannotCount(
+            raise CannotCountError(
                 f"{self.title(state)} cannot be dropped while its warehouse is inactive. Set `active: true` and run"
                 " `up` first."
             )

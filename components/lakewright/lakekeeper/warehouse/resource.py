@@ -10,7 +10,7 @@ from typing_extensions import override
 from lakewright.credentials import references as credentials
 from lakewright.lakekeeper.api.catalog import contents
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import AlreadyExists, Forbidden, NotFound
+from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError, ForbiddenError, NotFoundError
 from lakewright.lakekeeper.api.management import managed_access as managed
 from lakewright.lakekeeper.api.management import projects, warehouses
 from lakewright.lakekeeper.preflight import report
@@ -19,7 +19,7 @@ from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.creation import Origin, created_or_found, finishing
 from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.diff import Change
-from lakewright.lakekeeper.provider.errors import DeletedBehindBack, NotOurs
+from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError, NotOwnedError
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.lakekeeper.storage.credentials import mistake, references
@@ -91,7 +91,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
     def existing(self, client: Client, new: WarehouseArgs) -> tuple[str, ObservedResource[WarehouseArgs]] | None:
         try:
             found = warehouses.find_by_name(client, new.project_id, new.name)
-        except (NotFound, Forbidden):
+        except (NotFoundError, ForbiddenError):
             if projects.name_of(client, new.project_id) is not None:
                 raise
             return None  # the project is still to be made
@@ -116,7 +116,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
                 ),
                 lambda: warehouses.find_by_name(client, new.project_id, new.name),
             )
-        except AlreadyExists as taken:
+        except AlreadyExistsError as taken:
             raise unlisted_holder(client, taken) from None
         with finishing(self.title(new), origin, adopts=new.adopt):
             there = self._observed(client, found, new).declared
@@ -135,7 +135,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         old = known.declared
         found = warehouses.get(client, known.id)
         if found is None:
-            raise DeletedBehindBack(
+            raise DeletedOutsideStackError(
                 f"warehouse `{old.name}` ({known.id}) is not at {client.endpoint} any more. Run `up --refresh`."
             )
         resend = "storage-credential" in warehouse_changes.needed(old, new, resend=False)
@@ -171,7 +171,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         self, client: Client, found: warehouses.WarehouseResponse, declared: WarehouseArgs
     ) -> ObservedResource[WarehouseArgs]:
         if (kind := found["storage-profile"]["type"]) not in PROFILES:
-            raise NotOurs(
+            raise NotOwnedError(
                 f"{self.title(declared)} is on storage of type `{kind}`, which cannot be declared here;"
                 f" what can is {', '.join(PROFILES)}"
             )

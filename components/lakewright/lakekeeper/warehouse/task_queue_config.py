@@ -18,7 +18,7 @@ from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.creation import Origin
 from lakewright.lakekeeper.provider.diagnostics import tell, warn
-from lakewright.lakekeeper.provider.errors import DeletedBehindBack
+from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError
 from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceInputs, ServerKeeps, Update, has_unknown
 from lakewright.lakekeeper.provider.options import ServerInput, given, not_imported
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
@@ -148,7 +148,7 @@ class TaskQueueConfigProvider(LakekeeperProvider[TaskQueueConfigArgs]):
     def _set(self, client: Client, new: TaskQueueConfigArgs) -> ObservedResource[TaskQueueConfigArgs]:
         with awake(client, new.warehouse_id):
             if not task_queues.put(client, new.scope, new.queue, new.wanted):
-                raise DeletedBehindBack(f"{self.title(new)} cannot be set: {new.scope} is not there.")
+                raise DeletedOutsideStackError(f"{self.title(new)} cannot be set: {new.scope} is not there.")
         return ObservedResource(new)
 
 

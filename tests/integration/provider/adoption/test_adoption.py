@@ -7,9 +7,9 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.lakekeeper.api.connection.errors import LakekeeperError, Unconfirmed
+from lakewright.lakekeeper.api.connection.errors import LakekeeperError, UnconfirmedError
 from lakewright.lakekeeper.provider import pending_creations as pending
-from lakewright.lakekeeper.provider.errors import NotOurs
+from lakewright.lakekeeper.provider.errors import NotOwnedError
 from lakewright.lakekeeper.server.project import ProjectProvider
 from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
@@ -83,7 +83,7 @@ def test_killed_create_at_another_place_is_not_adopted(
 ) -> None:
     stranger = declared | {"storage": declared["storage"] | other}
     interrupted("Warehouse", stranger)
-    with pytest.raises(NotOurs, match=r"in project .* exists already, at .* `adopt=True`"):
+    with pytest.raises(NotOwnedError, match=r"in project .* exists already, at .* `adopt=True`"):
         Resource(WarehouseProvider()).up(**stranger)
 
 
@@ -159,7 +159,7 @@ def test_lost_response_makes_no_second_project(when: str, server: Props, unique:
 
 def test_connection_that_stays_broken_is_one_sentence(declared: Props, use_transport: Any) -> None:
     use_transport(LosingTransport("before", "POST", "/management/v1/warehouse", times=99))
-    with pytest.raises(Unconfirmed, match=r"POST /management/v1/warehouse at http://.*: the connection broke"):
+    with pytest.raises(UnconfirmedError, match=r"POST /management/v1/warehouse at http://.*: the connection broke"):
         Resource(WarehouseProvider()).up(**declared)
 
 
@@ -224,7 +224,7 @@ def test_repeated_post_is_not_called_another_stacks(
     use_transport(RepeatingTransport(f"/management/v1/{kind}"))
     other: Props = {"server": declared["server"], "project_id": f"{unique}-2", "name": "tenant"}
     resource = Resource(WarehouseProvider() if kind == "warehouse" else ProjectProvider())
-    with pytest.raises(NotOurs) as refused:
+    with pytest.raises(NotOwnedError) as refused:
         resource.up(**(declared if kind == "warehouse" else other))
     assert "did not when this run looked for it" in str(refused.value)
     assert "a gateway on the way sent this run's request twice" in str(refused.value)
@@ -235,7 +235,7 @@ def test_repeated_post_is_not_called_another_stacks(
 def test_lost_response_without_lookup_does_not_adopt(warehouse: Resource, declared: Props, use_transport: Any) -> None:
     """An equal warehouse of another stack exists, the lookup failed, and the response to the creation is lost."""
     use_transport(LosingTransportWithoutLookup("/management/v1/warehouse", looks=1))
-    with pytest.raises(NotOurs, match="exists already, and this stack did not make it"):
+    with pytest.raises(NotOwnedError, match="exists already, and this stack did not make it"):
         Resource(WarehouseProvider()).up(**declared)
 
 

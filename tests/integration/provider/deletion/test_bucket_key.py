@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from lakewright.lakekeeper.buckets import bucket_key
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
-from lakewright.lakekeeper.provider.errors import CannotCount
+from lakewright.lakekeeper.provider.errors import CannotCountError
 from lakewright_sandbox.runtime.state import Sandbox
 
 from ..conftest import AwsClient
@@ -40,7 +40,7 @@ def test_more_objects_than_the_limit_are_an_error(
 ) -> None:
     monkeypatch.setattr(bucket_key, "LOOKED_AT", bound)
     if is_refused:
-        with pytest.raises(CannotCount, match=f"holds more than {bound} objects and versions"):
+        with pytest.raises(CannotCountError, match=f"holds more than {bound} objects and versions"):
             bucket_key.encrypted(own)
     else:
         assert bucket_key.encrypted(own) is None

@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.lakekeeper.api.connection.errors import NotEmpty, Protected
-from lakewright.lakekeeper.provider.errors import CannotCount, HoldsTables, StillHeld
+from lakewright.lakekeeper.api.connection.errors import NotEmptyError, ProtectedError
+from lakewright.lakekeeper.provider.errors import CannotCountError, HoldsTablesError, StillHeldError
 from lakewright.lakekeeper.server.project import ProjectProvider
 from lakewright.lakekeeper.tenant.deletion_guard import DeletionGuardProvider
 from lakewright_sandbox.runtime.state import Sandbox
@@ -50,7 +50,7 @@ def test_guard_counts_and_names_soft_deleted_tables_too(
     make_table(warehouse.id, "sales", "old")
     drop(warehouse.id, "sales", "old")
     names = r"sales\.daily\.totals, sales\.old \(soft-deleted\), sales\.orders"
-    with pytest.raises(HoldsTables, match=rf"`main` holds 3 tables, 1 of them soft-deleted: {names}"):
+    with pytest.raises(HoldsTablesError, match=rf"`main` holds 3 tables, 1 of them soft-deleted: {names}"):
         guard.destroy()
 
 
@@ -70,7 +70,7 @@ def generic_tables(http: httpx.Client, warehouse: Resource) -> str:
 @pytest.mark.usefixtures("generic_tables")
 def test_guard_counts_generic_tables(guard: Resource) -> None:
     names = r"files\.old \(soft-deleted\), files\.vectors"
-    with pytest.raises(HoldsTables, match=rf"`main` holds 2 tables, 1 of them soft-deleted: {names}"):
+    with pytest.raises(HoldsTablesError, match=rf"`main` holds 2 tables, 1 of them soft-deleted: {names}"):
         guard.destroy()
 
 
@@ -81,7 +81,7 @@ def test_purge_removes_generic_tables_unless_protected(
     protection = f"/management/v1/warehouse/{warehouse.id}/generic-table/{table}/protection"
     http.post(protection, json={"protected": True}).raise_for_status()
     warehouse.up(**declared, deletion="purge")
-    with pytest.raises(Protected, match=r"protected: files\.vectors"):
+    with pytest.raises(ProtectedError, match=r"protected: files\.vectors"):
         warehouse.destroy()
     assert http.get(f"{generic_tables}/vectors").status_code == 200
     http.post(protection, json={"protected": False}).raise_for_status()
@@ -109,28 +109,28 @@ def test_guard_allows_intended_deletions(
 
 def test_guard_refuses_what_it_cannot_count(guard: Resource, warehouse: Resource, http: httpx.Client) -> None:
     http.post(f"/management/v1/warehouse/{warehouse.id}/deactivate").raise_for_status()
-    with pytest.raises(CannotCount, match=r"`main`.*is inactive"):
+    with pytest.raises(CannotCountError, match=r"`main`.*is inactive"):
         guard.destroy()
 
 
 def test_many_tables_are_counted_and_not_all_named(guard: Resource, warehouse: Resource, make_table: Any) -> None:
     for number in range(12):
         make_table(warehouse.id, "many", f"t{number:02}")
-    with pytest.raises(HoldsTables, match=r"12 tables: many\.t00, .* and 2 more"):
+    with pytest.raises(HoldsTablesError, match=r"12 tables: many\.t00, .* and 2 more"):
         guard.destroy()
 
 
 def test_protect_keeps_a_warehouse_without_the_guard(warehouse: Resource, make_table: Any, http: httpx.Client) -> None:
     """A warehouse with tables under `deletion: protect` is not deleted even if the guard did not run."""
     make_table(warehouse.id, "sales", "orders")
-    with pytest.raises(HoldsTables, match=r"`main` .* is not deleted: it holds 1 table: sales\.orders"):
+    with pytest.raises(HoldsTablesError, match=r"`main` .* is not deleted: it holds 1 table: sales\.orders"):
         warehouse.provider.delete(warehouse.id, warehouse.outs)
     assert there(http, warehouse.id)
 
 
 def test_undeclared_empty_namespaces_are_named(warehouse: Resource, http: httpx.Client) -> None:
     http.post(f"/catalog/v1/{warehouse.id}/namespaces", json={"namespace": ["stray"]}).raise_for_status()
-    with pytest.raises(NotEmpty, match="namespaces that are not declared: stray"):
+    with pytest.raises(NotEmptyError, match="namespaces that are not declared: stray"):
         warehouse.destroy()
 
 
@@ -206,7 +206,7 @@ def test_protected_objects_stop_a_purge_before_it_starts(
     z = listed["namespace-uuids"][listed["namespaces"].index(["z"])]
     url = f"/management/v1/warehouse/{warehouse.id}/namespace/{z}/protection"
     http.post(url, json={"protected": True}).raise_for_status()
-    with pytest.raises(Protected, match=r"nothing was removed.*: z"):
+    with pytest.raises(ProtectedError, match=r"nothing was removed.*: z"):
         warehouse.destroy()
     assert http.head(f"/catalog/v1/{warehouse.id}/namespaces/a/tables/first").status_code == 204
 
@@ -216,7 +216,7 @@ def test_protected_warehouse_is_not_purged(
 ) -> None:
     warehouse.up(**declared, deletion="purge", protected=True)
     make_table(warehouse.id, "a", "first")
-    with pytest.raises(Protected):
+    with pytest.raises(ProtectedError):
         warehouse.destroy()
     assert http.head(f"/catalog/v1/{warehouse.id}/namespaces/a/tables/first").status_code == 204
 
@@ -237,7 +237,7 @@ def test_destroy_uses_the_state_not_the_declaration(
     """A changed `deletion` takes effect with an `up`, which makes no call for it."""
     make_table(warehouse.id, "a", "first")
     news = warehouse.provider.check(warehouse.inputs, declared | {"deletion": "purge"}).inputs
-    with pytest.raises(HoldsTables):
+    with pytest.raises(HoldsTablesError):
         warehouse.provider.delete(warehouse.id, warehouse.outs)
     outs = warehouse.provider.update(warehouse.id, warehouse.outs, news).outs
     assert outs is not None
@@ -253,7 +253,7 @@ def test_guard_names_what_would_stop_a_destroy_half_way(
     guard.up(
         server=server, warehouses={"main": warehouse.id}, namespaces={"main": ["sales"]}, projects={project_id: []}
     )
-    with pytest.raises(StillHeld) as refused:
+    with pytest.raises(StillHeldError) as refused:
         guard.destroy()
     said = str(refused.value)
     assert "warehouse `main` is protected" in said
@@ -272,7 +272,7 @@ def test_guard_names_undeclared_roles(
     declared: Props = {"server": server, "warehouses": {"main": warehouse.id}, "projects": {project_id: [warehouse.id]}}
     guard.up(**declared, roles={project_id: ["analysts"]})
     refusal = "holds roles that the stack does not declare (only deleting them helps): Others, strangers"
-    with pytest.raises(StillHeld, match=re.escape(f"project {project_id} {refusal}.")):
+    with pytest.raises(StillHeldError, match=re.escape(f"project {project_id} {refusal}.")):
         guard.destroy()
     for name in ("strangers", "Others"):
         http.delete(f"/management/v1/role/{ids[name]}", headers={"x-project-id": project_id}).raise_for_status()
@@ -291,7 +291,7 @@ def test_guard_refuses_when_a_bucket_cannot_be_listed(
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAUNKNOWN")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "unknown")
     guard.up(server=server, warehouses={}, buckets=[place])
-    with pytest.raises(CannotCount, match=rf"bucket `any` at {sandbox.aws.endpoint} holds cannot be listed"):
+    with pytest.raises(CannotCountError, match=rf"bucket `any` at {sandbox.aws.endpoint} holds cannot be listed"):
         guard.destroy()
 
 
@@ -302,7 +302,7 @@ def test_guard_refuses_to_drop_a_full_warehouse(
     stays = {"server": server, "warehouses": {"main": warehouse.id}}
     guard.up(**stays, declared={"main": warehouse.id})
     make_table(warehouse.id, "sales", "orders")
-    with pytest.raises(HoldsTables, match=r"`main` is not declared any more.* 1 table: sales\.orders"):
+    with pytest.raises(HoldsTablesError, match=r"`main` is not declared any more.* 1 table: sales\.orders"):
         guard.preview(server=server, warehouses={}, declared={"other": "unknown"})
     assert guard.preview(server=server, warehouses={"new": warehouse.id}, declared={"new": warehouse.id}) == "update"
     assert guard.preview(server=server, warehouses={}, declared={"main": warehouse.id}) == "update"
@@ -325,7 +325,7 @@ def test_guard_refuses_state_of_an_earlier_version(guard: Resource, server: Prop
     """Such state has buckets that the `aws` plugin would empty, and no record of their contents."""
     earlier: Props = {"server": server, "warehouses": {}, "roles": {"acme": []}, "buckets": []}
     guard.up(**earlier)
-    with pytest.raises(StillHeld, match="Run `up` first"):
+    with pytest.raises(StillHeldError, match="Run `up` first"):
         guard.destroy()
     guard.up(**earlier, declared={})
     guard.destroy()

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.lakekeeper.provider.errors import RemovalRefused, StillHeld
+from lakewright.lakekeeper.provider.errors import RemovalRefusedError, StillHeldError
 from lakewright.lakekeeper.tenant.deletion_guard import DeletionGuardProvider
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecordProvider
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
@@ -90,7 +90,9 @@ def record_of(declared: Props, own: Props) -> Props:
 
 def test_preview_refuses_to_purge_around_another_project(declared: Props, own: Props, place_inner: PlaceInner) -> None:
     place_inner("main/inner")
-    with pytest.raises(RemovalRefused, match=r"warehouse `main` with `deletion: purge` .* overlaps with warehouse"):
+    with pytest.raises(
+        RemovalRefusedError, match=r"warehouse `main` with `deletion: purge` .* overlaps with warehouse"
+    ):
         Resource(TenantRecordProvider()).preview(**record_of(declared, own))
 
 
@@ -106,7 +108,7 @@ def test_guard_refuses_before_anything_is_emptied(
     guarded = own | {"emptied": ["main"]}
     guard.up(server=declared["server"], warehouses={}, buckets=[guarded], declared={"main": outer.id})
     place_inner("main/inner")
-    with pytest.raises(StillHeld, match=r"nothing was destroyed: bucket .* has warehouse `inner`"):
+    with pytest.raises(StillHeldError, match=r"nothing was destroyed: bucket .* has warehouse `inner`"):
         guard.destroy()
 
 

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from lakewright.lakekeeper import get_grants
 from lakewright.lakekeeper.api.connection.errors import (
-    Forbidden,
-    InvalidLookUp,
-    NoSuchPath,
-    NotGrantable,
-    NothingFound,
-    Refused,
+    ForbiddenError,
+    InvalidLookupError,
+    NoSuchPathError,
+    NotGrantableError,
+    NothingFoundError,
+    RefusedError,
 )
 from lakewright.lakekeeper.grants.grant import GrantProvider
 from lakewright.lakekeeper.provider import run_context
-from lakewright.lakekeeper.provider.errors import Hidden, TargetMissing
+from lakewright.lakekeeper.provider.errors import InactiveWarehouseError, TargetMissingError
 
 from ..ground import KINDS, Ground
 from ..resource import Props, Resource
@@ -114,7 +114,7 @@ def test_grant_on_a_deleted_table_is_gone_and_refused(own_ground: Ground) -> Non
     own_ground.drop_table()
     assert grant.refresh() == "delete"
     grant.provider.delete("x", outs)
-    with pytest.raises(TargetMissing, match=r"table/sales\.orders is not at .*[Dd]eclare it"):
+    with pytest.raises(TargetMissingError, match=r"table/sales\.orders is not at .*[Dd]eclare it"):
         grant.up(**declared(own_ground, "table"))
 
 
@@ -129,7 +129,7 @@ def test_grant_in_an_inactive_warehouse_is_not_gone(own_ground: Ground, capsys: 
     own_ground.post(f"/management/v1/warehouse/{own_ground.warehouse_id}/deactivate", {})
     assert grant.refresh() == "same"
     assert "cannot be seen while its warehouse is inactive" in capsys.readouterr().err
-    with pytest.raises(Hidden, match="active: true"):
+    with pytest.raises(InactiveWarehouseError, match="active: true"):
         grant.destroy()
 
 
@@ -145,7 +145,7 @@ def test_refresh_of_many_grants_lists_table_and_grants_once(ground: Ground) -> N
     assert len(first_pages) <= 3, calls
 
 
-@pytest.mark.parametrize(("status", "error"), [(403, Forbidden), (404, NoSuchPath), (500, Refused)])
+@pytest.mark.parametrize(("status", "error"), [(403, ForbiddenError), (404, NoSuchPathError), (500, RefusedError)])
 def test_refusals_and_foreign_responses_are_not_absence(ground: Ground, status: int, error: type[Exception]) -> None:
     """A gateway's 404 is reported: the authorizer may keep no grants. It never means that one grant is missing."""
     grant = made(ground, "warehouse")
@@ -159,7 +159,7 @@ def test_refusals_and_foreign_responses_are_not_absence(ground: Ground, status: 
 
 
 def test_unknown_privilege_lists_the_known_ones(ground: Ground) -> None:
-    with pytest.raises(NotGrantable, match=rf"(?i)`nonsense`.*expected one of .*{ground.privileges('table')[1]}"):
+    with pytest.raises(NotGrantableError, match=rf"(?i)`nonsense`.*expected one of .*{ground.privileges('table')[1]}"):
         made(ground, "table", privilege="nonsense")
 
 
@@ -173,9 +173,9 @@ def test_grants_lookup(ground: Ground) -> None:
 
 
 def test_lookup_reports_missing_or_wrong_arguments(ground: Ground) -> None:
-    with pytest.raises(NothingFound, match=r"table/sales\.missing is not at"):
+    with pytest.raises(NothingFoundError, match=r"table/sales\.missing is not at"):
         get_grants(server=ground.server, on=ground.on("table") | {"name": "missing"})
-    with pytest.raises(InvalidLookUp, match="`type` must be one of `server`, `project`"):
+    with pytest.raises(InvalidLookupError, match="`type` must be one of `server`, `project`"):
         get_grants(server=ground.server, on={"type": "galaxy"})
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from lakewright.lakekeeper.api.connection.errors import NotGrantable
+from lakewright.lakekeeper.api.connection.errors import NotGrantableError
 from lakewright.lakekeeper.grants.grant import GrantProvider
 from lakewright.lakekeeper.grants.grants import GrantsProvider
 from lakewright.lakekeeper.provider import run_context
-from lakewright.lakekeeper.provider.errors import NotOurs, TargetMissing
+from lakewright.lakekeeper.provider.errors import NotOwnedError, TargetMissingError
 
 from ..ground import KINDS, Ground
 from ..resource import Props, Resource
@@ -94,7 +94,7 @@ def test_existing_undeclared_grants_need_adopt(ground: Ground, kind: str, capsys
     ground.clear(kind)
     word = ground.grant_privileges(kind)[0]
     ground.grant(kind, word, user=ground.users["eve"])
-    with pytest.raises(NotOurs, match=rf"not declared: {word} of user {ground.users['eve']}.*adopt=True"):
+    with pytest.raises(NotOwnedError, match=rf"not declared: {word} of user {ground.users['eve']}.*adopt=True"):
         made(ground, kind)
     assert holders(ground, kind) == {ground.users["eve"]}
     Resource(GrantsProvider()).preview(**declared(ground, kind, adopt=True))
@@ -158,7 +158,7 @@ def test_grants_on_a_deleted_table_are_gone_and_refused(own_ground: Ground) -> N
     own_ground.drop_table()
     assert grants.refresh() == "delete"
     grants.provider.delete("x", outs)
-    with pytest.raises(TargetMissing, match=r"table/sales\.orders is not at"):
+    with pytest.raises(TargetMissingError, match=r"table/sales\.orders is not at"):
         grants.up(**declared(own_ground, "table"))
 
 
@@ -167,7 +167,7 @@ def test_unknown_user_is_named_with_the_solution(ground: Ground, space: str) -> 
     if ground.authorizer == "openfga":  # Here the server takes any user.
         assert made(ground, space, grants=[entry]).refresh() == "same"
         return
-    with pytest.raises(NotGrantable, match=r"oidc~nobody.*Declare a `User`"):
+    with pytest.raises(NotGrantableError, match=r"oidc~nobody.*Declare a `User`"):
         made(ground, space, grants=[entry])
 
 

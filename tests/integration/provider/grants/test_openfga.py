@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from lakewright.lakekeeper.api.connection.errors import Forbidden, Refused
+from lakewright.lakekeeper.api.connection.errors import ForbiddenError, RefusedError
 from lakewright.lakekeeper.grants.grant import GrantProvider
 from lakewright.lakekeeper.grants.grants import GrantsProvider
 from lakewright.lakekeeper.identity.role import RoleProvider
 from lakewright.lakekeeper.identity.role_members import RoleMembersProvider
 from lakewright.lakekeeper.identity.user import UserProvider
-from lakewright.lakekeeper.provider.errors import DeletedBehindBack
+from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError
 from lakewright.lakekeeper.server.project import ProjectProvider
 
 from ..ground import TOKEN, Ground
@@ -115,7 +115,7 @@ def test_missing_grant_right_is_named(ground: Ground, monkeypatch: pytest.Monkey
     ground.grant("warehouse", "describe", user="oidc~visitor")
     server = as_user(ground, monkeypatch, "visitor")
     describe = on(ground, "warehouse", privilege="describe", user=ground.users["ann"]) | {"server": server}
-    with pytest.raises(Forbidden, match=r"401 Unauthorized: .*needs `ownership`, `manage_grants`"):
+    with pytest.raises(ForbiddenError, match=r"401 Unauthorized: .*needs `ownership`, `manage_grants`"):
         Resource(GrantProvider()).up(**describe)
 
 
@@ -129,10 +129,10 @@ def test_unreadable_grants_are_not_gone(ground: Ground, monkeypatch: pytest.Monk
     outsider = as_user(ground, monkeypatch, "outsider")
     for one in (grants, members):
         one.outs["server"] = outsider
-        with pytest.raises(Forbidden):
+        with pytest.raises(ForbiddenError):
             one.refresh()
     grant.outs["server"] = as_user(ground, monkeypatch, "looker")
-    with pytest.raises(Forbidden, match="can_read_assignments"):
+    with pytest.raises(ForbiddenError, match="can_read_assignments"):
         grant.refresh()
 
 
@@ -158,7 +158,7 @@ def test_grants_of_a_deleted_project_are_gone(own_ground: Ground) -> None:
 
 
 def test_role_cannot_be_granted_to_itself(ground: Ground) -> None:
-    with pytest.raises(Refused, match="SelfAssignment"):
+    with pytest.raises(RefusedError, match="SelfAssignment"):
         Resource(GrantProvider()).up(**on(ground, "role", privilege="ownership", role=ground.role_id))
 
 
@@ -185,7 +185,7 @@ def test_users_roles_and_members_with_openfga(ground: Ground) -> None:
     assert members.refresh() == "same"
     members.destroy()
     role.destroy()
-    with pytest.raises(DeletedBehindBack):
+    with pytest.raises(DeletedOutsideStackError):
         members.up(**at, role_id=role.id or "01a1fc14-3286-77b2-abe7-eaa86568636b", users=[])
     user.destroy()
 

@@ -8,7 +8,11 @@ from contextlib import ExitStack
 
 import pytest
 from lakewright.lakekeeper import get_grants, get_role
-from lakewright.lakekeeper.api.connection.errors import KeepsNoGrants, NotGrantable, UnsupportedServer
+from lakewright.lakekeeper.api.connection.errors import (
+    GrantsUnsupportedError,
+    NotGrantableError,
+    UnsupportedServerError,
+)
 from lakewright.lakekeeper.grants.grant import GrantProvider
 from lakewright.lakekeeper.grants.grants import GrantsProvider
 from lakewright.lakekeeper.identity.role import RoleProvider
@@ -64,7 +68,7 @@ def test_users_and_roles_on_every_version(project: StartProject, authorizer: str
 
 
 def test_role_of_an_identity_provider_needs_a_newer_server(project: StartProject) -> None:
-    with pytest.raises(UnsupportedServer, match=r"`provider_id` needs Lakekeeper 0\.12 or newer"):
+    with pytest.raises(UnsupportedServerError, match=r"`provider_id` needs Lakekeeper 0\.12 or newer"):
         Resource(RoleProvider()).up(**project("allow-all", "0.11"), name="x", provider_id="idp", source_id="1")
 
 
@@ -94,7 +98,7 @@ def test_unsupported_members_are_refused_with_the_reason(project: StartProject) 
     at = project("allow-all", "0.11")
     role = Resource(RoleProvider())
     role.up(**at, name="memberless")
-    with pytest.raises(UnsupportedServer, match=r"members of roles need Lakekeeper 0\.13 or newer, or OpenFGA"):
+    with pytest.raises(UnsupportedServerError, match=r"members of roles need Lakekeeper 0\.13 or newer, or OpenFGA"):
         Resource(RoleMembersProvider()).up(**at, role_id=role.id, users=["oidc~ann"])
 
 
@@ -120,7 +124,7 @@ def test_tuples_are_the_same_in_every_version(project: StartProject, version: st
 def test_newer_privilege_is_refused_by_name(project: StartProject, kind: str, privilege: str, version: str) -> None:
     at = project("openfga", version)
     on = {"type": kind, "project_id": at["project_id"]}
-    with pytest.raises(NotGrantable, match=rf"`{privilege}` cannot be granted on a {kind} at .* in this version"):
+    with pytest.raises(NotGrantableError, match=rf"`{privilege}` cannot be granted on a {kind} at .* in this version"):
         Resource(GrantProvider()).up(server=at["server"], on=on, privilege=privilege, user="oidc~ann")
 
 
@@ -131,10 +135,10 @@ def test_server_without_grants_differs_from_empty_grants(project: StartProject, 
     expected = (
         rf"keeps no grants: it runs Lakekeeper {version}.* with authorizer `allow-all`.*run the server with OpenFGA"
     )
-    with pytest.raises(KeepsNoGrants, match=expected):
+    with pytest.raises(GrantsUnsupportedError, match=expected):
         Resource(GrantProvider()).up(server=at["server"], on=on, privilege="describe", user="oidc~ann")
     run_context.start(run_context.current().next())
-    with pytest.raises(KeepsNoGrants, match=expected):
+    with pytest.raises(GrantsUnsupportedError, match=expected):
         Resource(GrantsProvider()).up(server=at["server"], on=on, grants=[])
 
 
@@ -143,7 +147,7 @@ def test_grants_api_has_no_grants_on_roles(project: StartProject) -> None:
     role = Resource(RoleProvider())
     role.up(**at, name="ungranted")
     on = {"type": "role", **at_role(at, role)}
-    with pytest.raises(KeepsNoGrants, match="keeps no grants on roles"):
+    with pytest.raises(GrantsUnsupportedError, match="keeps no grants on roles"):
         Resource(GrantProvider()).up(server=at["server"], on=on, privilege="ownership", user="oidc~ann")
 
 
@@ -164,5 +168,5 @@ def test_grant_on_an_unsupported_kind_names_the_version(
 ) -> None:
     at = project(authorizer, version)
     place = {"project_id": at["project_id"]} if on["type"] == "tag" else {"warehouse_id": str(uuid.uuid4())}
-    with pytest.raises(UnsupportedServer, match=f"a {said} or newer; .* runs {version}"):
+    with pytest.raises(UnsupportedServerError, match=f"a {said} or newer; .* runs {version}"):
         Resource(GrantProvider()).up(server=at["server"], on=on | place, privilege="ownership", user="oidc~ann")

@@ -13,7 +13,7 @@ import pytest
 from lakewright.credentials.references import resolve
 from lakewright.lakekeeper import get_grants
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import Forbidden, NotAuthenticated
+from lakewright.lakekeeper.api.connection.errors import ForbiddenError, NotAuthenticatedError
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.lakekeeper.api.management import projects, users
 from lakewright.lakekeeper.grants.grant import GrantProvider
@@ -92,7 +92,7 @@ def test_service_account_is_identified_by_uid_or_name(cluster: Cluster, start: C
 
 def test_server_without_audiences_takes_the_clusters_own(start: Callable[..., Cluster]) -> None:
     bare = start(kubernetes_audiences=())
-    with pytest.raises(NotAuthenticated, match="401 AuthenticationFailed"):
+    with pytest.raises(NotAuthenticatedError, match="401 AuthenticationFailed"):
         bare.client(job()).server()
     assert bare.client(job(), aud=[bare.issuer]).server()
 
@@ -110,7 +110,7 @@ def test_people_authenticate_with_the_identity_provider(cluster: Cluster) -> Non
     ids=str,
 )
 def test_wrong_or_missing_token_is_refused(cluster: Cluster, claims: Props) -> None:
-    with pytest.raises(NotAuthenticated, match="401 AuthenticationFailed"):
+    with pytest.raises(NotAuthenticatedError, match="401 AuthenticationFailed"):
         cluster.client(job(), **claims).server()
 
 
@@ -128,7 +128,7 @@ def test_job_has_the_grants_of_its_service_account(cluster: Cluster, unique: str
     server, account = cluster.server(cluster.deployer), job()
     Resource(ProjectProvider()).up(server=server, project_id=unique, name="ours")
     seen = cluster.client(account)
-    with pytest.raises(Forbidden):
+    with pytest.raises(ForbiddenError):
         projects.name_of(seen, unique)
     user, grant = Resource(UserProvider()), Resource(GrantProvider())
     user.up(server=server, user_id=f"kubernetes~{account.uid}", name=account.name, user_type="application")
@@ -145,5 +145,5 @@ def test_recreated_account_is_another_user(cluster: Cluster, unique: str) -> Non
     Resource(GrantProvider()).up(server=server, on=on, privilege="describe", user=f"kubernetes~{account.uid}")
     assert projects.name_of(cluster.client(account), unique) == "ours"
     again = ServiceAccount(account.namespace, account.name, str(uuid.uuid4()))
-    with pytest.raises(Forbidden):
+    with pytest.raises(ForbiddenError):
         projects.name_of(cluster.client(again), unique)

@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 from lakewright.lakekeeper import get_role_members
-from lakewright.lakekeeper.api.connection.errors import NotGrantable, Refused
+from lakewright.lakekeeper.api.connection.errors import NotGrantableError, RefusedError
 from lakewright.lakekeeper.identity.role_members import RoleMembersProvider
-from lakewright.lakekeeper.provider.errors import DeletedBehindBack, NotOurs
+from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError, NotOwnedError
 
 from ..resource import Props, Resource
 
@@ -125,7 +125,7 @@ def test_deleted_role_has_no_members(members: Resource, declared: Props, light: 
     before = members.outs
     assert members.refresh() == "delete"
     members.provider.delete(declared["role_id"], before)
-    with pytest.raises(DeletedBehindBack, match=rf"role {declared['role_id']} of project .* is not there"):
+    with pytest.raises(DeletedOutsideStackError, match=rf"role {declared['role_id']} of project .* is not there"):
         members.up(**declared)
 
 
@@ -137,7 +137,7 @@ def test_existing_undeclared_members_need_adopt(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     add_member(light, declared, "user", users["eve"])
-    with pytest.raises(NotOurs, match=rf"not declared: user {users['eve']}.*adopt=True"):
+    with pytest.raises(NotOwnedError, match=rf"not declared: user {users['eve']}.*adopt=True"):
         Resource(RoleMembersProvider()).up(**declared)
     assert members_on_server() == {users["eve"]}
     adopted = Resource(RoleMembersProvider())
@@ -189,13 +189,13 @@ def test_more_members_than_one_call_takes(
 
 
 def test_unknown_user_is_named_with_the_solution(declared: Props) -> None:
-    with pytest.raises(NotGrantable, match=r"oidc~nobody.*Declare a `User`"):
+    with pytest.raises(NotGrantableError, match=r"oidc~nobody.*Declare a `User`"):
         Resource(RoleMembersProvider()).up(**declared | {"users": ["oidc~nobody"]})
 
 
 def test_role_of_an_identity_provider_has_its_own_members(declared: Props, new_role: Any) -> None:
     body = {"provider-id": "idp", "source-id": "42"}
-    with pytest.raises(Refused, match="RoleNotManuallyAssignable"):
+    with pytest.raises(RefusedError, match="RoleNotManuallyAssignable"):
         Resource(RoleMembersProvider()).up(**declared | {"role_id": new_role("managed", **body)})
 
 

@@ -7,11 +7,17 @@ from typing import Any
 import httpx
 import pytest
 from lakewright.lakekeeper import get_role, get_roles, get_user, get_users
-from lakewright.lakekeeper.api.connection.errors import Forbidden, InvalidLookUp, NoSuchPath, NothingFound, Refused
+from lakewright.lakekeeper.api.connection.errors import (
+    ForbiddenError,
+    InvalidLookupError,
+    NoSuchPathError,
+    NothingFoundError,
+    RefusedError,
+)
 from lakewright.lakekeeper.identity.role import RoleProvider
 from lakewright.lakekeeper.identity.user import UserProvider
 from lakewright.lakekeeper.provider import run_context
-from lakewright.lakekeeper.provider.errors import DeletedBehindBack, NotOurs
+from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError, NotOwnedError
 
 from ..resource import Props, Resource
 
@@ -89,7 +95,7 @@ def test_empty_email_is_none_and_undeclared_is_the_servers(user: Resource, alice
 
 def test_deleted_user_is_missed_instead_of_updated(user: Resource, alice: Props, light: httpx.Client) -> None:
     light.delete(f"/management/v1/user/{user.id}").raise_for_status()
-    with pytest.raises(DeletedBehindBack, match="up --refresh"):
+    with pytest.raises(DeletedOutsideStackError, match="up --refresh"):
         user.up(**alice | {"name": "x"})
 
 
@@ -239,7 +245,7 @@ def test_role_is_adopted_by_its_source(light_project: Props, light: httpx.Client
 
 def test_deleted_role_is_missed_instead_of_updated(role: Resource, analysts: Props, light: httpx.Client) -> None:
     light.delete(f"/management/v1/role/{role.id}", headers=of(role)).raise_for_status()
-    with pytest.raises(DeletedBehindBack, match=r"role `analysts`.*up --refresh"):
+    with pytest.raises(DeletedOutsideStackError, match=r"role `analysts`.*up --refresh"):
         role.up(**analysts | {"name": "x"})
     role.destroy()
 
@@ -247,7 +253,7 @@ def test_deleted_role_is_missed_instead_of_updated(role: Resource, analysts: Pro
 def test_taken_name_is_reported_with_its_role(role: Resource, analysts: Props) -> None:
     other = Resource(RoleProvider())
     other.up(**analysts | {"name": "editors"})
-    with pytest.raises(NotOurs, match=rf"role {role.id} \(`analysts`\) has that name"):
+    with pytest.raises(NotOwnedError, match=rf"role {role.id} \(`analysts`\) has that name"):
         other.up(**analysts)
 
 
@@ -272,7 +278,7 @@ def test_partial_source_and_lakekeepers_own_are_refused(analysts: Props) -> None
     assert "Lakekeeper's own" in Resource(RoleProvider()).failures(**wrong)[""]
 
 
-@pytest.mark.parametrize(("status", "error"), [(404, NoSuchPath), (403, Forbidden), (500, Refused)])
+@pytest.mark.parametrize(("status", "error"), [(404, NoSuchPathError), (403, ForbiddenError), (500, RefusedError)])
 def test_refusals_and_foreign_responses_are_not_absence(
     user: Resource, light: httpx.Client, status: int, error: type[Exception]
 ) -> None:
@@ -302,7 +308,7 @@ def test_users_lookup(user: Resource, alice: Props) -> None:
     found = get_user(server=server, user_id=user.id)
     assert (found.name, found.user_type, found.email) == ("Alice", "human", "alice@example.org")
     assert found in get_users(server=server, name="Alice")
-    with pytest.raises(NothingFound, match="user `oidc~nobody` is not at"):
+    with pytest.raises(NothingFoundError, match="user `oidc~nobody` is not at"):
         get_user(server=server, user_id="oidc~nobody")
 
 
@@ -314,9 +320,9 @@ def test_roles_lookup_by_each_key(role: Resource, analysts: Props) -> None:
     assert get_role(**at, role_id=role.id) == found
     assert get_role(**at, provider_id="lakekeeper", source_id=role.id) == found
     assert get_roles(**at) == [found]
-    with pytest.raises(NothingFound, match=r"role `editors` is not in project .* There are: `analysts`"):
+    with pytest.raises(NothingFoundError, match=r"role `editors` is not in project .* There are: `analysts`"):
         get_role(**at, name="editors")
-    with pytest.raises(InvalidLookUp, match="by `role_id`, by `name`, or by"):
+    with pytest.raises(InvalidLookupError, match="by `role_id`, by `name`, or by"):
         get_role(**at)
 
 

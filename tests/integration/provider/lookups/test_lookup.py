@@ -23,7 +23,7 @@ from lakewright.lakekeeper import (
     get_warehouse_output,
     get_warehouses,
 )
-from lakewright.lakekeeper.api.connection.errors import InvalidLookUp, NothingFound, Unreachable
+from lakewright.lakekeeper.api.connection.errors import InvalidLookupError, NothingFoundError, UnreachableError
 
 from ..resource import Props, Resource
 
@@ -65,11 +65,13 @@ def test_projects_by_id_and_by_name(light: httpx.Client, light_project: Props) -
     assert project_id in [one.project_id for one in get_projects(server=server)]
     body = {"project-id": f"{project_id}-2", "project-name": project_id}
     light.post("/management/v1/project", json=body).raise_for_status()
-    with pytest.raises(NothingFound, match=rf"2 projects .* `{project_id}`, `{project_id}-2`.*by `project_id`"):
+    with pytest.raises(NothingFoundError, match=rf"2 projects .* `{project_id}`, `{project_id}-2`.*by `project_id`"):
         get_project(server=server, name=project_id)
-    with pytest.raises(NothingFound, match=r"project nowhere is not at http.* This identity sees: .*Default Project"):
+    with pytest.raises(
+        NothingFoundError, match=r"project nowhere is not at http.* This identity sees: .*Default Project"
+    ):
         get_project(server=server, project_id="nowhere")
-    with pytest.raises(NothingFound, match=r"no project at http.* is named `nobody`"):
+    with pytest.raises(NothingFoundError, match=r"no project at http.* is named `nobody`"):
         get_project(server=server, name="nobody")
 
 
@@ -83,11 +85,11 @@ def test_warehouse_by_id_and_by_name(light_project: Props, main: str) -> None:
     assert found.credential_type == "access-key"
     assert "hidden" not in found.model_dump_json()
     assert get_warehouse(**light_project, name="MAIN") == found  # The server ignores the case of names.
-    with pytest.raises(NothingFound, match=r"warehouse `other` is not in project .* There are: `main`\."):
+    with pytest.raises(NothingFoundError, match=r"warehouse `other` is not in project .* There are: `main`\."):
         get_warehouse(**light_project, name="other")
-    with pytest.raises(NothingFound, match="hidden from this identity"):
+    with pytest.raises(NothingFoundError, match="hidden from this identity"):
         get_warehouse(server=server, warehouse_id="00000000-0000-0000-0000-000000000001")
-    with pytest.raises(InvalidLookUp, match="by `warehouse_id`, or by `project_id` and `name`"):
+    with pytest.raises(InvalidLookupError, match="by `warehouse_id`, or by `project_id` and `name`"):
         get_warehouse(server=server, name="main")
 
 
@@ -110,12 +112,12 @@ def test_namespaces_by_level_and_by_name(light: httpx.Client, light_server: Prop
     sales = get_namespace(**there, name="sales")
     assert (sales.properties, sales.protected, sales.location) == ({"owner": "a"}, False, "s3://lake/main")
     assert sales.namespace_id == get_namespaces(**there)[1].namespace_id
-    with pytest.raises(NothingFound, match=r"namespace `nothing` is not in warehouse `main`"):
+    with pytest.raises(NothingFoundError, match=r"namespace `nothing` is not in warehouse `main`"):
         get_namespace(**there, name="nothing")
-    with pytest.raises(NothingFound, match=r"namespace `nothing` is not in warehouse `main`"):
+    with pytest.raises(NothingFoundError, match=r"namespace `nothing` is not in warehouse `main`"):
         get_namespaces(**there, parent="nothing")
     light.post(f"/management/v1/warehouse/{main}/deactivate").raise_for_status()
-    with pytest.raises(NothingFound, match=r"warehouse `main` .* is inactive, so what it holds cannot be seen"):
+    with pytest.raises(NothingFoundError, match=r"warehouse `main` .* is inactive, so what it holds cannot be seen"):
         get_namespace(**there, name="sales")
 
 
@@ -125,7 +127,7 @@ def test_catalog_configuration(light_project: Props, main: str) -> None:
     assert found.uri == f"{server['endpoint']}/catalog"
     assert found.prefix == main
     assert "GET /v1/{prefix}/namespaces" in found.endpoints
-    with pytest.raises(NothingFound, match="no active warehouse `main` is in the default project"):
+    with pytest.raises(NothingFoundError, match="no active warehouse `main` is in the default project"):
         get_catalog_config(server=server, warehouse="main")
 
 
@@ -145,10 +147,10 @@ def test_deleted_tables(warehouse: Resource, declared: Props, make_table: Any, h
 
 def test_mistakes_are_named_without_secrets(light_server: Props) -> None:
     raw = {**light_server, "auth": {"kind": "token", "token": "ey.very.secret"}}
-    with pytest.raises(InvalidLookUp, match=r"auth\.token\.token: .*must be a reference to a secret") as wrong:
+    with pytest.raises(InvalidLookupError, match=r"auth\.token\.token: .*must be a reference to a secret") as wrong:
         get_server_info(server=raw)
     assert "ey.very.secret" not in str(wrong.value)
-    with pytest.raises(Unreachable, match=r"Lakekeeper at http://127\.0\.0\.1:9 cannot be reached"):
+    with pytest.raises(UnreachableError, match=r"Lakekeeper at http://127\.0\.0\.1:9 cannot be reached"):
         get_server_info(server={"endpoint": "http://127.0.0.1:9"})
 
 

@@ -100,11 +100,11 @@ def test_stack_from_first_up_to_purge(
     # With a table in it, nothing is destroyed or replaced, and the reason is one sentence.
     make_table(warehouse_id, "sales", "orders")
     refused = messages_of(stack.run("destroy", exits=FAILED))
-    assert "HoldsTables: nothing was destroyed" in refused
+    assert "HoldsTablesError: nothing was destroyed" in refused
     assert "1 table: sales.orders" in refused
     assert "Traceback" not in refused
     moved = stack.run("preview", storage=stack.declared["storage"] | {"key_prefix": "moved"}, exits=FAILED)
-    assert "HoldsTables: warehouse `main`" in messages_of(moved)
+    assert "HoldsTablesError: warehouse `main`" in messages_of(moved)
 
     stack.declared["deletion"] = "purge"
     assert stack.run("preview")["changes"] == {"same": 4, "update": 3}
@@ -134,5 +134,5 @@ def test_all_mistakes_are_reported_with_their_properties(stack: ProgramStack) ->
 
 def test_unreachable_server_is_one_sentence(stack: ProgramStack) -> None:
     text = messages_of(stack.run("up", server={"endpoint": "http://127.0.0.1:9"}, exits=FAILED))
-    assert "Unreachable: Lakekeeper at http://127.0.0.1:9 cannot be reached" in text
+    assert "UnreachableError: Lakekeeper at http://127.0.0.1:9 cannot be reached" in text
     assert "lakewright/lakekeeper" not in text

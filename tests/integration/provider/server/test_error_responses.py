@@ -52,11 +52,11 @@ def refuse(light: httpx.Client, method: str, path: str, status: int, kind: str) 
 @pytest.mark.parametrize(
     ("status", "kind", "error"),
     [
-        (403, "WarehouseManaged", errors.Forbidden),
-        (403, "WarehouseActionForbidden", errors.Forbidden),
-        (409, "WarehouseProtected", errors.Protected),
-        (409, "WarehouseHasUnfinishedTasks", errors.Busy),
-        (409, "WarehouseNotEmpty", errors.NotEmpty),
+        (403, "WarehouseManaged", errors.ForbiddenError),
+        (403, "WarehouseActionForbidden", errors.ForbiddenError),
+        (409, "WarehouseProtected", errors.ProtectedError),
+        (409, "WarehouseHasUnfinishedTasks", errors.BusyError),
+        (409, "WarehouseNotEmpty", errors.NotEmptyError),
     ],
 )
 def test_reasons_against_deleting_a_warehouse(
@@ -69,7 +69,7 @@ def test_reasons_against_deleting_a_warehouse(
 
 def test_warehouse_with_a_namespace_is_not_deleted(warehouse: Resource, light: httpx.Client) -> None:
     light.post(f"/catalog/v1/{warehouse.id}/namespaces", json={"namespace": ["sales"]}).raise_for_status()
-    with pytest.raises(errors.NotEmpty, match="namespaces that are not declared: sales"):
+    with pytest.raises(errors.NotEmptyError, match="namespaces that are not declared: sales"):
         warehouse.destroy()
 
 
@@ -102,7 +102,7 @@ def test_denied_action_is_an_error_that_names_it(read: Any, light: httpx.Client,
     resource = read(kind)
     path, forbidden = READ_OF[kind]
     refuse(light, "GET", path, 403, forbidden)
-    with pytest.raises(errors.Forbidden, match=f"answered 403 {forbidden}"):
+    with pytest.raises(errors.ForbiddenError, match=f"answered 403 {forbidden}"):
         resource.refresh()
 
 
@@ -134,7 +134,7 @@ def test_404_of_another_server_is_an_error(read: Any, light: httpx.Client, kind:
         for path in (READ_OF[kind][0], "/management/v1/project-list")
     ]
     light.put("/sandbox/v1/faults", json=rules).raise_for_status()
-    with pytest.raises(errors.NoSuchPath):
+    with pytest.raises(errors.NoSuchPathError):
         resource.refresh()
 
 
@@ -162,7 +162,7 @@ def test_repeatedly_refused_create_needs_adopt(declared: Props, light: httpx.Cli
     rule = {"path": f"{ROOT}*", "action": "answer", "status": 429, "body": "text", "when": "after", "count": None}
     Resource(WarehouseProvider()).preview(**declared)
     light.put("/sandbox/v1/faults", json=[rule]).raise_for_status()
-    with pytest.raises(errors.Refused, match="the next `up` needs `adopt`"):
+    with pytest.raises(errors.RefusedError, match="the next `up` needs `adopt`"):
         Resource(WarehouseProvider()).up(**declared)
 
 
@@ -176,7 +176,7 @@ def test_retry_after_a_refusal_is_no_proof(warehouse: Resource, declared: Props,
 def test_unfinished_create_needs_adopt(declared: Props, light: httpx.Client) -> None:
     protected = declared | {"protected": True}
     refuse(light, "POST", f"{ROOT}/*/protection", 403, "WarehouseActionForbidden")
-    with pytest.raises(errors.Forbidden, match=r"exists now, unfinished: the next `up` needs `adopt`"):
+    with pytest.raises(errors.ForbiddenError, match=r"exists now, unfinished: the next `up` needs `adopt`"):
         Resource(WarehouseProvider()).up(**protected)
     light.delete("/sandbox/v1/faults").raise_for_status()
     assert "`adopt=True`" in Resource(WarehouseProvider()).refusal(**protected)
@@ -189,7 +189,7 @@ def test_lost_lookup_after_a_lost_response_names_the_solution(declared: Props, l
     rule = {"path": f"{ROOT}*", "action": "drop", "when": "after", "count": None}
     Resource(WarehouseProvider()).preview(**declared)
     light.put("/sandbox/v1/faults", json=[rule]).raise_for_status()
-    with pytest.raises(errors.Unconfirmed, match=r"could not be seen either: .* the next `up` needs `adopt`"):
+    with pytest.raises(errors.UnconfirmedError, match=r"could not be seen either: .* the next `up` needs `adopt`"):
         Resource(WarehouseProvider()).up(**declared)
     light.delete("/sandbox/v1/faults").raise_for_status()
     assert Resource(WarehouseProvider()).up(**declared, adopt=True) == "create"
@@ -198,7 +198,7 @@ def test_lost_lookup_after_a_lost_response_names_the_solution(declared: Props, l
 def test_overlap_with_another_warehouse_is_reported(warehouse: Resource, declared: Props) -> None:
     within = stored(declared, key_prefix="main/within") | {"name": "within"}
     with pytest.raises(
-        errors.AlreadyExists, match=r"400 CreateWarehouseStorageProfileOverlap: .*existing warehouse main"
+        errors.AlreadyExistsError, match=r"400 CreateWarehouseStorageProfileOverlap: .*existing warehouse main"
     ):
         Resource(WarehouseProvider()).up(**within)
 
@@ -207,7 +207,7 @@ def test_refused_immutable_field_repeats_the_servers_message(
     warehouse: Resource, declared: Props, light: httpx.Client
 ) -> None:
     refuse(light, "POST", f"{ROOT}/*/storage", 400, "UpdateError")
-    with pytest.raises(errors.Refused, match="400 UpdateError"):
+    with pytest.raises(errors.RefusedError, match="400 UpdateError"):
         warehouse.up(**stored(declared, sts_token_validity_seconds=900))
 
 
@@ -236,18 +236,18 @@ def test_temporary_errors_are_retried(
 @pytest.mark.parametrize("kind", ["MissingAuthorizationHeader", "AuthenticationFailed", "AuthenticationRequired"])
 def test_each_type_of_401_names_what_to_check(warehouse: Resource, light: httpx.Client, kind: str) -> None:
     refuse(light, "GET", f"{ROOT}*", 401, kind)
-    with pytest.raises(errors.NotAuthenticated, match=f"401 {kind}: .* Check `auth`"):
+    with pytest.raises(errors.NotAuthenticatedError, match=f"401 {kind}: .* Check `auth`"):
         warehouse.refresh()
 
 
 @pytest.mark.parametrize(
     ("kind", "error"),
     [
-        ("NamespaceNotEmptyException", errors.NotEmpty),
-        ("NamespaceNotEmpty", errors.NotEmpty),
-        ("NamespaceProtected", errors.Protected),
-        ("ChildNamespaceProtected", errors.Protected),
-        ("ChildTabularProtected", errors.Protected),
+        ("NamespaceNotEmptyException", errors.NotEmptyError),
+        ("NamespaceNotEmpty", errors.NotEmptyError),
+        ("NamespaceProtected", errors.ProtectedError),
+        ("ChildNamespaceProtected", errors.ProtectedError),
+        ("ChildTabularProtected", errors.ProtectedError),
     ],
 )
 def test_reasons_against_dropping_a_namespace(
@@ -260,5 +260,5 @@ def test_reasons_against_dropping_a_namespace(
 
 
 def test_project_with_a_warehouse_is_not_deleted(read: Any) -> None:
-    with pytest.raises(errors.NotEmpty, match="ProjectNotEmpty"):
+    with pytest.raises(errors.NotEmptyError, match="ProjectNotEmpty"):
         read("project").destroy()

@@ -6,8 +6,8 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.lakekeeper.api.connection.errors import NotEmpty
-from lakewright.lakekeeper.provider.errors import NotOurs
+from lakewright.lakekeeper.api.connection.errors import NotEmptyError
+from lakewright.lakekeeper.provider.errors import NotOwnedError
 from lakewright.lakekeeper.server.bootstrap import BootstrapProvider
 from lakewright.lakekeeper.server.project import ProjectProvider
 from lakewright.lakekeeper.storage.external_id import ExternalIdProvider
@@ -82,7 +82,7 @@ def test_existing_project_needs_adopt(project: Resource, project_props: Props) -
 def test_killed_create_of_project_is_adopted(project: Resource, project_props: Props, interrupted: Any) -> None:
     interrupted("Project", project_props)
     assert Resource(ProjectProvider()).up(**project_props) == "create"
-    with pytest.raises(NotOurs, match=r"named `tenant`; declared is `mine`.*adopt=True"):
+    with pytest.raises(NotOwnedError, match=r"named `tenant`; declared is `mine`.*adopt=True"):
         Resource(ProjectProvider()).up(**project_props | {"name": "mine"})
 
 
@@ -90,7 +90,7 @@ def test_project_with_contents_is_not_deleted(warehouse: Resource, declared: Pro
     project = Resource(ProjectProvider())
     project_id = declared["project_id"]
     project.up(server=declared["server"], project_id=project_id, name=project_id, adopt=True)
-    with pytest.raises(NotEmpty, match="ProjectNotEmpty"):
+    with pytest.raises(NotEmptyError, match="ProjectNotEmpty"):
         project.destroy()
 
 

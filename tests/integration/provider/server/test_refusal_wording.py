@@ -43,7 +43,7 @@ def test_forbidden_identity_gets_one_sentence(
 
     assert refused.exit == 1
     first, *rest = refused.messages
-    assert first.startswith("error: Forbidden: ")
+    assert first.startswith("error: ForbiddenError: ")
     assert "403 ProjectActionForbidden" in first
     assert "\n" not in first
     assert rest == ["error: update failed"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from lakewright.lakekeeper.api.connection.errors import Forbidden, UnsupportedServer
+from lakewright.lakekeeper.api.connection.errors import ForbiddenError, UnsupportedServerError
 from lakewright.lakekeeper.server.project import ProjectProvider
 from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
@@ -66,9 +66,9 @@ def test_project_403_is_an_error_to_everybody_else(
     project: Resource, monkeypatch: pytest.MonkeyPatch, unique: str
 ) -> None:
     as_stranger(project, monkeypatch, unique)
-    with pytest.raises(Forbidden, match="403 ProjectActionForbidden"):
+    with pytest.raises(ForbiddenError, match="403 ProjectActionForbidden"):
         project.refresh()
-    with pytest.raises(Forbidden, match="403 ProjectActionForbidden"):
+    with pytest.raises(ForbiddenError, match="403 ProjectActionForbidden"):
         project.destroy()
 
 
@@ -121,7 +121,7 @@ def test_undeclared_managed_access_costs_no_call(warehouse: Resource, declared: 
 def test_managed_access_needs_an_authorizer_with_permissions(
     light_declared: Props, light: httpx.Client, managed: bool
 ) -> None:
-    with pytest.raises(UnsupportedServer, match="`managed_access` needs a server that authorizes by OpenFGA"):
+    with pytest.raises(UnsupportedServerError, match="`managed_access` needs a server that authorizes by OpenFGA"):
         Resource(WarehouseProvider()).up(**light_declared, managed_access=managed)
     headers = {"x-project-id": light_declared["project_id"]}
     assert light.get("/management/v1/warehouse", headers=headers).json()["warehouses"] == []

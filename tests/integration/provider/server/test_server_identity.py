@@ -11,7 +11,7 @@ import httpx
 import pytest
 from lakewright.lakekeeper.api.connection import settings
 from lakewright.lakekeeper.provider import server_identity
-from lakewright.lakekeeper.provider.errors import DeletedBehindBack, MovedServer
+from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError, MovedServerError
 from lakewright.lakekeeper.server.project import ProjectProvider
 from lakewright.lakekeeper.tenant.deletion_guard import DeletionGuardProvider
 from lakewright_sandbox.in_process import serving
@@ -59,14 +59,14 @@ def test_every_resource_records_the_server(project: Resource, declared: Props, l
 
 def test_moved_server_is_refused(project: Resource, declared: Props, other: str) -> None:
     there = declared | {"server": {"endpoint": other}}
-    with pytest.raises(MovedServer, match="expected the Lakekeeper with server id"):
+    with pytest.raises(MovedServerError, match="expected the Lakekeeper with server id"):
         project.preview(**there)
     moved_to(project, other)
-    with pytest.raises(MovedServer):
+    with pytest.raises(MovedServerError):
         project.refresh()
-    with pytest.raises(MovedServer):
+    with pytest.raises(MovedServerError):
         project.up(**there | {"name": "renamed"})
-    with pytest.raises(MovedServer, match="Nothing was changed"):
+    with pytest.raises(MovedServerError, match="Nothing was changed"):
         project.destroy()
 
 
@@ -74,7 +74,7 @@ def test_guard_refuses_on_a_moved_server(declared: Props, other: str) -> None:
     guard = Resource(DeletionGuardProvider())
     guard.up(server=declared["server"], warehouses={"main": "some-id"}, deletion="protect")
     moved_to(guard, other)
-    with pytest.raises(MovedServer):
+    with pytest.raises(MovedServerError):
         guard.destroy()
 
 
@@ -88,16 +88,16 @@ def test_old_state_is_loaded_and_recorded_by_up(project: Resource, declared: Pro
 
 def test_old_state_is_not_recorded_on_another_server(project: Resource, declared: Props, other: str) -> None:
     del project.outs[server_identity.RECORDED]
-    with pytest.raises(MovedServer, match="the state does not record which server"):
+    with pytest.raises(MovedServerError, match="the state does not record which server"):
         project.up(**declared | {"server": {"endpoint": other}})
 
 
 def test_old_state_is_not_emptied_on_another_server(project: Resource, other: str) -> None:
     del project.outs[server_identity.RECORDED]
     moved_to(project, other)
-    with pytest.raises(MovedServer, match="Check that `endpoint`"):
+    with pytest.raises(MovedServerError, match="Check that `endpoint`"):
         project.refresh()
-    with pytest.raises(MovedServer, match="Check that `endpoint`"):
+    with pytest.raises(MovedServerError, match="Check that `endpoint`"):
         project.destroy()
 
 
@@ -107,7 +107,7 @@ def test_old_guard_refuses_on_another_server(declared: Props, other: str) -> Non
     del guard.outs[server_identity.RECORDED]
     moved_to(guard, other)
     for step in (guard.refresh, guard.destroy):
-        with pytest.raises(MovedServer, match="warehouse `main`"):
+        with pytest.raises(MovedServerError, match="warehouse `main`"):
             step()
 
 
@@ -117,10 +117,10 @@ def test_old_state_is_confirmed_by_the_servers_id(
     """The object was deleted outside the stack on the right server."""
     del project.outs[server_identity.RECORDED]
     light.delete(f"/management/v1/project/{project.id}").raise_for_status()
-    with pytest.raises(MovedServer, match=settings.ACCEPTED_SERVER_ID):
+    with pytest.raises(MovedServerError, match=settings.ACCEPTED_SERVER_ID):
         project.refresh()
     monkeypatch.setenv(settings.ACCEPTED_SERVER_ID, server_id(light_endpoint))
-    with pytest.raises(DeletedBehindBack, match="up --refresh"):
+    with pytest.raises(DeletedOutsideStackError, match="up --refresh"):
         project.up(**declared)
     assert project.refresh() == "delete"
 

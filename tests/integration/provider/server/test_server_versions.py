@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from lakewright.lakekeeper.api.catalog import tabulars
-from lakewright.lakekeeper.api.connection.errors import LakekeeperError, UnsupportedServer
+from lakewright.lakekeeper.api.connection.errors import LakekeeperError, UnsupportedServerError
 from lakewright.lakekeeper.api.management import validation
 from lakewright.lakekeeper.grants.grant import GrantProvider
 from lakewright.lakekeeper.identity.role import RoleProvider
@@ -28,7 +28,7 @@ SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "id", "required": True,
 
 def refused(resource: Resource, **props: Any) -> str:
     """Return the error about properties that this version does not know."""
-    with pytest.raises(UnsupportedServer) as refusal:
+    with pytest.raises(UnsupportedServerError) as refusal:
         resource.up(**props)
     return str(refusal.value)
 
@@ -239,5 +239,5 @@ def test_older_servers_are_refused_by_name(text: str) -> None:
 
     with serving(Starlette(routes=[Route("/management/v1/info", info)])) as endpoint:
         declared = {"server": {"endpoint": endpoint}, "project_id": "p", "name": "tenant"}
-        with pytest.raises(UnsupportedServer, match=f"{endpoint} runs Lakekeeper {text}; 0.11 or newer is needed"):
+        with pytest.raises(UnsupportedServerError, match=f"{endpoint} runs Lakekeeper {text}; 0.11 or newer is needed"):
             Resource(ProjectProvider()).up(**declared)

@@ -9,8 +9,13 @@ from typing import Any
 import httpx
 import pyarrow as pa
 import pytest
-from lakewright.lakekeeper.api.connection.errors import Protected
-from lakewright.lakekeeper.provider.errors import EvolutionRefused, HoldsTables, NotOurs, ReplacementRefused
+from lakewright.lakekeeper.api.connection.errors import ProtectedError
+from lakewright.lakekeeper.provider.errors import (
+    EvolutionRefusedError,
+    HoldsTablesError,
+    NotOwnedError,
+    ReplacementRefusedError,
+)
 from lakewright.lakekeeper.table.resource import TableProvider
 from pyiceberg.catalog import load_catalog
 from pyiceberg.table import Table as IcebergTable
@@ -155,7 +160,7 @@ def _rows(**values: pa.Array) -> pa.Table:
 def test_preview_refuses_unsafe_changes(table: Resource, orders: Props, http: httpx.Client) -> None:
     before = metadata(http, orders)
     unsafe = [{"name": "id", "type": "string", "required": True}, {"name": "n", "type": "int", "required": True}]
-    with pytest.raises(EvolutionRefused) as caught:
+    with pytest.raises(EvolutionRefusedError) as caught:
         table.preview(**orders | {"columns": unsafe, "partition_by": []})
     message = str(caught.value)
     for reason in (
@@ -169,7 +174,7 @@ def test_preview_refuses_unsafe_changes(table: Resource, orders: Props, http: ht
 
 def test_column_is_dropped_only_when_it_is_named(table: Resource, orders: Props, http: httpx.Client) -> None:
     fewer = orders | {"columns": [one for one in COLUMNS if one["name"] != "note"]}
-    with pytest.raises(EvolutionRefused, match="name it in `dropped_columns`"):
+    with pytest.raises(EvolutionRefusedError, match="name it in `dropped_columns`"):
         table.preview(**fewer)
     assert table.up(**fewer, dropped_columns=["note"]) == "update"
     assert [one["name"] for one in columns(http, orders)] == ["id", "day", "lines"]
@@ -231,7 +236,7 @@ def test_name_and_namespace_change_in_place(table: Resource, orders: Props, http
 
 def test_taken_name_is_reported(table: Resource, orders: Props, make_table: Any) -> None:
     make_table(orders["warehouse_id"], "sales", "purchases")
-    with pytest.raises(NotOurs, match="is taken by another table or view"):
+    with pytest.raises(NotOwnedError, match="is taken by another table or view"):
         table.up(**orders | {"name": "purchases"})
 
 
@@ -293,12 +298,12 @@ def test_protection_is_set_and_its_drift_restored(table: Resource, orders: Props
     http.post(protection, json={"protected": False}).raise_for_status()
     assert table.refresh() == "update"
     assert table.up(**orders, protected=True, deletion="purge") == "update"
-    with pytest.raises(Protected, match="Set `protected: false`"):
+    with pytest.raises(ProtectedError, match="Set `protected: false`"):
         table.destroy()
 
 
 def test_table_is_dropped_with_purge_only(table: Resource, orders: Props, http: httpx.Client, objects: Any) -> None:
-    with pytest.raises(HoldsTables, match="its `deletion` is `protect`"):
+    with pytest.raises(HoldsTablesError, match="its `deletion` is `protect`"):
         table.destroy()
     table.up(**orders, deletion="retain")
     table.provider.delete(table.id, table.outs)
@@ -310,10 +315,10 @@ def test_table_is_dropped_with_purge_only(table: Resource, orders: Props, http: 
 
 def test_another_location_replaces_by_the_deletion_rules(table: Resource, orders: Props, storage: Props) -> None:
     elsewhere = orders | {"location": f"s3://{storage['bucket']}/{storage['key_prefix']}/elsewhere/"}
-    with pytest.raises(HoldsTables, match="would be replaced"):
+    with pytest.raises(HoldsTablesError, match="would be replaced"):
         table.preview(**elsewhere)
     table.up(**orders, deletion="retain")
-    with pytest.raises(ReplacementRefused, match="its name stays taken"):
+    with pytest.raises(ReplacementRefusedError, match="its name stays taken"):
         table.preview(**elsewhere, deletion="retain")
     table.up(**orders, deletion="purge")
     assert table.up(**elsewhere, deletion="purge") == "replace"
@@ -333,7 +338,7 @@ def test_killed_create_adopts_its_own_table_only(table: Resource, orders: Props,
     interrupted("Table", orders)
     assert Resource(TableProvider()).up(**orders) == "create"
     other = orders | {"columns": [*COLUMNS, {"name": "more", "type": "long"}], "sort_by": []}
-    with pytest.raises(NotOurs, match=r"more: added; sort_by: none.*adopt=True"):
+    with pytest.raises(NotOwnedError, match=r"more: added; sort_by: none.*adopt=True"):
         Resource(TableProvider()).up(**other)
     adopted = Resource(TableProvider())
     assert adopted.up(**other, adopt=True) == "create"

@@ -7,8 +7,8 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.lakekeeper.api.connection.errors import Conflict
-from lakewright.lakekeeper.provider.errors import DeletedBehindBack, EvolutionRefused
+from lakewright.lakekeeper.api.connection.errors import ConflictError
+from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError, EvolutionRefusedError
 from lakewright.lakekeeper.table.resource import TableProvider
 from typing_extensions import override
 
@@ -100,7 +100,7 @@ def test_change_made_unsafe_by_a_job_is_refused(table: Resource, orders: Props, 
     id_, note = job.fields()
     use_transport(RacingTransport(lambda: job.commit([{**id_, "type": "long"}, note])))
 
-    with pytest.raises(EvolutionRefused, match=r"`id`: long -> int would narrow it"):
+    with pytest.raises(EvolutionRefusedError, match=r"`id`: long -> int would narrow it"):
         table.up(**orders | {"columns": MORE})
 
     assert job.columns() == {"id": 1, "note": 2}
@@ -113,7 +113,7 @@ def test_concurrently_dropped_table_is_reported(table: Resource, orders: Props, 
 
     use_transport(RacingTransport(replace))
 
-    with pytest.raises(DeletedBehindBack, match=r"dropped, renamed or made again while it was being changed"):
+    with pytest.raises(DeletedOutsideStackError, match=r"dropped, renamed or made again while it was being changed"):
         table.up(**orders | {"columns": MORE})
 
 
@@ -121,7 +121,9 @@ def test_repeated_conflicts_end_in_one_sentence(table: Resource, orders: Props, 
     names = iter(f"extra{number}" for number in range(99))
     way = use_transport(RacingTransport(lambda: job.add(next(names)), times=99))
 
-    with pytest.raises(Conflict, match=r"POST /catalog/v1/.*/tables/orders at http://.* answered 409 CatalogCommit"):
+    with pytest.raises(
+        ConflictError, match=r"POST /catalog/v1/.*/tables/orders at http://.* answered 409 CatalogCommit"
+    ):
         table.up(**orders | {"columns": MORE})
 
     assert way.commits == 5

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import boto3
 import httpx
 import pytest
-from lakewright.lakekeeper.provider.errors import EvolutionRefused
+from lakewright.lakekeeper.provider.errors import EvolutionRefusedError
 from lakewright.lakekeeper.table.resource import TableProvider
 from lakewright_sandbox.runtime.state import Sandbox
 
@@ -159,7 +159,7 @@ def test_drift_is_reported_and_refused_with_the_reason(what: str, orders: Props,
     (refusal,) = table.refused(**orders)
 
     assert reason in refusal
-    with pytest.raises(EvolutionRefused, match=re.escape(reason)):
+    with pytest.raises(EvolutionRefusedError, match=re.escape(reason)):
         table.provider.update(table.id, wire(table.outs), wire(orders))
     table.refresh()
     assert table.refused(**orders) == [refusal]

@@ -10,7 +10,7 @@ import pytest
 from lakewright.lakekeeper.grants.grant import GrantProvider
 from lakewright.lakekeeper.grants.grants import GrantsProvider
 from lakewright.lakekeeper.provider import inactive_warehouses as hidden
-from lakewright.lakekeeper.provider.errors import HoldsTables
+from lakewright.lakekeeper.provider.errors import HoldsTablesError
 from lakewright.lakekeeper.table.resource import TableProvider
 from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
@@ -192,5 +192,5 @@ def test_warehouse_with_hidden_tables_is_not_replaced(inside: InactiveWarehouse,
     make_table(inside.id, "sales", "of_others")
     inside.deactivate()
     inside.refresh()
-    with pytest.raises(HoldsTables, match=r"would be replaced.*1 table: sales\.of_others"):
+    with pytest.raises(HoldsTablesError, match=r"would be replaced.*1 table: sales\.of_others"):
         inside.up()

@@ -6,8 +6,8 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.lakekeeper.api.connection.errors import NotEmpty, Protected
-from lakewright.lakekeeper.provider.errors import CannotCount, HoldsTables
+from lakewright.lakekeeper.api.connection.errors import NotEmptyError, ProtectedError
+from lakewright.lakekeeper.provider.errors import CannotCountError, HoldsTablesError
 from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
 
 from ..resource import Props, Resource
@@ -70,7 +70,7 @@ def test_protection_is_set_and_its_drift_restored(
     http.post(url, json={"protected": False}).raise_for_status()
     assert namespace.refresh() == "update"
     assert namespace.up(**namespace_props | {"protected": True}) == "update"
-    with pytest.raises(Protected):
+    with pytest.raises(ProtectedError):
         namespace.destroy()
 
 
@@ -97,7 +97,7 @@ def test_preview_refuses_to_replace_a_namespace_with_tables(
     namespace: Resource, namespace_props: Props, make_table: Any
 ) -> None:
     make_table(namespace_props["warehouse_id"], "sales.daily", "orders")
-    with pytest.raises(HoldsTables, match=r"1 table: sales\.daily\.orders"):
+    with pytest.raises(HoldsTablesError, match=r"1 table: sales\.daily\.orders"):
         namespace.preview(**namespace_props | {"name": "other"})
 
 
@@ -115,7 +115,7 @@ def test_dropping_a_namespace_with_tables_needs_purge(
     namespace: Resource, namespace_props: Props, make_table: Any, http: httpx.Client, objects: Any
 ) -> None:
     make_table(namespace_props["warehouse_id"], "sales", "orders")
-    with pytest.raises(HoldsTables, match=r"1 table: sales\.orders"):
+    with pytest.raises(HoldsTablesError, match=r"1 table: sales\.orders"):
         namespace.destroy()
     namespace.up(**namespace_props | {"deletion": "purge"})
     namespace.destroy()
@@ -124,7 +124,7 @@ def test_dropping_a_namespace_with_tables_needs_purge(
 
 def test_server_refuses_to_drop_a_namespace_with_children(namespace: Resource, namespace_props: Props) -> None:
     Resource(NamespaceProvider()).up(**namespace_props | {"name": "sales.daily"})
-    with pytest.raises(NotEmpty, match=r"1 child namespace|not empty"):
+    with pytest.raises(NotEmptyError, match=r"1 child namespace|not empty"):
         namespace.destroy()
 
 
@@ -147,7 +147,7 @@ def test_namespace_in_an_inactive_warehouse_is_not_gone(
     http.post(f"/management/v1/warehouse/{namespace_props['warehouse_id']}/deactivate").raise_for_status()
     assert namespace.refresh() == "same"
     assert "cannot be seen while its warehouse" in capsys.readouterr().err
-    with pytest.raises(CannotCount, match="inactive"):
+    with pytest.raises(CannotCountError, match="inactive"):
         namespace.destroy()
 
 

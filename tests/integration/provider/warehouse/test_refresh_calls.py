@@ -10,7 +10,12 @@ from typing import Any
 import httpx
 import pytest
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import Forbidden, NoSuchPath, TooSlow, Unconfirmed
+from lakewright.lakekeeper.api.connection.errors import (
+    ForbiddenError,
+    NoSuchPathError,
+    ResponseTimeoutError,
+    UnconfirmedError,
+)
 from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.server.project import ProjectProvider
 from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
@@ -119,10 +124,10 @@ def no_retry_delay(light_project: Props, use_client: Callable[..., Client]) -> N
 @pytest.mark.parametrize(
     ("fault", "error"),
     [
-        ({"status": 403, "type": "WarehouseActionForbidden"}, Forbidden),
-        ({"status": 404, "body": "text"}, NoSuchPath),
-        ({"status": 408}, TooSlow),
-        ({"status": 502, "body": "text"}, Unconfirmed),
+        ({"status": 403, "type": "WarehouseActionForbidden"}, ForbiddenError),
+        ({"status": 404, "body": "text"}, NoSuchPathError),
+        ({"status": 408}, ResponseTimeoutError),
+        ({"status": 502, "body": "text"}, UnconfirmedError),
     ],
     ids=["403", "404 of a proxy", "408", "502"],
 )

@@ -9,7 +9,7 @@ import pytest
 from lakewright.lakekeeper.api.connection import errors
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.versions import Server
-from lakewright.lakekeeper.provider.errors import NotOurs
+from lakewright.lakekeeper.provider.errors import NotOwnedError
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 
 from ..resource import Props, Resource
@@ -175,13 +175,13 @@ def test_rename_onto_a_taken_name_is_refused_early(warehouse: Resource, declared
     other = Resource(WarehouseProvider())
     other.up(**stored(declared, key_prefix="other") | {"name": "other", "active": False})
     update_bodies.clear()
-    with pytest.raises(NotOurs, match=rf"cannot be named `Other`: warehouse {other.id}"):
+    with pytest.raises(NotOwnedError, match=rf"cannot be named `Other`: warehouse {other.id}"):
         warehouse.up(**declared | {"name": "Other"})
     assert update_bodies == []
 
 
 def test_protection_is_never_overridden_by_force(warehouse: Resource, declared: Props, update_bodies: Any) -> None:
     warehouse.up(**declared | {"protected": True})
-    with pytest.raises(errors.Protected, match="WarehouseProtected"):
+    with pytest.raises(errors.ProtectedError, match="WarehouseProtected"):
         warehouse.destroy()
     assert "force" not in dict(update_bodies)[warehouse.id]

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.lakekeeper.provider.errors import DeletedBehindBack, NotOurs
+from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError, NotOwnedError
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 from lakewright.lakekeeper.warehouse.task_queue_config import TaskQueueConfigProvider
 from lakewright_sandbox.in_process import serving
@@ -164,7 +164,7 @@ def test_existing_configuration_needs_adopt(
     queue: Props, light: httpx.Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
     set_config(light, queue, max_seconds_since_last_heartbeat=7)
-    with pytest.raises(NotOurs, match=r"max_seconds_since_last_heartbeat: 7 -> 120.*`adopt=True`"):
+    with pytest.raises(NotOwnedError, match=r"max_seconds_since_last_heartbeat: 7 -> 120.*`adopt=True`"):
         made(queue)
     assert made(queue | {"adopt": True}).refresh() == "same"
     assert "is adopted; this changes: max_seconds_since_last_heartbeat: 7 -> 120" in capsys.readouterr().err
@@ -188,5 +188,5 @@ def test_configuration_is_gone_with_its_warehouse(queue: Props, light: httpx.Cli
     assert found(light, queue)["max-seconds-since-last-heartbeat"] == 120
     light.delete(f"/management/v1/warehouse/{queue['warehouse_id']}").raise_for_status()
     assert resource.refresh() == "delete"
-    with pytest.raises(DeletedBehindBack, match=r"warehouse .* is not there"):
+    with pytest.raises(DeletedOutsideStackError, match=r"warehouse .* is not there"):
         Resource(TaskQueueConfigProvider()).up(**queue)

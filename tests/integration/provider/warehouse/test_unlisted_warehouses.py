@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from lakewright.lakekeeper.api.connection.errors import AlreadyExists, NotEmpty, NothingFound, UnsupportedServer
+from lakewright.lakekeeper.api.connection.errors import (
+    AlreadyExistsError,
+    NotEmptyError,
+    NothingFoundError,
+    UnsupportedServerError,
+)
 from lakewright.lakekeeper.identity.user import UserProvider
 from lakewright.lakekeeper.lookups.catalog import get_warehouse, get_warehouses
-from lakewright.lakekeeper.provider.errors import CannotCount, NotOurs
+from lakewright.lakekeeper.provider.errors import CannotCountError, NotOwnedError
 from lakewright.lakekeeper.server.project import ProjectProvider
 from lakewright.lakekeeper.tenant.deletion_guard import DeletionGuardProvider
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
@@ -52,15 +57,17 @@ def test_inactive_warehouse_is_renamed_by_its_id(old: OldServer, declared: Props
 @RELEASES
 def test_name_of_an_unlisted_warehouse_is_taken(declared: Props, inactive: Resource, old: OldServer) -> None:
     elsewhere = declared | {"storage": old.storage()}
-    with pytest.raises(AlreadyExists, match=r"409 WarehouseAlreadyExists: .* is not listed, since Lakekeeper 0\.1"):
+    with pytest.raises(
+        AlreadyExistsError, match=r"409 WarehouseAlreadyExists: .* is not listed, since Lakekeeper 0\.1"
+    ):
         Resource(WarehouseProvider()).up(**elsewhere)
-    with pytest.raises(AlreadyExists, match=r"is not listed, since .* take it over with `adopt=True`"):
+    with pytest.raises(AlreadyExistsError, match=r"is not listed, since .* take it over with `adopt=True`"):
         Resource(WarehouseProvider()).up(**elsewhere | {"adopt": True})
 
 
 @RELEASES
 def test_place_of_an_unlisted_warehouse_is_taken(declared: Props, inactive: Resource) -> None:
-    with pytest.raises(AlreadyExists, match=r"StorageProfileOverlap: .* may not be listed, since Lakekeeper 0\.1"):
+    with pytest.raises(AlreadyExistsError, match=r"StorageProfileOverlap: .* may not be listed, since Lakekeeper 0\.1"):
         Resource(WarehouseProvider()).up(**declared)
 
 
@@ -69,7 +76,9 @@ def test_rename_onto_an_unlisted_name_is_refused(declared: Props, inactive: Reso
     other = declared | {"name": "other", "storage": old.storage()}
     warehouse = Resource(WarehouseProvider())
     warehouse.up(**other)
-    with pytest.raises(NotOurs, match=r"cannot be named `main`: another warehouse .* is not listed, since Lakekeeper"):
+    with pytest.raises(
+        NotOwnedError, match=r"cannot be named `main`: another warehouse .* is not listed, since Lakekeeper"
+    ):
         warehouse.up(**other | {"name": "main"})
 
 
@@ -83,7 +92,7 @@ def test_reactivated_unlisted_warehouse_is_adopted(declared: Props, inactive: Re
 def test_guard_reaches_an_inactive_warehouse_by_its_id(declared: Props, inactive: Resource) -> None:
     guard = Resource(DeletionGuardProvider())
     guard.up(server=declared["server"], warehouses={"main": inactive.id}, deletion="protect")
-    with pytest.raises(CannotCount, match=r"warehouse `main` .* is inactive, so its tables cannot be counted"):
+    with pytest.raises(CannotCountError, match=r"warehouse `main` .* is inactive, so its tables cannot be counted"):
         guard.destroy()
 
 
@@ -91,7 +100,7 @@ def test_guard_reaches_an_inactive_warehouse_by_its_id(declared: Props, inactive
 def test_project_that_holds_an_unlisted_warehouse(declared: Props, inactive: Resource) -> None:
     project = Resource(ProjectProvider())
     project.up(server=declared["server"], project_id=declared["project_id"], name="tenant", adopt=True)
-    with pytest.raises(NotEmpty, match=r"ProjectNotEmpty: .* may not be listed, since Lakekeeper"):
+    with pytest.raises(NotEmptyError, match=r"ProjectNotEmpty: .* may not be listed, since Lakekeeper"):
         project.destroy()
 
 
@@ -102,9 +111,9 @@ def test_lookups_of_inactive_warehouses(declared: Props, inactive: Resource, old
         assert [one.name for one in get_warehouses(server=server, project_id=project_id, status="inactive")] == ["main"]
         return
     assert get_warehouses(server=server, project_id=project_id) == []
-    with pytest.raises(UnsupportedServer, match="Look each of them up by `warehouse_id`"):
+    with pytest.raises(UnsupportedServerError, match="Look each of them up by `warehouse_id`"):
         get_warehouses(server=server, project_id=project_id, status="inactive")
-    with pytest.raises(NothingFound, match="Inactive ones are found by `warehouse_id` alone"):
+    with pytest.raises(NothingFoundError, match="Inactive ones are found by `warehouse_id` alone"):
         get_warehouse(server=server, project_id=project_id, name="main")
 
 

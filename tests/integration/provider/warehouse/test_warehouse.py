@@ -6,8 +6,8 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.lakekeeper.api.connection.errors import UnsupportedServer
-from lakewright.lakekeeper.provider.errors import HoldsTables, NotOurs, ReplacementRefused
+from lakewright.lakekeeper.api.connection.errors import UnsupportedServerError
+from lakewright.lakekeeper.provider.errors import HoldsTablesError, NotOwnedError, ReplacementRefusedError
 from lakewright.lakekeeper.provider.inputs import ServerKeeps, Since
 from lakewright.lakekeeper.storage.profiles import S3Profile
 
@@ -181,7 +181,7 @@ def test_preview_refuses_to_replace_a_warehouse_with_tables(
     warehouse.up(**declared, deletion=deletion)
     make_table(warehouse.id, "sales", "orders")
     moved = declared | {"storage": declared["storage"] | {"key_prefix": "moved"}, "deletion": deletion}
-    with pytest.raises(HoldsTables, match=r"1 table: sales\.orders"):
+    with pytest.raises(HoldsTablesError, match=r"1 table: sales\.orders"):
         warehouse.preview(**moved)
 
 
@@ -190,7 +190,7 @@ def test_purge_must_be_in_the_state_before_a_replacement(
 ) -> None:
     make_table(warehouse.id, "sales", "orders")
     moved = declared | {"storage": declared["storage"] | {"key_prefix": "moved"}, "deletion": "purge"}
-    with pytest.raises(HoldsTables, match="`deletion` is `protect` in the state"):
+    with pytest.raises(HoldsTablesError, match="`deletion` is `protect` in the state"):
         warehouse.preview(**moved)
     assert warehouse.up(**declared, deletion="purge") == "update"
     assert warehouse.up(**moved) == "replace"
@@ -200,14 +200,14 @@ def test_purge_must_be_in_the_state_before_a_replacement(
 def test_replacing_a_retained_warehouse_needs_a_new_name(warehouse: Resource, declared: Props) -> None:
     warehouse.up(**declared, deletion="retain")
     moved = declared | {"storage": declared["storage"] | {"key_prefix": "moved"}, "deletion": "retain"}
-    with pytest.raises(ReplacementRefused, match="its name stays taken"):
+    with pytest.raises(ReplacementRefusedError, match="its name stays taken"):
         warehouse.preview(**moved)
 
 
 def test_rename_onto_a_taken_name_names_the_owner(warehouse: Resource, declared: Props) -> None:
     other = Resource(type(warehouse.provider)())
     other.up(**declared | {"name": "taken", "storage": declared["storage"] | {"key_prefix": "taken"}})
-    with pytest.raises(NotOurs, match=f"cannot be named `taken`: warehouse {other.id}"):
+    with pytest.raises(NotOwnedError, match=f"cannot be named `taken`: warehouse {other.id}"):
         warehouse.up(**declared | {"name": "taken"})
 
 
@@ -230,5 +230,5 @@ def test_field_that_needs_a_newer_server_is_refused(
     field = S3Profile.model_fields["storage_layout"]
     monkeypatch.setattr(field, "metadata", [ServerKeeps(), Since((9, 0))])
     layout = declared["storage"] | {"storage_layout": {"type": "default"}}
-    with pytest.raises(UnsupportedServer, match=r"`storage.storage_layout` needs Lakekeeper 9\.0"):
+    with pytest.raises(UnsupportedServerError, match=r"`storage.storage_layout` needs Lakekeeper 9\.0"):
         warehouse.up(**declared | {"storage": layout})

@@ -172,7 +172,7 @@ def test_own_key_stays_while_objects_need_it(make_tenant: Callable[..., Any], aw
     for command in (["preview"], ["up", "--yes"]):
         refused = tenant.run(*command, "--engine", "embedded")
         assert refused.returncode != 0
-        assert f"KeyInUse: bucket `{tenant.bucket}`" in refused.stdout + refused.stderr
+        assert f"KeyInUseError: bucket `{tenant.bucket}`" in refused.stdout + refused.stderr
 
     assert key_state(aws, tenant.bucket) == "Enabled"
     assert read(catalog) == [1, 2, 3]
@@ -264,7 +264,7 @@ def test_first_up_after_the_upgrade_keeps_the_key(make_tenant: Callable[..., Any
     for command in (["preview"], ["up", "--yes"]):
         refused = tenant.run(*command, "--engine", "embedded")
         assert refused.returncode != 0
-        assert f"KeyInUse: bucket `{tenant.bucket}`" in refused.stdout + refused.stderr
+        assert f"KeyInUseError: bucket `{tenant.bucket}`" in refused.stdout + refused.stderr
 
     assert key_state(aws, tenant.bucket) == "Enabled"
     assert read(catalog) == [1, 2, 3]

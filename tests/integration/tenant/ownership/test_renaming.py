@@ -97,7 +97,7 @@ def test_protected_warehouse_cannot_leave_the_spec(make_tenant: Callable[..., An
 
     for command in (["preview"], ["up", "--yes"]):
         said = refusal(tenant, *command)
-        assert "HoldsTables: warehouse `executions` is not in the spec any more" in said
+        assert "HoldsTablesError: warehouse `executions` is not in the spec any more" in said
         assert "1 table: results.flights" in said
         assert "give the warehouse with the new name `renamed_from: executions`" in said
 
@@ -113,7 +113,7 @@ def test_purged_warehouse_is_dropped_alone(make_tenant: Callable[..., Any]) -> N
 
     said = refusal(tenant, "preview")
 
-    assert "HoldsTables: warehouse `executions` leaves the spec while `curated` joins it" in said
+    assert "HoldsTablesError: warehouse `executions` leaves the spec while `curated` joins it" in said
     assert "name it in `dropped_warehouses`" in said
     assert "warehouse `executions` leaves" in refusal(tenant, "up", "--yes")
     tenant.spec["dropped_warehouses"] = ["executions"]
@@ -130,7 +130,7 @@ def test_documented_steps_resolve_a_rename_conflict(make_tenant: Callable[..., A
     ids = tenant.up()["outputs"]["warehouse_ids"]
     tenant.spec["warehouses"] = [old | {"name": "curated"}]
     tenant.write()
-    assert "HoldsTables: warehouse `executions`" in refusal(tenant, "up", "--yes")
+    assert "HoldsTablesError: warehouse `executions`" in refusal(tenant, "up", "--yes")
 
     tenant.spec["warehouses"] = [old]
     tenant.write()

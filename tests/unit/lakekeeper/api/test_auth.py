@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 import httpx
 import pytest
 from lakewright.lakekeeper.api.connection.auth import BearerAuth, ClientCredentials, FixedToken, TokenFile, Tokens
-from lakewright.lakekeeper.api.connection.errors import NotAuthenticated
+from lakewright.lakekeeper.api.connection.errors import NotAuthenticatedError
 from lakewright.lakekeeper.api.connection.server import ClientCredentialsAuth, ServerRef
 from pydantic import ValidationError
 
@@ -120,7 +120,7 @@ def test_two_rejections_of_one_token_renew_it_once() -> None:
 )
 def test_missing_token_is_one_sentence_without_the_secret(answer: httpx.Response) -> None:
     with pytest.raises(
-        NotAuthenticated, match=r"https://idp\.test/token gave no token to client lakewright"
+        NotAuthenticatedError, match=r"https://idp\.test/token gave no token to client lakewright"
     ) as refused:
         IdentityProvider(answer).tokens().current()
     assert "s3cret" not in str(refused.value)
@@ -134,7 +134,7 @@ def test_token_file_is_read_at_each_use(tmp_path: Path) -> None:
     file.write_text("two\n")
     assert tokens.current() == "two"
     file.unlink()
-    with pytest.raises(NotAuthenticated, match="cannot be read: FileNotFoundError"):
+    with pytest.raises(NotAuthenticatedError, match="cannot be read: FileNotFoundError"):
         tokens.current()
 
 
@@ -170,6 +170,6 @@ def test_token_url_is_kept_unchanged() -> None:
 
 @pytest.mark.parametrize("token", ["", "s3cret\nsecond", "s3cret value", "s3cr\u00e9t"])
 def test_invalid_token_is_refused_and_not_printed(token: str) -> None:
-    with pytest.raises(NotAuthenticated, match=r"the token .*Check what `auth`") as refused:
+    with pytest.raises(NotAuthenticatedError, match=r"the token .*Check what `auth`") as refused:
         call_with_tokens(FixedToken("env:TOKEN", lambda _: token), "never")
     assert "s3cr" not in str(refused.value)

@@ -6,16 +6,16 @@ import httpx
 import pytest
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import (
-    Busy,
-    Forbidden,
+    BusyError,
+    ForbiddenError,
     LakekeeperError,
-    NoSuchPath,
-    NotAuthenticated,
-    NotFound,
-    Refused,
-    TooSlow,
-    Unconfirmed,
-    Unreachable,
+    NoSuchPathError,
+    NotAuthenticatedError,
+    NotFoundError,
+    RefusedError,
+    ResponseTimeoutError,
+    UnconfirmedError,
+    UnreachableError,
 )
 from lakewright.lakekeeper.api.connection.server import ServerRef
 
@@ -79,13 +79,13 @@ def test_create_is_retried_when_nothing_was_applied(fault: Answer) -> None:
 @pytest.mark.parametrize(
     ("fault", "error"),
     [
-        (httpx.ReadError("broken"), Unconfirmed),
-        (httpx.RemoteProtocolError("broken"), Unconfirmed),
-        (httpx.ReadTimeout("slow"), TooSlow),
-        (refusal(408), TooSlow),
-        (refusal(502), Unconfirmed),
-        (refusal(503, "CatalogBackendError"), Unconfirmed),
-        (refusal(504), Unconfirmed),
+        (httpx.ReadError("broken"), UnconfirmedError),
+        (httpx.RemoteProtocolError("broken"), UnconfirmedError),
+        (httpx.ReadTimeout("slow"), ResponseTimeoutError),
+        (refusal(408), ResponseTimeoutError),
+        (refusal(502), UnconfirmedError),
+        (refusal(503, "CatalogBackendError"), UnconfirmedError),
+        (refusal(504), UnconfirmedError),
     ],
     ids=str,
 )
@@ -108,26 +108,26 @@ def test_retry_after_of_the_server_is_respected(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("answer", "error", "says"),
     [
-        (refusal(404, "NoSuchWarehouseException", "gone"), NotFound, "404 NoSuchWarehouseException: gone"),
-        (refusal(403, "WarehouseActionForbidden", "may not"), Forbidden, "403 WarehouseActionForbidden: may not"),
-        (refusal(409, "WarehouseHasUnfinishedTasks", "1 task"), Busy, "409 WarehouseHasUnfinishedTasks: 1 task"),
-        (httpx.Response(404), NoSuchPath, "404: no reason given"),
+        (refusal(404, "NoSuchWarehouseException", "gone"), NotFoundError, "404 NoSuchWarehouseException: gone"),
+        (refusal(403, "WarehouseActionForbidden", "may not"), ForbiddenError, "403 WarehouseActionForbidden: may not"),
+        (refusal(409, "WarehouseHasUnfinishedTasks", "1 task"), BusyError, "409 WarehouseHasUnfinishedTasks: 1 task"),
+        (httpx.Response(404), NoSuchPathError, "404: no reason given"),
         (
             httpx.Response(422, text="missing field", headers={"content-type": "text/plain"}),
-            Refused,
+            RefusedError,
             "422: missing field",
         ),
-        (httpx.Response(500, html="<html>"), Refused, "500: no reason given"),
+        (httpx.Response(500, html="<html>"), RefusedError, "500: no reason given"),
     ],
 )
-def test_refusal_names_call_endpoint_and_reason(answer: httpx.Response, error: type[Refused], says: str) -> None:
+def test_refusal_names_call_endpoint_and_reason(answer: httpx.Response, error: type[RefusedError], says: str) -> None:
     with pytest.raises(error) as refused:
         Script(answer).client().call("GET", "/management/v1/thing")
     assert str(refused.value) == f"GET /management/v1/thing at http://lake.test:8181 answered {says}"
 
 
 def test_unreachable_server_is_one_sentence_with_advice() -> None:
-    with pytest.raises(Unreachable) as unreachable:
+    with pytest.raises(UnreachableError) as unreachable:
         Script(httpx.ConnectError("Connection refused")).client().call("GET", "/x")
     assert str(unreachable.value) == (
         "Lakekeeper at http://lake.test:8181 cannot be reached for GET /x: Connection refused."
@@ -137,30 +137,30 @@ def test_unreachable_server_is_one_sentence_with_advice() -> None:
 
 def test_slow_server_is_waited_for_once() -> None:
     script = Script(httpx.ReadTimeout("slow"))
-    with pytest.raises(TooSlow, match=r"GET /x at http://lake.test:8181 did not answer within 35 s"):
+    with pytest.raises(ResponseTimeoutError, match=r"GET /x at http://lake.test:8181 did not answer within 35 s"):
         script.client().call("GET", "/x")
     assert len(script.requests) == 1
 
 
 def test_response_of_another_service_is_recognised() -> None:
-    with pytest.raises(Refused, match=r"without a JSON object. Is this a Lakekeeper server"):
+    with pytest.raises(RefusedError, match=r"without a JSON object. Is this a Lakekeeper server"):
         Script(httpx.Response(200, html="<html>welcome")).client().server()
 
 
 def test_endpoint_with_too_much_path_is_recognised() -> None:
-    with pytest.raises(NoSuchPath, match=r"Is this a Lakekeeper server\? `endpoint` is its address without"):
+    with pytest.raises(NoSuchPathError, match=r"Is this a Lakekeeper server\? `endpoint` is its address without"):
         Script(httpx.Response(404)).client().server()
 
 
 def test_redirect_names_its_target_without_the_query() -> None:
     to_log_in = httpx.Response(302, headers={"location": "https://lake.test/login?state=s3cret"})
-    with pytest.raises(Refused, match=r"302: it leads to https://lake\.test\. If .* `endpoint`$") as refused:
+    with pytest.raises(RefusedError, match=r"302: it leads to https://lake\.test\. If .* `endpoint`$") as refused:
         Script(to_log_in).client().server()
     assert "s3cret" not in str(refused.value)
 
 
 def test_401_says_what_to_check() -> None:
-    with pytest.raises(NotAuthenticated, match=r"401 MissingAuthorizationHeader: .*Check `auth`"):
+    with pytest.raises(NotAuthenticatedError, match=r"401 MissingAuthorizationHeader: .*Check `auth`"):
         Script(refusal(401, "MissingAuthorizationHeader")).client().call("GET", "/x")
 
 
@@ -196,6 +196,6 @@ def test_call_is_repeated_when_the_warehouse_is_active() -> None:
 )
 def test_call_on_no_active_warehouse_is_not_repeated(answer: httpx.Response) -> None:
     script = Script(refusal(404, "NoSuchWarehouseException"), answer)
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         script.client().json("GET", f"/catalog/v1/{WAREHOUSE}/namespaces")
     assert len(script.requests) == 2

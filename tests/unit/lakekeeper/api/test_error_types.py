@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 from lakewright.lakekeeper.api.connection.errors import (
-    AlreadyExists,
-    Busy,
-    Conflict,
-    Forbidden,
+    AlreadyExistsError,
+    BusyError,
+    ConflictError,
+    ForbiddenError,
     LakekeeperError,
-    NotAuthenticated,
-    NotEmpty,
-    NotFound,
-    Protected,
-    Refused,
-    TooSlow,
-    Unconfirmed,
+    NotAuthenticatedError,
+    NotEmptyError,
+    NotFoundError,
+    ProtectedError,
+    RefusedError,
+    ResponseTimeoutError,
+    UnconfirmedError,
 )
 
 from ..scripted_server import OK, Script, refusal
@@ -25,7 +25,7 @@ ACTIONS = ("Warehouse", "Project", "Namespace", "Table", "View", "GenericTable",
 ROWS: dict[str, tuple[int, type[LakekeeperError], tuple[str, ...]]] = {
     "missing": (
         404,
-        NotFound,
+        NotFoundError,
         (
             "NoSuchWarehouseException",
             "WarehouseNotFound",
@@ -40,10 +40,10 @@ ROWS: dict[str, tuple[int, type[LakekeeperError], tuple[str, ...]]] = {
             "TupleNotFoundError",
         ),
     ),
-    "an action that is denied": (403, Forbidden, tuple(f"{kind}ActionForbidden" for kind in ACTIONS)),
+    "an action that is denied": (403, ForbiddenError, tuple(f"{kind}ActionForbidden" for kind in ACTIONS)),
     "a name or id that is taken": (
         409,
-        AlreadyExists,
+        AlreadyExistsError,
         (
             "WarehouseAlreadyExists",
             "WarehouseNameAlreadyExists",
@@ -55,15 +55,15 @@ ROWS: dict[str, tuple[int, type[LakekeeperError], tuple[str, ...]]] = {
             "EntityAlreadyExists",
         ),
     ),
-    "a place that is taken": (400, AlreadyExists, ("CreateWarehouseStorageProfileOverlap",)),
+    "a place that is taken": (400, AlreadyExistsError, ("CreateWarehouseStorageProfileOverlap",)),
     "something that is in the way": (
         409,
-        NotEmpty,
+        NotEmptyError,
         ("WarehouseNotEmpty", "ProjectNotEmpty", "NamespaceNotEmptyException", "NamespaceNotEmpty"),
     ),
     "protection": (
         409,
-        Protected,
+        ProtectedError,
         (
             "WarehouseProtected",
             "NamespaceProtected",
@@ -72,11 +72,11 @@ ROWS: dict[str, tuple[int, type[LakekeeperError], tuple[str, ...]]] = {
             "ProtectedTabularDeletionWithoutForce",
         ),
     ),
-    "tasks": (409, Busy, ("WarehouseHasUnfinishedTasks", "NamespaceHasRunningTabularExpirations")),
-    "a commit on what has changed": (409, Conflict, ("CommitFailedException",)),
+    "tasks": (409, BusyError, ("WarehouseHasUnfinishedTasks", "NamespaceHasRunningTabularExpirations")),
+    "a commit on what has changed": (409, ConflictError, ("CommitFailedException",)),
     "what is wrong with the request": (
         400,
-        Refused,
+        RefusedError,
         (
             "UpdateError",
             "ProjectIdMissing",
@@ -90,26 +90,26 @@ ROWS: dict[str, tuple[int, type[LakekeeperError], tuple[str, ...]]] = {
             "IdempotencyKeyReused",
         ),
     ),
-    "a membership that cannot be": (409, Refused, ("RoleMembershipCycle", "RoleMembershipDepthExceeded")),
+    "a membership that cannot be": (409, RefusedError, ("RoleMembershipCycle", "RoleMembershipDepthExceeded")),
     "nobody known": (
         401,
-        NotAuthenticated,
+        NotAuthenticatedError,
         ("MissingAuthorizationHeader", "AuthenticationFailed", "AuthenticationRequired"),
     ),
-    "a grant that is denied": (401, Forbidden, ("Unauthorized",)),
+    "a grant that is denied": (401, ForbiddenError, ("Unauthorized",)),
 }
 PASSING = [
-    (503, "CatalogBackendError", Refused),
-    (503, "AuthorizationBackendError", Refused),
-    (503, "MaintenanceModeError", Refused),
-    (409, "CatalogBackendError", Busy),
-    (409, "ConcurrentUpdateError", Busy),
-    (409, "RequestInProgress", Busy),
-    (409, "GrantLockTimeout", Busy),
-    (409, "RoleMembershipLockTimeout", Busy),
-    (409, "TransactionFailed", Busy),
-    (408, "RequestTimeout", TooSlow),
-    (504, "GatewayTimeout", Unconfirmed),
+    (503, "CatalogBackendError", RefusedError),
+    (503, "AuthorizationBackendError", RefusedError),
+    (503, "MaintenanceModeError", RefusedError),
+    (409, "CatalogBackendError", BusyError),
+    (409, "ConcurrentUpdateError", BusyError),
+    (409, "RequestInProgress", BusyError),
+    (409, "GrantLockTimeout", BusyError),
+    (409, "RoleMembershipLockTimeout", BusyError),
+    (409, "TransactionFailed", BusyError),
+    (408, "RequestTimeout", ResponseTimeoutError),
+    (504, "GatewayTimeout", UnconfirmedError),
 ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from lakewright.lakekeeper.api.connection.errors import Forbidden, Refused, TooSlow
+from lakewright.lakekeeper.api.connection.errors import ForbiddenError, RefusedError, ResponseTimeoutError
 from lakewright.lakekeeper.api.connection.list_cache import MAX_AGE, Index, ListCache, SharedAnswers
 
 
@@ -84,9 +84,9 @@ def test_error_is_raised_and_not_kept() -> None:
     shared = SharedAnswers()
 
     def fails() -> str:
-        raise TooSlow("no answer")
+        raise ResponseTimeoutError("no answer")
 
-    with pytest.raises(TooSlow):
+    with pytest.raises(ResponseTimeoutError):
         shared.get_cached("key", fails)
     assert shared.get_cached("key", lambda: "list") == "list"
 
@@ -97,7 +97,7 @@ def test_refused_list_is_refused_once_for_all_readers() -> None:
 
     def refused() -> str:
         calls.append(1)
-        raise Forbidden("no", status=403, kind="ProjectActionForbidden")
+        raise ForbiddenError("no", status=403, kind="ProjectActionForbidden")
 
     for _ in range(3):
         assert lists.get_cached_unless_refused("refused", refused) is None
@@ -108,9 +108,9 @@ def test_list_that_times_out_is_an_error() -> None:
     lists = ListCache()
 
     def slow() -> str:
-        raise TooSlow("no answer")
+        raise ResponseTimeoutError("no answer")
 
-    with pytest.raises(TooSlow):
+    with pytest.raises(ResponseTimeoutError):
         lists.get_cached_unless_refused("slow", slow)
 
 
@@ -134,7 +134,7 @@ def test_index_reads_only_the_needed_pages() -> None:
 def test_index_refused_half_way_keeps_what_it_has_read() -> None:
     def pages() -> Iterator[list[dict[str, str]]]:
         yield [{"id": "a"}]
-        raise Refused("no more")
+        raise RefusedError("no more")
 
     index = Index(pages())
     assert index.get("b") is None
@@ -144,8 +144,8 @@ def test_index_refused_half_way_keeps_what_it_has_read() -> None:
 
 def test_index_refused_at_its_first_page_is_refused() -> None:
     def pages() -> Iterator[list[dict[str, str]]]:
-        raise Refused("no")
+        raise RefusedError("no")
         yield []
 
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedError):
         Index(pages())

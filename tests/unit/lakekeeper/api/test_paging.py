@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from lakewright.lakekeeper.api.connection.errors import Refused
+from lakewright.lakekeeper.api.connection.errors import RefusedError
 from lakewright.lakekeeper.api.connection.paging import pages
 
 from ..scripted_server import Script, refusal
@@ -50,5 +50,5 @@ def test_short_or_empty_page_with_a_token_is_not_the_end() -> None:
 
 def test_unknown_page_token_is_an_error() -> None:
     script = Script(page("a", next_page_token="1"), refusal(400, "InvalidPaginationToken"))
-    with pytest.raises(Refused, match="InvalidPaginationToken"):
+    with pytest.raises(RefusedError, match="InvalidPaginationToken"):
         listed(script)

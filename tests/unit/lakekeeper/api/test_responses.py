@@ -19,12 +19,12 @@ from lakewright.lakekeeper.api.catalog import tables
 from lakewright.lakekeeper.api.connection import paging
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import (
-    BadAnswer,
-    InsecureEndpoint,
+    BadResponseError,
+    InsecureEndpointError,
     LakekeeperError,
-    NotAuthenticated,
-    Refused,
-    TooSlow,
+    NotAuthenticatedError,
+    RefusedError,
+    ResponseTimeoutError,
 )
 from lakewright.lakekeeper.api.connection.privileges import Object
 from lakewright.lakekeeper.api.connection.responses import retry_after
@@ -89,7 +89,7 @@ def test_compression_bomb_costs_no_more_than_the_limit(status: int) -> None:
         asked = client(endpoint)
         tracemalloc.start()
         try:
-            with pytest.raises(BadAnswer, match="is larger than 64 MiB") as caught:
+            with pytest.raises(BadResponseError, match="is larger than 64 MiB") as caught:
                 asked.json("GET", "/x")
             peak = tracemalloc.get_traced_memory()[1]
         finally:
@@ -102,7 +102,7 @@ def test_compression_bomb_costs_no_more_than_the_limit(status: int) -> None:
 def test_size_limit_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEWRIGHT_ANSWER_LIMIT", "0.5")
     body = json.dumps({"text": "x" * MEBIBYTE}).encode()
-    with server(sending(body)) as endpoint, pytest.raises(BadAnswer, match=r"larger than 0.5 MiB"):
+    with server(sending(body)) as endpoint, pytest.raises(BadResponseError, match=r"larger than 0.5 MiB"):
         client(endpoint).json("GET", "/x")
 
 
@@ -122,7 +122,7 @@ def test_compressed_response_is_read() -> None:
     ],
 )
 def test_unreadable_encodings(body: bytes, encoding: str, says: str) -> None:
-    with server(sending(body, Content_Encoding=encoding)) as endpoint, pytest.raises(BadAnswer, match=says):
+    with server(sending(body, Content_Encoding=encoding)) as endpoint, pytest.raises(BadResponseError, match=says):
         client(endpoint).json("GET", "/x")
 
 
@@ -139,7 +139,7 @@ def test_slow_body_has_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
             request.wfile.write(bytes([byte]))
             gone.wait(0.02)
 
-    with server(drip) as endpoint, pytest.raises(TooSlow, match=r"did not answer within 0.3 s"):
+    with server(drip) as endpoint, pytest.raises(ResponseTimeoutError, match=r"did not answer within 0.3 s"):
         client(endpoint).json("GET", "/x")
 
 
@@ -158,7 +158,7 @@ def test_slow_headers_have_the_same_deadline(dripped: bytes, monkeypatch: pytest
 
     with server(drip) as endpoint:
         try:
-            with pytest.raises(TooSlow, match=r"did not answer within 0.3 s"):
+            with pytest.raises(ResponseTimeoutError, match=r"did not answer within 0.3 s"):
                 client(endpoint).json("GET", "/x")
         finally:
             ended.set()
@@ -168,7 +168,7 @@ def test_slow_headers_have_the_same_deadline(dripped: bytes, monkeypatch: pytest
 @pytest.mark.parametrize("body", [b"[" * 200_000, b'{"a":' * 200_000, b'{"a": 1' + b"0" * 5000 + b"}", b"\xff\xfe"])
 def test_unreadable_json_is_one_sentence(body: bytes, status: int) -> None:
     script = Script(httpx.Response(status, content=body))
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RefusedError) as caught:
         script.client().json("GET", "/x")
     assert str(caught.value).startswith("GET /x at http://lake.test:8181 answered")
 
@@ -219,13 +219,13 @@ def endless_pages(next_token: Callable[[int], str]) -> Client:
 
 @pytest.mark.parametrize("next_token", [lambda _: "same", lambda n: "ab"[n % 2]], ids=["same", "alternating"])
 def test_list_with_repeating_tokens_ends(next_token: Callable[[int], str]) -> None:
-    with pytest.raises(BadAnswer, match=r"GET /management/v1/user at .* names a page again"):
+    with pytest.raises(BadResponseError, match=r"GET /management/v1/user at .* names a page again"):
         users.list_all(endless_pages(next_token))
 
 
 def test_list_with_ever_new_tokens_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paging, "MOST_PAGES", 40)
-    with pytest.raises(BadAnswer, match="has no end after 40 pages"):
+    with pytest.raises(BadResponseError, match="has no end after 40 pages"):
         users.list_all(endless_pages(str))
 
 
@@ -252,7 +252,7 @@ ON = Object("project", project_id="p")
 )
 def test_missing_key_is_one_sentence(body: Any, key: str, read: Callable[[Client], Any]) -> None:
     script = Script(httpx.Response(200, json=body))
-    with pytest.raises(BadAnswer) as caught:
+    with pytest.raises(BadResponseError) as caught:
         read(script.client())
     assert f"answered without `{key}`. Is this a Lakekeeper server" in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -272,7 +272,7 @@ CREDENTIALS = {"kind": "client-credentials", "client_id": "c", "client_secret": 
 )
 def test_secrets_are_not_sent_without_tls(endpoint: str, auth: dict[str, str]) -> None:
     resolved: list[str] = []
-    with pytest.raises(InsecureEndpoint, match=r"without TLS\. Use `https://`, or set `allow_plain_http: true`"):
+    with pytest.raises(InsecureEndpointError, match=r"without TLS\. Use `https://`, or set `allow_plain_http: true`"):
         Client(ServerRef.model_validate({"endpoint": endpoint, "auth": auth}), lambda it: resolved.append(it) or "x")
     assert resolved == []
     allowed = {"endpoint": endpoint, "auth": auth, "allow_plain_http": True}
@@ -287,7 +287,7 @@ def test_loopback_needs_no_tls(endpoint: str) -> None:
 def test_token_endpoint_responses_are_limited_too() -> None:
     with server(sending(bomb(3), Content_Encoding="gzip")) as idp:
         auth = CREDENTIALS | {"token_url": f"{idp}/token"}
-        with pytest.raises(NotAuthenticated, match=r"token endpoint .* is larger than 1 MiB"):
+        with pytest.raises(NotAuthenticatedError, match=r"token endpoint .* is larger than 1 MiB"):
             client("http://127.0.0.1:9", auth=auth).json("GET", "/x")
 
 
@@ -299,5 +299,5 @@ def test_401_before_a_new_token_is_limited_too(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_refusal_keeps_its_message() -> None:
-    with pytest.raises(Refused, match="409 Odd: because"):
+    with pytest.raises(RefusedError, match="409 Odd: because"):
         Script(refusal(409, "Odd", "because")).client().json("GET", "/x")

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from lakewright.lakekeeper.api.connection.errors import UnsupportedServer
+from lakewright.lakekeeper.api.connection.errors import UnsupportedServerError
 from lakewright.lakekeeper.api.connection.privileges import ObjectKind
 from lakewright.lakekeeper.api.connection.versions import server_of
 from lakewright.lakekeeper.provider.inputs import require_supported
@@ -33,7 +33,7 @@ def test_versions_are_recognised(info: dict[str, object], version: tuple[int, in
 @pytest.mark.parametrize("text", ["0.10.4", "0.9.5", "latest", ""])
 def test_older_and_unknown_versions_are_refused_by_name(text: str) -> None:
     with pytest.raises(
-        UnsupportedServer, match=f"{AT} runs Lakekeeper {text or 'of an unknown version'}; 0.11 or newer"
+        UnsupportedServerError, match=f"{AT} runs Lakekeeper {text or 'of an unknown version'}; 0.11 or newer"
     ):
         server_of(AT, {"version": text})
 
@@ -54,7 +54,7 @@ def test_fields_that_a_version_would_drop_are_refused(path: str, version: str) -
         "storage.storage_layout": {"storage": {**STORAGE, "storage_layout": {"type": "default"}}},
         "allowed_format_versions": {"allowed_format_versions": [2]},
     }
-    with pytest.raises(UnsupportedServer, match=f"`{path}` needs Lakekeeper .* {AT} runs {version}"):
+    with pytest.raises(UnsupportedServerError, match=f"`{path}` needs Lakekeeper .* {AT} runs {version}"):
         require_supported(server, WarehouseArgs.parse(declared | values[path]))
 
 
@@ -82,7 +82,7 @@ def test_kinds_of_objects_by_version(kind: ObjectKind, since: int) -> None:
         if minor >= since:
             server.require_kind(kind)
         else:
-            with pytest.raises(UnsupportedServer, match=rf"a {kind} needs Lakekeeper 0\.{since} or newer"):
+            with pytest.raises(UnsupportedServerError, match=rf"a {kind} needs Lakekeeper 0\.{since} or newer"):
                 server.require_kind(kind)
 
 

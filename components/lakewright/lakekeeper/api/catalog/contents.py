@@ -7,7 +7,7 @@ from lakewright.lakekeeper.api.catalog import namespaces, tabulars
 from lakewright.lakekeeper.api.catalog.namespaces import ListedNamespace, Path
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import Busy, NotFound, Protected
+from lakewright.lakekeeper.api.connection.errors import BusyError, NotFoundError, ProtectedError
 from lakewright.lakekeeper.api.connection.retry import until
 
 NAMED = 10
@@ -84,11 +84,11 @@ def _within(path: Path, root: Path) -> bool:
 def purge(client: Client, warehouse_id: str, path: Path | None = None) -> None:
     """Remove what a warehouse, or a namespace, holds, files included; the namespace itself stays.
 
-    Refuses before anything is touched if something in it is protected. Raises Protected.
+    Refuses before anything is touched if something in it is protected. Raises ProtectedError.
     """
     found = of_namespace(client, warehouse_id, path) if path else of_warehouse(client, warehouse_id)
     if found.protected:
-        raise Protected(
+        raise ProtectedError(
             f"nothing was removed from warehouse {warehouse_id} at {client.endpoint}, because these are protected:"
             f" {', '.join(found.protected)}. Take the protection away first."
         )
@@ -113,13 +113,13 @@ def delete_namespace(client: Client, warehouse_id: str, path: Path, *, with_cont
     def attempt() -> bool:
         return _ignoring_missing(lambda: namespaces.delete(client, warehouse_id, path, with_content=with_content))
 
-    return until(attempt, lambda error: isinstance(error, Busy), seconds=60, every=0.2)
+    return until(attempt, lambda error: isinstance(error, BusyError), seconds=60, every=0.2)
 
 
 def _ignoring_missing(call: Callable[[], None]) -> bool:
     """Whether the object was there."""
     try:
         call()
-    except NotFound:
+    except NotFoundError:
         return False
     return True

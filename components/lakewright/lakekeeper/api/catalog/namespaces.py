@@ -5,7 +5,7 @@ from typing import Any, cast
 from urllib.parse import quote
 
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import NotFound
+from lakewright.lakekeeper.api.connection.errors import NotFoundError
 from lakewright.lakekeeper.api.connection.paging import Params, pages
 
 Path = tuple[str, ...]
@@ -51,7 +51,7 @@ def get(client: Client, warehouse_id: str, path: Path) -> dict[str, Any] | None:
     """A namespace with its properties, or None if it (or its warehouse) is not there."""
     try:
         return client.json("GET", url(warehouse_id, path), params={"returnUuid": True})
-    except NotFound:
+    except NotFoundError:
         return None
 
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from lakewright.lakekeeper.api.catalog import namespaces
 from lakewright.lakekeeper.api.catalog.namespaces import Path
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import NotFound
+from lakewright.lakekeeper.api.connection.errors import NotFoundError
 
 Metadata = dict[str, Any]
 """A table's metadata as the Iceberg table specification has it."""
@@ -33,12 +33,12 @@ def load(client: Client, warehouse_id: str, namespace: Path, name: str) -> Metad
     path = url(warehouse_id, namespace, name)
     try:
         return client.json("GET", path, params={"snapshots": "refs"}, headers=NO_CREDENTIALS)["metadata"]
-    except NotFound:
+    except NotFoundError:
         return None
 
 
 def commit(client: Client, warehouse_id: str, namespace: Path, name: str, body: dict[str, Any]) -> Metadata:
-    """Change a table if all requirements hold, else nothing of it. Raises Conflict; never sent twice."""
+    """Change a table if all requirements hold, else nothing of it. Raises ConflictError; never sent twice."""
     path = url(warehouse_id, namespace, name)
     return client.json("POST", path, body=body, headers=NO_CREDENTIALS, idempotent=False)["metadata"]
 

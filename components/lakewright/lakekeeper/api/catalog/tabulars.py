@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from lakewright.lakekeeper.api.catalog import namespaces
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import NotFound
+from lakewright.lakekeeper.api.connection.errors import NotFoundError
 from lakewright.lakekeeper.api.connection.paging import pages
 
 Kind = Literal["table", "view", "generic-table"]
@@ -41,12 +41,12 @@ def ids(client: Client, warehouse_id: str, namespace: namespaces.Path, kind: Kin
     """Ids of what of one kind is in one namespace by names in lower case; none if there is no namespace."""
     try:
         return {one.name.casefold(): one.tabular_id for one in listed(client, warehouse_id, namespace, kind)}
-    except NotFound:
+    except NotFoundError:
         return {}
 
 
 def listed(client: Client, warehouse_id: str, namespace: namespaces.Path, kind: Kind) -> Iterator[Tabular]:
-    """What of one kind is in one namespace. Raises NotFound if that is not there."""
+    """What of one kind is in one namespace. Raises NotFoundError if that is not there."""
     path = _url(warehouse_id, namespace, kind)
     if kind == "generic-table":
         for page in pages(client, path):

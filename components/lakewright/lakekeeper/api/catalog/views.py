@@ -9,7 +9,7 @@ from lakewright.lakekeeper.api.catalog import namespaces
 from lakewright.lakekeeper.api.catalog.namespaces import Path
 from lakewright.lakekeeper.api.catalog.tables import NO_CREDENTIALS
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import NotFound
+from lakewright.lakekeeper.api.connection.errors import NotFoundError
 
 Metadata = dict[str, Any]
 """A view's metadata as the Iceberg view specification has it."""
@@ -20,5 +20,5 @@ def load(client: Client, warehouse_id: str, namespace: Path, name: str) -> Metad
     path = f"{namespaces.url(warehouse_id, namespace)}/views/{quote(name, safe='')}"
     try:
         return client.json("GET", path, headers=NO_CREDENTIALS)["metadata"]
-    except NotFound:
+    except NotFoundError:
         return None

@@ -12,10 +12,16 @@ import httpx
 from typing_extensions import override
 
 from lakewright.lakekeeper.api.connection.deadline import call_within, enforce_deadlines
-from lakewright.lakekeeper.api.connection.errors import Call, NotAuthenticated
+from lakewright.lakekeeper.api.connection.errors import Call, NotAuthenticatedError
 from lakewright.lakekeeper.api.connection.plain_http import require_tls
-from lakewright.lakekeeper.api.connection.responses import ENCODINGS, MEBIBYTE, UnusableAnswerError, bounded, parse_json
-from lakewright.lakekeeper.api.connection.retry import RetryPolicy, TryAgain
+from lakewright.lakekeeper.api.connection.responses import (
+    ENCODINGS,
+    MEBIBYTE,
+    UnusableResponseError,
+    bounded,
+    parse_json,
+)
+from lakewright.lakekeeper.api.connection.retry import RetryableError, RetryPolicy
 from lakewright.lakekeeper.api.connection.server import (
     ClientCredentialsAuth,
     NoAuth,
@@ -86,7 +92,7 @@ class TokenFile(Tokens):
         try:
             return self._path.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise NotAuthenticated(f"token file {self._path} cannot be read: {type(error).__name__}") from None
+            raise NotAuthenticatedError(f"token file {self._path} cannot be read: {type(error).__name__}") from None
 
     @override
     def renewed(self, rejected: str) -> str:
@@ -138,13 +144,13 @@ class ClientCredentials(Tokens):
         try:
             with call_within(TOKEN_WITHIN):
                 answer = self._http.post(settings.token_url, data=form)
-        except UnusableAnswerError as unusable:
-            raise NotAuthenticated(f"token endpoint {settings.token_url}: the answer {unusable}.") from None
+        except UnusableResponseError as unusable:
+            raise NotAuthenticatedError(f"token endpoint {settings.token_url}: the answer {unusable}.") from None
         except httpx.HTTPError as error:
             reason = str(error) if isinstance(error, httpx.ConnectError) else ""
             because = f" ({reason})" if reason else ""
-            raise TryAgain(
-                NotAuthenticated(
+            raise RetryableError(
+                NotAuthenticatedError(
                     f"token endpoint {settings.token_url} did not answer: {type(error).__name__}{because}."
                     f"{hint(reason)}"
                 )
@@ -152,11 +158,11 @@ class ClientCredentials(Tokens):
         token, lifetime = _token_of(answer)
         if answer.status_code == 200 and token:
             return token, lifetime
-        refused = NotAuthenticated(
+        refused = NotAuthenticatedError(
             f"token endpoint {settings.token_url} gave no token to client {settings.client_id}:"
             f" it answered {answer.status_code} {_reason(answer)}".rstrip()
         )
-        raise TryAgain(refused) if answer.status_code in PASSING else refused
+        raise RetryableError(refused) if answer.status_code in PASSING else refused
 
 
 def token_client(verify: ssl.SSLContext | bool = True, transport: httpx.BaseTransport | None = None) -> httpx.Client:
@@ -205,17 +211,17 @@ class BearerAuth(httpx.Auth):
 
 
 def _bearer(token: str) -> str:
-    """Raises NotAuthenticated for what no header can hold; its value is not told."""
+    """Raises NotAuthenticatedError for what no header can hold; its value is not told."""
     if not TOKEN.fullmatch(token):
         found = "is empty" if not token else "has spaces, line breaks or other characters that no token has"
-        raise NotAuthenticated(f"the token {found}. Check what `auth` of the server's settings refers to.")
+        raise NotAuthenticatedError(f"the token {found}. Check what `auth` of the server's settings refers to.")
     return f"Bearer {token}"
 
 
 def auth_for(server: ServerRef, resolve: Resolve, verify: ssl.SSLContext | bool = True) -> httpx.Auth | None:
     """Return httpx's authentication for a server's `auth`. `verify` is for the token endpoint.
 
-    Raises InsecureEndpoint where a token or secret would leave this machine without TLS.
+    Raises InsecureEndpointError where a token or secret would leave this machine without TLS.
     """
     require_tls(server)
     match auth := server.auth:

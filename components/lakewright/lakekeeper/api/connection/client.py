@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from lakewright.lakekeeper.api.connection import errors, versions
 from lakewright.lakekeeper.api.connection.list_cache import ListCache
-from lakewright.lakekeeper.api.connection.retry import RetryPolicy, TryAgain
+from lakewright.lakekeeper.api.connection.retry import RetryableError, RetryPolicy
 from lakewright.lakekeeper.api.connection.server import ServerRef
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Client:
         self._server: versions.Server | None = None
 
     def server(self) -> versions.Server:
-        """What the server is; asked once. Raises UnsupportedServer if it is too old."""
+        """What the server is; asked once. Raises UnsupportedServerError if it is too old."""
         with self._lock:
             if self._server is None:
                 self._server = self.server_now()
@@ -66,7 +66,7 @@ class Client:
         """What the server is at this moment."""
         try:
             info = self.json("GET", "/management/v1/info")
-        except errors.NoSuchPath as missing:
+        except errors.NoSuchPathError as missing:
             missing.add("Is this a Lakekeeper server? `endpoint` is its address without `/management` or `/catalog`.")
             raise
         return versions.server_of(self.endpoint, info)
@@ -79,7 +79,7 @@ class Client:
         call = errors.Call(method, path, self.endpoint)
         body = parse_json(call, answer)
         if not isinstance(body, dict):
-            raise errors.Refused(
+            raise errors.RefusedError(
                 f"{call} answered {answer.status_code} without a JSON object. Is this a Lakekeeper server?",
                 status=answer.status_code,
             )
@@ -97,10 +97,22 @@ class Client:
         probes: bool = False,
         idempotent: bool = True,
     ) -> httpx.Response:
-        """Send a call and return its answer, which is a success. With `probes`, the server tries a storage in it.
+        """Send a call and return its response, which is a success.
 
-        A call that is not idempotent is never sent again once it may have been applied: TooSlow or Unconfirmed is
-        raised, and the caller has to look.
+        Args:
+            method: HTTP method.
+            path: Path of the URL.
+            body: JSON of the request.
+            params: Parameters of the query.
+            project: Id of the project; the server's default project if left out.
+            headers: Headers beside those of every call.
+            probes: Whether the server probes a storage within the call, which takes longer.
+            idempotent: Whether the call may be sent again after it may have been applied.
+
+        Raises:
+            ResponseTimeoutError: No response in time. The caller has to look whether the call was applied.
+            UnconfirmedError: As above, after a lost connection.
+            RefusedError: The server refused the call.
         """
         call = errors.Call(method, path, self.endpoint)
         project = project or self._project_id
@@ -117,13 +129,13 @@ class Client:
             nonlocal turned_away
             try:
                 return self._sender.once(call, request, probes=probes, idempotent=idempotent)
-            except TryAgain as again:
-                turned_away |= isinstance(again.error, errors.Refused) and again.error.status in {429, 503}
+            except RetryableError as again:
+                turned_away |= isinstance(again.error, errors.RefusedError) and again.error.status in {429, 503}
                 raise
-            except errors.AlreadyExists as taken:
+            except errors.AlreadyExistsError as taken:
                 taken.after_retry = turned_away
                 raise
-            except errors.NotFound as missing:
+            except errors.NotFoundError as missing:
                 if not self._is_active_now(missing, path):
                     raise
             return self._sender.once(call, request, probes=probes, idempotent=idempotent)
@@ -136,7 +148,7 @@ class Client:
         finally:
             self.lists.forget()
 
-    def _is_active_now(self, missing: errors.NotFound, path: str) -> bool:
+    def _is_active_now(self, missing: errors.NotFoundError, path: str) -> bool:
         """Return whether a server denied an active warehouse.
 
         Servers cache a warehouse's status for a minute. Reading the warehouse updates that cache.
@@ -147,7 +159,7 @@ class Client:
         read = errors.Call("GET", f"/management/v1/warehouse/{warehouse[1]}", self.endpoint)
         try:
             found = self._sender.once(read, {}, probes=False, idempotent=True)
-        except errors.Refused:
+        except errors.RefusedError:
             return False
         from lakewright.lakekeeper.api.connection.responses import parse_json  # noqa: PLC0415
 
@@ -158,7 +170,7 @@ class Client:
         """Return whether a warehouse is active; None if it does not exist."""
         try:
             return self.json("GET", f"/management/v1/warehouse/{warehouse_id}")["status"] == "active"
-        except errors.NotFound:
+        except errors.NotFoundError:
             return None
 
     def close(self) -> None:

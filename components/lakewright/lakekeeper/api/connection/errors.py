@@ -1,31 +1,29 @@
-"""What can go wrong between here and a Lakekeeper server.
+"""Errors of calls to a Lakekeeper server.
 
 LakekeeperError
-+-- Unreachable            no connection, refused, name unknown, TLS
-+-- TooSlow                connected, but no answer in time (the call may have been applied)
-+-- Unconfirmed            the connection broke or a gateway gave up: the call may have been applied
-+-- UnsupportedServer      the server is too old for this client, or for what is declared
-|   +-- KeepsNoGrants      its authorizer has no place for grants
-+-- NotGrantable           a privilege, or somebody to have it, that the server does not know
-+-- NotAuthenticated       401, or no token to be had
-+-- InsecureEndpoint       a secret would be sent without TLS
-+-- BadAnswer              an answer that no Lakekeeper gives: too large, endless, without a key
-+-- NothingFound           a look-up of something that is not there
-+-- InvalidLookUp          a look-up whose arguments are wrong
-+-- Refused                any other answer that says no; `type` is the server's own word for it
-    +-- Forbidden          403, and the 401 of somebody who is known but may not grant
-    +-- NotFound           404, in the server's words
-    +-- NoSuchPath         404 without them: a gateway's, or for a path that this server does not have
-    +-- AlreadyExists      a create whose name, id or place is taken
-    +-- NotEmpty           409: a project, warehouse or namespace still holds something
-    +-- Protected          409: protection is on
-    +-- Busy               409: unfinished tasks, or somebody else is changing the same thing
-    +-- Conflict           409: a commit assumed what is not so any more; nothing was applied
++-- UnreachableError            no connection: refused, unknown name, TLS
++-- ResponseTimeoutError        connected, but no response in time; the call may have been applied
++-- UnconfirmedError            the connection broke, or a gateway timed out; the call may have been applied
++-- UnsupportedServerError      the server is too old for this client, or for a declared property
+|   +-- GrantsUnsupportedError  its authorizer stores no grants
++-- NotGrantableError           the server does not know the privilege or the principal
++-- NotAuthenticatedError       401, or no token
++-- InsecureEndpointError       a secret would be sent without TLS
++-- BadResponseError            no Lakekeeper responds so: too large, endless, or without a required key
++-- NothingFoundError           a look-up found nothing
++-- InvalidLookupError          the arguments of a look-up are wrong
++-- RefusedError                any other error response; `kind` is the server's name for it
+    +-- ForbiddenError          403, and the 401 of a known user who may not grant
+    +-- NotFoundError           404 from the server
+    +-- NoSuchPathError         404 from a gateway, or for a path that this server does not have
+    +-- AlreadyExistsError      the name, id or place of a create is taken
+    +-- NotEmptyError           409: a project, warehouse or namespace is not empty
+    +-- ProtectedError          409: the object is protected
+    +-- BusyError               409: unfinished tasks, or a concurrent change
+    +-- ConflictError           409: a requirement of a commit does not hold; nothing was applied
 
-UnusableAnswerError (api.answers)  an answer that is not read to its end; raised as one of the above where it is caught
+UnusableResponseError (`responses`)  the body is not read to its end; raised as one of the above where it is caught
 """
-
-# ruff: noqa: N818 - error names are read by people, at the start of a message
 
 from dataclasses import dataclass
 
@@ -106,51 +104,51 @@ class LakekeeperError(Exception):
         self.args = (f"{str(self).rstrip('.')}. {sentence}",)
 
 
-class Unreachable(LakekeeperError):
+class UnreachableError(LakekeeperError):
     """There was no connection; nothing was sent."""
 
 
-class TooSlow(LakekeeperError):
+class ResponseTimeoutError(LakekeeperError):
     """There was no answer in time; the call may have been applied."""
 
 
-class Unconfirmed(LakekeeperError):
+class UnconfirmedError(LakekeeperError):
     """There was no answer from the server itself; the call may have been applied."""
 
 
-class UnsupportedServer(LakekeeperError):
+class UnsupportedServerError(LakekeeperError):
     """The server's version cannot do what is asked."""
 
 
-class KeepsNoGrants(UnsupportedServer):
+class GrantsUnsupportedError(UnsupportedServerError):
     """The server has no place for grants."""
 
 
-class NotGrantable(LakekeeperError):
+class NotGrantableError(LakekeeperError):
     """The server does not know the privilege, or does not know who is to have it."""
 
 
-class NotAuthenticated(LakekeeperError):
+class NotAuthenticatedError(LakekeeperError):
     """The server does not accept who we say we are, or there is no token to say it with."""
 
 
-class InsecureEndpoint(LakekeeperError):
+class InsecureEndpointError(LakekeeperError):
     """A token or secret would be sent without TLS; nothing was sent."""
 
 
-class BadAnswer(LakekeeperError):
+class BadResponseError(LakekeeperError):
     """The server answered what no Lakekeeper answers; the call may have been applied."""
 
 
-class NothingFound(LakekeeperError):
+class NothingFoundError(LakekeeperError):
     """What was looked up is not there, or hidden from this identity."""
 
 
-class InvalidLookUp(LakekeeperError):
+class InvalidLookupError(LakekeeperError):
     """The arguments of a look-up are wrong."""
 
 
-class Refused(LakekeeperError):
+class RefusedError(LakekeeperError):
     """The server answered and said no."""
 
     def __init__(self, message: str, *, status: int = 0, kind: str = "") -> None:
@@ -160,38 +158,38 @@ class Refused(LakekeeperError):
         """`error.type` of the answer; empty when the answer was not in Lakekeeper's error shape."""
 
 
-class Forbidden(Refused):
+class ForbiddenError(RefusedError):
     """We are known, and may not."""
 
 
-class NotFound(Refused):
+class NotFoundError(RefusedError):
     """404: missing, or hidden from this identity."""
 
 
-class NoSuchPath(Refused):
+class NoSuchPathError(RefusedError):
     """404 that says nothing of what is there: a gateway answered, or the server's version lacks the path."""
 
 
-class AlreadyExists(Refused):
+class AlreadyExistsError(RefusedError):
     """The name, id or place is taken."""
 
     after_retry = False
     """Whether this very call sent the create before and got an answer that a gateway may have given after it."""
 
 
-class NotEmpty(Refused):
+class NotEmptyError(RefusedError):
     """What was to be deleted still holds something."""
 
 
-class Protected(Refused):
+class ProtectedError(RefusedError):
     """What was to be deleted is protected."""
 
 
-class Busy(Refused):
+class BusyError(RefusedError):
     """Tasks have not ended, or somebody else is changing the same thing."""
 
 
-class Conflict(Refused):
+class ConflictError(RefusedError):
     """A commit assumed what is not so any more; after a look it may be sent anew."""
 
 
@@ -203,27 +201,32 @@ def refusal(call: Call, status: int, kind: str, message: str) -> LakekeeperError
     if kind in ADVICE:
         text = f"{text.rstrip('.')}. {ADVICE[kind]}"
     if status == 401 and kind == MAY_NOT_GRANT:
-        return Forbidden(
+        return ForbiddenError(
             f"{text}. Whoever runs this needs `ownership`, `manage_grants`, or `pass_grants` and the privilege itself"
             " there; or the server's `operator`.",
             status=status,
             kind=kind,
         )
     if status == 401:
-        return NotAuthenticated(f"{text}. Check `auth` of the server's settings.")
+        return NotAuthenticatedError(f"{text}. Check `auth` of the server's settings.")
     if status in {502, 504}:
-        return Unconfirmed(text)
+        return UnconfirmedError(text)
     if status == 408:
-        return TooSlow(text)
+        return ResponseTimeoutError(text)
     return _refused_as(status, kind)(text, status=status, kind=kind)
 
 
-def _refused_as(status: int, kind: str) -> type[Refused]:
+def _refused_as(status: int, kind: str) -> type[RefusedError]:
     if status == 403:
-        return Forbidden
+        return ForbiddenError
     if status == 404:
-        return NotFound if kind else NoSuchPath
-    known = [(ALREADY_EXISTS, AlreadyExists), (NOT_EMPTY, NotEmpty), (PROTECTED, Protected), (UNFINISHED_TASKS, Busy)]
+        return NotFoundError if kind else NoSuchPathError
+    known = [
+        (ALREADY_EXISTS, AlreadyExistsError),
+        (NOT_EMPTY, NotEmptyError),
+        (PROTECTED, ProtectedError),
+        (UNFINISHED_TASKS, BusyError),
+    ]
     if status == 409:
-        known += [(CONCURRENT, Busy), (CONFLICTS, Conflict)]
-    return next((error for kinds, error in known if kind in kinds), Refused)
+        known += [(CONCURRENT, BusyError), (CONFLICTS, ConflictError)]
+    return next((error for kinds, error in known if kind in kinds), RefusedError)

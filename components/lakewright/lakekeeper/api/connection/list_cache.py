@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from lakewright.lakekeeper.api.connection.errors import Refused
+from lakewright.lakekeeper.api.connection.errors import RefusedError
 
 T = TypeVar("T")
 
@@ -86,7 +86,7 @@ class Index:
             try:
                 while key not in self._known and self._read():
                     pass
-            except Refused:
+            except RefusedError:
                 return None
             return self._known.get(key)
 
@@ -114,7 +114,7 @@ class ListCache:
         def attempt() -> T | None:
             try:
                 return fetch()
-            except Refused:
+            except RefusedError:
                 return None
 
         return self.get_cached(key, attempt)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import BadAnswer
+from lakewright.lakekeeper.api.connection.errors import BadResponseError
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ def pages(
 ) -> Iterator[dict[str, Any]]:
     """The pages of a list, at most so many; a short or empty page is no sign of the end, only its token.
 
-    Raises BadAnswer for a list without an end.
+    Raises BadResponseError for a list without an end.
     """
     # Management lists page by default, and before 0.14 refuse an empty token.
     first: Params = {"pageToken": ""} if path.startswith(CATALOG) else {}
@@ -44,7 +44,7 @@ def pages(
         token = str(token)
         if token in seen or count >= MOST_PAGES:
             why = "names a page again that it named before" if token in seen else f"has no end after {count} pages"
-            raise BadAnswer(f"GET {path} at {client.endpoint}: the list {why}. Look for a fault of the server.")
+            raise BadResponseError(f"GET {path} at {client.endpoint}: the list {why}. Look for a fault of the server.")
         seen.add(token)
         params = {**params, "pageToken": token}
 

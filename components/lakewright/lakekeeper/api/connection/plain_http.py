@@ -1,17 +1,17 @@
 """The rule that tokens and secrets leave this machine by TLS alone, unless a server's settings allow plain HTTP."""
 
-from lakewright.lakekeeper.api.connection.errors import InsecureEndpoint
+from lakewright.lakekeeper.api.connection.errors import InsecureEndpointError
 from lakewright.lakekeeper.api.connection.server import ClientCredentialsAuth, NoAuth, ServerRef
 from lakewright.names.host_kinds import leaves_without_tls
 
 
 def require_tls(server: ServerRef) -> None:
-    """Raise InsecureEndpoint if a token or secret would be sent without TLS to another machine."""
+    """Raise InsecureEndpointError if a token or secret would be sent without TLS to another machine."""
     if server.allow_plain_http:
         return
     for what, url in _confidential(server):
         if leaves_without_tls(url):
-            raise InsecureEndpoint(
+            raise InsecureEndpointError(
                 f"{what} would be sent to {url} without TLS. Use `https://`, or set `allow_plain_http: true` in the"
                 " server's settings (`lakekeeper` of the environment) where the network is trusted."
             )

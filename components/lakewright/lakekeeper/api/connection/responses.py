@@ -11,14 +11,14 @@ from typing import Any
 
 import httpx
 
-from lakewright.lakekeeper.api.connection.errors import BadAnswer, Call
+from lakewright.lakekeeper.api.connection.errors import BadResponseError, Call
 
 MEBIBYTE = 1 << 20
 ENCODINGS = "gzip"
 """The encoding that requests accept. No other has a decoder here that stops at a size."""
 
 
-class UnusableAnswerError(Exception):
+class UnusableResponseError(Exception):
     """An answer that is not read to its end. The message says why, after "the answer"."""
 
 
@@ -29,7 +29,9 @@ class ResponseBody(dict[str, Any]):
     call: Call
 
     def __missing__(self, key: str) -> Any:
-        raise BadAnswer(f"{self.call} answered without `{key}`. Is this a Lakekeeper server of a supported version?")
+        raise BadResponseError(
+            f"{self.call} answered without `{key}`. Is this a Lakekeeper server of a supported version?"
+        )
 
 
 def parse_json(call: Call, answer: httpx.Response) -> Any:
@@ -76,7 +78,7 @@ def bounded(limit: int) -> Callable[[httpx.Response], None]:
 
 
 class _Bounded(httpx.SyncByteStream):
-    """A body that ends in UnusableAnswerError where it passes its bounds."""
+    """A body that ends in UnusableResponseError where it passes its bounds."""
 
     def __init__(self, response: httpx.Response, encoding: str, limit: int) -> None:
         assert isinstance(response.stream, httpx.SyncByteStream)
@@ -84,17 +86,17 @@ class _Bounded(httpx.SyncByteStream):
 
     def __iter__(self) -> Iterator[bytes]:
         if self._encoding not in {"", "identity", "gzip", "x-gzip"}:
-            raise UnusableAnswerError(f"is encoded as {self._encoding[:40]!r}, which was not asked for")
+            raise UnusableResponseError(f"is encoded as {self._encoding[:40]!r}, which was not asked for")
         gunzip = _Gunzip() if "gzip" in self._encoding else None
         room = self._limit
         for chunk in self._stream:
             data = chunk if gunzip is None else gunzip.decode(chunk, room)
             room -= len(data)
             if room < 0:
-                raise UnusableAnswerError(f"is larger than {self._limit / MEBIBYTE:g} MiB")
+                raise UnusableResponseError(f"is larger than {self._limit / MEBIBYTE:g} MiB")
             yield data
         if gunzip is not None and not gunzip.is_complete:
-            raise UnusableAnswerError("ends in the middle of its gzip data")
+            raise UnusableResponseError("ends in the middle of its gzip data")
 
     def close(self) -> None:
         self._stream.close()
@@ -116,7 +118,7 @@ class _Gunzip:
             try:
                 parts.append(self._member.decompress(chunk, room + 1))
             except zlib.error:
-                raise UnusableAnswerError("is no gzip data, although it says so") from None
+                raise UnusableResponseError("is no gzip data, although it says so") from None
             room -= len(parts[-1])
             self.is_complete = self._member.eof
             chunk = self._member.unused_data

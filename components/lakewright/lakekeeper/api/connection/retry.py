@@ -1,7 +1,5 @@
 """The one retry policy towards servers: what is tried again, how often, and what never is."""
 
-# ruff: noqa: N818 - error names are read by people, at the start of a message
-
 from __future__ import annotations
 
 import random
@@ -18,7 +16,7 @@ LONGEST_WAIT = 10.0
 """Seconds; a longer Retry-After is cut to it."""
 
 
-class TryAgain(Exception):
+class RetryableError(Exception):
     """A failed try that may be repeated: carries the error to raise when tries run out."""
 
     def __init__(self, error: Exception, after: float | None = None) -> None:
@@ -35,18 +33,18 @@ class RetryPolicy:
     longest_wait: float = 4.0
 
     def run(self, attempt: Callable[[], T]) -> T:
-        """Call until it succeeds, raises anything but TryAgain, or tries run out."""
+        """Call until it succeeds, raises anything but RetryableError, or tries run out."""
         from tenacity import Retrying, retry_if_exception, stop_after_attempt  # noqa: PLC0415 - costs where it is used
 
         tries = Retrying(
             stop=stop_after_attempt(self.attempts),
             wait=_Backoff(self),
-            retry=retry_if_exception(lambda error: isinstance(error, TryAgain)),
+            retry=retry_if_exception(lambda error: isinstance(error, RetryableError)),
             reraise=True,
         )
         try:
             return tries(attempt)
-        except TryAgain as last:
+        except RetryableError as last:
             raise last.error from None
 
 
@@ -58,7 +56,7 @@ class _Backoff:
 
     def __call__(self, retry_state: RetryCallState) -> float:
         error = retry_state.outcome.exception() if retry_state.outcome else None
-        if isinstance(error, TryAgain) and error.after is not None:
+        if isinstance(error, RetryableError) and error.after is not None:
             return min(error.after, LONGEST_WAIT)
         ceiling = self._policy.first_wait * 2 ** (retry_state.attempt_number - 1)
         return random.uniform(0.5, 1.0) * min(ceiling, self._policy.longest_wait)  # noqa: S311 - spread, not secrecy

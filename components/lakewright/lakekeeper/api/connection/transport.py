@@ -15,12 +15,12 @@ from lakewright.lakekeeper.api.connection.auth import Resolve, auth_for
 from lakewright.lakekeeper.api.connection.deadline import call_within, enforce_deadlines
 from lakewright.lakekeeper.api.connection.responses import (
     ENCODINGS,
-    UnusableAnswerError,
+    UnusableResponseError,
     bounded,
     parse_json,
     retry_after,
 )
-from lakewright.lakekeeper.api.connection.retry import TryAgain
+from lakewright.lakekeeper.api.connection.retry import RetryableError
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.lakekeeper.api.connection.tls import hint, trust
 
@@ -45,7 +45,7 @@ class Sender:
         enforce_deadlines(self._http)
 
     def once(self, call: errors.Call, options: dict[str, Any], *, probes: bool, idempotent: bool) -> httpx.Response:
-        """Send a call and return its answer, which is a success. Raises TryAgain, or what ends the tries."""
+        """Send a call and return its answer, which is a success. Raises RetryableError, or what ends the tries."""
         seconds = settings.validation_within() if probes else settings.answer_within()
         request: dict[str, Any] = {**options, "timeout": _waiting(seconds)}
         try:
@@ -53,34 +53,36 @@ class Sender:
                 answer = self._http.request(call.method, call.path, **request)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol) as error:
             reason = "timed out" if isinstance(error, httpx.TimeoutException) else str(error) or type(error).__name__
-            raise TryAgain(
-                errors.Unreachable(
+            raise RetryableError(
+                errors.UnreachableError(
                     f"Lakekeeper at {self.endpoint} cannot be reached for {call.method} {call.path}: {reason}."
                     f"{hint(reason) or ' Check the endpoint and that the server runs.'}"
                 )
             ) from None
         except httpx.TimeoutException:
             why = "; it tries the storage in this call, which may be what is slow" if probes else ""
-            slow = errors.TooSlow(f"{call} did not answer within {seconds:g} s{why}")
+            slow = errors.ResponseTimeoutError(f"{call} did not answer within {seconds:g} s{why}")
             # Trying again after so long a wait would only make the person wait a multiple of it.
             raise slow from None
-        except UnusableAnswerError as unusable:
-            raise errors.BadAnswer(
+        except UnusableResponseError as unusable:
+            raise errors.BadResponseError(
                 f"{call}: the answer {unusable}. Is this a Lakekeeper server? LAKEWRIGHT_ANSWER_LIMIT sets the largest"
                 " size, in MiB."
             ) from None
         except httpx.HTTPError as error:
-            broken = errors.Unconfirmed(f"{call}: the connection broke before an answer came ({type(error).__name__})")
-            raise (TryAgain(broken) if idempotent else broken) from None
+            broken = errors.UnconfirmedError(
+                f"{call}: the connection broke before an answer came ({type(error).__name__})"
+            )
+            raise (RetryableError(broken) if idempotent else broken) from None
         if answer.is_success or answer.status_code == 304:
             return answer
         kind, message = _reason(call, answer)
         message = _without_secrets(message, answer.request.headers, request.get("json"))
         error = errors.refusal(call, answer.status_code, kind, message)
         if _again(answer.status_code, kind, idempotent=idempotent):
-            raise TryAgain(error, retry_after(answer.headers.get("retry-after", "")))
+            raise RetryableError(error, retry_after(answer.headers.get("retry-after", "")))
         if answer.status_code == 503 and not idempotent:
-            raise errors.Unconfirmed(str(error))
+            raise errors.UnconfirmedError(str(error))
         raise error
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lakewright.lakekeeper.api.connection.errors import UnsupportedServer
+from lakewright.lakekeeper.api.connection.errors import UnsupportedServerError
 from lakewright.lakekeeper.api.connection.privileges import RELATIONS, ObjectKind
 
 Version = tuple[int, int]
@@ -88,10 +88,10 @@ class Server:
         return self.version >= KIND_SINCE.get(kind, OLDEST)
 
     def require_kind(self, kind: ObjectKind) -> None:
-        """Refuse a kind of objects that this server does not know. Raises UnsupportedServer."""
+        """Refuse a kind of objects that this server does not know. Raises UnsupportedServerError."""
         if not self.has(kind):
             since = KIND_SINCE[kind]
-            raise UnsupportedServer(
+            raise UnsupportedServerError(
                 f"a {kind} needs Lakekeeper {since[0]}.{since[1]} or newer; {self.endpoint} runs {self.version_text}."
                 " Remove it or upgrade the server."
             )
@@ -101,17 +101,17 @@ class Server:
         return tuple(word for word in RELATIONS[kind] if self.version >= RELATION_SINCE.get((kind, word), OLDEST))
 
     def require_version(self, path: str, since: Version) -> None:
-        """Refuse a declared property that this server does not know. Raises UnsupportedServer."""
+        """Refuse a declared property that this server does not know. Raises UnsupportedServerError."""
         if self.version < since:
-            raise UnsupportedServer(
+            raise UnsupportedServerError(
                 f"`{path}` needs Lakekeeper {since[0]}.{since[1]} or newer; {self.endpoint} runs {self.version_text}."
                 " Remove it or upgrade the server."
             )
 
     def require_openfga(self, path: str) -> None:
-        """Refuse a declared property unless this server authorizes by OpenFGA. Raises UnsupportedServer."""
+        """Refuse a declared property unless this server authorizes by OpenFGA. Raises UnsupportedServerError."""
         if not self.keeps_tuples:
-            raise UnsupportedServer(
+            raise UnsupportedServerError(
                 f"`{path}` needs a server that authorizes by OpenFGA; {self.endpoint} has `{self.authz_backend}`."
                 " Remove it."
             )
@@ -126,14 +126,14 @@ def parse(text: str) -> Version:
 
 
 def server_of(endpoint: str, info: Mapping[str, Any]) -> Server:
-    """What `/management/v1/info` tells. Raises UnsupportedServer for a version that is too old."""
+    """What `/management/v1/info` tells. Raises UnsupportedServerError for a version that is too old."""
     text = str(info.get("lakekeeper-version") or info.get("version") or "")
     version = parse(text)
     queues = tuple(str(queue) for queue in info.get("queues") or ())
     if version == (0, 13) and "soft_deletion" in queues:
         version = (0, 14)  # builds between the releases still report the older version
     if version < OLDEST:
-        raise UnsupportedServer(
+        raise UnsupportedServerError(
             f"{endpoint} runs Lakekeeper {text or 'of an unknown version'}; {OLDEST[0]}.{OLDEST[1]} or newer is needed"
         )
     return Server(

@@ -8,12 +8,12 @@ from typing import Any, cast
 
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import (
-    Forbidden,
-    KeepsNoGrants,
-    NoSuchPath,
-    NotFound,
-    NotGrantable,
-    Refused,
+    ForbiddenError,
+    GrantsUnsupportedError,
+    NoSuchPathError,
+    NotFoundError,
+    NotGrantableError,
+    RefusedError,
 )
 from lakewright.lakekeeper.api.connection.paging import pages, parts
 from lakewright.lakekeeper.api.connection.privileges import RELATIONS, GrantEntry, Object
@@ -33,13 +33,13 @@ def held(client: Client, on: Object) -> frozenset[GrantEntry] | None:
     """All that is held on an object itself; None if the object is not there."""
     try:
         return permissions.held(client, on) if _has_tuples(client, on) else _listed(client, on)
-    except NoSuchPath as unknown:
+    except NoSuchPathError as unknown:
         if not client.server().keeps_tuples:  # with them it has the path: something on the way to it does not
             unknown.add(_perhaps_none(client))
         raise
-    except NotFound:
+    except NotFoundError:
         return None
-    except Forbidden:
+    except ForbiddenError:
         if not _is_gone(client, on):
             raise
         return None
@@ -54,7 +54,7 @@ def add(client: Client, on: Object, one: GrantEntry) -> None:
     """Give one privilege. Somebody who has it already keeps it."""
     try:
         _send(client, on, [one], [])
-    except Refused as refused:
+    except RefusedError as refused:
         if refused.kind != "TupleAlreadyExistsError":
             raise
 
@@ -63,9 +63,9 @@ def remove(client: Client, on: Object, one: GrantEntry) -> None:
     """Take one privilege away. One that is not held, or on an object that is gone, is a success."""
     try:
         _send(client, on, [], [one])
-    except NotFound:
+    except NotFoundError:
         pass
-    except Forbidden:
+    except ForbiddenError:
         if not _is_gone(client, on):
             raise
 
@@ -83,7 +83,7 @@ def converge(client: Client, on: Object, plan: Plan) -> frozenset[GrantEntry] | 
         writes, deletes = writes - there, deletes & there
         try:
             _send(client, on, sorted(writes), sorted(deletes))
-        except Refused as refused:
+        except RefusedError as refused:
             if refused.kind not in permissions.CONFLICTS or not tries_left:
                 raise
             continue
@@ -105,7 +105,7 @@ def _is_gone(client: Client, on: Object) -> bool:
                 return roles.get(client, on.project_id or "", on.object_id) is None
             case _:
                 return warehouses.get(client, on.warehouse_id) is None
-    except Forbidden:
+    except ForbiddenError:
         return False
 
 
@@ -116,10 +116,10 @@ def _has_tuples(client: Client, on: Object) -> bool:
     return server.keeps_tuples
 
 
-def _keeps_none(client: Client, on: Object) -> KeepsNoGrants:
+def _keeps_none(client: Client, on: Object) -> GrantsUnsupportedError:
     server = client.server()
     what = "grants on roles" if on.kind == "role" and server.has_grants_api else "grants"
-    return KeepsNoGrants(
+    return GrantsUnsupportedError(
         f"{client.endpoint} keeps no {what}: it runs Lakekeeper {server.version_text} with authorizer"
         f" `{server.authz_backend}`, which has no place for them, so everybody who gets in may do whatever that"
         " authorizer lets them. Remove the declaration, or run the server with OpenFGA."
@@ -156,7 +156,7 @@ def _check_words(client: Client, on: Object, writes: Iterable[GrantEntry]) -> No
     for one in writes:
         if one.privilege not in known:
             newer = " in this version" if one.privilege in RELATIONS[on.kind] else ""
-            raise NotGrantable(
+            raise NotGrantableError(
                 f"`{one.privilege}` cannot be granted on a {on.kind} at {client.endpoint}{newer}; expected one of"
                 f" {', '.join(known) or 'none'}"
             )
@@ -191,15 +191,15 @@ def _apply(client: Client, on: Object, writes: Iterable[GrantEntry], deletes: It
     body = {"writes": [_entry(one) for one in writes], "deletes": [_entry(one) for one in deletes]}
     try:
         client.call("POST", path(on), project=on.project_id, body=body)
-    except NoSuchPath as unknown:
+    except NoSuchPathError as unknown:
         unknown.add(_perhaps_none(client))
         raise
-    except Refused as refused:
+    except RefusedError as refused:
         match refused.kind:
             case "InvalidGrantPrivilege":
-                raise NotGrantable(f"{refused}. Expected one of {', '.join(_words(client, on))}") from None
+                raise NotGrantableError(f"{refused}. Expected one of {', '.join(_words(client, on))}") from None
             case "GrantUserNotFound":
-                raise NotGrantable(f"{refused}. Declare a `User`, and let the grant depend on it") from None
+                raise NotGrantableError(f"{refused}. Declare a `User`, and let the grant depend on it") from None
             case _:
                 raise
 

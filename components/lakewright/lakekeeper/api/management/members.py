@@ -5,7 +5,7 @@ from typing import Any, cast
 from urllib.parse import quote
 
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import NotFound, NotGrantable, UnsupportedServer
+from lakewright.lakekeeper.api.connection.errors import NotFoundError, NotGrantableError, UnsupportedServerError
 from lakewright.lakekeeper.api.connection.paging import pages, parts
 from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, GrantEntry, Object, PrincipalKind
 from lakewright.lakekeeper.api.management import grants
@@ -26,7 +26,7 @@ def of_role(client: Client, project_id: str, role_id: str) -> frozenset[Member] 
             for page in pages(client, _url(role_id), project=project_id)
             for one in cast(list[dict[str, Any]], page["members"])
         )
-    except NotFound:
+    except NotFoundError:
         return None
 
 
@@ -42,10 +42,10 @@ def change(client: Client, project_id: str, role_id: str, add: Iterable[Member],
         body = {"members": [{"type": kind, "id": principal} for kind, principal in batch]}
         try:
             client.call("POST", _url(role_id), project=project_id, body=body)
-        except NotFound as missing:
+        except NotFoundError as missing:
             if missing.kind != "RoleAssignmentUserNotFound":
                 raise
-            raise NotGrantable(f"{missing}. Declare a `User`, and let the members depend on it") from None
+            raise NotGrantableError(f"{missing}. Declare a `User`, and let the members depend on it") from None
     for kind, principal in removed:
         client.call("DELETE", f"{_url(role_id)}/{kind}/{quote(principal, safe='~')}", project=project_id)
 
@@ -61,7 +61,7 @@ def _role(project_id: str, role_id: str) -> Object:
 def _tuples(client: Client) -> bool:
     server = client.server()
     if not server.has_role_members and not server.keeps_tuples:
-        raise UnsupportedServer(
+        raise UnsupportedServerError(
             f"members of roles need Lakekeeper 0.13 or newer, or OpenFGA; {client.endpoint} runs"
             f" {server.version_text} with authorizer `{server.authz_backend}`. Remove the members or upgrade it."
         )

@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import Forbidden, NotFound, Refused
+from lakewright.lakekeeper.api.connection.errors import ForbiddenError, NotFoundError, RefusedError
 
 ROOT = "/management/v1"
 
@@ -12,7 +12,7 @@ def bootstrap(client: Client, body: dict[str, Any]) -> None:
     """Bootstrap the server. One that is already bootstrapped is a success."""
     try:
         client.call("POST", f"{ROOT}/bootstrap", body=body)
-    except Refused as refused:
+    except RefusedError as refused:
         if refused.kind not in {"CatalogAlreadyBootstrapped", "ConcurrentBootstrap"}:
             raise
 
@@ -33,9 +33,9 @@ def name_of(client: Client, project_id: str) -> str | None:
     """Name of a project, or None if there is no such project."""
     try:
         return str(client.json("GET", f"{ROOT}/project", project=project_id)["project-name"])
-    except NotFound:
+    except NotFoundError:
         return None
-    except Forbidden:
+    except ForbiddenError:
         # OpenFGA is asked before the catalog, and knows nothing of a project that is not there.
         if not sees_all(client):
             raise
@@ -46,7 +46,7 @@ def sees_all(client: Client) -> bool:
     """Whether no project is hidden from us: who may make projects sees all of them, so that 403 means "gone"."""
     try:
         allowed = cast(list[dict[str, Any]], client.json("GET", f"{ROOT}/server/actions")["allowed-actions"])
-    except Refused:
+    except RefusedError:
         return False
     return any(one.get("action") == "create_project" for one in allowed)
 

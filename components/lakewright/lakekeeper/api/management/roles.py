@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import NotFound
+from lakewright.lakekeeper.api.connection.errors import NotFoundError
 from lakewright.lakekeeper.api.connection.list_cache import Index
 from lakewright.lakekeeper.api.connection.paging import pages
 
@@ -23,7 +23,7 @@ def get(client: Client, project_id: str, role_id: str) -> RoleResponse | None:
     """A role of a project by id, or None if the project has none such."""
     try:
         return client.json("GET", f"{ROOT}/{role_id}", project=project_id)
-    except NotFound:
+    except NotFoundError:
         return None
 
 

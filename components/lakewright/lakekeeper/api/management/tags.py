@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import NotFound
+from lakewright.lakekeeper.api.connection.errors import NotFoundError
 from lakewright.lakekeeper.api.connection.paging import pages
 
 ROOT = "/management/v1/tag-definition"
@@ -16,7 +16,7 @@ def id_of(client: Client, project_id: str, name: str) -> str | None:
             for one in cast(list[dict[str, Any]], page["tag-definitions"]):
                 if str(one["name"]).casefold() == name.casefold():
                     return str(one["id"])
-    except NotFound:
+    except NotFoundError:
         pass
     return None
 
@@ -25,6 +25,6 @@ def is_there(client: Client, project_id: str, definition_id: str) -> bool:
     """Whether a project has a tag of that id, and this identity sees it."""
     try:
         client.json("GET", f"{ROOT}/{definition_id}", project=project_id)
-    except NotFound:
+    except NotFoundError:
         return False
     return True

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import NotFound
+from lakewright.lakekeeper.api.connection.errors import NotFoundError
 
 ROOT = "/management/v1"
 
@@ -42,7 +42,7 @@ def get(client: Client, scope: Scope, queue: str) -> QueueConfig | None:
     """A queue's configuration, or None if the project, or an active warehouse, is not there."""
     try:
         found = client.json("GET", _path(client, scope, queue), project=scope.project_id)
-    except NotFound:
+    except NotFoundError:
         return None
     config: dict[str, Any] = found.get("queue-config") or {}
     return QueueConfig(
@@ -61,7 +61,7 @@ def put(client: Client, scope: Scope, queue: str, wanted: QueueConfig) -> bool:
         body["max-seconds-since-last-heartbeat"] = wanted.max_seconds_since_last_heartbeat
     try:
         client.call("POST", _path(client, scope, queue), project=scope.project_id, body=body)
-    except NotFound:
+    except NotFoundError:
         return False
     return True
 

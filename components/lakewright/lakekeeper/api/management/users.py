@@ -5,7 +5,7 @@ from typing import Any, cast
 from urllib.parse import quote
 
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import NotAuthenticated, NotFound
+from lakewright.lakekeeper.api.connection.errors import NotAuthenticatedError, NotFoundError
 from lakewright.lakekeeper.api.connection.list_cache import Index
 from lakewright.lakekeeper.api.connection.paging import pages
 
@@ -36,7 +36,7 @@ def get(client: Client, user_id: str) -> UserResponse | None:
     """A user by id, or None if there is none."""
     try:
         return client.json("GET", _url(user_id))
-    except NotFound:
+    except NotFoundError:
         return None
 
 
@@ -69,9 +69,9 @@ def ourselves(client: Client) -> str | None:
     """Id of the user that we are to the server; None where it asks nobody who they are, or has not met us."""
     try:
         return str(client.json("GET", "/management/v1/whoami")["id"])
-    except NotAuthenticated:
+    except NotAuthenticatedError:
         if client.server().authz_backend == "allow-all":
             return None
         raise
-    except NotFound:
+    except NotFoundError:
         return None

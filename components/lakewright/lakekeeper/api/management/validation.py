@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import NoSuchPath
+from lakewright.lakekeeper.api.connection.errors import NoSuchPathError
 from lakewright.lakekeeper.api.management.warehouses import ROOT
 
 Reported = dict[str, Any]
@@ -26,6 +26,6 @@ def _report(client: Client, path: str, body: Mapping[str, Any], project_id: str 
         return None
     try:
         answer = client.json("POST", path, project=project_id, body=body, probes=True)
-    except NoSuchPath:
+    except NoSuchPathError:
         return None  # a build between the releases that reports the newer version already
     return cast(list[Reported], answer["checks"])

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import NotFound
+from lakewright.lakekeeper.api.connection.errors import NotFoundError
 
 ROOT = "/management/v1/warehouse"
 
@@ -31,7 +31,7 @@ def get(client: Client, warehouse_id: str) -> WarehouseResponse | None:
     """A warehouse by id, or None if there is none (or none that we may see)."""
     try:
         return client.json("GET", f"{ROOT}/{warehouse_id}")
-    except NotFound:
+    except NotFoundError:
         return None
 
 

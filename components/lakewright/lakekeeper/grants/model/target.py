@@ -8,7 +8,7 @@ from lakewright.lakekeeper.api.catalog import namespaces, tabulars
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.privileges import Object
 from lakewright.lakekeeper.api.management import tags, warehouses
-from lakewright.lakekeeper.provider.errors import Hidden, TargetMissing
+from lakewright.lakekeeper.provider.errors import InactiveWarehouseError, TargetMissingError
 from lakewright.lakekeeper.provider.inputs import Declared, one_of
 from lakewright.names.types import NamespacePath, ProjectId, RoleId, namespace_parts
 
@@ -123,10 +123,11 @@ GrantTarget = Annotated[
 
 
 def resolved(client: Client, on: GrantTarget) -> Object | None:
-    """The object by the server's ids, as a refresh sees it; None if it is not there.
+    """Return the object by the server's ids, as a refresh sees it; None if it does not exist.
 
-    Raises Hidden if that cannot be told, because the warehouse is inactive, and UnsupportedServer for a kind of object
-    that the server's version does not have.
+    Raises:
+        InactiveWarehouseError: The warehouse is inactive, so that the object cannot be seen.
+        UnsupportedServerError: The server's version has no such kind of object.
     """
     client.server().require_kind(on.type)
     match on:
@@ -156,7 +157,7 @@ def _inside(client: Client, on: OnNamespace | OnTabular) -> Object | None:
     if object_id:
         return _in_warehouse(client, Object(kind, object_id, warehouse_id=on.warehouse_id))
     if client.is_active(on.warehouse_id) is False:
-        raise Hidden(
+        raise InactiveWarehouseError(
             f"{on} at {client.endpoint} cannot be seen while its warehouse is inactive. Set `active: true` and"
             " run `up` first.",
             on.warehouse_id,
@@ -171,16 +172,16 @@ def resolved_now(client: Client, on: GrantTarget) -> Object | None:
 
 
 def required(client: Client, on: GrantTarget) -> Object:
-    """As `resolved_now`, of an object that has to be there. Raises TargetMissing or Hidden."""
+    """As `resolved_now`, of an object that has to be there. Raises TargetMissingError or InactiveWarehouseError."""
     found = resolved_now(client, on)
     if found is None:
         raise missing(client, on)
     return found
 
 
-def missing(client: Client, on: GrantTarget) -> TargetMissing:
+def missing(client: Client, on: GrantTarget) -> TargetMissingError:
     """That there is nothing to grant on."""
-    return TargetMissing(
+    return TargetMissingError(
         f"{on} is not at {client.endpoint}, so nothing can be granted on it. Declare it and let the grant depend on it,"
         " or have it made first."
     )
