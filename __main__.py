@@ -1,4 +1,4 @@
-"""The tenant program: one stack is one tenant. Its spec is `lakewright:tenant` of the stack's configuration."""
+"""The tenant program: one stack is one tenant. Its spec is in the stack's configuration, under `lakewright:tenant`."""
 
 from lakewright.program import declare_tenant
 

@@ -1,4 +1,4 @@
-"""A tenant's grants: each privilege that its spec gives, and the roles that are given any."""
+"""A tenant's grants and the roles that they name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def grants_for(
     tables: Sequence[Table],
     opts: pulumi.ResourceOptions,
 ) -> list[pulumi.Resource]:
-    """The roles and grants. Each grant is given when all that lies in its warehouse is there, and taken back before."""
+    """Make roles and grants. A grant is made after its warehouse and revoked before that is deleted."""
     kept = pulumi.ResourceOptions(retain_on_delete=any(w.deletion == "retain" for w in tenant.warehouses))
     roles = {
         name: Role(
@@ -65,12 +65,12 @@ def _resource_name(tenant: TenantSpec, grant: GrantSpec, on: GrantTarget) -> str
 
 
 def role_names(tenant: TenantSpec) -> list[str]:
-    """The roles that a tenant's grants name, each once."""
+    """Return the roles that a tenant's grants name, without duplicates."""
     return list(dict.fromkeys(grant.role for grant in tenant.grants if grant.role))
 
 
 def _retained(tenant: TenantSpec, grant: GrantSpec) -> bool:
-    """Whether the grant stays with what it is on when the tenant goes."""
+    """Return whether the grant is kept, as its target is retained."""
     deletions = {w.name: w.deletion for w in tenant.warehouses}
     if grant.on.warehouse:
         return deletions[grant.on.warehouse] == "retain"
@@ -78,7 +78,7 @@ def _retained(tenant: TenantSpec, grant: GrantSpec) -> bool:
 
 
 def _target(grant: GrantSpec, project_id: pulumi.Input[str], warehouse: TenantWarehouse | None) -> dict[str, Any]:
-    """What it is on, as the provider names it."""
+    """Return the target in the fields of the provider."""
     if warehouse is None:
         return {"type": "project", "project_id": project_id}
     inside: dict[str, Any] = {"type": grant.on.kind, "warehouse_id": warehouse.warehouse_id}

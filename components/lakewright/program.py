@@ -1,4 +1,4 @@
-"""The tenant program's two ends: what a stack's configuration says, and what the stack tells others."""
+"""The tenant program: read the stack's configuration, declare the tenant, export outputs."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 import pulumi
 
 from lakewright.environment.platform import Platform
-from lakewright.environment.stack_config import read_declaration
+from lakewright.environment.stack_config import read_stack_config
 from lakewright.spec import SPEC_KEY, SpecError
 from lakewright.tenant import Tenant
 
 
 def declare_tenant() -> None:
-    """Declare the tenant that the stack's configuration describes; what is wrong with that is told before any call."""
+    """Declare the tenant of the stack's configuration. Problems are reported before any call."""
     try:
         tenant = _tenant()
     except SpecError as error:
@@ -26,7 +26,7 @@ def declare_tenant() -> None:
 
 
 def project_root(start: Path) -> Path:
-    """The folder of the nearest Pulumi.yaml; an engine runs a program in the folder of its `main`."""
+    """Return the folder of the nearest Pulumi.yaml. Engines run a program in the folder of its `main`."""
     for folder in (start, *start.parents):
         if (folder / "Pulumi.yaml").is_file():
             return folder
@@ -35,7 +35,7 @@ def project_root(start: Path) -> Path:
 
 def _tenant() -> Tenant:
     region = pulumi.Config("aws").get("region")
-    spec, environment = read_declaration(
+    spec, environment = read_stack_config(
         pulumi.Config().get_object("tenant"),
         source=f"stack {pulumi.get_stack()}, {SPEC_KEY}",
         environments=project_root(Path.cwd()) / "environments",

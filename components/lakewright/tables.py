@@ -15,7 +15,7 @@ from lakewright.warehouse import TenantWarehouse
 def tables_for(
     tenant: TenantSpec, platform: Platform, warehouses: dict[str, TenantWarehouse], opts: pulumi.ResourceOptions
 ) -> list[Table]:
-    """The declared tables; each is made after its namespace, and goes before it."""
+    """Make the declared tables, each after its namespace."""
     made: list[Table] = []
     for spec in tenant.tables:
         path = spec.path
@@ -52,7 +52,7 @@ def tables_for(
 
 
 def _earlier_names(tenant: TenantSpec, spec: TableSpec) -> list[str]:
-    """The names that a table may have had: before a rename of its own, of its warehouse, or of both."""
+    """Return the earlier names of a table: before its rename, its warehouse's, or both."""
     names = [spec.path, *([parse_table_name(spec.renamed_from)] if spec.renamed_from else [])]
     if earlier := tenant.renamed(spec.path.warehouse):
         names += [name._replace(warehouse=earlier) for name in names]

@@ -1,4 +1,4 @@
-"""Tenant: the wiring of one tenant's way from storage to compute."""
+"""Tenant: how the resources of a tenant are wired, from storage to compute."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lakewright.warehouse import TenantWarehouse, catalog_warehouse
 
 
 class Tenant(pulumi.ComponentResource):
-    """One tenant's way from storage to compute."""
+    """All resources of a tenant."""
 
     warehouse_ids: dict[str, pulumi.Output[str]]
     role_arns: dict[str, pulumi.Output[str]]
@@ -34,11 +34,12 @@ class Tenant(pulumi.ComponentResource):
     computing_units: list[str]
 
     def __init__(self, spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOptions | None = None) -> None:
+        """Declare the resources of a spec."""
         super().__init__("lakewright:index:Tenant", spec.name, {}, opts)
         within = pulumi.ResourceOptions(parent=self)
 
-        # Before anything is touched, the record refuses what would lose data. The project is the tenant: where another
-        # stack has it, nothing else is made.
+        # The record refuses changes that would lose data, so it comes first. If another stack owns the project,
+        # nothing else is made.
         record = record_for(spec, platform, within)
         project = _project(spec, platform, record, within)
         storage = storage_for(spec, platform, record, within, after=[project])
@@ -73,7 +74,7 @@ class Tenant(pulumi.ComponentResource):
 
 
 def _project(spec: TenantSpec, platform: Platform, record: TenantRecord, opts: pulumi.ResourceOptions) -> Project:
-    """The tenant's project, under an id that is its name; project names need not be unique."""
+    """Make the tenant's project. Its ID is the tenant's name, as project names need not be unique."""
     after = (
         [Bootstrap(spec.name, server=platform.server, accept_terms_of_use=True, opts=opts)]
         if platform.bootstraps
@@ -102,7 +103,7 @@ def _guard(
     record: TenantRecord,
     opts: pulumi.ResourceOptions,
 ) -> None:
-    """Depends on everything else, so it is deleted first: where there is data to protect, nothing is touched."""
+    """Make the deletion guard. It depends on all other resources, so it is deleted first and can protect data."""
     protected = [warehouse for warehouse in spec.warehouses if warehouse.deletion == "protect"]
     retained = any(warehouse.deletion == "retain" for warehouse in spec.warehouses)
     ids = [warehouse.warehouse_id for warehouse in warehouses.values()]
@@ -126,7 +127,7 @@ def _guard(
 def _guarded_projects(
     spec: TenantSpec, ids: list[pulumi.Output[str]], record: TenantRecord
 ) -> pulumi.Output[dict[str, list[str]]]:
-    """The tenant's project with the stack's own warehouses, unless it stays for one that was retained."""
+    """Return the project with the stack's warehouses, unless a retained warehouse keeps it."""
     return pulumi.Output.all(record.kept_warehouses(), *ids).apply(
         lambda values: {} if values[0] else {spec.name: values[1:]}
     )
@@ -135,11 +136,11 @@ def _guarded_projects(
 def _guarded_buckets(
     spec: TenantSpec, storage: dict[str, TenantStorage], record: TenantRecord
 ) -> Iterator[dict[str, Any]]:
-    """The buckets that go with the stack, each with the key prefixes that are emptied with their warehouses."""
+    """Yield the buckets that are deleted with the stack, with the key prefixes that are emptied first."""
     for name, made in storage.items():
-        on_it = [warehouse for warehouse in spec.warehouses if spec.storage_of(warehouse) == name]
-        if made.own_bucket and not any(warehouse.deletion == "retain" for warehouse in on_it):
-            purged = [warehouse.name for warehouse in on_it if warehouse.deletion == "purge"]
+        on_storage = [warehouse for warehouse in spec.warehouses if spec.storage_of(warehouse) == name]
+        if made.own_bucket and not any(warehouse.deletion == "retain" for warehouse in on_storage):
+            purged = [warehouse.name for warehouse in on_storage if warehouse.deletion == "purge"]
             yield made.own_bucket | {
                 "emptied": [record.of_warehouse(warehouse, "key_prefix") for warehouse in purged],
                 "kept": record.kept_warehouses(made.own_bucket["bucket"]),
@@ -149,7 +150,7 @@ def _guarded_buckets(
 def _catalog_config(
     spec: TenantSpec, platform: Platform, storage: dict[str, TenantStorage], warehouses: dict[str, TenantWarehouse]
 ) -> pulumi.Output[CatalogConfig]:
-    """What jobs need to know; complete as soon as the warehouses have their ids."""
+    """Return the catalog configuration of jobs, which is complete when the warehouses have IDs."""
     lakekeeper = platform.environment.lakekeeper
 
     def of(ids: dict[str, str]) -> CatalogConfig:
@@ -179,7 +180,7 @@ def _compute(
     *,
     after: pulumi.Resource,
 ) -> list[pulumi.Resource]:
-    """Computing units, maintenance, and the namespace that they share; a tenant with neither needs no cluster."""
+    """Make the computing units, the maintenance CronJob and their namespace. Without units and jobs, make nothing."""
     if not spec.computing_units and spec.maintenance is None:
         return []
     cluster, identity = platform.environment.kubernetes, platform.environment.pod_identity
@@ -187,14 +188,14 @@ def _compute(
     namespace = TenantNamespace(spec, on_cluster, after=after)
     made: list[pulumi.Resource] = [namespace]
     for unit in spec.computing_units:
-        sees = unit.visible_warehouses(spec.warehouse_names)
+        visible = unit.visible_warehouses(spec.warehouse_names)
         made.append(
             ComputingUnit(
                 spec,
                 unit,
-                catalog=catalog.apply(lambda config, names=sees: config.for_warehouses(names)),
+                catalog=catalog.apply(lambda config, names=visible: config.for_warehouses(names)),
                 image=_image(unit.image or cluster.image(unit.runtime), cluster, f"computing_units.{unit.name}"),
-                urls=_ways_out(spec, platform, storage, sees),
+                urls=_outgoing_urls(spec, platform, storage, visible),
                 clients_namespace=cluster.clients_namespace,
                 identity=identity,
                 opts=pulumi.ResourceOptions.merge(on_cluster, pulumi.ResourceOptions(depends_on=[namespace])),
@@ -211,7 +212,7 @@ def _compute(
                     cluster,
                     "maintenance",
                 ),
-                urls=_ways_out(spec, platform, storage, spec.warehouse_names),
+                urls=_outgoing_urls(spec, platform, storage, spec.warehouse_names),
                 identity=identity,
                 opts=pulumi.ResourceOptions.merge(on_cluster, pulumi.ResourceOptions(depends_on=[namespace])),
             )
@@ -220,16 +221,16 @@ def _compute(
 
 
 def _image(image: str | None, cluster: Cluster, path: str) -> str:
-    """Return an image that may be used. SpecError otherwise, for programs that declare no spec of a stack file."""
+    """Return an image after checking it, for programs without a stack file. Raises SpecError."""
     if found := images.mistake(image, trial=cluster.trial):
         raise SpecError("tenant", [Problem(f"{path}.image", found)])
     return str(image)
 
 
-def _ways_out(
+def _outgoing_urls(
     spec: TenantSpec, platform: Platform, storage: dict[str, TenantStorage], warehouses: list[str]
 ) -> list[str]:
-    """The addresses that a pod with these warehouses needs: the catalog, who gives out its tokens, and the storage."""
+    """Return the addresses that pods with these warehouses must reach: catalog, token endpoint and storages."""
     auth = platform.environment.lakekeeper.jobs_auth
     stores = [storage[spec.storage_of(warehouse)] for warehouse in spec.warehouses if warehouse.name in warehouses]
     return [

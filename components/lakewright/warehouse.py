@@ -1,4 +1,4 @@
-"""A tenant's warehouse with all that leads to it: the role that reaches its prefix, and the namespaces in it."""
+"""A tenant's warehouse with its role and namespaces."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TenantWarehouse(pulumi.ComponentResource):
 
     warehouse_id: pulumi.Output[str]
     role_arn: pulumi.Output[str] | None
-    """None where access is by a key."""
+    """None for storages with access keys."""
     namespaces: dict[str, Namespace]
     """By path."""
 
@@ -43,18 +43,18 @@ class TenantWarehouse(pulumi.ComponentResource):
         after: Sequence[pulumi.Resource] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Resources in `after` are made before anything of the warehouse.
+        """Make the warehouse after the resources in `after`.
 
-        The record knows the key prefix and the role's name, which stay when the warehouse is renamed.
+        The record has the key prefix and the role's name, which stay when the warehouse is renamed.
         """
         name = f"{tenant.name}-{spec.name}"
         earlier = f"{tenant.name}-{spec.renamed_from}" if spec.renamed_from else None
-        # A refused run must not leave a component under the new name.
+        # A refused run must not leave a component with the new name.
         own = pulumi.ResourceOptions(aliases=aliases(earlier), depends_on=[record])
         super().__init__("lakewright:index:TenantWarehouse", name, {}, pulumi.ResourceOptions.merge(opts, own))
         retain = spec.deletion == "retain"
         inside = pulumi.ResourceOptions(parent=self, retain_on_delete=retain)
-        # Each child has its own alias: of a run that was killed, the component may be renamed and a child may not.
+        # Each child has an alias of its own: a killed run may have renamed the component but not the child.
         within = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(aliases=aliases(earlier)))
         prefix = record.of_warehouse(spec.name, "key_prefix")
 
@@ -117,7 +117,7 @@ class TenantWarehouse(pulumi.ComponentResource):
         external_id: pulumi.Output[str] | None,
         after: Sequence[pulumi.Resource],
     ) -> pulumi.Output[str] | None:
-        """The role that the catalog assumes: the tenant's own, or one that is made."""
+        """Return the ARN of the role that the catalog assumes: the tenant's, or one that is made."""
         if role_arn := storage.backend.role_arn_of_tenant:
             return pulumi.Output.from_input(role_arn)
         if external_id is None or not storage.backend.makes_role:
@@ -147,7 +147,7 @@ class TenantWarehouse(pulumi.ComponentResource):
 
 
 def delete_profile(spec: WarehouseSpec) -> Mapping[str, Any]:
-    """What dropping a table does."""
+    """Return the delete profile: what dropping a table does."""
     if spec.soft_delete_days is None:
         return {"type": "hard"}
     return {"type": "soft", "expiration_seconds": spec.soft_delete_days * _SECONDS_PER_DAY}

@@ -1,4 +1,4 @@
-"""Who reaches a warehouse's data on AWS: a role that the catalog alone may assume, with rights on one prefix alone."""
+"""IAM roles of warehouses: only the catalog may assume them, and each has access to one prefix only."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ OBJECT_ACTIONS = (
     "s3:AbortMultipartUpload",
     "s3:ListMultipartUploadParts",
 )
-"""What Lakekeeper itself does to objects, and what it allows in the session policy of a vended credential."""
+"""Actions that Lakekeeper uses itself, and allows in the session policy of vended credentials."""
 
 Policy = dict[str, Any]
 
 
 def trust_policy(principal_arn: str, external_id: str, *, session_tags: bool = False) -> Policy:
-    """Only the catalog's principal may assume the role, and with the external id; tags need a right of their own."""
-    demand = {"StringEquals": {"sts:ExternalId": external_id}}
+    """Return the trust policy: the catalog's principal may assume the role with the external ID."""
+    condition = {"StringEquals": {"sts:ExternalId": external_id}}
     statements: list[dict[str, Any]] = [
         {
             "Sid": "CatalogAssumes",
             "Effect": "Allow",
             "Principal": {"AWS": principal_arn},
             "Action": "sts:AssumeRole",
-            "Condition": demand,
+            "Condition": condition,
         }
     ]
     if session_tags:
@@ -48,7 +48,7 @@ def trust_policy(principal_arn: str, external_id: str, *, session_tags: bool = F
 
 
 def access_policy(bucket: str, key_prefix: str, kms_key_arn: str | None = None, *, region: str) -> Policy:
-    """Rights on `BUCKET/KEY_PREFIX/*` alone: a superset of what any vended credential needs, and nothing else."""
+    """Return the policy of access to `BUCKET/KEY_PREFIX/*`, which covers every vended credential."""
     arn = bucket_arn(bucket, region)
     statements: list[dict[str, Any]] = [
         {
@@ -85,7 +85,7 @@ def access_policy(bucket: str, key_prefix: str, kms_key_arn: str | None = None, 
 
 
 def key_conditions(arn: str, key_prefix: str, region: str) -> dict[str, Any]:
-    """The key is used by S3 alone, for the warehouse's objects; their context is the bucket where it has a bucket key.
+    """Return conditions that limit the key to S3 and the warehouse's objects, or to the bucket with a bucket key.
 
     Source: KMS, "kms:ViaService" and "kms:EncryptionContext:context-key"; S3, "Using server-side encryption with KMS".
     """
@@ -99,7 +99,7 @@ def key_conditions(arn: str, key_prefix: str, region: str) -> dict[str, Any]:
 
 
 def aliases(earlier: str | None) -> list[str | pulumi.Alias] | None:
-    """The alias of a resource that had another name."""
+    """Return the alias of a resource with an earlier name."""
     return [pulumi.Alias(name=earlier)] if earlier else None
 
 
@@ -128,9 +128,9 @@ class AccessRole(pulumi.ComponentResource):
         renamed_from: str | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Resources in `after` are made first; `existing` is the name of a role that is taken over.
+        """Make the role after the resources in `after`, or adopt the role named `existing`.
 
-        `role` is the role's own name. It stays when the resource, `renamed_from` another name, gets a new one.
+        `role` is the name of the IAM role. It stays when the resource is renamed (`renamed_from`).
         """
         earlier = pulumi.ResourceOptions(aliases=aliases(renamed_from))
         super().__init__("lakewright:index:AccessRole", name, {}, pulumi.ResourceOptions.merge(opts, earlier))
@@ -152,6 +152,6 @@ class AccessRole(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions.merge(within, pulumi.ResourceOptions(import_=existing)),
         )
         policy = iam.RolePolicy(name, name="warehouse-prefix", role=made.name, policy=rights, opts=within)
-        # Whoever uses the ARN needs the rights as well, so it is known only once they are there.
+        # Users of the ARN need the policy, so the ARN is known only after the policy exists.
         self.arn = pulumi.Output.all(made.arn, policy.id).apply(lambda values: values[0])
         self.register_outputs({"arn": self.arn})

@@ -1,6 +1,6 @@
-"""AWS objects that exist before a stack makes them, for tenants with `adopt`: Pulumi imports them by these ids."""
+"""Look up existing AWS objects for tenants with `adopt`: Pulumi imports them by ID."""
 
-# boto3 carries no types; what comes of it is cast where it is used.
+# boto3 has no types; values are cast where they are used.
 # pyright: reportMissingTypeStubs=false
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lakewright.environment.environment import AwsAccount
 
 _MISSING = frozenset({"404", "NoSuchBucket", "NoSuchEntity", "NotFoundException"})
 _OTHER_OWNER = frozenset({"403"})
-"""HeadBucket's answer for another account's bucket; creating it is refused with the reason."""
+"""HeadBucket's response for another account's bucket; creating it fails with the reason."""
 
 
 @dataclass(frozen=True)
@@ -29,29 +29,29 @@ class ExistingKey:
 
 @dataclass(frozen=True)
 class ExistingObjects:
-    """Looks for AWS objects with the identity of the stack. Methods raise pulumi.RunError if AWS refuses to tell."""
+    """Looks up AWS objects with the identity of the stack. Methods raise pulumi.RunError if AWS refuses."""
 
     account: AwsAccount
     region: str
 
     def bucket(self, name: str) -> str | None:
         """Return the name of a bucket of this account, or None."""
-        found = self._ask("s3", f"bucket {name}", lambda s3: s3.head_bucket(Bucket=name))
+        found = self._look_up("s3", f"bucket {name}", lambda s3: s3.head_bucket(Bucket=name))
         return None if found is None else name
 
     def role(self, name: str) -> str | None:
         """Return the name of a role, or None."""
-        found = self._ask("iam", f"role {name}", lambda iam: iam.get_role(RoleName=name))
+        found = self._look_up("iam", f"role {name}", lambda iam: iam.get_role(RoleName=name))
         return None if found is None else name
 
     def key(self, alias: str) -> ExistingKey | None:
         """Return the KMS key that an alias names, or None."""
-        found = self._ask("kms", f"KMS key {alias}", lambda kms: kms.describe_key(KeyId=alias))
+        found = self._look_up("kms", f"KMS key {alias}", lambda kms: kms.describe_key(KeyId=alias))
         if found is None or found["KeyMetadata"]["KeyState"] == "PendingDeletion":
             return None
         return ExistingKey(str(found["KeyMetadata"]["KeyId"]), alias)
 
-    def _ask(self, service: str, what: str, call: Callable[[Any], Any]) -> Any:
+    def _look_up(self, service: str, what: str, call: Callable[[Any], Any]) -> Any:
         from botocore.config import Config  # noqa: PLC0415 - slow to load
         from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
 
@@ -64,6 +64,6 @@ class ExistingObjects:
             code = cast(Any, error).response["Error"]["Code"]
             if code in _MISSING | _OTHER_OWNER:
                 return None
-            raise pulumi.RunError(f"adopt: could not look for {what}: AWS answered {code}") from None
+            raise pulumi.RunError(f"adopt: could not look up {what}: AWS returned {code}") from None
         except BotoCoreError as error:
-            raise pulumi.RunError(f"adopt: could not look for {what}: {' '.join(str(error).split())}") from None
+            raise pulumi.RunError(f"adopt: could not look up {what}: {' '.join(str(error).split())}") from None

@@ -1,4 +1,4 @@
-"""What many tenants share: Lakekeeper's address and identity, AWS's, the cluster. Read from environments/NAME.yaml."""
+"""Settings that tenants share: Lakekeeper, AWS and the cluster. Read from environments/NAME.yaml."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from lakewright.validation.strict_model import StrictModel
 from lakewright.validation.yaml_text import load_yaml
 
 SANDBOX_VARIABLE = "LAKEWRIGHT_SANDBOX"
-"""Names a sandbox's folder, from the project's root if it is relative. It replaces `sandbox` of files that have one."""
+"""Folder of a sandbox, relative to the project's root. It replaces `sandbox` of environments that have one."""
 
 _PATHS = (("lakekeeper", "ca_bundle"), ("aws", "shared_credentials_file"), ("kubernetes", "render_to"))
-"""Sections and their keys that are paths."""
+"""Sections and keys whose values are paths."""
 
 SANDBOX_RULES: Mapping[str, list[str]] = {
     "references": ["config:", "env:"],
     "endpoints": ["http://127.0.0.1:*", "http://localhost:*"],
 }
-"""Rules for specs in a sandbox: they may name variables of its user, and stores on the same machine."""
+"""Rules for specs in a sandbox: they may name environment variables, and stores on the same machine."""
 
 
 def _absolute(path: str) -> str:
-    # Not a path of this machine, so that neither what it is relative to nor whether it is there can be known here.
+    # A path on another machine: it cannot be resolved or checked here.
     if not PurePosixPath(path).is_absolute():
         raise ValueError(
             "expected an absolute path, as in `/etc/ssl/certs/platform.pem`, on the machines that run jobs"
@@ -57,28 +57,28 @@ class LakekeeperServer(StrictModel):
 
     endpoint: ServiceUrl
     catalog_uri: ServiceUrl | None = None
-    """Where jobs find the catalog. Default: the endpoint and `/catalog`."""
+    """Address of the catalog for jobs. Default: the endpoint and `/catalog`."""
     auth: Auth = NoAuth()
-    """How the stack proves who it is; references only."""
+    """How the stack authenticates; secrets by reference only."""
     ca_bundle: Path | None = None
-    """A PEM file with authorities to trust besides the usual ones, for Lakekeeper and for the token endpoint."""
+    """PEM file of additional certificate authorities, for Lakekeeper and the token endpoint."""
     allow_plain_http: bool = False
-    """Whether tokens and secrets of stacks and jobs may be sent without TLS to other machines: for a network that is
-    trusted, such as from pods to `http://lakekeeper.platform.svc:8181`. This machine itself needs no TLS."""
+    """Whether stacks and jobs may send tokens and secrets to other machines without TLS: for trusted networks, such as
+    from pods to `http://lakekeeper.platform.svc:8181`. Requests to this machine need no TLS."""
     jobs_auth: Annotated[CatalogAuth, Field(discriminator="kind")] = NoJobAuth()
-    """How jobs and computing units prove who they are; references only."""
+    """How jobs and computing units authenticate; secrets by reference only."""
     jobs_token_audience: TokenAudience | None = AUDIENCE
-    """Audience of the Kubernetes service account tokens that jobs and computing units show, with `jobs_auth` of kind
+    """Audience of the Kubernetes service account tokens of jobs and computing units, with `jobs_auth` of kind
     token-file. It must be in the server's LAKEKEEPER__KUBERNETES_AUTHENTICATION_AUDIENCE. A server without that
-    variable takes tokens of the cluster's own audience alone: `null` asks for those."""
+    variable accepts only tokens of the cluster's own audience: `null` requests those."""
     jobs_ca_bundle: PathOfJobs | None = None
-    """Where jobs and computing units have a PEM file with all authorities that they trust: catalog's and storage's."""
+    """Path in jobs and computing units of a PEM file with all certificate authorities, for catalog and storage."""
     jobs_truststore: PathOfJobs | None = None
-    """Where they have the same for Java, as a PKCS 12 truststore. Needed where executors run on other machines."""
+    """Path of the same as PKCS 12 truststore, for Java. Required if executors run on other machines."""
     principal_arn: Arn | None = None
     """The AWS identity that the server assumes warehouses' roles with."""
     bootstrap: bool = False
-    """Whether stacks of this environment bootstrap the server if nobody did."""
+    """Whether stacks of this environment bootstrap the server if needed."""
 
     @model_validator(mode="after")
     def _secrets_need_tls(self) -> LakekeeperServer:
@@ -96,47 +96,48 @@ class LakekeeperServer(StrictModel):
 
     @property
     def reference(self) -> ServerRef:
-        """What a client of it needs: address and references, no secret."""
+        """Address and references for a client; no secrets."""
         bundle = str(self.ca_bundle) if self.ca_bundle else None
         plain = self.allow_plain_http or None
         return ServerRef(endpoint=self.endpoint, auth=self.auth, ca_bundle=bundle, allow_plain_http=plain)
 
     @property
     def catalog(self) -> str:
+        """Address of the catalog."""
         return self.catalog_uri or f"{self.endpoint}/catalog"
 
 
 class AwsAccount(StrictModel):
-    """The AWS account that buckets and roles are made in, and the identity that makes them."""
+    """The AWS account of buckets and roles, and the identity that makes them."""
 
     region: Region | None = None
     endpoint: StorageEndpoint | None = None
-    """A sandbox's, in place of AWS."""
+    """Endpoint of a sandbox instead of AWS."""
     permissions_boundary: PolicyArn | None = None
-    """Managed policy that limits every role that stacks make, whatever the role's own policies say."""
+    """Managed policy that limits every role that stacks make."""
     profile: str | None = None
     shared_credentials_file: Path | None = None
 
 
 class Cluster(StrictModel):
-    """Where computing units run."""
+    """The cluster of computing units and maintenance jobs."""
 
     context: str | None = None
     """Context of the kubeconfig. Default: its current one."""
     render_to: Path | None = None
-    """Write manifests into this folder, a folder per tenant, and apply nothing."""
+    """Folder to write manifests to, one folder per tenant, instead of applying them."""
     clients_namespace: str = "texera"
-    """The namespace whose pods may connect to computing units."""
+    """Namespace whose pods may connect to computing units."""
     images: dict[Runtime, str] = {}
-    """Images by runtime, for units that name none. By digest, `NAME@sha256:...`, unless `trial` is set."""
+    """Default images by runtime. By digest, `NAME@sha256:...`, unless `trial` is set."""
     trial: bool = False
-    """Whether images may be named by tag, and have defaults. For trials: a tag may name another image tomorrow."""
+    """Whether images may be named by tag, and have defaults. For trials: the image of a tag may change."""
     maintenance_image: str | None = None
-    """For the jobs of `maintenance`: with `lakewright-spark` and its jars in. Default: the image for `spark`."""
+    """Image of maintenance jobs, with `lakewright-spark` and its jars. Default: the image for `spark`."""
 
     jobs_secret: JobsSecret | None = None
-    """The Kubernetes Secret, in each tenant's namespace, with what `lakekeeper.jobs_auth` refers to by env:NAME or
-    file:PATH: pods get the variable, or the file."""
+    """The Kubernetes Secret in each tenant's namespace that provides the variable or file of `lakekeeper.jobs_auth`
+    (env:NAME or file:PATH) to pods."""
 
     def image(self, runtime: Runtime) -> str | None:
         """Return the default image of a runtime; None if there is none."""
@@ -144,7 +145,7 @@ class Cluster(StrictModel):
 
 
 class Environment(StrictModel):
-    """What tenants share. With `sandbox`, addresses and identities are those of the sandbox in that folder."""
+    """Settings that tenants share. With `sandbox`, addresses and identities are those of the sandbox in that folder."""
 
     sandbox: Path | None = None
     lakekeeper: LakekeeperServer
@@ -161,12 +162,12 @@ class Environment(StrictModel):
 
     @property
     def pod_identity(self) -> PodIdentity:
-        """How pods prove to the catalog who they are."""
+        """How pods authenticate to the catalog."""
         return PodIdentity(self.kubernetes.jobs_secret, self.lakekeeper.jobs_token_audience)
 
     @property
     def own_references(self) -> frozenset[str]:
-        """References to the secrets of the environment itself, which no tenant may name."""
+        """References to secrets of the environment, which no spec may name."""
         parts = (self.lakekeeper.auth, self.lakekeeper.jobs_auth)
         found = {getattr(part, name, None) for part in parts for name in ("token", "client_secret", "password")}
         files = [part.path for part in parts if part.kind == "token-file"]
@@ -176,15 +177,15 @@ class Environment(StrictModel):
 
     @classmethod
     def load(cls, path: Path, environ: Mapping[str, str] = os.environ) -> Environment:
-        """Read environments/NAME.yaml. Relative paths in it start at its folder. SpecError if it cannot be used."""
+        """Read environments/NAME.yaml. Relative paths in it are relative to its folder. Raises SpecError."""
         source = str(path)
         document = _read(path, source)
         folder = path.resolve().parent
         if sandbox := _sandbox_folder(document.get("sandbox"), folder, environ):
-            told = _of_sandbox(sandbox)
-            # What the file says beside `sandbox` refines what the sandbox says.
+            defaults = _sandbox_document(sandbox)
+            # Settings of the file override those of the sandbox.
             document = {**document, "sandbox": str(sandbox)} | {
-                section: {**told[section], **mapping(document.get(section))} for section in told
+                section: {**defaults[section], **mapping(document.get(section))} for section in defaults
             }
         for section, key in _PATHS:
             part = mapping(document.get(section))
@@ -198,9 +199,9 @@ class Environment(StrictModel):
 
 def _sandbox_folder(named: object, folder: Path, environ: Mapping[str, str]) -> Path | None:
     if not isinstance(named, str):
-        return None  # a production environment keeps its endpoints and identities, whatever the shell has set
+        return None  # LAKEWRIGHT_SANDBOX never changes a production environment
     if chosen := environ.get(SANDBOX_VARIABLE):
-        # The root is above environments/. The current folder would not do: an engine runs programs in their own.
+        # Relative to the root, above environments/: engines run programs in other folders.
         return _anchored(folder.parent, chosen)
     return _anchored(folder, named)
 
@@ -213,8 +214,8 @@ def _read(path: Path, source: str) -> dict[str, Any]:
     try:
         document = load_yaml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        there = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml"))) or "none"
-        message = f"there is no such environment; {path.parent} has: {there}"
+        names = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml"))) or "none"
+        message = f"there is no such environment; {path.parent} has: {names}"
         raise SpecError(source, [Problem("", message)]) from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise SpecError(source, [Problem("", f"cannot be read: {' '.join(str(error).split())}")]) from None
@@ -225,25 +226,25 @@ def _read(path: Path, source: str) -> dict[str, Any]:
     return cast(dict[str, Any], document)
 
 
-def _of_sandbox(folder: Path) -> dict[str, Any]:
-    """What a running sandbox says of itself, in an environment's words."""
+def _sandbox_document(folder: Path) -> dict[str, Any]:
+    """Return the settings of a running sandbox as an environment's document."""
     state = folder / "sandbox.json"
     try:
-        told = json.loads(state.read_text(encoding="utf-8"))
-        aws = told["aws"]
+        sandbox = json.loads(state.read_text(encoding="utf-8"))
+        aws = sandbox["aws"]
         return {
             "lakekeeper": {
-                "endpoint": told["lakekeeper"]["endpoint"],
-                "catalog_uri": told["lakekeeper"]["catalog_uri"],
+                "endpoint": sandbox["lakekeeper"]["endpoint"],
+                "catalog_uri": sandbox["lakekeeper"]["catalog_uri"],
                 "principal_arn": aws["catalog_principal_arn"],
                 "bootstrap": True,
-                **_auth_of_sandbox(told.get("tokens")),
+                **_sandbox_auth(sandbox.get("tokens")),
             },
             "aws": {
                 "region": aws["region"],
                 "endpoint": aws["endpoint"],
                 "profile": "admin",
-                "shared_credentials_file": told["credentials_file"],
+                "shared_credentials_file": sandbox["credentials_file"],
             },
             "kubernetes": {"render_to": str(folder / "rendered"), "trial": True},
             "tenant_specs": SANDBOX_RULES,
@@ -252,11 +253,11 @@ def _of_sandbox(folder: Path) -> dict[str, Any]:
         message = f"there is no sandbox in {folder}; start one with `lakewright sandbox up --dir {folder}`"
         raise SpecError(str(state), [Problem("", message)]) from None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise SpecError(str(state), [Problem("", f"is no sandbox's state ({type(error).__name__})")]) from None
+        raise SpecError(str(state), [Problem("", f"is not the state of a sandbox ({type(error).__name__})")]) from None
 
 
-def _auth_of_sandbox(tokens: Mapping[str, Any] | None) -> dict[str, Any]:
-    """How stacks and jobs prove who they are, where the sandbox has an identity provider."""
+def _sandbox_auth(tokens: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return how stacks and jobs authenticate if the sandbox has an identity provider."""
     if tokens is None:
         return {}
     provider = {"kind": "client-credentials", "token_url": tokens["token_url"]}

@@ -1,4 +1,4 @@
-"""What a stack stands on: an environment as provider settings. Providers are made when something needs them."""
+"""An environment as settings of providers. Providers are made on first use."""
 
 from __future__ import annotations
 
@@ -10,56 +10,58 @@ import pulumi_kubernetes
 from lakewright.environment.environment import Environment
 from lakewright.spec import Problem, SpecError, TenantSpec
 
-NO_REGION = "required: neither the storage, nor `aws:region` of the stack, nor the environment says a region"
+NO_REGION = "required: neither the storage, nor `aws:region` of the stack, nor the environment names a region"
 NO_PRINCIPAL = "required where the stack makes roles: the AWS identity that Lakekeeper runs as"
 
 
 class Platform:
-    """Lakekeeper's address, providers and identities for one stack."""
+    """Lakekeeper's address, the providers and the identities of one stack."""
 
     def __init__(self, environment: Environment, *, tenant: str, default_region: str | None = None) -> None:
+        """Use an environment for a tenant; `default_region` overrides the environment's."""
         self.environment = environment
         self.tenant = tenant
         self._default_region = default_region or environment.aws.region
-        # One provider per region, however many ask for it.
+        # One provider per region.
         self.aws = cache(self._aws)
 
     @property
     def server(self) -> dict[str, object]:
-        """The `server` of every Lakekeeper resource: address, project and references, no secret."""
+        """The `server` of Lakekeeper resources: address, project and references; no secrets."""
         reference = self.environment.lakekeeper.reference
         return reference.model_copy(update={"project_id": self.tenant}).model_dump(exclude_none=True)
 
     @property
     def catalog_uri(self) -> str:
+        """Address of the catalog."""
         return self.environment.lakekeeper.catalog
 
     @property
     def bootstraps(self) -> bool:
-        """Whether stacks bootstrap the server if nobody did."""
+        """Whether stacks bootstrap the server if needed."""
         return self.environment.lakekeeper.bootstrap
 
     @property
     def s3_endpoint(self) -> str | None:
-        """The sandbox's S3; None means AWS."""
+        """Endpoint of a sandbox's S3; None for AWS."""
         return self.environment.aws.endpoint
 
     @property
     def region(self) -> str:
-        """The region of a storage that names none. SpecError if nobody says."""
+        """Default region of storages. Raises SpecError if there is none."""
         if self._default_region:
             return self._default_region
         raise SpecError(f"tenant {self.tenant}", [Problem("storage.*.region", NO_REGION)])
 
     @property
     def principal_arn(self) -> str:
-        """Who assumes the warehouses' roles. SpecError if the environment does not say."""
+        """AWS identity that assumes the warehouses' roles. Raises SpecError if there is none."""
         if arn := self.environment.lakekeeper.principal_arn:
             return arn
         raise SpecError(f"environment of tenant {self.tenant}", [Problem("lakekeeper.principal_arn", NO_PRINCIPAL)])
 
     def tags(self, spec: TenantSpec) -> dict[str, str]:
-        """Tags of AWS objects."""
+        """Return the tags of AWS objects."""
         return {**spec.labels, "lakewright:tenant": spec.name, "lakewright:owner": spec.owner}
 
     def _aws(self, region: str) -> pulumi_aws.Provider:
@@ -79,13 +81,13 @@ class Platform:
         )
 
     def kubernetes(self) -> pulumi_kubernetes.Provider:
-        """The cluster, or the folder that manifests are written to."""
+        """Return the provider of the cluster, or of the folder for manifests."""
         cluster = self.environment.kubernetes
         return pulumi_kubernetes.Provider(
             "kubernetes",
             context=None if cluster.render_to else cluster.context,
             render_yaml_to_directory=str(cluster.render_to / self.tenant) if cluster.render_to else None,
-            # Every field that a manifest has is the stack's. Without force, a field that another manager changed
-            # (`kubectl scale`) is a conflict, and drift could not be fixed.
+            # The stack owns every field of its manifests. Without force, a field that another manager changed
+            # (`kubectl scale`) would be a conflict, and drift could not be fixed.
             enable_patch_force=None if cluster.render_to else True,
         )

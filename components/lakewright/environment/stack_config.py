@@ -1,4 +1,4 @@
-"""What a stack is declared from, its spec and its environment, read together: all mistakes of both are told at once."""
+"""Read a stack's spec and its environment together, and report the problems of both at once."""
 
 from __future__ import annotations
 
@@ -14,27 +14,38 @@ from lakewright.kubernetes.runtimes import RUNTIMES
 from lakewright.spec import Problem, SpecError, TenantSpec, parse_spec
 from lakewright.spec.checks.aws import vending_checks
 from lakewright.spec.checks.cross_checks import made_storages, makes_roles, on_storages
-from lakewright.spec.checks.maintenance import list_of, mapping_of
+from lakewright.spec.checks.documents import list_of, mapping_of
 from lakewright.spec.computing_unit import Runtime
 from lakewright.validation.problems import dotted
 
 
-def read_declaration(
+def read_stack_config(
     raw: Any, *, source: str, environments: Path, environ: Mapping[str, str], region: str | None
 ) -> tuple[TenantSpec, Environment]:
-    """The spec and the environment it names. `region`: the stack's own. SpecError with every mistake otherwise."""
+    """Return the spec and its environment.
+
+    Args:
+        raw: The spec, as the stack's configuration has it.
+        source: Where it was read, for messages.
+        environments: Folder of the environment files.
+        environ: Environment variables.
+        region: `aws:region` of the stack.
+
+    Raises:
+        SpecError: With all problems of both.
+    """
     spec, problems = _spec(raw, source)
     if not isinstance(raw, dict):
         raise SpecError(source, problems)
     document = cast(dict[str, Any], raw)
     environment = None
     name = document.get("environment")
-    # A name that is wrong itself is told already, and is no file to look for.
+    # A problem of the name itself is reported already.
     if isinstance(name, str) and not any(problem.path == "environment" for problem in problems):
         environment, found = _environment(environments / f"{name}.yaml", environ)
         problems += found
     if environment is not None:
-        problems += _unsaid(document, environment, region)
+        problems += _missing_settings(document, environment, region)
         problems += _images(document, environment, str(name))
         problems += rule_check(environment, str(name)).problems(document)
     if spec is None or environment is None or problems:
@@ -43,7 +54,7 @@ def read_declaration(
 
 
 def rule_check(environment: Environment, name: str) -> RuleCheck:
-    """Return the check of what specs in an environment of this name may name."""
+    """Return the check of restricted fields of specs in an environment."""
     return RuleCheck(environment.tenant_specs, name, environment.own_references)
 
 
@@ -83,15 +94,15 @@ def _images(document: Mapping[str, Any], environment: Environment, name: str) ->
         wanted.append(("maintenance.image", maintenance.get("image"), place, own or cluster.image("spark")))
     found: dict[str, str] = {}
     for path, named, place, default in wanted:
-        if named is None and (why := images.mistake(default, trial=cluster.trial)):
-            found[path if default is None else f"environment {name}: {place}"] = why
-        elif isinstance(named, str) and (why := images.mistake(named, trial=cluster.trial)):
-            found[path] = why
-    return [Problem(path, why) for path, why in found.items()]
+        if named is None and (reason := images.mistake(default, trial=cluster.trial)):
+            found[path if default is None else f"environment {name}: {place}"] = reason
+        elif isinstance(named, str) and (reason := images.mistake(named, trial=cluster.trial)):
+            found[path] = reason
+    return [Problem(path, reason) for path, reason in found.items()]
 
 
-def _unsaid(document: Mapping[str, Any], environment: Environment, region: str | None) -> list[Problem]:
-    """What the stack needs to know, and neither the spec nor its surroundings say."""
+def _missing_settings(document: Mapping[str, Any], environment: Environment, region: str | None) -> list[Problem]:
+    """Return required settings that neither spec, stack nor environment have."""
     problems: list[Problem] = []
     if not (region or environment.aws.region):
         made = made_storages(document)

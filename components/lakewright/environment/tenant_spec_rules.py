@@ -1,4 +1,4 @@
-"""Rules of an environment on what specs may name: a tenant writes a spec, and the deployer's rights carry it out."""
+"""Rules of an environment on secrets and endpoints that specs may name: deployers apply specs that tenants write."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from lakewright.validation.strict_model import StrictModel
 
 _PATTERN = re.compile(r"(?P<scheme>https?)://(?P<host>\[[0-9a-f:.]+\]|[a-z0-9.*-]+)(?::(?P<port>\d{1,5}|\*))?/?")
 _PLAIN_VAULT_REFERENCE = re.compile(r"vault:[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)*#\S+")
-"""Matches what has one spelling: Vault gets a path as part of a URL, which has queries and escapes."""
+"""Matches references with one spelling: Vault paths become part of a URL, which has queries and escapes."""
 _PORTS = {"http": "80", "https": "443"}
 TENANT = "{tenant}"
-"""Stands for the tenant's name in a prefix."""
+"""Placeholder of the tenant's name in a prefix."""
 
 
 def _prefix(value: str) -> str:
@@ -48,7 +48,7 @@ def _endpoint_pattern(value: str) -> str:
     if "*" in host and (host.count("*") > 1 or not (host == "*" or host.startswith("*."))):
         raise ValueError("expected a `*` in place of the whole host or of its first labels only")
     if "*" not in host and kind_of_host(host) is HostKind.METADATA:
-        raise ValueError(f"expected a store; {host} is {HostKind.METADATA.value}")
+        raise ValueError(f"expected the address of a storage service; {host} is {HostKind.METADATA.value}")
     return value.rstrip("/")
 
 
@@ -57,7 +57,7 @@ EndpointPattern = Annotated[str, AfterValidator(_endpoint_pattern)]
 
 
 class TenantSpecRules(StrictModel):
-    """What specs of tenants may name. Everything else is refused before any call."""
+    """Secrets and endpoints that specs may name. All others are refused before any call."""
 
     references: list[ReferencePrefix] = ["config:"]
     """Prefixes of the references to secrets that a spec may name, such as `env:STORE_` or `vault:secret/{tenant}/`.
@@ -73,16 +73,16 @@ class TenantSpecRules(StrictModel):
 
 @dataclass(frozen=True)
 class RuleCheck:
-    """Looks for what a spec names without permission. Values of a wrong type are reported elsewhere."""
+    """Finds secrets and endpoints that a spec must not name. Other checks report values of a wrong type."""
 
     rules: TenantSpecRules
     environment: str
-    """Its name."""
+    """Name of the environment."""
     own_references: Iterable[str] = ()
     """References of the environment itself."""
 
     def problems(self, document: Mapping[str, Any]) -> Iterator[Problem]:
-        """Find each reference and endpoint of a spec, as written, that the environment does not list."""
+        """Yield each reference and endpoint of a spec, as written, that the environment does not allow."""
         tenant = str(document.get("name"))
         for name, storage in mapping(document.get("storage")).items():
             store = mapping(storage)
@@ -93,17 +93,17 @@ class RuleCheck:
                 if isinstance(value := _value_at(store, path), str) and value.startswith("config:")
             }
             for path, value in sorted(references.items()):
-                if reason := self._why_not_reference(value, tenant):
+                if reason := self._reason_against_reference(value, tenant):
                     yield Problem(f"storage.{name}.{path}", reason)
             for path in sorted(ENDPOINT_PATHS):
-                if reason := self._why_not_endpoint(_value_at(store, path)):
+                if reason := self._reason_against_endpoint(_value_at(store, path)):
                     yield Problem(f"storage.{name}.{path}", reason)
 
-    def _why_not_reference(self, value: object, tenant: str) -> str | None:
+    def _reason_against_reference(self, value: object, tenant: str) -> str | None:
         try:
             reference = check_reference(value) if isinstance(value, str) else None
         except ValueError:
-            return None  # it may be the secret itself
+            return None  # the value may be the secret itself
         if reference is None:
             return None
         if any(_is_same_secret(reference, own) for own in self.own_references):
@@ -122,7 +122,7 @@ class RuleCheck:
             " `tenant_specs.references` of the environment"
         )
 
-    def _why_not_endpoint(self, value: object) -> str | None:
+    def _reason_against_endpoint(self, value: object) -> str | None:
         try:
             endpoint = normalised_endpoint(value, keep_path=True) if isinstance(value, str) else None
         except ValueError:
@@ -132,7 +132,7 @@ class RuleCheck:
         listed = ", ".join(self.rules.endpoints) or "none"
         kind = kind_of_host(urlsplit(endpoint).hostname or "")
         if kind is HostKind.METADATA:
-            return None  # refused by the spec itself
+            return None  # the spec refuses it
         what = f", which is {kind.value}" if kind in {HostKind.INTERNAL, HostKind.SHORT_NAME} else ""
         return (
             f"expected a store that environment {self.environment} allows ({listed}), found {endpoint}{what}. List it"
@@ -150,11 +150,11 @@ def _value_at(document: Mapping[str, Any], path: str) -> object:
 
 def _covers(prefix: str, reference: str) -> bool:
     if reference.startswith("file:") and _file_path(reference.removeprefix("file:")).startswith("/proc/"):
-        return False  # the environment of this process, and every other file under another name
+        return False  # includes the environment of this process, and other files under other names
     prefix, reference = _with_home(prefix), _with_home(reference)
     if not reference.startswith(prefix) or ".." in re.split(r"[/#]", reference.partition(":")[2]):
         return False
-    # `config:aws:secretKey` is a setting of the deployer's; the prefix `config:` alone does not cover it.
+    # `config:aws:secretKey` is a setting of the deployer, which the prefix `config:` does not cover.
     scheme, _, key = reference.partition(":")
     return scheme != "config" or ":" not in key.removeprefix(prefix.partition(":")[2])
 
@@ -171,17 +171,17 @@ def _matches(pattern: str, endpoint: str) -> bool:
         return False
     if "*" not in host:
         return host == found.hostname
-    # A short name may be one of the cluster, so a bare `*` does not cover it.
+    # A short name may be in the cluster, so a bare `*` does not match it.
     kinds = {HostKind.NAME} if host == "*" else {HostKind.NAME, HostKind.SHORT_NAME}
     return kind in kinds and (found.hostname or "").endswith(host.removeprefix("*"))
 
 
 def _is_same_secret(reference: str, own: str) -> bool:
-    """Return whether two references lead to one place, whatever key they take from it."""
+    """Return whether two references name the same place, with any key."""
     (scheme, place), (own_scheme, own_place) = _place(reference), _place(own)
     if scheme != own_scheme:
         return False
-    # Secrets Manager takes an ARN with or without the random suffix.
+    # Secrets Manager accepts an ARN with or without the random suffix.
     longer, shorter = sorted((place, own_place), key=len, reverse=True)
     return place == own_place or (scheme == "aws-secretsmanager" and longer.startswith(shorter))
 

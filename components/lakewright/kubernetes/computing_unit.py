@@ -1,4 +1,4 @@
-"""A computing unit on Kubernetes: a workload that knows the catalog, and holds no S3 key and no database password."""
+"""Computing units on Kubernetes. They have the catalog configuration, but no S3 key and no database password."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from lakewright.spec import ComputingUnitSpec, TenantSpec
 
 
 class KubernetesObject(pulumi.CustomResource):
-    """One object, declared by its manifest; values in it may be outputs.
+    """An object declared by its manifest, whose values may be outputs.
 
-    The same resource as the class of its kind in `pulumi_kubernetes` makes; those classes take a second to import.
+    The classes of `pulumi_kubernetes` make the same resources, but take a second to import.
     """
 
     def __init__(self, name: str, manifest: Manifest, opts: pulumi.ResourceOptions) -> None:
+        """Declare the object of a manifest."""
         group = manifest["apiVersion"] if "/" in manifest["apiVersion"] else f"core/{manifest['apiVersion']}"
         version = pulumi.ResourceOptions(version=str(kubernetes_package.get_version()))
         super().__init__(
@@ -28,7 +29,7 @@ class KubernetesObject(pulumi.CustomResource):
 
 
 class TenantNamespace(pulumi.ComponentResource):
-    """The namespace of a tenant's units, closed to all traffic that no unit asks for."""
+    """The namespace of a tenant's units, which denies all traffic that no unit allows."""
 
     def __init__(
         self,
@@ -37,7 +38,7 @@ class TenantNamespace(pulumi.ComponentResource):
         *,
         after: pulumi.Resource | None = None,
     ) -> None:
-        """The resource `after` is made first."""
+        """Make the namespace after the resource `after`."""
         super().__init__("lakewright:index:TenantNamespace", tenant.name, {}, opts)
         first = pulumi.ResourceOptions(parent=self, depends_on=[after] if after else None)
         namespace = KubernetesObject(tenant.name, manifests.namespace(tenant), first)
@@ -61,13 +62,13 @@ class ComputingUnit(pulumi.ComponentResource):
         identity: PodIdentity = DEFAULT_IDENTITY,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`urls` are the addresses that the unit may reach: the catalog's and those of its storage."""
+        """Make the unit. `urls` are the addresses that it may reach: the catalog and its storage."""
         name = f"{tenant.name}-{unit.name}"
         super().__init__("lakewright:index:ComputingUnit", name, {}, opts)
         within = pulumi.ResourceOptions(parent=self)
 
         files = catalog.apply(runtimes.catalog_files)
-        spec = catalog.apply(lambda known: manifests.deployment_spec(tenant, unit, known, image, identity))
+        spec = catalog.apply(lambda config: manifests.deployment_spec(tenant, unit, config, image, identity))
         before = [
             KubernetesObject(name, manifests.service_account(tenant, unit), within),
             KubernetesObject(name, manifests.config_map(tenant, unit, files), within),

@@ -1,4 +1,4 @@
-"""Which image a pod runs: by digest, since a tag may name another image tomorrow; by tag in trials alone."""
+"""Images of pods: by digest, as the image of a tag may change; by tag only in trials."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ TRIAL_IMAGES: Mapping[Runtime, str] = {
     # Texera publishes no image that fits: a platform builds its own. Manifests of a trial are complete with this one.
     "texera": "images.invalid/texera-workflow-execution-coordinator:unset",
 }
-"""Images of computing units in trials, where neither the unit nor the environment names one."""
+"""Default images of computing units in trials."""
 
 _BY_DIGEST = re.compile(r"[^\s@]+@sha256:[0-9a-f]{64}")
 
 
 def mistake(image: str | None, *, trial: bool) -> str | None:
-    """Return why an image cannot be used, as a sentence; None if it can."""
+    """Return why an image cannot be used; None if it can."""
     if image is None:
         return "required: neither the spec nor `kubernetes.images` of the environment names an image"
     if trial or _BY_DIGEST.fullmatch(image):

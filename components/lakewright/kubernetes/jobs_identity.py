@@ -1,4 +1,4 @@
-"""How pods get what proves to the catalog who they are: a token of their own, or a key of a Kubernetes Secret."""
+"""Credentials of pods for the catalog: a service account token, or a key of a Kubernetes Secret."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from lakewright.spec.computing_unit import Runtime
 from lakewright.validation.strict_model import StrictModel
 
 AUDIENCE = "lakekeeper"
-"""Default audience of the tokens that pods show to Lakekeeper."""
-_TAKEN = ("/", CONFIG_DIR, SCRATCH_DIR, "/tmp", "/dev/shm")  # noqa: S108 - in the pod
+"""Default audience of the pods' tokens for Lakekeeper."""
+_RESERVED_FOLDERS = ("/", CONFIG_DIR, SCRATCH_DIR, "/tmp", "/dev/shm")  # noqa: S108 - in the pod
 
 
 class JobsSecret(StrictModel):
-    """A key of a Kubernetes Secret, which somebody else puts into the namespace of each tenant."""
+    """A key of a Kubernetes Secret in the namespace of each tenant, which the stack does not make."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")]
     key: Annotated[str, Field(pattern=r"^[-._a-zA-Z0-9]{1,253}$")]
@@ -28,34 +28,34 @@ class JobsSecret(StrictModel):
 
 @dataclass(frozen=True)
 class PodIdentity:
-    """What an environment says about how pods prove who they are."""
+    """Settings of an environment for the authentication of pods."""
 
     secret: JobsSecret | None = None
-    """Where the credential of `jobs_auth` is, if that needs one."""
+    """Secret with the credential of `jobs_auth`, if it needs one."""
     audience: str | None = AUDIENCE
-    """Audience of projected service account tokens. None: the cluster's own, which its API accepts too."""
+    """Audience of projected service account tokens. None: the cluster's own, which its API accepts, too."""
 
 
 DEFAULT_IDENTITY = PodIdentity()
 
 
 def mistake(auth: CatalogAuth, secret: JobsSecret) -> str | None:
-    """Why a Secret cannot be given to jobs that prove themselves in this way, as a sentence; None if it can."""
+    """Return why jobs with this authentication cannot use a Secret; None if they can."""
     reference = _reference(auth)
     if reference is None:
-        return f"expected `lakekeeper.jobs_auth` of kind client-credentials or token, which need one; it is {auth.kind}"
+        return f"expected `lakekeeper.jobs_auth` of kind client-credentials or token, which need one; found {auth.kind}"
     scheme, _, place = reference.partition(":")
     path = PurePosixPath(place)
-    if scheme == "env" or (scheme == "file" and path.is_absolute() and str(path.parent) not in _TAKEN):
+    if scheme == "env" or (scheme == "file" and path.is_absolute() and str(path.parent) not in _RESERVED_FOLDERS):
         return None
     return (
-        f"expected `lakekeeper.jobs_auth` to say env:NAME, or file:PATH in a folder of its own in the pod "
-        f"(not {', '.join(_TAKEN)}); found {reference!r}; key {secret.key} is put there"
+        f"expected env:NAME, or file:PATH in a separate folder of the pod, in `lakekeeper.jobs_auth` "
+        f"(not {', '.join(_RESERVED_FOLDERS)}); found {reference!r}; key {secret.key} is put there"
     )
 
 
 def variables(runtime: Runtime, catalog: CatalogConfig, identity: PodIdentity) -> list[dict[str, Any]]:
-    """A container's variables. The value of the one that the credential is read from is the cluster's to fill in."""
+    """Return the environment variables of a container. Kubernetes fills in the variable with the credential."""
     plain: list[dict[str, Any]] = [
         {"name": name, "value": value} for name, value in environment(runtime, catalog).items()
     ]
@@ -66,7 +66,7 @@ def variables(runtime: Runtime, catalog: CatalogConfig, identity: PodIdentity) -
 
 
 def mounts(catalog: CatalogConfig, identity: PodIdentity) -> list[dict[str, Any]]:
-    """Where the catalog's token or credential is, if the pod has it in a file."""
+    """Return the mount of the token or credential, if the pod has it in a file."""
     if isinstance(catalog.auth, TokenFileAuth):
         return [{"name": "token", "mountPath": str(PurePosixPath(catalog.auth.path).parent), "readOnly": True}]
     scheme, place = _place(catalog, identity)
@@ -78,8 +78,8 @@ def mounts(catalog: CatalogConfig, identity: PodIdentity) -> list[dict[str, Any]
 def volumes(catalog: CatalogConfig, identity: PodIdentity, seconds: int) -> list[dict[str, Any]]:
     """Return the volume with the pod's token, valid for `seconds`, or with the one key of the Secret.
 
-    The cluster's API refuses a token whose audience is not its own, so the token is good for the catalog alone.
-    Kubernetes renews both files.
+    The cluster's API refuses tokens of another audience, so the token is valid for the catalog only. Kubernetes renews
+    both files.
     """
     if isinstance(catalog.auth, TokenFileAuth):
         audience = {"audience": identity.audience} if identity.audience else {}
@@ -98,7 +98,7 @@ def _place(catalog: CatalogConfig, identity: PodIdentity) -> tuple[str, str]:
 
 
 def _reference(auth: CatalogAuth) -> str | None:
-    """Where jobs read the secret that their proof needs."""
+    """Return the reference to the secret that the authentication needs."""
     if isinstance(auth, ClientCredentialsAuth):
         return auth.client_secret
     return auth.token if isinstance(auth, TokenAuth) else None

@@ -27,11 +27,11 @@ class Maintenance(pulumi.ComponentResource):
         identity: PodIdentity = DEFAULT_IDENTITY,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`urls` are the addresses that the jobs may reach: the catalog's, and those of all storage."""
+        """Make the CronJob. `urls` are the addresses that the jobs may reach: the catalog and all storages."""
         name = f"{tenant.name}-{MAINTENANCE}"
         super().__init__("lakewright:index:Maintenance", name, {}, opts)
         within = pulumi.ResourceOptions(parent=self)
-        spec = catalog.apply(lambda known: manifests.cron_job_spec(tenant, maintenance, known, image, identity))
+        spec = catalog.apply(lambda config: manifests.cron_job_spec(tenant, maintenance, config, image, identity))
         before = [
             KubernetesObject(name, manifests.service_account(tenant), within),
             KubernetesObject(name, manifests.config_map(tenant, catalog.apply(runtimes.catalog_files)), within),

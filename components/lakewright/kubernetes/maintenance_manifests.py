@@ -1,4 +1,4 @@
-"""The Kubernetes objects that run a tenant's maintenance jobs at times, as pure functions."""
+"""Manifests of a tenant's maintenance CronJob. Pure functions."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from lakewright.spec import MaintenanceSpec, TenantSpec
 from lakewright.spec.maintenance import seconds_of
 
 GRACE_SECONDS = 150
-"""Between telling a run to stop and ending it: a scheduler stops its jobs within two minutes."""
+"""Seconds between SIGTERM and SIGKILL of a run. The scheduler stops its jobs within two minutes."""
 
 _LATE_SECONDS = 600
-"""How much later than its deadline a run is ended by force, and how much longer its token lives: Spark takes one token
-for the whole run."""
+"""Seconds after its deadline at which a run is killed and its token expires. Spark uses one token for the whole run."""
 
 
 def labels(tenant: TenantSpec) -> dict[str, str]:
-    """Labels of these objects."""
+    """Return the labels of the objects."""
     return {**manifests.labels(tenant), **_selector(tenant)}
 
 
@@ -37,17 +36,17 @@ def _object(api_version: str, kind: str, name: str, tenant: TenantSpec) -> Manif
 
 
 def service_account(tenant: TenantSpec) -> Manifest:
-    """The jobs' identity in the cluster. It cannot talk to the cluster's API: no token is mounted."""
+    """Return the jobs' ServiceAccount. Pods get no token for the cluster's API."""
     return _object("v1", "ServiceAccount", MAINTENANCE, tenant) | {"automountServiceAccountToken": False}
 
 
 def config_map(tenant: TenantSpec, data: Any) -> Manifest:
-    """The catalog configuration as files, `runtimes.catalog_files`; there is no secret in it."""
+    """Return the ConfigMap of the catalog configuration (`runtimes.catalog_files`), which has no secrets."""
     return _object("v1", "ConfigMap", catalog_name(MAINTENANCE), tenant) | {"data": data}
 
 
 def network_policy(tenant: TenantSpec, urls: list[str]) -> Manifest:
-    """The ways that the jobs need: name service, catalog and S3 out; none in."""
+    """Return the policy that allows DNS, catalog and S3 out, and nothing in."""
     return _object("networking.k8s.io/v1", "NetworkPolicy", MAINTENANCE, tenant) | {
         "spec": {
             "podSelector": {"matchLabels": _selector(tenant)},
@@ -58,7 +57,7 @@ def network_policy(tenant: TenantSpec, urls: list[str]) -> Manifest:
 
 
 def cron_job(tenant: TenantSpec, spec: Any) -> Manifest:
-    """The jobs at their times; `spec` is `cron_job_spec`'s."""
+    """Return the CronJob; `spec` comes from `cron_job_spec`."""
     return _object("batch/v1", "CronJob", MAINTENANCE, tenant) | {"spec": spec}
 
 
@@ -69,9 +68,9 @@ def cron_job_spec(
     image: str,
     identity: PodIdentity = DEFAULT_IDENTITY,
 ) -> dict[str, Any]:
-    """One run at a time, in one pod that runs as nobody in particular and holds no key of the storage's.
+    """Return the spec of a CronJob with one run at a time, in one unprivileged pod.
 
-    `identity`: how the pod proves to the catalog who it is.
+    `identity` is how the pod authenticates to the catalog. The pod has no key of the storage.
     """
     deadline = seconds_of(maintenance.deadline)
     user = RUNTIMES["spark"].user
@@ -94,14 +93,14 @@ def cron_job_spec(
         "schedule": maintenance.schedule,
         "timeZone": "Etc/UTC",
         "concurrencyPolicy": "Forbid",
-        # A cluster that was down for a while catches up within the hour, and otherwise waits for the next time.
+        # After an outage, a missed run starts within an hour; later it is skipped.
         "startingDeadlineSeconds": 3600,
         "successfulJobsHistoryLimit": 3,
         "failedJobsHistoryLimit": 3,
         "jobTemplate": {
             "metadata": {"labels": labels(tenant)},
             "spec": {
-                # A run that failed has said why; what is left is the next one's.
+                # A failed run is not repeated; the next run continues.
                 "backoffLimit": 0,
                 "activeDeadlineSeconds": deadline + _LATE_SECONDS,
                 "template": {"metadata": {"labels": labels(tenant)}, "spec": pod},
@@ -134,7 +133,7 @@ def _container(
 
 
 def arguments(maintenance: MaintenanceSpec) -> list[str]:
-    """What `lakewright-spark maintain` is told."""
+    """Return the arguments of `lakewright-spark maintain`."""
     words = ["--config", f"{CONFIG_DIR}/catalog.json", "--parallel", str(maintenance.parallel)]
     words += ["--deadline", maintenance.deadline]
     return words + [word for job in maintenance.jobs or [] for word in ("--job", job)]

@@ -1,4 +1,4 @@
-"""The Kubernetes objects of a tenant and its computing units, as pure functions of what they are for."""
+"""Manifests of a tenant's namespace and computing units. Pure functions."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _TOKEN_SECONDS = 3600
 
 
 def labels(tenant: TenantSpec, unit: ComputingUnitSpec | None = None) -> dict[str, str]:
-    """Labels of every object; with a unit, those of its own objects."""
+    """Return the labels of a tenant's objects, or of a unit's."""
     common = {**tenant.labels, "app.kubernetes.io/managed-by": "lakewright", "lakewright/tenant": tenant.name}
     return {**common, "app.kubernetes.io/name": unit.name, "lakewright/runtime": unit.runtime} if unit else common
 
 
 def _selector(tenant: TenantSpec, unit: ComputingUnitSpec) -> dict[str, str]:
-    # A Deployment's selector never changes, so labels that people choose are not in it.
+    # The selector of a Deployment is immutable, so it has no labels of users.
     return {"app.kubernetes.io/name": unit.name, "lakewright/tenant": tenant.name}
 
 
@@ -36,7 +36,7 @@ def _object(api_version: str, kind: str, name: str, tenant: TenantSpec, unit: Co
 
 
 def namespace(tenant: TenantSpec) -> Manifest:
-    """The tenant's namespace, in which the cluster refuses pods that are not restricted."""
+    """Return the tenant's namespace, which admits restricted pods only."""
     restricted = {"pod-security.kubernetes.io/enforce": "restricted"}
     return {
         "apiVersion": "v1",
@@ -50,7 +50,7 @@ def namespace(tenant: TenantSpec) -> Manifest:
 
 
 def deny_all(tenant: TenantSpec) -> Manifest:
-    """No pod of the namespace reaches anything, or is reached, unless another policy says so."""
+    """Return the policy that denies all traffic that no other policy allows."""
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
@@ -60,17 +60,17 @@ def deny_all(tenant: TenantSpec) -> Manifest:
 
 
 def service_account(tenant: TenantSpec, unit: ComputingUnitSpec) -> Manifest:
-    """The unit's identity in the cluster. It cannot talk to the cluster's API: no token is mounted."""
+    """Return the unit's ServiceAccount. Pods get no token for the cluster's API."""
     return _object("v1", "ServiceAccount", unit.name, tenant, unit) | {"automountServiceAccountToken": False}
 
 
 def config_map(tenant: TenantSpec, unit: ComputingUnitSpec, data: Any) -> Manifest:
-    """The catalog configuration as files, `runtimes.catalog_files`; there is no secret in it."""
+    """Return the ConfigMap of the catalog configuration (`runtimes.catalog_files`), which has no secrets."""
     return _object("v1", "ConfigMap", catalog_name(unit.name), tenant, unit) | {"data": data}
 
 
 def network_policy(tenant: TenantSpec, unit: ComputingUnitSpec, urls: list[str], clients_namespace: str) -> Manifest:
-    """The ways that the unit needs: name service, catalog and S3 out; its own port in."""
+    """Return the policy that allows DNS, catalog and S3 out, and the unit's port in."""
     return _object("networking.k8s.io/v1", "NetworkPolicy", unit.name, tenant, unit) | {
         "spec": {
             "podSelector": {"matchLabels": _selector(tenant, unit)},
@@ -82,16 +82,16 @@ def network_policy(tenant: TenantSpec, unit: ComputingUnitSpec, urls: list[str],
 
 
 def service(tenant: TenantSpec, unit: ComputingUnitSpec) -> Manifest:
-    """A stable name for the unit: UNIT.tenant-NAME.svc."""
-    facts = RUNTIMES[unit.runtime]
-    port = {"name": facts.port_name, "port": facts.port, "targetPort": facts.port, "protocol": "TCP"}
+    """Return the Service of the unit, UNIT.tenant-NAME.svc."""
+    settings = RUNTIMES[unit.runtime]
+    port = {"name": settings.port_name, "port": settings.port, "targetPort": settings.port, "protocol": "TCP"}
     return _object("v1", "Service", unit.name, tenant, unit) | {
         "spec": {"type": "ClusterIP", "selector": _selector(tenant, unit), "ports": [port]}
     }
 
 
 def deployment(tenant: TenantSpec, unit: ComputingUnitSpec, spec: Any) -> Manifest:
-    """The unit itself; `spec` is `deployment_spec`'s."""
+    """Return the Deployment of the unit; `spec` comes from `deployment_spec`."""
     return _object("apps/v1", "Deployment", unit.name, tenant, unit) | {"spec": spec}
 
 
@@ -102,30 +102,30 @@ def deployment_spec(
     image: str,
     identity: PodIdentity = DEFAULT_IDENTITY,
 ) -> dict[str, Any]:
-    """One pod that runs as nobody in particular, writes to its scratch disk alone and holds no key of the storage's.
+    """Return the spec of a Deployment with one unprivileged pod, which writes to its scratch disk only.
 
-    `identity`: how the pod proves to the catalog who it is.
+    `identity` is how the pod authenticates to the catalog. The pod has no key of the storage.
     """
-    facts = RUNTIMES[unit.runtime]
+    settings = RUNTIMES[unit.runtime]
     digest = hashlib.sha256(json.dumps(catalog_files(catalog), sort_keys=True).encode()).hexdigest()
     pod = {
         "metadata": {
             "labels": labels(tenant, unit),
-            # Pods do not notice a changed ConfigMap by themselves.
+            # Restarts pods when the ConfigMap changes.
             "annotations": {"lakewright/catalog-sha256": digest},
         },
         "spec": {
             "serviceAccountName": unit.name,
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
-            "securityContext": pod_security(facts.user),
+            "securityContext": pod_security(settings.user),
             "containers": [_container(unit, catalog, image, identity)],
             "volumes": _volumes(unit, catalog, identity),
         },
     }
     return {
         "replicas": 1,
-        # Two pods of one unit would both think that they own its executions.
+        # Two pods of one unit would both claim its executions.
         "strategy": {"type": "Recreate"},
         "selector": {"matchLabels": _selector(tenant, unit)},
         "template": pod,
@@ -133,15 +133,15 @@ def deployment_spec(
 
 
 def _container(unit: ComputingUnitSpec, catalog: CatalogConfig, image: str, identity: PodIdentity) -> dict[str, Any]:
-    facts = RUNTIMES[unit.runtime]
-    listening = {"tcpSocket": {"port": facts.port}}
+    settings = RUNTIMES[unit.runtime]
+    listening = {"tcpSocket": {"port": settings.port}}
     amounts = {"cpu": unit.size.cpu, "memory": unit.size.memory, "ephemeral-storage": unit.size.scratch}
     return {
         "name": unit.runtime,
         "image": image,
-        **({"command": list(facts.command)} if facts.command else {}),
+        **({"command": list(settings.command)} if settings.command else {}),
         "env": jobs_identity.variables(unit.runtime, catalog, identity),
-        "ports": [{"name": facts.port_name, "containerPort": facts.port, "protocol": "TCP"}],
+        "ports": [{"name": settings.port_name, "containerPort": settings.port, "protocol": "TCP"}],
         "resources": {"requests": amounts, "limits": amounts},
         "securityContext": container_security(),
         # Two minutes to start, then ready within 10 s and restarted after 60 s without an answer.
@@ -169,7 +169,7 @@ def _volumes(unit: ComputingUnitSpec, catalog: CatalogConfig, identity: PodIdent
 
 
 def pod_security(user: int) -> dict[str, Any]:
-    """What the namespace demands of a pod."""
+    """Return the security context that the namespace requires of pods."""
     return {
         "runAsNonRoot": True,
         "runAsUser": user,
@@ -180,7 +180,7 @@ def pod_security(user: int) -> dict[str, Any]:
 
 
 def container_security() -> dict[str, Any]:
-    """What the namespace demands of a container, and a root file system that nobody writes to."""
+    """Return the security context that the namespace requires of containers, with a read-only root file system."""
     return {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,

@@ -1,4 +1,4 @@
-"""The few ways in and out that a computing unit has: NetworkPolicies from addresses."""
+"""Rules of NetworkPolicies from addresses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 _METADATA = "169.254.0.0/16"
-"""Link-local: the cloud's instance metadata, which would hand out the node's identity."""
+"""Link-local: the cloud's instance metadata, which provides the node's identity."""
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -15,7 +15,7 @@ Rule = dict[str, Any]
 
 
 def dns() -> Rule:
-    """The way to the cluster's name service."""
+    """Allow requests to the cluster's DNS."""
     return {
         "to": [
             {"namespaceSelector": _namespace("kube-system"), "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}}}
@@ -24,11 +24,11 @@ def dns() -> Rule:
     }
 
 
-def way_out(url: str) -> Rule:
-    """The way to the address in a URL, as narrow as a NetworkPolicy can say it.
+def egress_to(url: str) -> Rule:
+    """Allow requests to the address of a URL, as narrowly as a NetworkPolicy can.
 
-    Policies know no host names: a Service of the cluster becomes its namespace, an IP address itself, any other name
-    its port everywhere but at the instance metadata.
+    Policies have no host names: a Service of the cluster becomes its namespace, an IP address itself, and any other
+    name its port on all addresses except the instance metadata.
     """
     parts = urlsplit(url)
     host = parts.hostname or ""
@@ -44,17 +44,17 @@ def way_out(url: str) -> Rule:
 
 
 def egress(urls: list[str]) -> list[Rule]:
-    """Name service and the given addresses, each way once, in a stable order."""
+    """Allow requests to DNS and the given addresses, without duplicates, in a stable order."""
     rules = [dns()]
     for url in sorted(urls):
-        rule = way_out(url)
+        rule = egress_to(url)
         if rule not in rules:
             rules.append(rule)
     return rules
 
 
 def ingress(port: int, clients_namespace: str) -> list[Rule]:
-    """The way in: from the tenant's own pods and from the namespace that the application runs in."""
+    """Allow connections from the tenant's pods and from the namespace of clients."""
     return [
         {
             "from": [{"podSelector": {}}, {"namespaceSelector": _namespace(clients_namespace)}],

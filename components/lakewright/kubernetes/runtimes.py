@@ -1,4 +1,4 @@
-"""What a computing unit runs: its port, its user, and how it learns of the catalog."""
+"""Runtimes of computing units: port, user, command, and configuration of the catalog."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ CONFIG_DIR = "/etc/lakewright"
 """Where the catalog configuration is mounted in a computing unit."""
 
 SCRATCH_DIR = "/scratch"
-"""The one place on disk that a unit may write to, beside /tmp."""
+"""Folder that a unit may write to, besides /tmp."""
 
 
 @dataclass(frozen=True)
-class RuntimeFacts:
-    """What differs between runtimes."""
+class RuntimeSettings:
+    """Settings of a runtime."""
 
     port: int
     port_name: str
     user: int
-    """Numeric, as `runAsNonRoot` cannot check a name."""
+    """User ID; `runAsNonRoot` cannot check a name."""
     command: tuple[str, ...] = ()
-    """Empty: the image's own."""
+    """Empty for the image's command."""
 
 
-RUNTIMES: Mapping[Runtime, RuntimeFacts] = {
-    "spark": RuntimeFacts(
+RUNTIMES: Mapping[Runtime, RuntimeSettings] = {
+    "spark": RuntimeSettings(
         port=15002,
         port_name="connect",
         user=185,
@@ -45,12 +45,12 @@ RUNTIMES: Mapping[Runtime, RuntimeFacts] = {
         ),
     ),
     # Port and user as Texera's own computing-unit manager sets them.
-    "texera": RuntimeFacts(port=8085, port_name="texera", user=1001),
+    "texera": RuntimeSettings(port=8085, port_name="texera", user=1001),
 }
 
 
 def catalog_files(catalog: CatalogConfig) -> dict[str, str]:
-    """The files under CONFIG_DIR: the contract, and Spark's and PyIceberg's forms of it."""
+    """Return the files under CONFIG_DIR: the catalog configuration, also in the forms of Spark and PyIceberg."""
     return {
         "catalog.json": catalog.to_json(),
         "spark.properties": spark_defaults(catalog),
@@ -59,7 +59,7 @@ def catalog_files(catalog: CatalogConfig) -> dict[str, str]:
 
 
 def spark_defaults(catalog: CatalogConfig) -> str:
-    """The text of a spark-defaults.conf. Java reads no PEM: authorities of one's own need a truststore."""
+    """Return the text of a spark-defaults.conf. Java reads no PEM, so custom authorities need a truststore."""
     properties = catalog.spark_properties()
     if catalog.truststore:
         trust = java_options(PurePosixPath(catalog.truststore))
@@ -68,7 +68,7 @@ def spark_defaults(catalog: CatalogConfig) -> str:
 
 
 def environment(runtime: Runtime, catalog: CatalogConfig) -> dict[str, str]:
-    """Environment variables of the unit's container. No S3 key and no database setting is among them."""
+    """Return the environment variables of a unit's container. They hold no S3 key and no database setting."""
     common = {
         "LAKEWRIGHT_CATALOG_FILE": f"{CONFIG_DIR}/catalog.json",
         "PYICEBERG_HOME": CONFIG_DIR,
@@ -82,9 +82,9 @@ def environment(runtime: Runtime, catalog: CatalogConfig) -> dict[str, str]:
 
 
 def texera_environment(catalog: CatalogConfig) -> dict[str, str]:
-    """Texera's storage settings, under the names in its storage.conf.
+    """Return Texera's storage settings, named as in its storage.conf.
 
-    The first warehouse is the one that an execution uses which chose none.
+    Executions that choose no warehouse use the first one.
     """
     results, console, statistics, state = PRESETS["texera"]
     return {

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from lakewright.environment.environment import Environment
-from lakewright.environment.stack_config import read_declaration
+from lakewright.environment.stack_config import read_stack_config
 from lakewright.kubernetes.images import TRIAL_IMAGES
 from lakewright.spec import SpecError, TenantSpec
 
@@ -30,7 +30,7 @@ def small(**changes: Any) -> dict[str, Any]:
 
 def read(folder: Path, spec: Any, environment: str, region: str | None = None) -> tuple[TenantSpec, Environment]:
     (folder / "here.yaml").write_text(environment)
-    return read_declaration(spec, source="the stack", environments=folder, environ={}, region=region)
+    return read_stack_config(spec, source="the stack", environments=folder, environ={}, region=region)
 
 
 def mistakes(folder: Path, spec: Any, environment: str) -> list[str]:

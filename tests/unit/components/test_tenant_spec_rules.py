@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from lakewright.environment.environment import Environment
-from lakewright.environment.stack_config import read_declaration
+from lakewright.environment.stack_config import read_stack_config
 from lakewright.environment.tenant_spec_rules import RuleCheck, TenantSpecRules
 from lakewright.spec import SpecError, parse_spec
 from pydantic import ValidationError
@@ -44,7 +44,7 @@ def find_mistakes(folder: Path, document: dict[str, Any], **environment: Any) ->
     # Every JSON document is also YAML.
     (folder / "here.yaml").write_text(json.dumps({"lakekeeper": LAKEKEEPER} | environment))
     try:
-        read_declaration(document, source="stack", environments=folder, environ={}, region=None)
+        read_stack_config(document, source="stack", environments=folder, environ={}, region=None)
     except SpecError as error:
         return {problem.path: problem.expected for problem in error.problems}
     return {}

@@ -83,4 +83,4 @@ def test_each_mistake_is_reported_with_its_path(change: dict[str, Any], path: st
 
 
 def test_repeated_grant_is_a_mistake() -> None:
-    assert mistakes(SELECT, SELECT)["grants.1"] == "expected each grant once; this is grants.0 again"
+    assert mistakes(SELECT, SELECT)["grants.1"] == "expected each grant once; grants.0 is the same"

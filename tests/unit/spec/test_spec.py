@@ -88,7 +88,9 @@ def test_demo_tenant_is_valid() -> None:
 def test_warehouses_that_differ_only_by_a_hyphen_are_refused() -> None:
     found = mistakes(small(warehouses=[{"name": "raw-data"}, {"name": "Raw_Data"}, {"name": "raw"}]))
 
-    assert found == {"warehouses.1.name": "expected more than `-` and `_` to tell it from `raw-data` of warehouses.0"}
+    assert found == {
+        "warehouses.1.name": "expected a name that differs from `raw-data` of warehouses.0 by more than `-` and `_`"
+    }
 
 
 def test_all_mistakes_are_reported_with_their_paths() -> None:
@@ -203,7 +205,7 @@ def test_unit_cannot_have_the_name_of_another_object(name: str) -> None:
 
     found = mistakes(small(computing_units=[unit]))
 
-    expected = f"expected another name; `{name}` is reserved: an object of the tenant's namespace has it"
+    expected = f"expected another name; `{name}` is reserved for an object of the tenant"
     assert found == {"computing_units.0.name": expected}
 
 
@@ -330,9 +332,9 @@ def test_rename_needs_an_undeclared_old_name() -> None:
     found = mistakes(small(warehouses=[*renamed, {"name": "d", "renamed_from": "z"}], dropped_warehouses=["c", "z"]))
 
     assert found == {
-        "warehouses.1.renamed_from": "expected a name that no warehouse has now; `a` is still declared",
-        "warehouses.3.renamed_from": "expected one new name for `z`; `c` is renamed from it already",
-        "dropped_warehouses.0": "expected a warehouse that has left; `c` is still declared",
-        "dropped_warehouses.1": "expected a warehouse that has left; it is `c` now",
+        "warehouses.1.renamed_from": "expected a name that is no longer declared; `a` is",
+        "warehouses.3.renamed_from": "expected one new name for `z`; `c` is renamed from it, too",
+        "dropped_warehouses.0": "expected a removed warehouse; `c` is still declared",
+        "dropped_warehouses.1": "expected a removed warehouse; it is `c` now",
     }
     parse_spec(small(warehouses=[{"name": "b", "renamed_from": "a"}], dropped_warehouses=["z"]), "spec")

@@ -1,4 +1,4 @@
-"""What AWS and Lakekeeper allow of a warehouse on AWS, checked on the document as written."""
+"""Checks of limits of AWS and Lakekeeper, on the document as written."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 from lakewright_spark.aws_partition import partition_of
 
 from lakewright.names.object_names import LONGEST_ROLE_NAME, role_name
+from lakewright.spec.checks.documents import SpecMistake
 from lakewright.storage.registry import find_backend
-from lakewright.validation.problems import Path
 
 PlacedWarehouses = Iterable[tuple[int, Mapping[str, Any], Mapping[str, Any]]]
 """Position of each warehouse, the warehouse, and its storage."""
 
 
-def role_checks(tenant: object, warehouses: PlacedWarehouses) -> Iterator[tuple[Path, str]]:
-    """Find warehouses whose role would have a longer name than IAM allows.
+def role_checks(tenant: object, warehouses: PlacedWarehouses) -> Iterator[SpecMistake]:
+    """Yield warehouses whose role name would be longer than IAM allows.
 
-    A renamed warehouse keeps the role of its first name, which only the tenant's record knows.
+    A renamed warehouse keeps the role of its first name, which only the tenant's record has.
     """
     for index, warehouse, storage in warehouses:
         first = warehouse.get("name")
@@ -38,15 +38,15 @@ def role_checks(tenant: object, warehouses: PlacedWarehouses) -> Iterator[tuple[
             )
 
 
-def vending_checks(warehouses: PlacedWarehouses, default_region: str | None = None) -> Iterator[tuple[Path, str]]:
-    """Find warehouses that would vend credentials in a partition where those allow nothing.
+def vending_checks(warehouses: PlacedWarehouses, default_region: str | None = None) -> Iterator[SpecMistake]:
+    """Yield warehouses that would vend useless credentials in their partition.
 
     Lakekeeper writes `arn:aws:s3:::BUCKET` into the session policy of each vended credential (0.11 to 0.14,
     `get_sts_policy_string`). In `aws-cn` and `aws-us-gov` no bucket has that ARN.
 
     Args:
-        warehouses: Those of the spec.
-        default_region: Region of storages that name none. Without it, those that name one are not looked at.
+        warehouses: The warehouses of the spec.
+        default_region: Region of storages that name none; with it, only those are checked.
     """
     for index, warehouse, storage in warehouses:
         region = storage.get("region")

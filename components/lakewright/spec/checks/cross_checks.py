@@ -1,4 +1,4 @@
-"""What must fit together in a spec, checked on the document as written: one bad value does not hide other mistakes."""
+"""Checks of values that must fit together, on the document as written: an invalid value hides no other mistake."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, cast
 from lakewright.names import key_prefixes
 from lakewright.names.object_names import catalog_name, reserved_names
 from lakewright.spec.checks.aws import role_checks, vending_checks
+from lakewright.spec.checks.documents import SpecMistake, items_of, join_names, list_of, mapping_of, text_of
 from lakewright.spec.checks.maintenance import maintenance_checks
 from lakewright.spec.checks.tables import table_checks
 from lakewright.spec.checks.warehouses import warehouse_checks
@@ -16,11 +17,9 @@ from lakewright.storage.registry import find_backend
 from lakewright.validation.problems import Path
 from lakewright.validation.quantity import bytes_of
 
-Finding = tuple[Path, str]
 
-
-def cross_checks(raw: Any) -> Iterator[Finding]:
-    """Every place where values contradict each other, and what was expected; whatever the document is, never raises."""
+def cross_checks(raw: Any) -> Iterator[SpecMistake]:
+    """Yield each place where values contradict each other. Never raises, whatever the document is."""
     if not isinstance(raw, Mapping):
         return
     document = cast(Mapping[str, Any], raw)
@@ -44,11 +43,11 @@ def cross_checks(raw: Any) -> Iterator[Finding]:
 
 
 def on_storages(document: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any], Mapping[str, Any]]]:
-    """Return the position of each warehouse, the warehouse, and its storage; an empty one where there is none such."""
+    """Return position, document and storage of each warehouse; an empty storage if it is unknown."""
     storages = _storages(document)
     return [
         (index, warehouse, storages.get(_storage_of(document, warehouse) or "", {}))
-        for index, warehouse in _items(document, "warehouses")
+        for index, warehouse in items_of(document, "warehouses")
     ]
 
 
@@ -65,82 +64,67 @@ def makes_roles(document: Mapping[str, Any]) -> bool:
     return any(backend.makes_role for backend in backends if backend)
 
 
-def _items(document: Mapping[str, Any], section: str) -> list[tuple[int, Mapping[str, Any]]]:
-    """The entries of a list that are mappings, with their positions."""
-    entries = document.get(section)
-    found = cast(list[Any], entries) if isinstance(entries, list) else []
-    return [(index, cast(Mapping[str, Any], item)) for index, item in enumerate(found) if isinstance(item, Mapping)]
-
-
 def _storages(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    storages = document.get("storage")
-    entries: Mapping[Any, Any] = cast(Mapping[Any, Any], storages) if isinstance(storages, Mapping) else {}
-    return {str(name): cast(Mapping[str, Any], item) for name, item in entries.items() if isinstance(item, Mapping)}
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
+    storages = mapping_of(document.get("storage"))
+    return {str(name): cast(Mapping[str, Any], item) for name, item in storages.items() if isinstance(item, Mapping)}
 
 
 def _names(document: Mapping[str, Any], section: str) -> list[str]:
-    return [name for _, item in _items(document, section) if (name := _text(item.get("name")))]
+    return [name for _, item in items_of(document, section) if (name := text_of(item.get("name")))]
 
 
-def _listed(names: list[str]) -> str:
-    return ", ".join(names) or "none"
-
-
-def _duplicate_names(document: Mapping[str, Any], section: str) -> Iterator[Finding]:
+def _duplicate_names(document: Mapping[str, Any], section: str) -> Iterator[SpecMistake]:
     first_at: dict[str, int] = {}
-    for index, item in _items(document, section):
-        name = _text(item.get("name"))
+    for index, item in items_of(document, section):
+        name = text_of(item.get("name"))
         if name is None:
             continue
-        # Lakekeeper compares names without regard to case.
+        # Lakekeeper ignores case in names.
         earlier = first_at.setdefault(name.casefold(), index)
         if earlier != index:
-            yield (section, index, "name"), f"expected a name of its own; `{name}` is {section}.{earlier} already"
+            yield (section, index, "name"), f"expected a unique name; {section}.{earlier} is `{name}`, too"
 
 
-def _lookalike_warehouses(document: Mapping[str, Any]) -> Iterator[Finding]:
+def _lookalike_warehouses(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
     first_at: dict[str, tuple[int, str]] = {}
-    for index, item in _items(document, "warehouses"):
-        if name := _text(item.get("name")):
-            # PyIceberg's environment variables know no `-`, so these names would be one catalog there.
+    for index, item in items_of(document, "warehouses"):
+        if name := text_of(item.get("name")):
+            # PyIceberg's environment variables have no `-`, so these names would be one catalog.
             earlier, other = first_at.setdefault(name.casefold().replace("_", "-"), (index, name))
             if other.casefold() != name.casefold():
-                message = f"expected more than `-` and `_` to tell it from `{other}` of warehouses.{earlier}"
+                message = (
+                    f"expected a name that differs from `{other}` of warehouses.{earlier} by more than `-` and `_`"
+                )
                 yield ("warehouses", index, "name"), message
 
 
-def _shared_buckets(document: Mapping[str, Any]) -> Iterator[Finding]:
+def _shared_buckets(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
     made = {name: item.get("bucket") for name, item in made_storages(document).items()}
     for (first, bucket), (second, other) in combinations(made.items(), 2):
         if bucket is not None and bucket == other:
             yield (
                 ("storage", second, "bucket"),
-                f"expected a bucket of its own; storage.{first} makes `{bucket}` already",
+                f"expected another bucket; storage.{first} makes `{bucket}`",
             )
 
 
 def _storage_of(document: Mapping[str, Any], warehouse: Mapping[str, Any]) -> str | None:
-    named = _text(warehouse.get("storage"))
+    named = text_of(warehouse.get("storage"))
     storages = list(_storages(document))
     return named or (storages[0] if len(storages) == 1 else None)
 
 
-def _storages_of_warehouses(document: Mapping[str, Any]) -> Iterator[Finding]:
+def _storages_of_warehouses(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
     storages = _storages(document)
-    known = document.get("storage")
-    names = [str(name) for name in cast(Mapping[Any, Any], known)] if isinstance(known, Mapping) else []
-    for index, warehouse in _items(document, "warehouses"):
-        named = _text(warehouse.get("storage"))
+    names = [str(name) for name in mapping_of(document.get("storage"))]
+    for index, warehouse in items_of(document, "warehouses"):
+        named = text_of(warehouse.get("storage"))
         if named is None and len(names) > 1 and warehouse.get("storage") is None:
-            yield ("warehouses", index, "storage"), f"required, as there are several storages: {_listed(names)}"
+            yield ("warehouses", index, "storage"), f"required with several storages: {join_names(names)}"
         if named is not None and named not in names:
             yield (
                 ("warehouses", index, "storage"),
-                f"expected one of the storages {_listed(names)}; there is no `{named}`",
+                f"expected one of the storages {join_names(names)}; there is no `{named}`",
             )
         storage = storages.get(_storage_of(document, warehouse) or "", {})
         delegation = warehouse.get("delegation", "vended")
@@ -152,13 +136,13 @@ def _storages_of_warehouses(document: Mapping[str, Any]) -> Iterator[Finding]:
             )
 
 
-def _overlapping_prefixes(document: Mapping[str, Any]) -> Iterator[Finding]:
+def _overlapping_prefixes(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
     storages = _storages(document)
     places: list[tuple[int, Any, str]] = []
-    for index, warehouse in _items(document, "warehouses"):
+    for index, warehouse in items_of(document, "warehouses"):
         storage = storages.get(_storage_of(document, warehouse) or "", {})
-        prefix = _text(warehouse.get("key_prefix"))
-        if prefix is None and warehouse.get("key_prefix") is None and _text(warehouse.get("name")):
+        prefix = text_of(warehouse.get("key_prefix"))
+        if prefix is None and warehouse.get("key_prefix") is None and text_of(warehouse.get("name")):
             prefix = f"{document.get('name')}/{warehouse['name']}"
         if storage.get("bucket") is not None and prefix is not None:
             places.append((index, storage["bucket"], prefix.strip(" /")))
@@ -166,46 +150,44 @@ def _overlapping_prefixes(document: Mapping[str, Any]) -> Iterator[Finding]:
         if bucket == other_bucket and key_prefixes.overlaps(prefix, other):
             yield (
                 ("warehouses", second, "key_prefix"),
-                f"expected a prefix apart from the others; `{other}` overlaps `{prefix}` of warehouses.{first}"
+                f"expected a prefix without overlap; `{other}` overlaps `{prefix}` of warehouses.{first}"
                 f" in bucket `{bucket}`",
             )
 
 
-def _names_of_units(document: Mapping[str, Any]) -> Iterator[Finding]:
-    """Names whose Kubernetes objects would replace others of the tenant, such as its NetworkPolicy `deny-all`."""
+def _names_of_units(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
+    """Find units whose Kubernetes objects would replace others of the tenant, such as its NetworkPolicy `deny-all`."""
     reserved = reserved_names(str(document.get("name")))
-    of_others = {catalog_name(name): name for name in _names(document, "computing_units")}
-    for index, unit in _items(document, "computing_units"):
-        name = _text(unit.get("name"))
+    config_maps = {catalog_name(name): name for name in _names(document, "computing_units")}
+    for index, unit in items_of(document, "computing_units"):
+        name = text_of(unit.get("name"))
         path: Path = ("computing_units", index, "name")
         if name in reserved:
-            yield path, f"expected another name; `{name}` is reserved: an object of the tenant's namespace has it"
-        elif name in of_others:
-            yield path, f"expected another name; the configuration of unit `{of_others[name]}` is called `{name}`"
+            yield path, f"expected another name; `{name}` is reserved for an object of the tenant"
+        elif name in config_maps:
+            yield path, f"expected another name; the ConfigMap of unit `{config_maps[name]}` is named `{name}`"
 
 
-def _warehouses_of_units(document: Mapping[str, Any]) -> Iterator[Finding]:
+def _warehouses_of_units(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
     known = _names(document, "warehouses")
-    for index, unit in _items(document, "computing_units"):
+    for index, unit in items_of(document, "computing_units"):
         if (unit.get("warehouse") is None) == (unit.get("warehouses") is None):
             yield (
                 ("computing_units", index),
-                "expected either `warehouse` (bound when the unit is made) or `warehouses` (chosen per execution)",
+                "expected either `warehouse` (bound at creation) or `warehouses` (chosen per execution)",
             )
-        named = _text(unit.get("warehouse"))
+        named = text_of(unit.get("warehouse"))
         if named is not None and named not in known:
             yield ("computing_units", index, "warehouse"), _no_such(named, known)
-        several = unit.get("warehouses")
-        for position, name in enumerate(cast(list[Any], several) if isinstance(several, list) else []):
+        for position, name in enumerate(list_of(unit.get("warehouses"))):
             if isinstance(name, str) and name not in known:
                 yield ("computing_units", index, "warehouses", position), _no_such(name, known)
 
 
-def _sizes_of_units(document: Mapping[str, Any]) -> Iterator[Finding]:
-    for index, unit in _items(document, "computing_units"):
-        size = unit.get("size")
-        shm = _text(cast(Mapping[str, Any], size).get("shm")) if isinstance(size, Mapping) else None
-        memory = _text(cast(Mapping[str, Any], size).get("memory", "2Gi")) if isinstance(size, Mapping) else None
+def _sizes_of_units(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
+    for index, unit in items_of(document, "computing_units"):
+        size = mapping_of(unit.get("size"))
+        shm, memory = text_of(size.get("shm")), text_of(size.get("memory", "2Gi"))
         if shm and memory and _bytes(shm) > _bytes(memory) > 0:
             yield (
                 ("computing_units", index, "size", "shm"),
@@ -220,28 +202,27 @@ def _bytes(size: str) -> int:
         return 0
 
 
-def _warehouses_of_data(document: Mapping[str, Any]) -> Iterator[Finding]:
+def _warehouses_of_data(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
     known = _names(document, "warehouses")
-    for index, grant in _items(document, "grants"):
-        on = grant.get("on")
-        named = _text(cast(Mapping[str, Any], on).get("warehouse")) if isinstance(on, Mapping) else None
+    for index, grant in items_of(document, "grants"):
+        named = text_of(mapping_of(grant.get("on")).get("warehouse"))
         if named is not None and named not in known:
             yield ("grants", index, "on", "warehouse"), _no_such(named, known)
-    for index, item in _items(document, "policies"):
-        path = _text(item.get("match"))
+    for index, item in items_of(document, "policies"):
+        path = text_of(item.get("match"))
         named = path.split(".")[0] if path else None
         if named and "*" not in named and named not in known:
             yield ("policies", index, "match"), _no_such(named, known)
 
 
-def _repeated_grants(document: Mapping[str, Any]) -> Iterator[Finding]:
+def _repeated_grants(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
     seen: list[tuple[int, Mapping[str, Any]]] = []
-    for index, grant in _items(document, "grants"):
+    for index, grant in items_of(document, "grants"):
         earlier = next((at for at, other in seen if other == grant), None)
         if earlier is not None:
-            yield ("grants", index), f"expected each grant once; this is grants.{earlier} again"
+            yield ("grants", index), f"expected each grant once; grants.{earlier} is the same"
         seen.append((index, grant))
 
 
 def _no_such(name: str, known: list[str]) -> str:
-    return f"expected one of the warehouses {_listed(known)}; there is no `{name}`"
+    return f"expected one of the warehouses {join_names(known)}; there is no `{name}`"

@@ -1,37 +1,31 @@
-"""What must fit together where warehouses are renamed or dropped, checked on the document as written."""
+"""Checks of renamed and dropped warehouses, on the document as written."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import Any
 
+from lakewright.spec.checks.documents import SpecMistake, items_of, list_of, mapping_of
 from lakewright.validation.problems import Path
 
-Finding = tuple[Path, str]
 
-
-def warehouse_checks(document: Mapping[str, Any]) -> Iterator[Finding]:
-    """Every `renamed_from` and `dropped_warehouses` that contradicts the names that are declared."""
-    warehouses = [cast(Mapping[str, Any], one) for one in _list(document, "warehouses") if isinstance(one, Mapping)]
-    names = [str(one.get("name")) for one in warehouses]
+def warehouse_checks(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
+    """Yield each `renamed_from` and `dropped_warehouses` that contradicts the declared names."""
+    warehouses = [warehouse for _, warehouse in items_of(document, "warehouses")]
+    names = [str(warehouse.get("name")) for warehouse in warehouses]
     first_at: dict[str, str] = {}
-    for index, one in enumerate(_list(document, "warehouses")):
-        earlier = cast(Mapping[str, Any], one).get("renamed_from") if isinstance(one, Mapping) else None
+    for index, warehouse in enumerate(list_of(document.get("warehouses"))):
+        earlier = mapping_of(warehouse).get("renamed_from")
         if not isinstance(earlier, str):
             continue
         path: Path = ("warehouses", index, "renamed_from")
         if earlier in names:
-            yield path, f"expected a name that no warehouse has now; `{earlier}` is still declared"
+            yield path, f"expected a name that is no longer declared; `{earlier}` is"
         elif earlier in first_at:
-            yield path, f"expected one new name for `{earlier}`; `{first_at[earlier]}` is renamed from it already"
-        first_at.setdefault(earlier, str(cast(Mapping[str, Any], one).get("name")))
-    for index, name in enumerate(_list(document, "dropped_warehouses")):
+            yield path, f"expected one new name for `{earlier}`; `{first_at[earlier]}` is renamed from it, too"
+        first_at.setdefault(earlier, str(mapping_of(warehouse).get("name")))
+    for index, name in enumerate(list_of(document.get("dropped_warehouses"))):
         if name in names:
-            yield ("dropped_warehouses", index), f"expected a warehouse that has left; `{name}` is still declared"
+            yield ("dropped_warehouses", index), f"expected a removed warehouse; `{name}` is still declared"
         elif name in first_at:
-            yield ("dropped_warehouses", index), f"expected a warehouse that has left; it is `{first_at[name]}` now"
-
-
-def _list(document: Mapping[str, Any], section: str) -> list[Any]:
-    entries = document.get(section)
-    return cast(list[Any], entries) if isinstance(entries, list) else []
+            yield ("dropped_warehouses", index), f"expected a removed warehouse; it is `{first_at[name]}` now"

@@ -1,0 +1,40 @@
+"""Read parts of a document that may have any shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from lakewright.validation.problems import Path
+
+SpecMistake = tuple[Path, str]
+"""A path of the document, and what was expected there."""
+
+
+def mapping_of(value: object) -> Mapping[str, Any]:
+    """Return a value that is a mapping, else an empty one."""
+    return cast(Mapping[str, Any], value) if isinstance(value, Mapping) else {}
+
+
+def list_of(value: object) -> list[Any]:
+    """Return a value that is a list, else an empty one."""
+    return cast(list[Any], value) if isinstance(value, list) else []
+
+
+def text_of(value: object) -> str | None:
+    """Return a value that is text, else None."""
+    return value if isinstance(value, str) else None
+
+
+def items_of(document: Mapping[str, Any], section: str) -> list[tuple[int, Mapping[str, Any]]]:
+    """Return the entries of a list that are mappings, with their positions."""
+    return [
+        (index, mapping_of(item))
+        for index, item in enumerate(list_of(document.get(section)))
+        if mapping_of(item) is item
+    ]
+
+
+def join_names(names: Iterable[str]) -> str:
+    """Return names with commas between them, or `none`."""
+    return ", ".join(names) or "none"
