@@ -158,9 +158,9 @@ def test_all_mistakes_at_once_and_no_secret_repeated(tmp_path: Path) -> None:
     [
         ("{kind: token, token: 'env:TOKEN'}", None),
         ("{kind: client-credentials, token_url: 'https://i', client_id: j, client_secret: 'file:/run/s/key'}", None),
-        ("{kind: token-file, path: /var/run/secrets/token}", "it is token-file"),
+        ("{kind: token-file, path: /var/run/secrets/token}", "found token-file"),
         ("{kind: token, token: 'file:/etc/lakewright/token'}", "found 'file:/etc/lakewright/token'"),
-        ("{kind: token, token: 'file:token'}", "a folder of its own in the pod"),
+        ("{kind: token, token: 'file:token'}", "a separate folder of the pod"),
     ],
 )
 def test_job_secrets_go_where_jobs_read_them(tmp_path: Path, jobs_auth: str, reported: str | None) -> None:
