@@ -25,7 +25,7 @@ class Row:
     def ratio(self) -> float | None:
         return round(self.ours / self.reference, 3) if self.reference else None
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         mine = asdict(self)
         rendered = {key: round(value, 3) if isinstance(value, float) else value for key, value in mine.items()}
         return {key: self.ratio if key == "ratio" else rendered[key] for key in _KEYS}
