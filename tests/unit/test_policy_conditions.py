@@ -52,7 +52,7 @@ def holds(operator: str, expected: list[str], actual: list[str] | None) -> bool:
         ("ArnLike", ["*"], ["not an arn"], False),
     ],
 )
-def test_present_key(operator: str, expected: list[str], actual: list[str], result: bool) -> None:
+def test_present_key(operator: str, expected: list[str], actual: list[str], *, result: bool) -> None:
     assert holds(operator, expected, actual) is result
 
 
@@ -77,7 +77,7 @@ def test_present_key(operator: str, expected: list[str], actual: list[str], resu
         ("ForAnyValue:StringNotEquals", False),
     ],
 )
-def test_absent_key(operator: str, result: bool) -> None:
+def test_absent_key(operator: str, *, result: bool) -> None:
     assert holds(operator, ["1"], None) is result
 
 
@@ -95,7 +95,7 @@ def test_absent_key(operator: str, result: bool) -> None:
         ("ForAllValues:StringLikeIfExists", ["c"], False),
     ],
 )
-def test_keys_with_several_values(operator: str, actual: list[str], result: bool) -> None:
+def test_keys_with_several_values(operator: str, actual: list[str], *, result: bool) -> None:
     assert holds(operator, ["a", "b"], actual) is result
 
 

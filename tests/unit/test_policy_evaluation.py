@@ -97,7 +97,7 @@ class TestIdentityPolicies:
             (allow(Condition={"StringEquals": {"aws:username": "ann"}, "Null": {"aws:absent": "true"}}), True),
         ],
     )
-    def test_all_elements_of_a_statement_must_match(self, statement: dict[str, Any], allowed: bool) -> None:
+    def test_all_elements_of_a_statement_must_match(self, statement: dict[str, Any], *, allowed: bool) -> None:
         assert get(USER, IdentityPolicies((identity(statement),))).allowed is allowed
 
     def test_deny_with_unmet_condition_denies_nothing(self) -> None:

@@ -25,7 +25,7 @@ TEXT = st.text(alphabet="ab/.:*?[]\\\n$^é", max_size=12)
         ("A", "a", False),
     ],
 )
-def test_wildcards(pattern: str, value: str, expected: bool) -> None:
+def test_wildcards(pattern: str, value: str, *, expected: bool) -> None:
     assert matches(pattern, value) is expected
 
 
@@ -66,7 +66,7 @@ def test_matcher_agrees_with_a_simple_one(pattern: str, value: str) -> None:
         ("s3:GetObject", "s3:GetObjectVersion", False),
     ],
 )
-def test_actions_ignore_case_and_match_their_service(pattern: str, action: str, expected: bool) -> None:
+def test_actions_ignore_case_and_match_their_service(pattern: str, action: str, *, expected: bool) -> None:
     assert action_matches(pattern, action) is expected
 
 
@@ -84,7 +84,7 @@ def test_actions_ignore_case_and_match_their_service(pattern: str, action: str, 
         ("arn:aws:s3", "arn:aws:s3:::bucket", True),  # Missing fields are completed with wildcards.
     ],
 )
-def test_arns_are_compared_field_by_field(pattern: str, arn: str, expected: bool) -> None:
+def test_arns_are_compared_field_by_field(pattern: str, arn: str, *, expected: bool) -> None:
     assert arn_matches(pattern, arn) is expected
 
 
@@ -104,7 +104,7 @@ def test_arns_are_compared_field_by_field(pattern: str, arn: str, expected: bool
         ("${many}", "x", False),  # A key with several values is no variable.
     ],
 )
-def test_variables(pattern: str, value: str, expected: bool) -> None:
+def test_variables(pattern: str, value: str, *, expected: bool) -> None:
     context = {"aws:username": ["ann"], "s3:prefix": ["a*"], "many": ["x", "y"]}
     assert variable_pattern_matches(pattern, value, context) is expected
 

@@ -14,7 +14,7 @@ TYPE = "pulumi-python:dynamic/lakekeeper:Warehouse"
 
 
 def resource(urn: str, **more: Any) -> ResourceState:
-    return ResourceState(urn, TYPE, True, inputs={"name": "main", "credential": SecretValue("hidden")}, **more)
+    return ResourceState(urn, TYPE, custom=True, inputs={"name": "main", "credential": SecretValue("hidden")}, **more)
 
 
 def exported(urn: str, **more: Any) -> dict[str, Any]:

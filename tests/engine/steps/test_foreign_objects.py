@@ -82,6 +82,8 @@ def test_adopted_bucket_is_not_emptied(tmp_path: Path, sandbox: object) -> None:
     [({"a": "1", "added": "by a controller"}, []), ({"a": "2"}, ["metadata.labels"]), ({}, ["metadata.labels"])],
 )
 def test_kubernetes_objects_are_identified_by_labels(labels: dict[str, Any], expected: list[str]) -> None:
-    left = ResourceState("urn:x", "kubernetes:core/v1:Namespace", True, inputs={"metadata": {"labels": {"a": "1"}}})
+    left = ResourceState(
+        "urn:x", "kubernetes:core/v1:Namespace", custom=True, inputs={"metadata": {"labels": {"a": "1"}}}
+    )
     found = replace(left, id="x", outputs={"metadata": {"labels": labels}})
     assert mismatched_properties(Provider("kubernetes", None), left, found) == expected

@@ -70,7 +70,7 @@ def test_pending_creation_is_removed_by_export_and_import(tmp_path: Path) -> Non
         (grpc.StatusCode.INVALID_ARGUMENT, False),
     ],
 )
-def test_ambiguous_provider_errors(code: grpc.StatusCode, ambiguous: bool) -> None:
+def test_ambiguous_provider_errors(code: grpc.StatusCode, *, ambiguous: bool) -> None:
     class Aborting(provider_pb2_grpc.ResourceProviderServicer):
         def Create(self, request: Any, context: Any) -> Any:  # noqa: N802 - the service's names
             context.abort(code, "no luck")

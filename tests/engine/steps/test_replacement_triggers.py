@@ -36,7 +36,7 @@ File("a", "a.json", "a", opts=Options(replacement_trigger=trigger, delete_before
         (None, [Unknown()], True),
     ],
 )
-def test_trigger_replaces_as_on_the_cli(old: Value, new: Value, replaces: bool) -> None:
+def test_trigger_replaces_as_on_the_cli(old: Value, new: Value, *, replaces: bool) -> None:
     assert is_triggered(old, new) is replaces
 
 

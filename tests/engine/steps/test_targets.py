@@ -24,7 +24,7 @@ URN = "urn:pulumi:dev::conf::test:index:Box$store:File::a"
         ("**::", False),
     ],
 )
-def test_globs_match_as_on_the_cli(pattern: str, matches: bool) -> None:
+def test_globs_match_as_on_the_cli(pattern: str, *, matches: bool) -> None:
     assert UrnPatterns([pattern]).matches(URN) is matches
 
 

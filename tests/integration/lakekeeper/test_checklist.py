@@ -67,7 +67,7 @@ def test_bootstrap_runs_once_and_creates_the_default_project(tmp_path: Path) -> 
     ids=str,
 )
 def test_locations_overlap_within_bucket_region_and_endpoint(
-    light: Any, warehouse: str, profile: Any, blocked: bool
+    light: Any, warehouse: str, profile: Any, *, blocked: bool
 ) -> None:
     light.post(f"{MANAGEMENT}/{warehouse}/deactivate").raise_for_status()
     answer = create(light, "second", **profile)

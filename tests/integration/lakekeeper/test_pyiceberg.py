@@ -25,8 +25,11 @@ FLIGHTS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "carrier": ["AA", "UA
 
 @pytest.fixture(scope="module", autouse=True)
 def _one_thread() -> Iterator[None]:
-    """PyIceberg 0.12 takes the signer off a file system and puts it on again, on one that its threads share since
-    fsspec 2026.9: with several threads a request may go out unsigned in between, to any catalog."""
+    """Use one thread, since PyIceberg 0.12 sends unsigned requests with several.
+
+    It removes the signer of a file system and adds it again. The threads share the file system since fsspec 2026.9, so
+    a request in between is unsigned, for any catalog.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYICEBERG_MAX_WORKERS", "1")
         patch.setattr(ExecutorFactory, "_instance", None)

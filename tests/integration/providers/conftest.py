@@ -104,7 +104,7 @@ class Provider:
         )
         return self.stub.Check(request, timeout=30)
 
-    def create(self, kind: str, inputs: Properties, preview: bool = False) -> tuple[str, Properties]:
+    def create(self, kind: str, inputs: Properties, *, preview: bool = False) -> tuple[str, Properties]:
         request = provider_pb2.CreateRequest(urn=urn(kind), properties=to_struct(inputs), preview=preview)
         answer = self.stub.Create(request, timeout=30)
         return answer.id, from_struct(answer.properties)
@@ -128,7 +128,7 @@ class Provider:
         return sorted(self.diff(kind, resource_id, outputs, news).detailedDiff)
 
     def update(
-        self, kind: str, resource_id: str, outputs: Properties, news: Properties, preview: bool = False
+        self, kind: str, resource_id: str, outputs: Properties, news: Properties, *, preview: bool = False
     ) -> Properties:
         request = provider_pb2.UpdateRequest(
             id=resource_id, urn=urn(kind), olds=to_struct(outputs), news=to_struct(news), preview=preview

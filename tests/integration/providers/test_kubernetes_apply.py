@@ -102,7 +102,7 @@ def test_the_first_update_takes_over_the_creates_fields(connected: Callable[...,
 
 @pytest.mark.parametrize("preview", [True, False], ids=["preview", "up"])
 def test_without_force_a_scaled_deployment_conflicts(
-    connected: Callable[..., Provider], apps: Any, preview: bool
+    connected: Callable[..., Provider], apps: Any, *, preview: bool
 ) -> None:
     provider = connected()
     made, outputs = applied(provider)

@@ -96,7 +96,7 @@ def trusts(principal: str, **conditions: Any) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def refused(code: str = "AccessDenied", says: str = "") -> Iterator[None]:
-    """The call inside is answered with this error. (Of a HEAD request the status alone is known.)"""
+    """Expect this error from the call inside. A response to HEAD has only the status."""
     with pytest.raises(ClientError) as caught:
         yield
     error = caught.value.response["Error"]

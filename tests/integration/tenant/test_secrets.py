@@ -72,8 +72,10 @@ def test_stack_leaves_no_secret_behind(
     catalog: FaultyProxy,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One warehouse has a role and an external id. One has a key by reference: to a variable, and to the stack's
-    encrypted configuration. The stack authenticates with client credentials.
+    """Secrets of a stack with client credentials and two kinds of warehouse credentials.
+
+    One warehouse has a role and an external id. One has a key by reference: to a variable, and to the stack's
+    encrypted configuration.
     """
     tenant = make_tenant()
     (tenant.folder / "environments" / "sandbox.yaml").write_text(

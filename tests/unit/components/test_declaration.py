@@ -62,7 +62,7 @@ def test_unknown_environment_is_reported_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stack", [True, False])
-def test_vending_depends_on_the_default_region_too(stack: bool, tmp_path: Path) -> None:
+def test_vending_depends_on_the_default_region_too(*, stack: bool, tmp_path: Path) -> None:
     region = "cn-north-1"
     environment = f"lakekeeper: {{endpoint: 'https://lakekeeper.example', principal_arn: '{ARN}'}}\n"
 

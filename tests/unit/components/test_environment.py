@@ -195,7 +195,7 @@ def test_job_secrets_go_where_jobs_read_them(tmp_path: Path, jobs_auth: str, rep
         ),
     ],
 )
-def test_secrets_need_tls_unless_the_environment_allows_it(tmp_path: Path, lakekeeper: str, refused: bool) -> None:
+def test_secrets_need_tls_unless_the_environment_allows_it(tmp_path: Path, lakekeeper: str, *, refused: bool) -> None:
     file = tmp_path / "here.yaml"
     file.write_text(f"lakekeeper: {{{lakekeeper}, allow_plain_http: true}}\n")
 

@@ -94,7 +94,7 @@ def test_only_the_stack_configuration_by_default(tmp_path: Path) -> None:
         ("config:aws:", "config:aws:secretKey", True),
     ],
 )
-def test_references_by_prefix(prefix: str, reference: str, allowed: bool) -> None:
+def test_references_by_prefix(prefix: str, reference: str, *, allowed: bool) -> None:
     rules = TenantSpecRules(references=[prefix, "config:store"], endpoints=["https://store.example"])
 
     assert found(rules, spec(key=reference)) == ([] if allowed else ["storage.main.credential.access_key_id"])
@@ -176,7 +176,7 @@ def test_external_id_is_a_reference_too() -> None:
         ("http://127.0.0.1:*", "http://127.0.0.1:9000", True),
     ],
 )
-def test_endpoints_by_pattern(pattern: str, endpoint: str, allowed: bool) -> None:
+def test_endpoints_by_pattern(pattern: str, endpoint: str, *, allowed: bool) -> None:
     rules = TenantSpecRules(endpoints=[pattern])
 
     assert found(rules, spec(endpoint)) == ([] if allowed else ["storage.main.endpoint"])

@@ -8,7 +8,7 @@ TABLE = "data/executions/01a2032a-f903-7922-b811-69213f8eb6ba"
 
 @pytest.mark.parametrize("key", [f"{TABLE}/metadata/test", f"{TABLE}/vended-test/metadata/test"])
 @pytest.mark.parametrize("is_marker", [False, True])
-def test_deleted_validation_objects_are_recognized(key: str, is_marker: bool) -> None:
+def test_deleted_validation_objects_are_recognized(key: str, *, is_marker: bool) -> None:
     """The keys were seen on Lakekeeper 0.13.3, in a bucket of MinIO with versions."""
     assert ObjectVersion(
         key, "1", is_current=is_marker, is_marker=is_marker, size=0 if is_marker else 26

@@ -145,7 +145,7 @@ REFUSED = "IO error at `s3://b/p/metadata/test`: S3 write failed: The request si
         (412, "InitializeClientError", "Could not initialize storage client", False),
     ],
 )
-def test_refusals_that_a_new_role_may_cause(status: int, kind: str, message: str, passing: bool) -> None:
+def test_refusals_that_a_new_role_may_cause(status: int, kind: str, message: str, *, passing: bool) -> None:
     with pytest.raises(LakekeeperError) as refused:
         Script(refusal(status, kind, message)).client().call("POST", "/x", idempotent=False)
     assert is_not_yet(refused.value) is passing
@@ -154,5 +154,5 @@ def test_refusals_that_a_new_role_may_cause(status: int, kind: str, message: str
 def test_lost_put_without_a_role_is_not_retried() -> None:
     script = Script(refusal(400, "Unexpected", UNANSWERED))
     with pytest.raises(RefusedError, match="cannot assume `assume_role_arn`"):
-        patiently(False, lambda: script.client().call("POST", "/x", idempotent=False))
+        patiently(fresh_role=False, call=lambda: script.client().call("POST", "/x", idempotent=False))
     assert len(script.requests) == 1

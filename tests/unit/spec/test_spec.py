@@ -183,7 +183,7 @@ def test_secret_instead_of_a_reference_is_not_repeated() -> None:
         (("a/", "/a"), True),
     ],
 )
-def test_prefixes_overlap_as_directories_do(prefixes: tuple[str, str], overlap: bool) -> None:
+def test_prefixes_overlap_as_directories_do(prefixes: tuple[str, str], *, overlap: bool) -> None:
     spec = small(warehouses=[{"name": f"w{n}", "key_prefix": prefix} for n, prefix in enumerate(prefixes)])
 
     if overlap:

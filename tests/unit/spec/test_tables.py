@@ -78,7 +78,7 @@ def test_each_mistake_is_reported_with_its_path(table: dict[str, Any], path: str
         ("purge", "protect", False),
     ],
 )
-def test_table_is_kept_no_longer_than_its_warehouse(warehouse: str, table: str, fits: bool) -> None:
+def test_table_is_kept_no_longer_than_its_warehouse(warehouse: str, table: str, *, fits: bool) -> None:
     one = {"name": "curated.sales.orders", "deletion": table}
 
     if fits:

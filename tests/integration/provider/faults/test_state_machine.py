@@ -82,7 +82,7 @@ class RandomStack(RuleBasedStateMachine):
         self.declare_project("p0", name)
         self.declare_warehouse("w0", "p0", "one", "KEY", **more)
         self.declare_warehouse("w1", "p0", "one", None, **more)
-        self.declare_namespace("w0", "a", {"owner": "x"}, False)
+        self.declare_namespace("w0", "a", {"owner": "x"}, protected=False)
         self.declare_table("a", "orders", {"owner": "x"}, 0)
         self.declare_role("p0", name, "")
         self.declare_user("u0", name)
@@ -119,7 +119,7 @@ class RandomStack(RuleBasedStateMachine):
         self.declared["warehouse", slot] = Object(WarehouseProvider, props, needs=("project", project))
 
     @rule(warehouse=st.sampled_from(WAREHOUSES), name=st.sampled_from(NAMESPACES), texts=TEXTS, protected=st.booleans())
-    def declare_namespace(self, warehouse: str, name: str, texts: Props, protected: bool) -> None:
+    def declare_namespace(self, warehouse: str, name: str, texts: Props, *, protected: bool) -> None:
         parent = ("namespace", f"{warehouse}.{name.rpartition('.')[0]}") if "." in name else ("warehouse", warehouse)
         if parent not in self.declared:
             return

@@ -225,7 +225,7 @@ class TestWithoutADryRun:
 
     @pytest.mark.parametrize(("new", "status"), [(True, "skipped"), (False, "failed")])
     def test_servers_own_identity_is_checked_from_outside(
-        self, declared: Props, unique: str, new: bool, status: str
+        self, declared: Props, unique: str, *, new: bool, status: str
     ) -> None:
         there = self.found(self.profile(declared), None, {})
         assert there["bucket"][0] == "passed"

@@ -119,7 +119,7 @@ def test_undeclared_managed_access_costs_no_call(warehouse: Resource, declared: 
 
 @pytest.mark.parametrize("managed", [True, False])
 def test_managed_access_needs_an_authorizer_with_permissions(
-    light_declared: Props, light: httpx.Client, managed: bool
+    light_declared: Props, light: httpx.Client, *, managed: bool
 ) -> None:
     with pytest.raises(UnsupportedServerError, match="`managed_access` needs a server that authorizes by OpenFGA"):
         Resource(WarehouseProvider()).up(**light_declared, managed_access=managed)

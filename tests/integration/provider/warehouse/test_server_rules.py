@@ -157,7 +157,7 @@ def test_alternative_protocols_are_sent_as_false(warehouse: Resource, declared: 
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
 def test_inactive_warehouse_is_activated_only_where_needed(
-    warehouse: Resource, declared: Props, update_bodies: Any, change: Props, wakes: bool
+    warehouse: Resource, declared: Props, update_bodies: Any, change: Props, *, wakes: bool
 ) -> None:
     resting = declared | {"active": False}
     warehouse.up(**resting)

@@ -102,8 +102,8 @@ def _loosened(draw: st.DrawFn, column: Props) -> Props:
 
 
 @settings(max_examples=EXAMPLES, deadline=None, derandomize=EXAMPLES < 1000, database=None)
-@given(_pairs(), st.booleans())
-def test_random_evolution(pair: tuple[TableArgs, TableArgs], drops: bool) -> None:
+@given(pair=_pairs(), drops=st.booleans())
+def test_random_evolution(pair: tuple[TableArgs, TableArgs], *, drops: bool) -> None:
     old, new = pair
     before = _made(old)
     assert observed(before, old) == old
