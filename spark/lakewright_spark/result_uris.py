@@ -1,4 +1,4 @@
-"""Where an execution's results are: Texera's `vfs:` addresses, and the table that each one stands for."""
+"""Addresses of execution results: Texera's `vfs:` URIs and their tables."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class Execution:
 
 @dataclass(frozen=True)
 class ResultNamespaces:
-    """The namespace of each kind: Texera's names unless told otherwise."""
+    """The namespace of each kind: Texera's names by default."""
 
     names: Mapping[ResultKind, str] = field(
         default_factory=lambda: {kind: name for kind, (_, name) in _NAMESPACES.items()}

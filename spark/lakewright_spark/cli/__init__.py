@@ -49,7 +49,7 @@ def fetch_jars() -> None:
         print(path)
 
 
-def _print_version(is_requested: bool) -> None:  # typer calls it
+def _print_version(is_requested: object) -> None:  # typer calls it
     if is_requested:
         typer.echo(f"lakewright-spark {version('lakewright-spark')}")
         raise typer.Exit

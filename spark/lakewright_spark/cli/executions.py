@@ -261,4 +261,4 @@ def upgrade(*, registry: RegistryUrl = None) -> None:
 
     engine = database.connect(registry or database.default_url())
     version = database.upgrade(engine)
-    print(f"{database.shown(engine.url)} is at version {version}")
+    print(f"{database.redact(engine.url)} is at version {version}")

@@ -1,4 +1,4 @@
-"""What commands print: tables in which names stand as they are, and whole; complaints of one line."""
+"""Print tables and messages of commands, without markup in names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def console_of_errors() -> Console:
 
 
 def complain(text: str) -> None:
-    """Print a line in red on standard error; whoever keeps a log looks for it by line."""
+    """Print a line in red on standard error; log tools search by line."""
     console_of_errors().print(text, style="red", soft_wrap=True)
 
 

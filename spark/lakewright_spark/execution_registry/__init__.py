@@ -1,1 +1,1 @@
-"""Who ran what where: executions and the results that they wrote, in a database of the platform's. No CU needs it."""
+"""The registry of executions: a database of the platform with executions and the tables that they wrote."""

@@ -1,4 +1,4 @@
-"""The registry's database: SQLite unless told otherwise, Postgres by its address; and the version of its tables."""
+"""The database of the registry, SQLite by default or Postgres, and the version of its tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lakewright_spark.errors import RegistryError
 from lakewright_spark.timeouts import CONNECT, SOCKET
 
 VARIABLE = "LAKEWRIGHT_REGISTRY"
-"""Names the database, as in `postgresql://user@host/db`; a password may stand in it, and is never shown."""
+"""Names the database, as in `postgresql://user@host/db`; it may contain a password, which is never printed."""
 
 
 def default_url(environ: Mapping[str, str] = os.environ) -> str:
@@ -31,37 +31,41 @@ def default_url(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def connect(url: str, *, read_only: bool = False) -> Engine:
-    """An engine for the address; RegistryError for what is no address of SQLite or Postgres."""
+    """Return an engine for an address.
+
+    Raises:
+        RegistryError: Not an address of SQLite or Postgres.
+    """
     try:
         parsed = make_url(url)
     except ArgumentError:
         raise RegistryError(
-            "the registry's address is none: expected sqlite:///PATH or postgresql://HOST/DATABASE"
+            "the registry has no valid address: expected sqlite:///PATH or postgresql://HOST/DATABASE"
         ) from None
     if parsed.get_backend_name() == "sqlite":
         return _sqlite(parsed, read_only=read_only)
     if parsed.get_backend_name() != "postgresql":
-        raise RegistryError(f"registry {shown(parsed)}: expected sqlite:///PATH or postgresql://HOST/DATABASE")
+        raise RegistryError(f"registry {redact(parsed)}: expected sqlite:///PATH or postgresql://HOST/DATABASE")
     # A statement in a read-only transaction that would change something fails in the server.
     options: dict[str, Any] = {"execution_options": {"postgresql_readonly": True}} if read_only else {}
-    # By default the driver waits for an answer without end.
+    # By default, the driver waits without a time limit.
     options["connect_args"] = {"connect_timeout": int(CONNECT), "tcp_user_timeout": int(SOCKET * 1000)}
     return create_engine(parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True, **options)
 
 
 @contextmanager
 def explain_errors(engine: Engine) -> Iterator[None]:
-    """Turns what the database raises into one sentence, without its parameters."""
+    """Turn errors of the database into RegistryError, without parameters."""
     try:
         yield
     except SQLAlchemyError as error:
         cause = getattr(error, "orig", None) or error
         first = (str(cause).strip().splitlines() or [type(cause).__name__])[0]
-        raise RegistryError(f"registry {shown(engine.url)}: {first}") from error
+        raise RegistryError(f"registry {redact(engine.url)}: {first}") from error
 
 
 def upgrade(engine: Engine) -> str:
-    """Bring the tables to this release's version, from nothing or from any older one; returns the version."""
+    """Create or upgrade the tables to this release's version, and return it."""
     with explain_errors(engine), engine.begin() as connection:
         config = _config(connection)
         command.upgrade(config, "head")
@@ -69,19 +73,19 @@ def upgrade(engine: Engine) -> str:
 
 
 def check(engine: Engine) -> None:
-    """RegistryError unless the tables are of this release's version."""
+    """Raise RegistryError unless the tables have this release's version."""
     with explain_errors(engine), engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"version_table": "lakewright_registry_version"})
         found, wanted = context.get_current_revision(), _head(_config(connection))
     if found != wanted:
         raise RegistryError(
-            f"registry {shown(engine.url)}: expected tables of version {wanted}, found {found or 'none'}: "
-            "`lakewright-spark registry upgrade` brings older ones up"
+            f"registry {redact(engine.url)}: expected tables of version {wanted}, found {found or 'none'}: "
+            "upgrade older ones with `lakewright-spark registry upgrade`"
         )
 
 
-def shown(url: URL) -> str:
-    """The address without its password."""
+def redact(url: URL) -> str:
+    """Return the address without its password."""
     return url.render_as_string(hide_password=True)
 
 

@@ -1,4 +1,4 @@
-"""What is known of an execution, whoever's database it is in."""
+"""Records of executions, from the registry or from Texera's database."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lakewright_spark.result_uris import ResultUri
 
 
 class ExecutionStatus(StrEnum):
-    """Texera's states, by their names."""
+    """Texera's execution states."""
 
     READY = "ready"
     RUNNING = "running"
@@ -29,7 +29,7 @@ class ExecutionStatus(StrEnum):
 
 @dataclass(frozen=True)
 class WrittenTable:
-    """One table of an execution. Rows and bytes are None where nobody counted."""
+    """One table of an execution. Rows and bytes are None if unknown."""
 
     uri: ResultUri
     rows: int | None = None
@@ -44,15 +44,15 @@ class ExecutionRecord:
     execution: int
     computing_unit: str | None
     warehouse: str | None
-    """None where the deployment has one for everybody."""
+    """None in a deployment with a single warehouse."""
     submitter: str | None
     status: ExecutionStatus
     started_at: datetime
     updated_at: datetime
-    """The last sign of life."""
+    """Last heartbeat."""
     finished_at: datetime | None = None
     replaced_at: datetime | None = None
-    """When a later execution took its place; its runtime statistics stay."""
+    """When a later execution replaced it; its runtime statistics stay."""
     error: str | None = None
     tables: tuple[WrittenTable, ...] = ()
 
@@ -62,7 +62,7 @@ class ExecutionRecord:
 
 
 class Executions(Protocol):
-    """Reads executions, as the registry does and Texera's own tables."""
+    """A source of executions: the registry, or Texera's database."""
 
     def knows(self, workflow: int, execution: int) -> bool:
         """Return whether the execution is known."""

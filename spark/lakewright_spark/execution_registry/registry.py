@@ -1,4 +1,4 @@
-"""ExecutionRegistry: a tenant's executions, from their beginning to the day when their results are gone."""
+"""ExecutionRegistry: a tenant's executions, from their start until their results are dropped."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _ENDED = tuple(status.value for status in ExecutionStatus if status.has_ended)
 
 
 class ExecutionRegistry:
-    """What a tenant's executions wrote and where. Every method raises RegistryError alone."""
+    """A tenant's executions and their tables. Methods raise RegistryError only."""
 
     def __init__(self, tenant: str, url: str | None = None) -> None:
-        """`url`: see `database.default_url`. A SQLite file is made and brought up by itself; Postgres is not."""
+        """Connect to `url`, or to `database.default_url()`. A SQLite file is created and upgraded; Postgres is not."""
         self.tenant = tenant
         self._engine: Engine = database.connect(url or database.default_url())
         if self._engine.dialect.name == "sqlite":
@@ -42,9 +42,10 @@ class ExecutionRegistry:
         stale_before: datetime | None = None,
         now: datetime | None = None,
     ) -> ExecutionRecord:
-        """Enter an execution that starts. One that ended may start again under its number, and takes its own place.
+        """Register an execution that starts. An ended execution may start again under its number.
 
-        Refused while it runs; one without a sign of life since `stale_before` runs no more.
+        Raises:
+            RegistryError: The execution is running, with a heartbeat since `stale_before`.
         """
         now = now or datetime.now(UTC)
         fresh = {
@@ -73,17 +74,17 @@ class ExecutionRegistry:
                 session.flush()
                 return _record(row)
         except RegistryError as error:
-            if isinstance(error.__cause__, IntegrityError):  # another process entered it at the same time
+            if isinstance(error.__cause__, IntegrityError):  # another process registered it at the same time
                 raise self._running(workflow, execution, now) from None
             raise
 
     def alive(self, workflow: int, execution: int, now: datetime | None = None) -> None:
-        """Note a sign of life."""
+        """Record a heartbeat."""
         with self._session() as session:
             self._existing(session, workflow, execution).updated_at = now or datetime.now(UTC)
 
     def wrote(self, workflow: int, execution: int, tables: Iterable[WrittenTable]) -> None:
-        """Note the tables that it wrote so far, in place of those noted before."""
+        """Record the tables of an execution, in place of earlier ones."""
         with self._session() as session:
             row = self._existing(session, workflow, execution)
             known = {table.uri: table for table in row.tables}
@@ -102,19 +103,19 @@ class ExecutionRegistry:
         error: str | None = None,
         now: datetime | None = None,
     ) -> None:
-        """Note its end."""
+        """Record the end of an execution."""
         with self._session() as session:
             row = self._existing(session, workflow, execution)
             row.status, row.error = status.value, error
             row.finished_at = row.updated_at = now or datetime.now(UTC)
 
     def replaced(self, workflow: int, execution: int, now: datetime | None = None) -> None:
-        """Note that a later execution took its place."""
+        """Record that a later execution replaced it."""
         with self._session() as session:
             self._existing(session, workflow, execution).replaced_at = now or datetime.now(UTC)
 
     def remove(self, workflow: int, execution: int) -> None:
-        """Forget it. Drop its tables first: nobody knows of them afterwards."""
+        """Remove an execution. Drop its tables first, since their record is removed as well."""
         with self._session() as session:
             if row := session.scalar(self._one(workflow, execution)):
                 session.delete(row)
@@ -130,12 +131,12 @@ class ExecutionRegistry:
         return self.find(workflow, execution) is not None
 
     def warehouse_of(self, workflow: int, execution: int) -> str | None:
-        """The warehouse that it wrote to; None if the execution is not known."""
+        """Return the warehouse that an execution wrote to; None if it is not known."""
         found = self.find(workflow, execution)
         return found and found.warehouse
 
     def previous(self, workflow: int, execution: int, computing_unit: str | None) -> list[ExecutionRecord]:
-        """The executions of this workflow on this unit, but for this one, whose place nobody took yet."""
+        """Return the other executions of this workflow on this unit that were not replaced yet."""
         return self._select(
             ExecutionRow.workflow == workflow,
             ExecutionRow.execution != execution,
@@ -144,7 +145,7 @@ class ExecutionRegistry:
         )
 
     def expired(self, before: datetime) -> list[ExecutionRecord]:
-        """The executions that ended before then, or gave their last sign of life."""
+        """Return the executions whose end or last heartbeat is before an instant."""
         return self._select(
             or_(
                 ExecutionRow.finished_at < before,
@@ -153,7 +154,7 @@ class ExecutionRegistry:
         )
 
     def all(self) -> Iterator[ExecutionRecord]:
-        """Every execution of the tenant, the oldest first."""
+        """Return every execution of the tenant, oldest first."""
         return iter(self._select())
 
     def close(self) -> None:
@@ -179,8 +180,8 @@ class ExecutionRegistry:
 
     def _running(self, workflow: int, execution: int, since: datetime) -> RegistryError:
         return RegistryError(
-            f"execution {execution} of workflow {workflow} of tenant {self.tenant} is running (last sign of life "
-            f"{since:%Y-%m-%d %H:%M:%S} UTC): wait for its end, or give the new one another number"
+            f"execution {execution} of workflow {workflow} of tenant {self.tenant} is running (last heartbeat "
+            f"{since:%Y-%m-%d %H:%M:%S} UTC): wait for its end, or use another execution number"
         )
 
     @contextmanager

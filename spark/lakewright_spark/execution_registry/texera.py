@@ -1,4 +1,4 @@
-"""Texera's own tables of executions, read and never written."""
+"""TexeraExecutions: executions in Texera's database, which is only read."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TexeraExecutions:
             there = set(inspect(self._engine).get_table_names(schema))
             if lacking := [name for name in _NEEDED if name not in there]:
                 raise RegistryError(
-                    f"{database.shown(self._engine.url)}: expected Texera's tables in schema {schema or 'main'}, "
+                    f"{database.redact(self._engine.url)}: expected Texera's tables in schema {schema or 'main'}, "
                     f"found no {', '.join(lacking)}"
                 )
             # Columns differ between Texera's versions: warehouses came late.

@@ -1,1 +1,1 @@
-"""Table policies where they are used: which hold for a table, and the tables' properties that keep them."""
+"""Table policies: models, resolution, and rules of retention and history. Needs pydantic only."""

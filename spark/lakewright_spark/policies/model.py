@@ -1,4 +1,4 @@
-"""Table policies as models, table properties and patterns: what a tenant wants done about its tables."""
+"""Table policies: models, table properties, and patterns of table names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pydantic import (
 from lakewright_spark.policies.date_pattern import DEFAULT_PATTERN, checked_pattern
 
 PREFIX = "lakewright.policy."
-"""Table properties with this prefix hold one policy each, as JSON; they win over patterns."""
+"""Table properties with this prefix hold one policy each, as JSON; they override patterns."""
 
 Unit = Literal["hour", "day", "month", "year"]
 JobName = Literal[
@@ -35,11 +35,11 @@ JobName = Literal[
     "statistics",
 ]
 JOBS: tuple[JobName, ...] = get_args(JobName)
-"""In the order in which they have to run on one table."""
+"""In run order."""
 
 MiB, TiB = 2**20, 2**40
 _MILLENNIUM: Mapping[Unit, int] = {"hour": 8_766_000, "day": 365_250, "month": 12_000, "year": 1_000}
-"""What is kept for longer has no date of the calendar's to be cut at."""
+"""Longest retention in units, within the range of the calendar."""
 _CENTURY = 36_525
 """Days."""
 
@@ -49,15 +49,15 @@ class _Policy(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _tell_the_keys(cls, raw: Any) -> Any:
-        """An unknown key is answered with the keys that there are."""
+    def _check_keys(cls, raw: Any) -> Any:
+        """Report unknown keys together with the valid ones."""
         if isinstance(raw, Mapping) and (unknown := sorted(str(key) for key in raw if key not in cls.model_fields)):
             raise ValueError(f"unknown key {', '.join(unknown)}; expected some of {', '.join(cls.model_fields)}")
         return raw
 
     @model_serializer(mode="wrap")
-    def _without_what_nobody_set(self, told: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {key: value for key, value in told(self).items() if value is not None}
+    def _omit_unset_fields(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in serialize(self).items() if value is not None}
 
 
 class RetentionPolicy(_Policy):
@@ -74,13 +74,13 @@ class RetentionPolicy(_Policy):
     """Files of deleted rows stay where they are, named in a manifest under the table's location; jobs spare them."""
 
     @model_validator(mode="after")
-    def _within_the_calendar(self) -> RetentionPolicy:
+    def _check_range(self) -> RetentionPolicy:
         if self.keep > (most := _MILLENNIUM[self.unit]):
             raise ValueError(f"keep: expected at most {most} units of a {self.unit}, found {self.keep}")
         return self
 
     @model_validator(mode="after")
-    def _pattern_tells_the_unit(self) -> RetentionPolicy:
+    def _check_pattern(self) -> RetentionPolicy:
         if self.pattern is not None:
             checked_pattern(self.pattern or DEFAULT_PATTERN, self.unit)
         return self
@@ -98,7 +98,7 @@ class HistoryPolicy(_Policy):
     """Writes that are staged for an audit (`wap.id`) and not published yet do not count and go by age alone."""
 
     @model_validator(mode="after")
-    def _something(self) -> HistoryPolicy:
+    def _check_not_empty(self) -> HistoryPolicy:
         if self.max_age_days is None and self.versions is None:
             raise ValueError("expected `max_age_days`, `versions` or both")
         return self
@@ -128,7 +128,7 @@ class CompactionPolicy(_Policy):
     """At most so many commits, each of which lasts; 0 for one commit of everything."""
 
     @model_validator(mode="after")
-    def _columns_of_the_strategy(self) -> CompactionPolicy:
+    def _check_columns(self) -> CompactionPolicy:
         if self.strategy == "z-order" and not self.columns:
             raise ValueError("z-order: expected `columns`")
         if self.strategy == "bin-pack" and self.columns:
@@ -145,7 +145,7 @@ class Lock(_Policy):
     """Default: until it is taken away."""
 
     @model_validator(mode="after")
-    def _with_a_zone(self) -> Lock:
+    def _check_zone(self) -> Lock:
         if self.since.tzinfo is None:
             raise ValueError("since: expected an instant with a zone, as in 2026-01-31T12:00:00Z")
         return self
@@ -164,7 +164,7 @@ class MaintenanceSwitches(_Policy):
 
 
 class TablePolicies(_Policy):
-    """What holds for a table; what is not set, holds as jobs have it by default."""
+    """Policies of a table. Jobs use their defaults for policies that are not set."""
 
     retention: RetentionPolicy | None = None
     history: HistoryPolicy | None = None
@@ -181,9 +181,9 @@ class TablePolicies(_Policy):
     maintenance: MaintenanceSwitches | None = None
 
     def properties(self) -> dict[str, str]:
-        """The table properties that say the same."""
-        told = self.model_dump(mode="json", include=set(POLICIES))
-        return {property_of(name): json.dumps(told[name]) for name in POLICIES if name in told}
+        """Return the table properties that hold these policies."""
+        values = self.model_dump(mode="json", include=set(POLICIES))
+        return {property_of(name): json.dumps(values[name]) for name in POLICIES if name in values}
 
     def column_mistakes(self, columns: Collection[str]) -> list[str]:
         """Columns that are tagged, or that files are sorted by, and that a table with these columns has not."""
@@ -211,7 +211,7 @@ class TablePolicies(_Policy):
         return cls.model_validate(found)
 
     def over(self, other: TablePolicies) -> TablePolicies:
-        """Both together: each policy that is set here wins, as a whole, over the other's."""
+        """Return both together; a policy that is set here replaces the other's."""
         mine = {name: value for name in POLICIES if (value := getattr(self, name)) is not None}
         theirs = {name: getattr(other, name) for name in POLICIES}
         return TablePolicies.model_construct(**{**theirs, **mine})
@@ -248,7 +248,7 @@ def _match(value: str) -> str:
 
 
 class PolicyPattern(TablePolicies):
-    """Policies of the tables that match."""
+    """Policies of the tables that match a pattern."""
 
     match: Annotated[str, AfterValidator(_match)]
     """WAREHOUSE.NAMESPACE.TABLE; `*` stands for any text within a level; backquotes around a part with a dot in it."""

@@ -1,4 +1,4 @@
-"""CatalogCache: PyIceberg's catalogs, made once a warehouse, and given up before they cost more than they save."""
+"""CatalogCache: open PyIceberg catalogs by warehouse, closed when they are idle, surplus or expired."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class CatalogCache:
             self._closed += len(catalogs)
 
     def _fingerprint(self, config: CatalogConfig, warehouse: str) -> bytes:
-        """Of the secrets that the catalog keeps itself; others it reads anew at every request."""
+        """Return the fingerprint of the secrets that the catalog keeps. It reads other secrets at every request."""
         known = next((w for w in config.warehouses if w.name == warehouse), None)
         kept = known.s3_keys.secret_options(os.environ) if known and known.s3_keys else {}
         if isinstance(config.auth, PasswordAuth):
@@ -160,4 +160,4 @@ def _end(catalog: Catalog) -> float | None:
 
 
 CATALOGS = CatalogCache()
-"""The one of this process."""
+"""The cache of this process."""

@@ -1,4 +1,4 @@
-"""PyIceberg's way to S3, with a certificate authority of one's own."""
+"""A FileIO for PyIceberg that trusts custom certificate authorities."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CA_BUNDLE = "lakewright.ca-bundle"
 
 
 class TrustingFileIO(PyArrowFileIO):
-    """Trusts who the PEM file vouches for, as well on S3 as on the catalog. PyIceberg 0.12 has no setting for it."""
+    """Trusts the authorities of a PEM file on S3. PyIceberg 0.12 has no setting for it."""
 
     def _initialize_s3_fs(self, netloc: str | None) -> FileSystem:
         made = super()._initialize_s3_fs(netloc)

@@ -1,4 +1,4 @@
-"""Clean-up of executions: what a new one replaces, what is too old, and what lost its other half."""
+"""Clean-up of executions: replaced ones, expired ones, and orphans."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Swept:
 
 @dataclass(frozen=True)
 class Orphans:
-    """What lost its other half."""
+    """Result tables without an execution, and executions without their tables."""
 
     tables: list[ResultUri]
     """Result tables of executions that no registry knows."""

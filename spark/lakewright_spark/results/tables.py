@@ -1,4 +1,4 @@
-"""The result tables of one warehouse: made, found, listed and dropped through PyIceberg, whoever writes their rows."""
+"""ResultTables: create, load, list and drop the result tables of a warehouse through PyIceberg."""
 
 from __future__ import annotations
 
@@ -73,7 +73,9 @@ class ResultTables:
         """
         identifier = self.identifier(uri)
         self.prepare(uri)
-        optional = pa.schema([field.with_nullable(True) for field in schema])
+        optional = pa.schema(
+            [pa.field(field.name, field.type, nullable=True, metadata=field.metadata) for field in schema]
+        )
         with self._asking(str(uri)) as catalog:
             try:
                 return catalog.create_table(identifier, optional, properties=dict(PROPERTIES))

@@ -217,7 +217,7 @@ class ResultStream:
             if self._commit is not None and not self._commit.done():
                 self._start_timer()  # the last commit is still on its way: what came since goes with the next
             elif self._commit is None or self._commit.exception() is None:
-                self._start_commit()  # else: whoever adds or closes next is told of the failure
+                self._start_commit()  # otherwise the next append or close raises the failure
 
     def _start_commit(self) -> None:
         """Hand over what there is. One commit at a time: at most two intervals of rows are in memory."""

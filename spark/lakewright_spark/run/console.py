@@ -1,4 +1,4 @@
-"""What a script prints: shown at once, and kept as console messages as far as the catalog takes them."""
+"""Console: print a script's output and store it as console messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Console:
         self._shows = True
 
     def line(self, text: str) -> None:
-        """Show a line and keep it. Never raises: whoever calls has to go on reading what the script prints."""
+        """Show a line and keep it. Never raises, since the caller has to continue reading the script's output."""
         self._show(text)
         self._lines += 1
         if len(self._failures) >= ATTEMPTS:
@@ -67,7 +67,7 @@ class Console:
             try:
                 print(text, flush=True)
             except OSError:
-                self._shows = False  # nobody reads it any more
+                self._shows = False  # the reader is gone
 
     def _fail(self, error: Exception) -> None:
         self._failures.append(error)

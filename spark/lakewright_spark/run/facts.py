@@ -1,4 +1,4 @@
-"""What a script is told of the execution that it is; a computing unit learns nothing else of the registry."""
+"""RunFacts: what a script knows about its execution."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class RunFacts(BaseModel):
         except ValidationError as error:
             problem = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(step) for step in problem["loc"]) or "it"
-            raise ConfigMissingError(f"${VARIABLE} does not tell of a run: {where}: {problem['msg']}") from None
+            raise ConfigMissingError(f"${VARIABLE} does not describe a run: {where}: {problem['msg']}") from None
         if not (file := environ.get(SECRETS_VARIABLE)):
             return facts
         try:

@@ -1,4 +1,4 @@
-"""Notes in the registry that a run is alive, beside the run: a registry that fails or hangs does not end it."""
+"""Heartbeats of an execution in the registry. A registry that fails or hangs does not end the execution."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Launch:
         """Run it to its end; the tables that it wrote. Raises this package's errors; before it starts, nothing changed.
 
         ScriptFailedError if the script ended with an error, DeadlineError if it was ended for its deadline,
-        JobFailedError if somebody ended this process.
+        JobFailedError if a signal ended this process.
         """
         self._check()
         cleaner = Cleaner(self.config, self.registry, self.namespaces) if self.registry else None

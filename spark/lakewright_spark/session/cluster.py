@@ -1,4 +1,4 @@
-"""What Spark has to be told beside its master's address: nothing on a standalone cluster, more on Kubernetes."""
+"""Spark settings that depend on the cluster, `spark-defaults.conf` and the machine's memory."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def driver_memory(defaults: Mapping[str, str], environ: Mapping[str, str] = os.e
     """Return `spark.driver.memory` for a script on this machine; None where the user has set it already.
 
     Args:
-        defaults: Of `spark-defaults.conf`.
+        defaults: Properties of `spark-defaults.conf`.
         environ: May have Spark's own SPARK_DRIVER_MEMORY.
     """
     if "spark.driver.memory" in defaults or environ.get("SPARK_DRIVER_MEMORY"):

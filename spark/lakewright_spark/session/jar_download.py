@@ -16,6 +16,8 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.java_gateway import launch_gateway
 
+_WITH_DEPENDENCIES = False
+"""Dependencies are left out, since their digests are not known."""
 _PASSED_ON = frozenset(
     {
         *("path", "home", "tmpdir", "lang", "lc_all", "pythonpath"),
@@ -58,7 +60,7 @@ def main(packages: str, home: str) -> None:
     setting = jvm.java.lang.System.getProperty
     try:
         jvm.org.apache.spark.util.DependencyUtils.resolveMavenDependencies(
-            False,  # without what the jars depend on: no digest is known of that
+            _WITH_DEPENDENCIES,
             "",
             packages,
             setting("spark.jars.repositories"),

@@ -59,7 +59,7 @@ def present(packages: Sequence[str] = PACKAGES) -> bool:
 def spark_properties(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
     """Return what makes Spark load them. They are fetched if they are not there, and compared with their SHA-256.
 
-    Spark is never told to fetch them itself: it would load what came, with all that it depends on.
+    Spark never downloads them itself: it would load unchecked jars with their dependencies.
     """
     return {"spark.jars": ",".join(str(path) for path in fetch(packages))}
 

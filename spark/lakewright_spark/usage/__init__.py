@@ -1,1 +1,1 @@
-"""What a tenant's tables amount to: bytes, files, snapshots and growth, read from Iceberg's metadata without Spark."""
+"""The usage report: bytes, files, snapshots and growth of a tenant's tables, from Iceberg's metadata without Spark."""

@@ -86,7 +86,7 @@ class Total(TableSize):
     tables: int = 0
     views: int = 0
     growth: Growth | None = None
-    """Of those tables of which statistics tell, since the earliest of their times."""
+    """Growth of the tables with statistics, since the earliest of them."""
 
 
 @dataclass(frozen=True)

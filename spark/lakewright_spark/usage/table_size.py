@@ -15,11 +15,11 @@ class TableSize:
     """Bytes and files of data and of deletes; metadata files are not counted."""
 
     bytes_live: int = 0
-    """Of the files that the current snapshot, a branch or a tag refers to."""
+    """Bytes of files that the current snapshot, a branch or a tag refers to."""
     bytes_reclaimable: int = 0
-    """Of the files that only older snapshots refer to: what expiring all of them would free."""
+    """Bytes of files that only older snapshots refer to, which expiring them would free."""
     bytes_current: int = 0
-    """Of the files that the current snapshot refers to."""
+    """Bytes of files that the current snapshot refers to."""
     files: int = 0
     """Live ones."""
     snapshots: int = 0

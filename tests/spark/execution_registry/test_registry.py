@@ -77,7 +77,7 @@ def test_life_of_an_execution(registry: ExecutionRegistry, url: str) -> None:
 
 def test_running_execution_is_not_started_again(registry: ExecutionRegistry) -> None:
     begin(registry, 42)
-    with pytest.raises(RegistryError, match=r"is running \(last sign of life 2026-11-21 12:00:00 UTC\)"):
+    with pytest.raises(RegistryError, match=r"is running \(last heartbeat 2026-11-21 12:00:00 UTC\)"):
         begin(registry, 42)
     begin(registry, 42, stale_before=NOON + HOUR, now=NOON + 2 * HOUR)
     registry.finish(7, 42, ExecutionStatus.FAILED, error="division by zero")
@@ -136,7 +136,7 @@ def test_postgres_is_upgraded_explicitly_only(server: str) -> None:
     with engine.begin() as connection:
         connection.execute(text("DROP SCHEMA public CASCADE"))
         connection.execute(text("CREATE SCHEMA public"))
-    with pytest.raises(RegistryError, match="found none: `lakewright-spark registry upgrade`"):
+    with pytest.raises(RegistryError, match="found none: upgrade older ones with `lakewright-spark registry upgrade`"):
         ExecutionRegistry("acme", server)
     assert database.upgrade(engine) == "0001"
     ExecutionRegistry("acme", server).close()

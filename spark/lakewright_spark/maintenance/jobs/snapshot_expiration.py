@@ -87,7 +87,7 @@ def _expire_in_process(
         for snapshot in step.expired:
             expiring = expiring.expireSnapshotId(snapshot)
     if found.files_left:
-        expiring.cleanExpiredFiles(False).commit()
+        expiring.cleanExpiredFiles(not found.files_left).commit()
         return found
     # With an explicit ID, Iceberg compares reachable files before and after, as its procedure does. Otherwise it keeps
     # files that a snapshot removed until that snapshot expires. An existing ID would expire even if a new branch keeps

@@ -17,6 +17,7 @@ from lakewright_spark.maintenance.table.iceberg import IcebergTable
 FOLDER = ".backup"
 VERSION = 2
 """Version of the manifest format. Manifests without a version hold data files only."""
+_CASE_SENSITIVE = True
 _SHARED = ("schema", "spec")
 """Parts of a scan task that most tasks of a table share."""
 
@@ -82,11 +83,11 @@ def scan_tasks(opened: IcebergTable, path: str, manifest: Mapping[str, Any]) -> 
     every_row = iceberg.expressions.Expressions.alwaysTrue()
     for task in manifest["tasks"]:
         shared = {name: manifest[name][task[name]] for name in _SHARED}
-        parsed = iceberg.ScanTaskParser.fromJson(json.dumps({**task, **shared}), True)
+        parsed = iceberg.ScanTaskParser.fromJson(json.dumps({**task, **shared}), _CASE_SENSITIVE)
         # Spark refuses to split the parser's tasks, which count as split already.
         deletes = gateway.new_array(iceberg.DeleteFile, parsed.deletes().size())
         for number, delete in enumerate(parsed.deletes()):
             deletes[number] = delete
-        residuals = iceberg.expressions.ResidualEvaluator.of(parsed.spec(), every_row, True)
+        residuals = iceberg.expressions.ResidualEvaluator.of(parsed.spec(), every_row, _CASE_SENSITIVE)
         schema, spec = (json.dumps(shared[name]) for name in _SHARED)
         yield iceberg.BaseFileScanTask(parsed.file(), deletes, schema, spec, residuals)
