@@ -57,7 +57,7 @@ def test_maintain_counts_only_the_users_tables(
     outcome = Maintenance(local_config, Filters(jobs=("staged-files",))).run()
     assert ("ops", "maintenance_lease") in local_catalog.list_tables("ops")
     assert outcome.tables == 1
-    assert maintain._told(outcome) == "1 table: nothing is due"
+    assert maintain._summary(outcome) == "1 table: nothing is due"
 
 
 def test_failed_runs_of_own_tables_are_listed() -> None:
