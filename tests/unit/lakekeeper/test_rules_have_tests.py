@@ -145,7 +145,7 @@ VERSIONS = {
         "answer of a creation": [(SERVER, "create_warehouse_answers_all_of_it")],
         "answers of changes": [(SERVER, "changes_answer_the_warehouse")],
         "id of a warehouse": [
-            (SERVER, "warehouse_id_key_and_what_stands_beside_it"),
+            (SERVER, "warehouse_id_key_and_its_neighbours"),
             (PROVIDER, "warehouse_id_key_and_s3_key_names"),
         ],
         "path to undrop": [(SERVER, "undrop_path_has_a_dash"), (PROVIDER, "undrop_path_and_default_layout")],
