@@ -1,13 +1,14 @@
 """The sandbox's access keys: an AWS shared-credentials file with the profiles `admin` and `lakekeeper`."""
 
 import configparser
-import os
+import io
 import secrets
 from pathlib import Path
 
 from pydantic import BaseModel, SecretStr
 
 from lakewright_sandbox.runtime.errors import CredentialsFileError
+from lakewright_sandbox.runtime.private_files import write_private
 
 ADMIN = "admin"
 LAKEKEEPER = "lakekeeper"
@@ -75,7 +76,6 @@ def _write(path: Path, keys: dict[str, IamAccessKey]) -> None:
             "aws_secret_access_key": key.secret_access_key.get_secret_value(),
         }
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        parser.write(file)
-    temporary.replace(path)
+    text = io.StringIO()
+    parser.write(text)
+    write_private(path, text.getvalue().encode())

@@ -1,6 +1,5 @@
 """The state of a sandbox between runs: `DIR/sandbox.json` and the files beside it."""
 
-import os
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
@@ -10,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 from lakewright_sandbox.lakekeeper.protocol.versions import NEWEST, Version
 from lakewright_sandbox.runtime.credentials import ADMIN, IamAccessKey, load
 from lakewright_sandbox.runtime.errors import SandboxStateError
+from lakewright_sandbox.runtime.private_files import write_private
 
 Authz = Literal["allowall", "openfga"]
 
@@ -104,7 +104,7 @@ def read(layout: Layout) -> Sandbox | None:
 
 def write(layout: Layout, sandbox: Sandbox) -> None:
     """Save the sandbox's state."""
-    _replace(layout.state, sandbox.model_dump_json(indent=2, exclude_none=True) + "\n")
+    write_private(layout.state, (sandbox.model_dump_json(indent=2, exclude_none=True) + "\n").encode())
 
 
 def read_database_url(layout: Layout) -> str:
@@ -117,12 +117,4 @@ def read_database_url(layout: Layout) -> str:
 
 def write_database_url(layout: Layout, url: str) -> None:
     """Save the URL of a chosen database, in a separate file because it may contain a password."""
-    _replace(layout.database_url, url + "\n")
-
-
-def _replace(path: Path, text: str) -> None:
-    # Replace the file in one step, so that no reader sees a partial one.
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(text)
-    temporary.replace(path)
+    write_private(layout.database_url, (url + "\n").encode())

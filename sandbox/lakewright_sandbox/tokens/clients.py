@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hmac
-import os
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
 from lakewright_sandbox.runtime.errors import CredentialsFileError
+from lakewright_sandbox.runtime.private_files import write_private
 
 STACK = "stack"
 JOBS = "jobs"
@@ -41,10 +41,7 @@ def _secret(file: Path) -> str:
         secret = file.read_text(encoding="utf-8").strip()
     except FileNotFoundError:
         secret = secrets.token_urlsafe(32)
-        temporary = file.with_name(f".{file.name}.{os.getpid()}")
-        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as written:
-            written.write(secret)
-        temporary.replace(file)
+        write_private(file, secret.encode())
     if not secret:
         raise CredentialsFileError(
             f"{file}: expected the secret of an OAuth2 client. Delete the file to get a new one."

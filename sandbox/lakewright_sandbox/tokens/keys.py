@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 from jwt.algorithms import ECAlgorithm
 
 from lakewright_sandbox.runtime.errors import CredentialsFileError
+from lakewright_sandbox.runtime.private_files import write_private
 
 ALGORITHM = "ES256"
 
@@ -52,10 +52,7 @@ class SigningKey:
         """Write the private key to a file, readable by its owner alone."""
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         text = self._private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        temporary = file.with_name(f".{file.name}.{os.getpid()}")
-        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as written:
-            written.write(text)
-        temporary.replace(file)
+        write_private(file, text)
 
     def sign(self, claims: dict[str, Any]) -> str:
         """Return a signed JWT with these claims."""

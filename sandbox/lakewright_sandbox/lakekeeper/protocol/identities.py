@@ -6,6 +6,7 @@ import re
 from typing import Annotated, Any, NamedTuple, Self
 from uuid import UUID
 
+from fastapi import Depends, Query
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from .errors import ApiError
@@ -78,8 +79,20 @@ class UserOrRole(Body):
         return Subject("user", self.user) if self.user is not None else Subject("role", str(self.role))
 
 
-def subject_of(user: str | None, role: Any) -> Subject | None:
-    """Return the subject that a pair of query parameters names, at most one of which is set."""
-    if user is not None:
-        return Subject("user", user)
-    return Subject("role", str(role)) if role is not None else None
+def principal_parameters(error_type: str) -> Any:
+    """Return a dependency on the user or role that the query parameters name, None if they name none.
+
+    Naming both is a 400 of the given type.
+    """
+
+    async def read(
+        user: Annotated[UserId | None, Query(alias="principalUser")] = None,
+        role: Annotated[UUID | None, Query(alias="principalRole")] = None,
+    ) -> Subject | None:
+        if user is not None and role is not None:
+            raise ApiError(400, error_type, "Specify at most one of `principalUser` and `principalRole`")
+        if user is not None:
+            return Subject("user", user)
+        return Subject("role", str(role)) if role is not None else None
+
+    return Depends(read)

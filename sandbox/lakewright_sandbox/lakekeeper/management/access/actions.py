@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from typing import Annotated
-from uuid import UUID
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from starlette.responses import Response
 
 from ...authz.enforcement.management_targets import PATHS, NamedObject
-from ...protocol.errors import ApiError
-from ...protocol.identities import UserId, subject_of
+from ...protocol.identities import Subject, principal_parameters
 from ...protocol.responses import json_response
 from ...server.server import Server
 from .introspection import allowed_actions
@@ -21,17 +19,13 @@ router = APIRouter(prefix="/management/v1")
 def actions_on(
     server: Server,
     named: NamedObject,
-    user: Annotated[UserId | None, Query(alias="principalUser")] = None,
-    role: Annotated[UUID | None, Query(alias="principalRole")] = None,
+    subject: Annotated[Subject | None, principal_parameters("InvalidGetAccessQuery")],
 ) -> Response:
     """List the allowed actions of a user or role on an object."""
-    if user is not None and role is not None:
-        message = "Specify at most one of `principalUser` and `principalRole`"
-        raise ApiError(400, "InvalidGetAccessQuery", message)
     with server.database.read() as session:
         target = named.target(server) if named.kind == "user" else named.find(server, session)
         server.authorizer.check_visible(session, target)
-        names = allowed_actions(server, session, target, subject_of(user, role))
+        names = allowed_actions(server, session, target, subject)
     return json_response({"allowed-actions": [{"action": name} for name in names]})
 
 

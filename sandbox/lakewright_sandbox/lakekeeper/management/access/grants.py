@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Annotated
-from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 from sqlalchemy.orm import Session
 from starlette.responses import Response
@@ -23,7 +22,7 @@ from ...authz.store import Relation, Target, grants_of, grants_on
 from ...database.models import GrantRow
 from ...protocol.clock import timestamp
 from ...protocol.errors import ApiError
-from ...protocol.identities import Subject, UserId, UserOrRole, subject_of
+from ...protocol.identities import Subject, UserOrRole, principal_parameters
 from ...protocol.requests import Body, read_body
 from ...protocol.responses import empty, json_response
 from ...server.paging import AskedPage, ListPage
@@ -65,18 +64,7 @@ class GrantDiff(Body):
         return [(f"{side}[{index}]", entry) for side, entries in sides for index, entry in enumerate(entries)]
 
 
-async def requested_principal(
-    user: Annotated[UserId | None, Query(alias="principalUser")] = None,
-    role: Annotated[UUID | None, Query(alias="principalRole")] = None,
-) -> Subject | None:
-    """Return the user or role that the query parameters name. Raises 400 for both."""
-    if user is not None and role is not None:
-        message = "Specify at most one of `principalUser` and `principalRole`"
-        raise ApiError(400, "AmbiguousGrantPrincipal", message)
-    return subject_of(user, role)
-
-
-RequestedPrincipal = Annotated[Subject | None, Depends(requested_principal)]
+RequestedPrincipal = Annotated[Subject | None, principal_parameters("AmbiguousGrantPrincipal")]
 
 
 @router.get("/grants")

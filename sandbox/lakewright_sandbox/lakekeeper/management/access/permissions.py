@@ -7,9 +7,8 @@ nobody has a right.
 from __future__ import annotations
 
 from typing import Annotated, Any
-from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 from pydantic import Field
 from sqlalchemy.orm import Session
 from starlette.responses import Response
@@ -20,8 +19,8 @@ from ...authz.enforcement.management_targets import NamedObject, NamedTarget
 from ...authz.privileges import relations_of
 from ...authz.rights import EVERYONE
 from ...authz.store import Relation, Target, add_grant, find_grant, grants_on, remove_grant
-from ...protocol.errors import ApiError, RequestRejectedError
-from ...protocol.identities import Subject, UserId, UserOrRole, subject_of
+from ...protocol.errors import RequestRejectedError
+from ...protocol.identities import Subject, UserOrRole, principal_parameters
 from ...protocol.requests import Body, RawBody, read_body, unknown_variant
 from ...protocol.responses import empty, json_response
 from ...protocol.versions import actions_in
@@ -109,18 +108,7 @@ def _check_relation(known: list[str], name: str) -> None:
         raise RequestRejectedError(400, f"unknown variant `{name}`, expected one of {listed}")
 
 
-async def requested_subject(
-    user: Annotated[UserId | None, Query(alias="principalUser")] = None,
-    role: Annotated[UUID | None, Query(alias="principalRole")] = None,
-) -> Subject | None:
-    """Return the user or role that the query parameters name. Raises 400 for both."""
-    if user is not None and role is not None:
-        message = "Specify at most one of `principalUser` and `principalRole`"
-        raise ApiError(400, "InvalidGetAccessQuery", message)
-    return subject_of(user, role)
-
-
-RequestedSubject = Annotated[Subject | None, Depends(requested_subject)]
+RequestedSubject = Annotated[Subject | None, principal_parameters("InvalidGetAccessQuery")]
 
 
 def get_authorizer_actions(server: Server, named: NamedObject, subject: RequestedSubject) -> Response:

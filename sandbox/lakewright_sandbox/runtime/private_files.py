@@ -1,0 +1,12 @@
+"""Write files that only their owner may read."""
+
+import os
+from pathlib import Path
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Replace a file in one step, readable by its owner alone, so that no reader sees a partial one."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(content)
+    temporary.replace(path)
