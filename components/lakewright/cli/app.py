@@ -138,7 +138,7 @@ def run(arguments: list[str] | None = None) -> None:
     command = typer.main.get_command(app)
     try:
         command.main(args=arguments, prog_name="lakewright")
-    except Exception as error:  # noqa: BLE001 - the last place where an error can be told
+    except Exception as error:  # noqa: BLE001 - the last place where an error can be reported
         if os.environ.get("LAKEWRIGHT_DEBUG", "") not in ("", "0"):
             traceback.print_exc()
         print(f"error: {format_error(error)}", file=sys.stderr)
