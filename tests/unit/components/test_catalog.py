@@ -91,7 +91,7 @@ def test_unknown_warehouse_lists_the_existing_ones() -> None:
 
 @pytest.mark.parametrize("option", ["s3.access-key-id", "s3.secret-access-key", "s3.session-token", "token"])
 def test_secret_option_is_refused(option: str) -> None:
-    with pytest.raises(ValidationError, match="no secrets"):
+    with pytest.raises(ValidationError, match="without secrets"):
         CatalogWarehouse(name="w", id="1", s3={option: "x"})
 
 
