@@ -299,7 +299,7 @@ def _run(choice: EngineChoice, operation: Operation, *, diff: bool, as_json: boo
             result = choice.engine.run(operation, report.take)
         except Exception as error:
             raise InterruptedOperationError(report) from error
-        noted = [one for one in report.messages if one.startswith(MESSAGE_PREFIXES) and one not in result.messages]
+        noted = [line for line in report.messages if line.startswith(MESSAGE_PREFIXES) and line not in result.messages]
         report.messages, report.changes = [*result.messages, *noted], result.changes
         printed = report.to_json(result.outputs, result.exit)
         if isinstance(choice.engine, ValidatingEngine):
