@@ -181,7 +181,7 @@ class RealServers:
 
     def clean_up(self) -> list[str]:
         """Remove what this run made. Return a line for each object that could not be removed."""
-        mine = sorted(one for one in projects.list_all(self.client) if self.run in one)
+        mine = sorted(project for project in projects.list_all(self.client) if self.run in project)
         _ = self._unlisted  # Read it once, before the threads need it.
         with ThreadPoolExecutor(
             CLEANERS
@@ -192,7 +192,9 @@ class RealServers:
             if self.run in str(user["id"]):
                 left += _try_remove(f"user {user['id']}", lambda one=user: users.delete(self.client, str(one["id"])))
         left += _try_remove(f"objects of {self.bucket}", self._empty_bucket)
-        left += [f"project {one} is still there" for one in projects.list_all(self.client) if self.run in one]
+        left += [
+            f"project {project} is still there" for project in projects.list_all(self.client) if self.run in project
+        ]
         if self.kubeconfig:
             left += self._remove_kubernetes_namespaces()
         self.client.close()
@@ -201,12 +203,14 @@ class RealServers:
     @cached_property
     def _unlisted(self) -> dict[str, str]:
         """Return the projects of the remaining warehouses that tests made directly, by warehouse id."""
-        found = ((one, warehouses.get(self.client, one)) for one in self.warehouse_ids)
-        return {one: str(there["project-id"]) for one, there in found if there}
+        found = ((item, warehouses.get(self.client, item)) for item in self.warehouse_ids)
+        return {warehouse_id: str(there["project-id"]) for warehouse_id, there in found if there}
 
     def _remove_project(self, project_id: str) -> None:
-        found = {warehouses.id_of(one) for one in warehouses.list_all(self.client, project_id)}
-        for warehouse_id in found | {one for one, project in self._unlisted.items() if project == project_id}:
+        found = {warehouses.id_of(warehouse) for warehouse in warehouses.list_all(self.client, project_id)}
+        for warehouse_id in found | {
+            warehouse_id for warehouse_id, project in self._unlisted.items() if project == project_id
+        }:
             self._remove_warehouse(warehouse_id)
         for role in roles.list_all(self.client, project_id):
             roles.delete(self.client, project_id, str(role["id"]))
@@ -230,8 +234,8 @@ class RealServers:
         s3 = self.s3_client()
         prefix = "" if not self.given_bucket else self.run
         for page in s3.get_paginator("list_object_versions").paginate(Bucket=self.bucket, Prefix=prefix):
-            for one in [*page.get("Versions", []), *page.get("DeleteMarkers", [])]:
-                s3.delete_object(Bucket=self.bucket, Key=one["Key"], VersionId=one["VersionId"])
+            for item in [*page.get("Versions", []), *page.get("DeleteMarkers", [])]:
+                s3.delete_object(Bucket=self.bucket, Key=item["Key"], VersionId=item["VersionId"])
         if not self.given_bucket:
             s3.delete_bucket(Bucket=self.bucket)
 
@@ -252,12 +256,12 @@ def _unprotect(client: Client, warehouse_id: str) -> None:
     from lakewright.lakekeeper.api.catalog import namespaces, tables
 
     found = contents.of_warehouse(client, warehouse_id)
-    for one in found.namespaces:
-        if one.protected:
-            namespaces.protect(client, warehouse_id, one.namespace_id, protected=False)
-    for one in found.tabulars:
-        if one.protected and one.kind == "table":
-            tables.protect(client, warehouse_id, one.tabular_id, protected=False)
+    for namespace in found.namespaces:
+        if namespace.protected:
+            namespaces.protect(client, warehouse_id, namespace.namespace_id, protected=False)
+    for tabular in found.tabulars:
+        if tabular.protected and tabular.kind == "table":
+            tables.protect(client, warehouse_id, tabular.tabular_id, protected=False)
 
 
 def _try_remove(what: str, remove: Any) -> list[str]:

@@ -241,8 +241,8 @@ def test_outputs_and_stacks_are_listed_alike(folder: Folder) -> None:
     ):
         assert folder.lakewright(*arguments) == folder.pulumi(*arguments)
     ours, theirs = (json.loads(tool("stack", "ls", "--json")) for tool in (folder.lakewright, folder.pulumi))
-    assert [(one["name"], one["resourceCount"]) for one in ours] == [
-        (one["name"], one["resourceCount"]) for one in theirs
+    assert [(item["name"], item["resourceCount"]) for item in ours] == [
+        (item["name"], item["resourceCount"]) for item in theirs
     ]
 
 
@@ -305,7 +305,7 @@ def test_interrupt_lets_running_steps_finish(folder: Folder, engine: str, number
     assert running.returncode not in (0, -number), output
     assert not list((folder.path / "state" / ".pulumi" / "locks").rglob("*.json"))
     deployment = json.loads(folder.lakewright("stack", "export"))["deployment"]
-    assert "a.json" in [one.get("id") for one in deployment["resources"]]
+    assert "a.json" in [resource.get("id") for resource in deployment["resources"]]
     assert not deployment.get("pending_operations")
 
 
@@ -352,7 +352,7 @@ def test_signal_to_the_group_reaches_the_cli_once(folder: Folder, sent: signal.S
 
     assert not list((folder.path / "state" / ".pulumi" / "locks").rglob("*.json"))
     deployment = json.loads(folder.lakewright("stack", "export"))["deployment"]
-    assert "slow" in [one.get("id") for one in deployment["resources"]]
+    assert "slow" in [resource.get("id") for resource in deployment["resources"]]
     assert not deployment.get("pending_operations")
 
 

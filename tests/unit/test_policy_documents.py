@@ -32,7 +32,7 @@ def test_valid_policies(kind: PolicyKind, statement: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "text", "says"),
+    ("kind", "text", "expected"),
     [
         ("identity", "{", "Syntax errors"),
         ("identity", "[]", "JSON object"),
@@ -56,6 +56,6 @@ def test_valid_policies(kind: PolicyKind, statement: Any) -> None:
         ("trust", document({**TRUST, "Resource": "*"}), "prohibited field Resource"),
     ],
 )
-def test_invalid_policies(kind: PolicyKind, text: str, says: str) -> None:
-    with pytest.raises(MalformedPolicyError, match=says):
+def test_invalid_policies(kind: PolicyKind, text: str, expected: str) -> None:
+    with pytest.raises(MalformedPolicyError, match=expected):
         parse(text, kind)

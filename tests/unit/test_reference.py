@@ -65,11 +65,11 @@ def test_every_resource_has_a_page(reference: Any) -> None:
 def test_every_property_is_explained(reference: Any) -> None:
     pages = [reference._page(name) for name in reference.RESOURCES]
     assert [
-        f"{page.name}: {group.title}.{one.name}"
+        f"{page.name}: {group.title}.{prop.name}"
         for page in pages
         for group in page.groups
-        for one in group.properties
-        if not one.text
+        for prop in group.properties
+        if not prop.text
     ] == []
 
 
@@ -81,4 +81,4 @@ def test_examples_are_valid_declarations() -> None:
     assert done.returncode == 0, done.stderr
     checked = [json.loads(line) for line in done.stdout.splitlines()]
     assert {example for example, _, _ in checked} == set(examples)
-    assert [one for one in checked if one[2]] == []
+    assert [item for item in checked if item[2]] == []

@@ -313,7 +313,7 @@ def objects(aws: AwsClient, bucket: str, key_prefix: str) -> Callable[[], list[s
 
     def keys() -> list[str]:
         found = aws("s3").list_objects_v2(Bucket=bucket, Prefix=key_prefix[:start]).get("Contents", [])
-        return [one["Key"][start:] for one in found]
+        return [item["Key"][start:] for item in found]
 
     return keys
 

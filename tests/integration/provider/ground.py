@@ -154,9 +154,9 @@ class Ground:
         """Return the kind (`user` or `role`) and id of each holder of a privilege on an object."""
         page = self.http.get(self.grants_path(kind), params={"pageSize": 1000}).raise_for_status().json()
         if self.authorizer == "openfga":
-            found = [(one["type"], one) for one in page["assignments"]]
+            found = [(assignment["type"], assignment) for assignment in page["assignments"]]
         else:
-            found = [(one["privilege"], one["principal"]) for one in page["grants"]]
+            found = [(grant["privilege"], grant["principal"]) for grant in page["grants"]]
         return {
             (name, who[name]) for held, who in found for name in ("user", "role") if held == privilege and name in who
         }

@@ -66,11 +66,11 @@ class Resource:
         self.id, self.inputs, self.outs = "", {}, {}
 
     def failures(self, **props: Any) -> dict[str, str]:
-        return {one.property: one.reason for one in self.provider.check({}, wire(props)).failures}
+        return {failure.property: failure.reason for failure in self.provider.check({}, wire(props)).failures}
 
     def refused(self, **props: Any) -> list[str]:
         """Return why a preview refuses a declaration, given the state."""
-        return [one.reason for one in self.provider.check(wire(self.inputs), wire(props)).failures]
+        return [failure.reason for failure in self.provider.check(wire(self.inputs), wire(props)).failures]
 
     def refusal(self, **props: Any) -> str:
         """Return why an existing object is not adopted; the preview refuses it too."""
@@ -81,7 +81,7 @@ class Resource:
 
     def _step(self, props: Props) -> tuple[str, Props]:
         checked = self.provider.check(wire(self.inputs), wire(props))
-        assert not checked.failures, [(one.property, one.reason) for one in checked.failures]
+        assert not checked.failures, [(failure.property, failure.reason) for failure in checked.failures]
         if not self.id:
             return "create", checked.inputs
         diff = self.provider.diff(self.id, wire(self.outs), wire(checked.inputs))

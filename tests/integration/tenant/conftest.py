@@ -38,7 +38,7 @@ class Tenant:
     sandbox: Sandbox
     spec: dict[str, Any]
     environ: dict[str, str] = field(default_factory=dict)
-    said: list[str] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
     """Output of all commands."""
     real: RealServers | None = None
     """The user's servers, under `make test-real`."""
@@ -55,7 +55,7 @@ class Tenant:
         """Write the spec as the stack's file; keep its encryption salt."""
         if self.real:
             stores = self.spec["storage"].values()
-            if any(one["backend"] != "s3" or not one.keys() <= self.real.store.keys() for one in stores):
+            if any(store["backend"] != "s3" or not store.keys() <= self.real.store.keys() for store in stores):
                 leave_out("makes buckets, keys or roles on AWS")
         file = self.folder / "tenants" / f"Pulumi.{self.name}.yaml"
         document = yaml.safe_load(file.read_text()) if file.exists() else {}
@@ -78,7 +78,7 @@ class Tenant:
             capture_output=True,
             text=True,
         )
-        self.said += [done.stdout, done.stderr]
+        self.outputs += [done.stdout, done.stderr]
         return done
 
     def output(self, *words: str) -> str:

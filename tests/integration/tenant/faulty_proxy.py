@@ -123,8 +123,8 @@ def _vended(answer: Any) -> Iterator[str]:
     if isinstance(answer, dict):
         yield from (str(answer[key]) for key in VENDED if answer.get(key))
     inner = answer.values() if isinstance(answer, dict) else answer if isinstance(answer, list) else ()
-    for one in inner:
-        yield from _vended(one)
+    for item in inner:
+        yield from _vended(item)
 
 
 def _type_of(body: str) -> str:

@@ -40,4 +40,4 @@ def test_up_preview_and_destroy_with_tokens(sandbox: Sandbox, make_tenant: MakeT
     assert provider is not None
     secrets = [file.read_text() for file in (provider.client_secret_file, provider.jobs_client_secret_file)]
     state = "".join(file.read_text() for file in (tenant.folder / "state").rglob("*") if file.is_file())
-    assert not any(secret in text for secret in secrets for text in (*tenant.said, state))
+    assert not any(secret in text for secret in secrets for text in (*tenant.outputs, state))

@@ -55,7 +55,7 @@ def test_bucket_is_private_versioned_encrypted_and_tidied(
     assert owner == [{"ObjectOwnership": "BucketOwnerEnforced"}]
     (rule,) = s3.get_bucket_encryption(**bucket)["ServerSideEncryptionConfiguration"]["Rules"]
     assert rule["ApplyServerSideEncryptionByDefault"]["SSEAlgorithm"] == "AES256"
-    rules = {one["ID"]: one for one in s3.get_bucket_lifecycle_configuration(**bucket)["Rules"]}
+    rules = {item["ID"]: item for item in s3.get_bucket_lifecycle_configuration(**bucket)["Rules"]}
     assert rules["incomplete-uploads"]["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 2}
     assert rules["old-versions"]["NoncurrentVersionExpiration"]["NoncurrentDays"] == 9
 

@@ -84,8 +84,8 @@ def test_invalid_spec_is_reported_in_full_before_any_call(
 
     done = tenant.run("up", "--yes", "--engine", engine)
 
-    said = done.stdout + done.stderr
-    assert done.returncode == 1, said
+    message = done.stdout + done.stderr
+    assert done.returncode == 1, message
     for path in (
         "colour: unknown key",
         "computing_units.0.runtime: expected 'spark' or 'texera'",
@@ -96,8 +96,8 @@ def test_invalid_spec_is_reported_in_full_before_any_call(
         "storage.main.region: required",
         "lakekeeper.principal_arn: required",
     ):
-        assert path in said
-    assert "Traceback" not in said
+        assert path in message
+    assert "Traceback" not in message
     assert refusing.requests == []
     assert tenant.recorded_kinds() <= {"Stack"}
 
@@ -107,11 +107,11 @@ def test_missing_environment_lists_the_existing_ones(make_tenant: Callable[..., 
 
     done = tenant.run("up", "--yes", "--engine", "embedded")
 
-    said = done.stdout + done.stderr
+    message = done.stdout + done.stderr
     assert done.returncode == 1
-    assert "environments/production.yaml" in said
-    assert "has: sandbox" in said
-    assert "Traceback" not in said
+    assert "environments/production.yaml" in message
+    assert "has: sandbox" in message
+    assert "Traceback" not in message
 
 
 @CHANGED_ENVIRONMENT
@@ -124,12 +124,12 @@ def test_missing_lakekeeper_is_named_before_anything_is_made(
 
     done = tenant.run("up", "--yes", "--engine", "embedded")
 
-    said = done.stdout + done.stderr
+    message = done.stdout + done.stderr
     assert done.returncode == 1
-    assert closed_port in said
-    assert "Traceback" not in said
+    assert closed_port in message
+    assert "Traceback" not in message
     assert not tenant.recorded_kinds() & {"Bucket", "Role", "Project"}
-    assert tenant.bucket not in [one["Name"] for one in aws("s3").list_buckets()["Buckets"]]
+    assert tenant.bucket not in [bucket["Name"] for bucket in aws("s3").list_buckets()["Buckets"]]
     environment(tenant, f"sandbox: {tenant.sandbox.dir}\n")
     tenant.up()
     assert {"Bucket", "Warehouse", "DeletionGuard"} <= tenant.recorded_kinds()
@@ -142,11 +142,11 @@ def test_refusing_lakekeeper_is_named_with_its_reason(make_tenant: Callable[...,
 
     done = tenant.run("up", "--yes", "--engine", "embedded")
 
-    said = done.stdout + done.stderr
+    message = done.stdout + done.stderr
     assert done.returncode == 1
-    assert refusing.endpoint in said
-    assert "MissingAuthorizationHeader" in said or "authenticat" in said
-    assert "Traceback" not in said
+    assert refusing.endpoint in message
+    assert "MissingAuthorizationHeader" in message or "authenticat" in message
+    assert "Traceback" not in message
     assert refusing.requests
 
 
@@ -157,10 +157,10 @@ def test_missing_s3_is_named_and_the_next_up_continues(make_tenant: Callable[...
 
     done = tenant.run("up", "--yes", "--engine", "embedded")
 
-    said = done.stdout + done.stderr
+    message = done.stdout + done.stderr
     assert done.returncode == 1
-    assert closed_port in said
-    assert "Traceback" not in said
+    assert closed_port in message
+    assert "Traceback" not in message
     environment(tenant, f"sandbox: {tenant.sandbox.dir}\n")
     tenant.up()
     assert "DeletionGuard" in tenant.recorded_kinds()

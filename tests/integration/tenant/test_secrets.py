@@ -144,7 +144,7 @@ def test_stack_leaves_no_secret_behind(
 
     left = {str(file): file.read_text(errors="replace") for file in tenant.folder.rglob("*") if file.is_file()}
     left |= {str(file): file.read_text() for file in (tenant.sandbox.dir / "logs").iterdir()}
-    left["what the commands printed"] = "\n".join(tenant.said)
+    left["what the commands printed"] = "\n".join(tenant.outputs)
 
     assert len(left) > 10
     assert {"aws.log", "lakekeeper.log"} <= {place.rpartition("/")[2] for place in left}

@@ -32,7 +32,7 @@ def test_tenant_brings_its_bucket_and_role(make_tenant: Callable[..., Any], aws:
     assert not [step for step in steps if step["type"].startswith("aws:")], "nothing is made in it"
     assert write_and_read(tenant) == [1, 2, 3]
     tenant.verb("destroy", "--yes")
-    assert bucket in [one["Name"] for one in aws("s3").list_buckets()["Buckets"]]
+    assert bucket in [bucket["Name"] for bucket in aws("s3").list_buckets()["Buckets"]]
 
 
 def test_external_id_from_the_stack_configuration(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:

@@ -21,7 +21,7 @@ KEY = "arn:aws:kms:us-west-2:123456789012:key/11111111-2222-3333-4444-5555555555
 
 
 def _findings(policy: dict[str, Any]) -> list[str]:
-    return [str(one) for one in _linter()(json.dumps(policy)).findings]
+    return [str(finding) for finding in _linter()(json.dumps(policy)).findings]
 
 
 def _linter() -> Any:
@@ -103,7 +103,7 @@ def test_key_is_used_through_s3_for_the_prefix_only() -> None:
 )
 def test_every_document_names_the_regions_partition(region: str, partition: str) -> None:
     rights = access_policy("b", "p", f"arn:{partition}:kms:{region}:1:key/k", region=region)
-    arns = [one["Resource"] for one in rights["Statement"]] + tls_only_policy("b", region)["Statement"][0]["Resource"]
+    arns = [item["Resource"] for item in rights["Statement"]] + tls_only_policy("b", region)["Statement"][0]["Resource"]
 
     assert {arn.split(":")[1] for arn in arns} == {partition}
 

@@ -93,7 +93,7 @@ def test_token_outlives_the_run() -> None:
     path = "/var/run/secrets/lakekeeper/token"
     pod = _pod(_spec(CATALOG.model_copy(update={"auth": TokenFileAuth(kind="token-file", path=path)}), deadline="2h"))
 
-    (volume,) = [one for one in pod["volumes"] if one["name"] == "token"]
+    (volume,) = [item for item in pod["volumes"] if item["name"] == "token"]
     token = volume["projected"]["sources"][0]["serviceAccountToken"]
     assert token == {"audience": "lakekeeper", "expirationSeconds": 2 * 3600 + 600, "path": "token"}
 
@@ -117,6 +117,6 @@ def test_cron_job_token_has_the_environments_audience(audience: str | None, writ
 
     pod = _pod(maintenance_manifests.cron_job_spec(tenant, maintenance, catalog, "example/jobs", identity))
 
-    (volume,) = [one for one in pod["volumes"] if one["name"] == "token"]
+    (volume,) = [item for item in pod["volumes"] if item["name"] == "token"]
     token = volume["projected"]["sources"][0]["serviceAccountToken"]
     assert token == {**written, "expirationSeconds": 2 * 3600 + 600, "path": "token"}

@@ -81,15 +81,15 @@ def test_vault_with_both_versions_of_its_store() -> None:
 
 @pytest.mark.usefixtures("vault")
 @pytest.mark.parametrize(
-    ("reference", "says"),
+    ("reference", "expected"),
     [
         ("vault:kv/other#key", "returned 403"),
         ("vault:kv/lake#other", "write the key other there"),
         ("vault:html#key", "returned no JSON"),
     ],
 )
-def test_missing_vault_values(reference: str, says: str) -> None:
-    with pytest.raises(UnresolvedCredentialError, match=says):
+def test_missing_vault_values(reference: str, expected: str) -> None:
+    with pytest.raises(UnresolvedCredentialError, match=expected):
         resolve(reference)
 
 

@@ -41,7 +41,7 @@ def with_storage(**changes: Any) -> dict[str, Any]:
 
 def failures(**changes: Any) -> dict[str, str]:
     result = WarehouseProvider().check({}, DECLARED | changes)
-    return {one.property: one.reason for one in result.failures}
+    return {failure.property: failure.reason for failure in result.failures}
 
 
 def test_floats_and_missing_values_are_no_change() -> None:
@@ -94,7 +94,7 @@ def test_all_mistakes_are_found_with_their_properties() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "property_", "says"),
+    ("changes", "property_", "expected"),
     [
         (with_storage(assume_role_arn=None), "storage", "vended credentials need a role"),
         (
@@ -114,8 +114,8 @@ def test_all_mistakes_are_found_with_their_properties() -> None:
         (with_storage(endpoint="s3.test"), "storage.endpoint", "looks like `https://host:port`"),
     ],
 )
-def test_conflicting_properties_are_reported(changes: dict[str, Any], property_: str, says: str) -> None:
-    assert says in failures(**changes)[property_]
+def test_conflicting_properties_are_reported(changes: dict[str, Any], property_: str, expected: str) -> None:
+    assert expected in failures(**changes)[property_]
 
 
 def test_unknown_values_pass_everywhere() -> None:

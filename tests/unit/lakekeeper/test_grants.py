@@ -44,7 +44,7 @@ OBJECTS = [
             strict=True,
         )
     ),
-    ids=lambda one: one.kind if isinstance(one, Object) else None,
+    ids=lambda value: value.kind if isinstance(value, Object) else None,
 )
 def test_path_of_an_objects_tuples(on: Object, expected: str) -> None:
     assert permissions.path(on) == f"/management/v1/permissions/{expected}"
@@ -68,7 +68,7 @@ def test_path_of_an_objects_tuples(on: Object, expected: str) -> None:
             strict=True,
         )
     ),
-    ids=lambda one: one.kind if isinstance(one, Object) else None,
+    ids=lambda value: value.kind if isinstance(value, Object) else None,
 )
 def test_path_of_an_objects_grants(on: Object, expected: str) -> None:
     assert grants.path(on) == f"/management/v1/{expected}/grants"
@@ -115,7 +115,7 @@ def error(kind: str, status: int) -> tuple[int, Any]:
 
 
 def held(*some: GrantEntry) -> tuple[int, Any]:
-    return 200, {"assignments": [{"type": one.privilege, one.kind: one.principal} for one in some]}
+    return 200, {"assignments": [{"type": item.privilege, item.kind: item.principal} for item in some]}
 
 
 def test_rejected_batch_is_read_and_sent_without_duplicates() -> None:

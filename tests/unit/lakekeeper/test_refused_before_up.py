@@ -39,13 +39,13 @@ def warehouse(kind: str, credential: dict[str, Any] | None = None, **storage: An
 
 
 def failures(props: dict[str, Any]) -> dict[str, str]:
-    return {one.property: one.reason for one in WarehouseProvider().check({}, props).failures}
+    return {failure.property: failure.reason for failure in WarehouseProvider().check({}, props).failures}
 
 
 @pytest.mark.parametrize("provider_id", ["Okta", "okta_1", "okta~x", "ökta", ""])
 def test_role_provider_id_with_other_characters(provider_id: str) -> None:
     found = RoleProvider().check({}, ROLE | {"provider_id": provider_id}).failures
-    assert [one.property for one in found] == ["provider_id"]
+    assert [item.property for item in found] == ["provider_id"]
     assert RoleProvider().check({}, ROLE | {"provider_id": "okta-1"}).failures == []
 
 

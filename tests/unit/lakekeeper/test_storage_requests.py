@@ -190,18 +190,18 @@ def test_default_azure_address_is_not_sent() -> None:
 def test_replaced_and_updated_storage_properties(kind: str, change: dict[str, Any], mark: object) -> None:
     credential = {"type": _identity(kind)}
     before, after = declared(STORAGE[kind], credential), declared(STORAGE[kind] | change, credential)
-    found = {one.path: one.mark for one in difference.between(before, after)}
+    found = {item.path: item.mark for item in difference.between(before, after)}
     assert found == {f"storage.{next(iter(change))}": mark}
 
 
 def test_another_kind_of_storage_replaces() -> None:
     before, after = of_kind("access-key"), of_kind("gcp-system-identity")
-    (change,) = [one for one in difference.between(before, after) if one.path == "storage"]
+    (change,) = [item for item in difference.between(before, after) if item.path == "storage"]
     assert WarehouseProvider().replaces(change, after, lambda: pytest.fail("no server is asked"))
 
 
 @pytest.mark.parametrize(
-    ("storage", "credential", "says"),
+    ("storage", "credential", "expected"),
     [
         ("gcs", None, "storage of type `gcs` needs a credential"),
         ("adls", None, "storage of type `adls` needs a credential"),
@@ -210,7 +210,7 @@ def test_another_kind_of_storage_replaces() -> None:
         ("s3", "cloudflare-r2", "Cloudflare R2 needs `endpoint`, `flavor` `s3-compat`"),
     ],
 )
-def test_credential_of_another_storage_is_refused(storage: str, credential: str | None, says: str) -> None:
+def test_credential_of_another_storage_is_refused(storage: str, credential: str | None, expected: str) -> None:
     props: dict[str, Any] = {
         "server": {"endpoint": "https://lake.test"},
         "project_id": "tenant",
@@ -220,7 +220,7 @@ def test_credential_of_another_storage_is_refused(storage: str, credential: str 
     if credential:
         props["credential"] = {"type": credential, **CREDENTIALS[credential][1]}
     (failure,) = WarehouseProvider().check({}, props).failures
-    assert says in failure.reason
+    assert expected in failure.reason
 
 
 def test_unknown_values_of_any_storage_pass() -> None:

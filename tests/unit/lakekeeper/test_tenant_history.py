@@ -100,7 +100,7 @@ def test_purge_leaves_nothing() -> None:
 def test_earlier_deletion_counts_when_a_warehouse_moves() -> None:
     before = record(a=warehouse("retain"))
 
-    assert [one["key_prefix"] for one in record(before, a=warehouse("purge", key_prefix="x"))["kept"]] == ["acme/a"]
+    assert [item["key_prefix"] for item in record(before, a=warehouse("purge", key_prefix="x"))["kept"]] == ["acme/a"]
 
 
 @given(
@@ -115,9 +115,9 @@ def test_no_two_warehouses_ever_share_a_prefix(specs: list[dict[str, Any]]) -> N
     for spec in specs:
         before = record(before, **{name: warehouse(deletion) for name, deletion in spec.items()})
         state = TenantRecordArgs.from_state(before)
-        own = {(one.origin, one.key_prefix) for one in state.warehouses.values()}
-        left = [one.key_prefix for one in state.kept if (one.origin, one.key_prefix) not in own]
-        places = [one.key_prefix or "" for one in state.warehouses.values()] + left
+        own = {(item.origin, item.key_prefix) for item in state.warehouses.values()}
+        left = [item.key_prefix for item in state.kept if (item.origin, item.key_prefix) not in own]
+        places = [item.key_prefix or "" for item in state.warehouses.values()] + left
         assert len({place.casefold() for place in places}) == len(places)
 
 
@@ -181,7 +181,7 @@ def test_data_of_protect_is_threatened_by_purge_only() -> None:
     left = record(record(a=warehouse(), b=warehouse()), b=warehouse())
     back = record(left, a=warehouse(), b=warehouse())
 
-    assert [(one["name"], one["deletion"]) for one in left["kept"]] == [("a", "protect")]
+    assert [(item["name"], item["deletion"]) for item in left["kept"]] == [("a", "protect")]
     assert back["kept"] == []
     assert threats(left, back) == []
     assert threats(back, record(back, a=warehouse("purge"), b=warehouse())) == []

@@ -41,11 +41,11 @@ def mistakes(maintenance: Any, **changes: Any) -> dict[str, str]:
 
 
 def test_schedule_is_enough() -> None:
-    said = maintenance()
+    settings = maintenance()
 
-    assert (said.jobs, said.parallel, said.deadline) == (None, 4, "4h")
-    assert said.defaults() == ()
-    assert said.server_jobs("executions") == ()
+    assert (settings.jobs, settings.parallel, settings.deadline) == (None, 4, "4h")
+    assert settings.defaults() == ()
+    assert settings.server_jobs("executions") == ()
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_schedules(schedule: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "path", "says"),
+    ("change", "path", "expected"),
     [
         ({"schedule": "0 2 * *"}, "schedule", "five fields.*found 4"),
         ({"schedule": "60 2 * * *"}, "schedule", "minute: expected numbers from 0 to 59"),
@@ -86,11 +86,11 @@ def test_schedules(schedule: str) -> None:
         ),
     ],
 )
-def test_each_mistake_is_reported_with_its_path(change: dict[str, Any], path: str, says: str) -> None:
+def test_each_mistake_is_reported_with_its_path(change: dict[str, Any], path: str, expected: str) -> None:
     found = mistakes(AT_TWO | change)
     at = next((place for place in found if place.startswith(f"maintenance.{path}")), None)
     assert at is not None, found
-    assert re.search(says, found[at]), found
+    assert re.search(expected, found[at]), found
 
 
 def test_table_does_not_enable_job_work_at_the_server() -> None:
@@ -104,27 +104,27 @@ def test_table_does_not_enable_job_work_at_the_server() -> None:
 
 
 def test_server_side_work_is_enabled_there_and_not_here() -> None:
-    said = maintenance(
+    settings = maintenance(
         server={
             "executions": {"expire_snapshots": {"max-snapshot-age-ms": 86_400_000}, "remove_orphan_files": True},
             "curated": {"expire_snapshots": False},
         }
     )
 
-    assert said.server_jobs("executions") == ("snapshot-expiration", "orphan-files", "staged-files")
-    assert said.server_jobs("curated") == ()
-    assert said.server["executions"].queues == {
+    assert settings.server_jobs("executions") == ("snapshot-expiration", "orphan-files", "staged-files")
+    assert settings.server_jobs("curated") == ()
+    assert settings.server["executions"].queues == {
         "expire_snapshots": {"enable-expire-snapshots": True, "max-snapshot-age-ms": 86_400_000},
         "remove_orphan_files": {"enable-remove-orphan-files": True},
     }
-    assert said.server["curated"].queues == {"expire_snapshots": {"enable-expire-snapshots": False}}
+    assert settings.server["curated"].queues == {"expire_snapshots": {"enable-expire-snapshots": False}}
 
 
 def test_defaults_hold_for_tables_of_every_depth() -> None:
     patterns = maintenance(orphan_files={"older_than_days": 9}, compaction={"target_file_size": "256MiB"}).defaults()
 
     for namespace in (("a",), ("a", "b", "c", "d", "e")):
-        (pattern,) = [one for one in patterns if one.matches("executions", namespace, "t")]
+        (pattern,) = [item for item in patterns if item.matches("executions", namespace, "t")]
         assert pattern.orphan_files is not None
         assert pattern.orphan_files.older_than_days == 9
         assert pattern.compaction is not None

@@ -66,7 +66,7 @@ class LosingTransportWithoutLookup(LosingTransport):
 
 def names(http: httpx.Client, project_id: str) -> list[str]:
     found = http.get("/management/v1/warehouse", headers={"x-project-id": project_id}).json()["warehouses"]
-    return [one["name"] for one in found]
+    return [item["name"] for item in found]
 
 
 def test_killed_create_of_warehouse_is_adopted(warehouse: Resource, declared: Props, interrupted: Any) -> None:

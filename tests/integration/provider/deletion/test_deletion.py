@@ -255,10 +255,10 @@ def test_guard_names_what_would_stop_a_destroy_half_way(
     )
     with pytest.raises(StillHeldError) as refused:
         guard.destroy()
-    said = str(refused.value)
-    assert "warehouse `main` is protected" in said
-    assert "namespaces that the stack does not declare: stray" in said
-    assert f"project {project_id} holds warehouses that the stack does not declare" in said
+    message = str(refused.value)
+    assert "warehouse `main` is protected" in message
+    assert "namespaces that the stack does not declare: stray" in message
+    assert f"project {project_id} holds warehouses that the stack does not declare" in message
 
 
 def test_guard_names_undeclared_roles(
@@ -318,7 +318,7 @@ def test_project_stays_for_a_retained_warehouse(
     warehouse.destroy()
     project.provider.delete(project.id, project.outs)
     projects = http.get("/management/v1/project-list").json()["projects"]
-    assert project_id not in [one["project-id"] for one in projects]
+    assert project_id not in [item["project-id"] for item in projects]
 
 
 def test_guard_refuses_state_of_an_earlier_version(guard: Resource, server: Props) -> None:

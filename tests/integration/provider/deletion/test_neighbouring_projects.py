@@ -74,7 +74,7 @@ def test_purge_spares_another_projects_warehouse(
     outer.destroy()
 
     found = aws("s3").list_objects_v2(Bucket=bucket).get("Contents", [])
-    assert [one["Key"] for one in found if one["Key"].endswith("data.parquet")] == left
+    assert [item["Key"] for item in found if item["Key"].endswith("data.parquet")] == left
     assert f"keeps what is under {prefix}/ of main/: warehouse `inner`" in capfd.readouterr().err
 
 
@@ -125,10 +125,10 @@ def test_refresh_forgets_retained_data_that_is_gone(
     aws("s3").put_object(Bucket=bucket, Key="main/data.parquet", Body=b"1")
 
     record.refresh()
-    assert [one["name"] for one in record.outs["kept"]] == ["main"], "the warehouse is there"
+    assert [item["name"] for item in record.outs["kept"]] == ["main"], "the warehouse is there"
     http_delete(declared, outer)
     record.refresh()
-    assert [one["name"] for one in record.outs["kept"]] == ["main"], "a file is there"
+    assert [item["name"] for item in record.outs["kept"]] == ["main"], "a file is there"
     remove_all(aws, bucket)
     record.refresh()
     assert record.outs["kept"] == []
@@ -142,5 +142,5 @@ def http_delete(declared: Props, warehouse: Resource) -> None:
 
 def remove_all(aws: AwsClient, bucket: str) -> None:
     s3: Any = aws("s3")
-    for one in s3.list_object_versions(Bucket=bucket, Prefix="main/").get("Versions", []):
-        s3.delete_object(Bucket=bucket, Key=one["Key"], VersionId=one["VersionId"])
+    for version in s3.list_object_versions(Bucket=bucket, Prefix="main/").get("Versions", []):
+        s3.delete_object(Bucket=bucket, Key=version["Key"], VersionId=version["VersionId"])

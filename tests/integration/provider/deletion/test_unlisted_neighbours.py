@@ -72,7 +72,7 @@ class PlaceWarehouse:
 
 
 def keys_in(aws: AwsClient, bucket: str) -> list[str]:
-    return [one["Key"] for one in aws("s3").list_objects_v2(Bucket=bucket).get("Contents", [])]
+    return [entry["Key"] for entry in aws("s3").list_objects_v2(Bucket=bucket).get("Contents", [])]
 
 
 def put(aws: AwsClient, bucket: str, *found: str) -> None:
@@ -147,10 +147,10 @@ def test_one_lookup_serves_all_purges_of_a_run(place: PlaceWarehouse) -> None:
     made = [place(project, f"{project}/{number}") for project in ("one", "two", "three") for number in (1, 2)]
     place.http.delete("/sandbox/v1/calls").raise_for_status()
 
-    for one in made:
-        one.destroy()
+    for item in made:
+        item.destroy()
 
-    calls = [one["path"] for one in place.http.get("/sandbox/v1/calls").json()["calls"] if one["method"] == "GET"]
+    calls = [call["path"] for call in place.http.get("/sandbox/v1/calls").json()["calls"] if call["method"] == "GET"]
     assert calls.count("/management/v1/project-list") == 1
     assert calls.count("/management/v1/warehouse") == 4
 

@@ -98,18 +98,18 @@ class World:
         """Return this run's objects on the server, all its grants, projects and users, and the number of secrets."""
         with self.lakekeeper.database.read() as session:
             warehouses = session.scalars(select(WarehouseRow).where(WarehouseRow.project_id == self.project)).all()
-            ids = [one.id for one in warehouses]
+            ids = [warehouse.id for warehouse in warehouses]
             namespaces = session.scalars(select(NamespaceRow).where(NamespaceRow.warehouse_id.in_(ids))).all()
             roles = session.scalars(select(RoleRow).where(RoleRow.project_id == self.project)).all()
             grants = session.scalars(select(GrantRow)).all()
             return {
                 "projects": set(session.scalars(select(ProjectRow.id))),
                 "users": set(session.scalars(select(UserRow.id).where(UserRow.deleted_at.is_(None)))),
-                "grants": {(one.object_id, one.relation, one.subject_id) for one in grants},
-                "roles": {one.id: _columns(one) for one in roles},
+                "grants": {(grant.object_id, grant.relation, grant.subject_id) for grant in grants},
+                "roles": {role.id: _columns(role) for role in roles},
                 "secrets": session.scalar(select(func.count()).select_from(SecretRow)),
-                "warehouses": {one.id: _columns(one) for one in warehouses},
-                "namespaces": {one.id: _columns(one) for one in namespaces},
+                "warehouses": {warehouse.id: _columns(warehouse) for warehouse in warehouses},
+                "namespaces": {namespace.id: _columns(namespace) for namespace in namespaces},
             }
 
 

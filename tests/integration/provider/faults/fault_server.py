@@ -95,7 +95,7 @@ class FaultServer:
         """Wait until all calls have ended; return the calls since the last time."""
         while True:
             calls = self.http.get("/sandbox/v1/calls").json()["calls"]
-            if not any(one["running"] for one in calls):
+            if not any(call["running"] for call in calls):
                 self.http.delete("/sandbox/v1/calls")
                 return calls
             time.sleep(0.005)
@@ -142,7 +142,7 @@ class Operator:
         except LakekeeperError as error:
             failure = error
         self.fault_server.install()
-        return failure, [one for one in self.fault_server.calls() if one["fault"]]
+        return failure, [call for call in self.fault_server.calls() if call["fault"]]
 
     def calls_of(self, operation: Callable[[], Any]) -> list[Props]:
         self.fault_server.calls()
@@ -156,8 +156,8 @@ def mistakes_of_message(error: LakekeeperError, endpoint: str, failed_calls: lis
     found = [f"shows the secret of {name}" for name, value in SECRETS.items() if value in str(error)]
     if endpoint not in message:
         found.append("does not name the endpoint")
-    culprits = [one for one in failed_calls if one["method"] != "GET"][:1] or failed_calls
-    names = [f"{one['method']} {unquote(one['path'])} " for one in culprits]
+    culprits = [call for call in failed_calls if call["method"] != "GET"][:1] or failed_calls
+    names = [f"{culprit['method']} {unquote(culprit['path'])} " for culprit in culprits]
     if not any(name in message for name in names):
         found.append(f"names none of the calls {names}")
     return [f"{complaint}: {type(error).__name__}: {error}" for complaint in found]

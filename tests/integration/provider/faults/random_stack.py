@@ -138,7 +138,7 @@ def _delete_warehouse(http: httpx.Client, warehouse: str) -> None:
 
 def wanted_on_server(declared: Declared) -> Props:
     """Return exactly what the server must hold."""
-    return {key: _to_json(key[0], one.props) for key, one in sorted(declared.items())}
+    return {key: _to_json(key[0], declaration.props) for key, declaration in sorted(declared.items())}
 
 
 def _to_json(kind: str, props: Props) -> Props:

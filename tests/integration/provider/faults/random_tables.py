@@ -99,15 +99,15 @@ class Jobs:
 
 def current(metadata: Props, many: str, key: str, chosen: str) -> Props:
     """Return the current schema, partition spec or sort order."""
-    return next(one for one in metadata[many] if one[key] == metadata[chosen])
+    return next(item for item in metadata[many] if item[key] == metadata[chosen])
 
 
 def wanted(props: Props) -> Props:
     """Return what the server must show of a declared table."""
     return {
         "name": props["name"],
-        "columns": [(one["name"], one["type"]) for one in props["columns"]],
-        "partitions": [one.partition("(")[0].rstrip("s") for one in props.get("partition_by", ())],
+        "columns": [(column["name"], column["type"]) for column in props["columns"]],
+        "partitions": [item.partition("(")[0].rstrip("s") for item in props.get("partition_by", ())],
         "sorted": len(props.get("sort_by", ())),
         "properties": props["properties"],
         "protected": False,
@@ -119,8 +119,12 @@ def found(http: httpx.Client, warehouse_id: str, path: list[str]) -> list[Props]
     root = f"/catalog/v1/{warehouse_id}/namespaces/{'%1F'.join(path)}/tables"
     listed = http.get(root, params={"returnProtectionStatus": "true"}).raise_for_status().json()
     return [
-        _to_json(http.get(f"{root}/{one['name']}").raise_for_status().json()["metadata"], one["name"], protected)
-        for one, protected in zip(listed["identifiers"], listed["protection-status"], strict=True)
+        _to_json(
+            http.get(f"{root}/{identifier['name']}").raise_for_status().json()["metadata"],
+            identifier["name"],
+            protected,
+        )
+        for identifier, protected in zip(listed["identifiers"], listed["protection-status"], strict=True)
     ]
 
 
@@ -130,8 +134,8 @@ def _to_json(metadata: Props, name: str, protected: Any) -> Props:
     order = current(metadata, "sort-orders", "order-id", "default-sort-order-id")
     return {
         "name": name,
-        "columns": [(one["name"], one["type"]) for one in schema["fields"]],
-        "partitions": [one["transform"].partition("[")[0] for one in spec["fields"]],
+        "columns": [(field["name"], field["type"]) for field in schema["fields"]],
+        "partitions": [field["transform"].partition("[")[0] for field in spec["fields"]],
         "sorted": len(order["fields"]),
         "properties": {key: value for key, value in metadata["properties"].items() if key in ("owner", "team")},
         "protected": protected,

@@ -158,8 +158,8 @@ class RandomStack(RuleBasedStateMachine):
     @rule(data=st.data())
     def leave_out(self, data: st.DataObject) -> None:
         """Remove a declaration that nothing needs or protects."""
-        needed = {one.needs for one in self.declared.values()}
-        free = [key for key, one in self.declared.items() if key not in needed and not one.props.get("protected")]
+        needed = {item.needs for item in self.declared.values()}
+        free = [key for key, item in self.declared.items() if key not in needed and not item.props.get("protected")]
         if free:
             del self.declared[data.draw(st.sampled_from(sorted(free)))]
 
@@ -195,9 +195,9 @@ class RandomStack(RuleBasedStateMachine):
     @precondition(lambda self: self.settled and len(self.declared) > 8)
     @rule()
     def destroy(self) -> None:
-        for one in self.declared.values():
-            if one.props.get("protected"):
-                one.props["protected"] = False
+        for item in self.declared.values():
+            if item.props.get("protected"):
+                item.props["protected"] = False
         self.up()
         self.declared.clear()
         self.up()

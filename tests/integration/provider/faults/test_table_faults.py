@@ -88,7 +88,7 @@ class TableRun:
         self.resource.destroy()
 
     def check(self, operation: str) -> None:
-        made = [one for one in self._is_present() if one.partition("-")[0] == self.name]
+        made = [name for name in self._is_present() if name.partition("-")[0] == self.name]
         if operation == "delete":
             assert made == []
             return
@@ -99,7 +99,7 @@ class TableRun:
     def _is_present(self) -> list[str]:
         root = f"/catalog/v1/{self.warehouse_id}/namespaces"
         listed = [self.operator.fault_server.http.get(f"{root}/{name}/tables").json() for name in ("sales", "old")]
-        return [one["name"] for answer in listed for one in answer["identifiers"]]
+        return [identifier["name"] for answer in listed for identifier in answer["identifiers"]]
 
 
 def _matrix() -> Iterator[Any]:

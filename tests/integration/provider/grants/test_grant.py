@@ -140,7 +140,7 @@ def test_refresh_of_many_grants_lists_table_and_grants_once(ground: Ground) -> N
     run_context.current().lists.forget()
     assert all(grant.provider.read(grant.id, grant.outs).id for grant in grants)
     calls = ground.http.get("/sandbox/v1/calls").json()["calls"]
-    first_pages = Counter(one["path"] for one in calls if "pageToken=M" not in one["query"])
+    first_pages = Counter(call["path"] for call in calls if "pageToken=M" not in call["query"])
     assert set(first_pages.values()) == {1}, calls
     assert len(first_pages) <= 3, calls
 
@@ -167,7 +167,7 @@ def test_grants_lookup(ground: Ground) -> None:
     grant = made(ground, "table")
     at: dict[str, Any] = {"server": ground.server, "on": ground.on("table")}
     assert (grant.outs["privilege"], ground.users["ann"], None) in [
-        (one.privilege, one.user, one.role) for one in get_grants(**at)
+        (item.privilege, item.user, item.role) for item in get_grants(**at)
     ]
     grant.destroy()
 

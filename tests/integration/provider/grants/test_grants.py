@@ -56,7 +56,7 @@ def holders(ground: Ground, kind: str) -> set[str]:
 
 def test_grants_are_created_and_read(ground: Ground, kind: str) -> None:
     grants = made(ground, kind)
-    assert holders(ground, kind) == {one.get("user") or one.get("role") for one in entries(ground, kind)}
+    assert holders(ground, kind) == {entry.get("user") or entry.get("role") for entry in entries(ground, kind)}
     assert grants.up(**declared(ground, kind)) == "same"
     assert grants.refresh() == "same"
 
@@ -191,19 +191,19 @@ def test_role_members_are_not_grants_on_the_role() -> None:
 
 
 def test_grant_beside_grants_is_refused_in_any_order(ground: Ground, space: str) -> None:
-    one = entries(ground, space)[0]
+    entry = entries(ground, space)[0]
     at = {"server": ground.server, "on": ground.on(space)}
     beside = Resource(GrantProvider())
     owner = Resource(GrantsProvider())
-    assert not owner.failures(**at, grants=[one], declared_as="all-of-sales")
+    assert not owner.failures(**at, grants=[entry], declared_as="all-of-sales")
     assert not owner.failures(**at, grants=[], declared_as="all-of-sales")  # The same resource, checked again.
-    reason = beside.failures(**at | one, declared_as="for-ann")["on"]
+    reason = beside.failures(**at | entry, declared_as="for-ann")["on"]
     assert reason == (
         "Grants `all-of-sales` owns all grants there, and would take away what Grant `for-ann` gives. Declare it in"
         " `all-of-sales`, or give everything there by `Grant` alone"
     )
     run_context.start(run_context.current().next())
-    assert not beside.failures(**at | one, declared_as="for-ann")
+    assert not beside.failures(**at | entry, declared_as="for-ann")
     assert owner.failures(**at, grants=[], declared_as="all-of-sales")["on"] == reason
     elsewhere = at | {"on": ground.on("warehouse")}
     assert not owner.failures(**elsewhere, grants=[], declared_as="all-of-it")
@@ -221,13 +221,13 @@ def test_grant_that_moves_to_another_resource_stays(ground: Ground, space: str) 
     """A program moves a grant between `Grants` and `Grant`. The resource that loses it does not revoke it."""
     grants = made(ground, space)
     run_context.start(run_context.current().next())  # The next run of the program declares one of them separately.
-    one = Resource(GrantProvider())
+    grant = Resource(GrantProvider())
     ann = {"server": ground.server, "on": ground.on(space), **entries(ground, space)[1]}
-    assert one.up(**ann) == "create"
+    assert grant.up(**ann) == "create"
     grants.destroy()
     assert holders(ground, space) == {ground.users["ann"]}
 
     run_context.start(run_context.current().next())  # The run after that declares all of them together again.
     again = made(ground, space)
-    one.destroy()
+    grant.destroy()
     assert again.refresh() == "same"

@@ -119,7 +119,7 @@ def test_stack_in_the_cluster_owns_its_objects(cluster: Cluster, unique: str) ->
     project = Resource(ProjectProvider())
     project.up(server=server, project_id=unique, name="ours")
     held = get_grants(server=server, on={"type": "project", "project_id": unique})
-    assert [(one.privilege, one.user) for one in held] == [("project_admin", f"kubernetes~{cluster.deployer.uid}")]
+    assert [(item.privilege, item.user) for item in held] == [("project_admin", f"kubernetes~{cluster.deployer.uid}")]
     assert project.refresh() == "same"
 
 

@@ -57,7 +57,7 @@ def members(declared: Props) -> Resource:
 @pytest.fixture
 def members_on_server(light: httpx.Client, declared: Props) -> Callable[[], set[str]]:
     url, headers = f"/management/v1/role/{declared['role_id']}/members", {"x-project-id": declared["project_id"]}
-    return lambda: {one["id"] for one in light.get(url, headers=headers).raise_for_status().json()["members"]}
+    return lambda: {member["id"] for member in light.get(url, headers=headers).raise_for_status().json()["members"]}
 
 
 def add_member(light: httpx.Client, declared: Props, kind: str, member: str) -> None:

@@ -57,7 +57,9 @@ def role(analysts: Props) -> Resource:
 
 
 def server_user(light: httpx.Client, user_id: str) -> Props:
-    return next(one for one in light.get("/management/v1/user?pageSize=1000").json()["users"] if one["id"] == user_id)
+    return next(
+        item for item in light.get("/management/v1/user?pageSize=1000").json()["users"] if item["id"] == user_id
+    )
 
 
 def server_role(light: httpx.Client, role: Resource) -> Props:
@@ -300,7 +302,7 @@ def test_lost_create_is_looked_up_and_not_repeated(
     resource.up(**declared)
     assert resource.refresh() == "same"
     calls = light.get("/sandbox/v1/calls").json()["calls"]
-    assert sum(1 for one in calls if (one["method"], one["path"]) == ("POST", f"/management/v1/{kind}")) == 1
+    assert sum(1 for call in calls if (call["method"], call["path"]) == ("POST", f"/management/v1/{kind}")) == 1
 
 
 def test_users_lookup(user: Resource, alice: Props) -> None:
@@ -333,7 +335,7 @@ def test_refresh_of_many_users_and_roles_is_one_list_each(alice: Props, analysts
         role.up(**analysts | {"name": f"analysts-{number}"})
     run_context.current().lists.forget()
     light.delete("/sandbox/v1/calls")
-    assert all(one.provider.read(one.id, one.outs).id for one in (*users, *roles))
+    assert all(item.provider.read(item.id, item.outs).id for item in (*users, *roles))
     calls = light.get("/sandbox/v1/calls").json()["calls"]
-    pages = [one["path"] for one in calls if "pageToken=M" not in one["query"]]
+    pages = [call["path"] for call in calls if "pageToken=M" not in call["query"]]
     assert sorted(pages) == ["/management/v1/role", "/management/v1/user"]

@@ -62,7 +62,7 @@ def test_projects_by_id_and_by_name(light: httpx.Client, light_project: Props) -
     assert get_project(server=server, project_id=project_id).name == project_id
     assert get_project(server=server, name=project_id).project_id == project_id
     assert get_project(server=server).name == "Default Project"
-    assert project_id in [one.project_id for one in get_projects(server=server)]
+    assert project_id in [project.project_id for project in get_projects(server=server)]
     body = {"project-id": f"{project_id}-2", "project-name": project_id}
     light.post("/management/v1/project", json=body).raise_for_status()
     with pytest.raises(NothingFoundError, match=rf"2 projects .* `{project_id}`, `{project_id}-2`.*by `project_id`"):
@@ -96,8 +96,8 @@ def test_warehouse_by_id_and_by_name(light_project: Props, main: str) -> None:
 @pytest.mark.since("0.14")
 def test_inactive_warehouses_of_a_project_are_listed(light: httpx.Client, light_project: Props, main: str) -> None:
     light.post(f"/management/v1/warehouse/{main}/deactivate").raise_for_status()
-    assert [one.warehouse_id for one in get_warehouses(**light_project)] == [main]
-    assert [one.active for one in get_warehouses(**light_project, status="inactive")] == [False]
+    assert [warehouse.warehouse_id for warehouse in get_warehouses(**light_project)] == [main]
+    assert [warehouse.active for warehouse in get_warehouses(**light_project, status="inactive")] == [False]
     assert get_warehouses(**light_project, status="active") == []
 
 
@@ -106,9 +106,9 @@ def test_namespaces_by_level_and_by_name(light: httpx.Client, light_server: Prop
     add_namespace(light, main, "sales", "daily")
     add_namespace(light, main, "hr")
     there = {"server": light_server, "warehouse_id": main}
-    assert [one.name for one in get_namespaces(**there)] == ["hr", "sales"]
-    assert [one.name for one in get_namespaces(**there, parent="sales")] == ["sales.daily"]
-    assert [one.name for one in get_namespaces(**there, recursive=True)] == ["hr", "sales", "sales.daily"]
+    assert [namespace.name for namespace in get_namespaces(**there)] == ["hr", "sales"]
+    assert [namespace.name for namespace in get_namespaces(**there, parent="sales")] == ["sales.daily"]
+    assert [namespace.name for namespace in get_namespaces(**there, recursive=True)] == ["hr", "sales", "sales.daily"]
     sales = get_namespace(**there, name="sales")
     assert (sales.properties, sales.protected, sales.location) == ({"owner": "a"}, False, "s3://lake/main")
     assert sales.namespace_id == get_namespaces(**there)[1].namespace_id
@@ -139,7 +139,7 @@ def test_deleted_tables(warehouse: Resource, declared: Props, make_table: Any, h
     assert get_deleted_tables(**there) == []
     for namespace, name in (("sales", "orders"), ("hr", "people")):
         http.delete(f"/catalog/v1/{warehouse.id}/namespaces/{namespace}/tables/{name}").raise_for_status()
-    assert [f"{one.namespace}.{one.name}" for one in get_deleted_tables(**there)] == ["hr.people", "sales.orders"]
+    assert [f"{table.namespace}.{table.name}" for table in get_deleted_tables(**there)] == ["hr.people", "sales.orders"]
     (orders,) = get_deleted_tables(**there, namespace="sales")
     assert orders.kind == "table"
     assert (orders.expires_at - orders.deleted_at).total_seconds() == pytest.approx(3600, abs=2)

@@ -36,7 +36,7 @@ def sales(warehouse: Resource, server: Props, http: httpx.Client, make_table: An
 def test_table_is_returned_as_a_declaration(sales: Props) -> None:
     table = get_table(**sales, name="orders")
 
-    assert [(one.name, one.type, one.required) for one in table.columns] == [
+    assert [(column.name, column.type, column.required) for column in table.columns] == [
         ("id", "long", True),
         ("day", "date", False),
         ("lines", "list<struct<sku: string, count: int>>", False),
@@ -52,8 +52,8 @@ def test_table_is_returned_as_a_declaration(sales: Props) -> None:
 def test_tables_are_listed_by_namespace_recursively(sales: Props) -> None:
     here, all_of_them = get_tables(**sales), get_tables(**sales, recursive=True)
 
-    assert [(one.name, one.protected) for one in here] == [("orders", True)]
-    assert [f"{one.namespace}.{one.name}" for one in all_of_them] == ["sales.orders", "sales.daily.totals"]
+    assert [(item.name, item.protected) for item in here] == [("orders", True)]
+    assert [f"{item.namespace}.{item.name}" for item in all_of_them] == ["sales.orders", "sales.daily.totals"]
     assert here[0].tabular_id == get_table(**sales, name="orders").tabular_id
 
 
@@ -67,8 +67,8 @@ def test_view_is_returned_with_its_definition(sales: Props, http: httpx.Client) 
     view = get_view(**sales, name="one")
 
     assert (view.sql, view.default_namespace) == ({"spark": "select 1 as n"}, "sales")
-    assert [(one.name, one.type) for one in view.columns] == [("n", "int")]
-    assert [one.name for one in get_views(**sales)] == ["one"]
+    assert [(column.name, column.type) for column in view.columns] == [("n", "int")]
+    assert [item.name for item in get_views(**sales)] == ["one"]
     assert view.properties == {"owner": "x"}
 
 
@@ -91,7 +91,7 @@ def test_lists_follow_a_status_set_outside_the_stack(sales: Props, http: httpx.C
         get_tables(**sales)
 
     http.post(f"/management/v1/warehouse/{sales['warehouse_id']}/activate").raise_for_status()
-    assert [one.name for one in get_tables(**sales)] == ["orders"]
+    assert [table.name for table in get_tables(**sales)] == ["orders"]
 
 
 def test_lookups_do_not_import_pulumi() -> None:

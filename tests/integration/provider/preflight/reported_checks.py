@@ -24,7 +24,7 @@ def validated(
     """Return the pre-flight report of a declaration: status and reason by check. `refused` are its invalid inputs."""
     before = len(read_reports(file))
     failures = (provider or WarehouseProvider()).check(olds or {}, declared).failures
-    assert {one.property for one in failures} == refused
+    assert {failure.property for failure in failures} == refused
     found = [Report.model_validate_json(line) for line in file.read_text().splitlines()[before:]]
     assert len(found) == 1
     return {check.name: (check.status, check.reason) for check in found[0].checks}

@@ -47,7 +47,7 @@ def keys_in(old: OldServer, prefix: str) -> list[str]:
     admin = old.sandbox.admin
     session = boto3.Session(admin.access_key_id, admin.secret_access_key.get_secret_value(), region_name="us-east-1")
     s3 = session.client("s3", endpoint_url=old.sandbox.aws.endpoint)
-    return [one["Key"] for one in s3.list_objects_v2(Bucket=old.bucket, Prefix=prefix).get("Contents", [])]
+    return [entry["Key"] for entry in s3.list_objects_v2(Bucket=old.bucket, Prefix=prefix).get("Contents", [])]
 
 
 def test_dry_run_from_0_14_on_and_local_checks_before(reports: Path, old: OldServer) -> None:

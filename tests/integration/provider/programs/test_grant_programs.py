@@ -51,13 +51,13 @@ def test_preview_refuses_conflicting_grants(tmp_path: Path, engine: str) -> None
 
     for case, (owner, what) in CASES.items():
         done = lakewright(tmp_path, "preview", "--engine", engine, case=case)
-        said = " ".join((done.stdout + done.stderr).split())
+        message = " ".join((done.stdout + done.stderr).split())
         assert done.returncode != 0
         assert (
             f"{owner} `all-of-acme` owns all {what} there, and would take away what Grant `for-ann` gives. Declare it"
             " in `all-of-acme`, or give everything there by `Grant` alone"
-        ) in said
-        assert "lakewright/lakekeeper" not in said  # No traceback of the provider.
+        ) in message
+        assert "lakewright/lakekeeper" not in message  # No traceback of the provider.
 
     beside = lakewright(tmp_path, "preview", "--engine", engine, case="apart")
     assert beside.returncode == 0, beside.stdout + beside.stderr

@@ -119,7 +119,7 @@ def test_preview_reports_the_changes_of_adoption(stack: ProgramStack, project_id
     assert f"note: project {project_id} at http" in text
     changes = f"exists already and is adopted; this changes: name: '{project_id}' -> 'tenant'"
     assert changes in text
-    notes = [one for one in stack.run("preview", adopt=True)["messages"] if one.startswith("note: project")]
+    notes = [message for message in stack.run("preview", adopt=True)["messages"] if message.startswith("note: project")]
     assert len(notes) == 1
     assert changes in notes[0]
 

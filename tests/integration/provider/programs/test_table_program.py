@@ -41,7 +41,7 @@ def test_preview_refuses_a_column_that_a_job_added(
     http.post(url, json={"requirements": [], "updates": updates}).raise_for_status()
 
     drift = stack.run("refresh", "--preview-only", "--expect-no-changes", exits=[7])
-    (step,) = (one for one in drift["steps"] if one["name"] == "orders")
+    (step,) = (item for item in drift["steps"] if item["name"] == "orders")
     assert step["op"] == "refresh"
     for verb in (["preview", "--refresh"], ["up", "--refresh"]):
         refused = messages_of(stack.run(*verb, exits=FAILED))

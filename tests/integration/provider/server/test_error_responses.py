@@ -82,7 +82,7 @@ READ_OF = {
 
 @pytest.fixture
 def read(declared: Props, warehouse: Resource) -> Callable[[str], Resource]:
-    def one(kind: str) -> Resource:
+    def make_resource(kind: str) -> Resource:
         server, project_id = declared["server"], declared["project_id"]
         if kind == "project":
             project = Resource(ProjectProvider())
@@ -94,7 +94,7 @@ def read(declared: Props, warehouse: Resource) -> Callable[[str], Resource]:
             return namespace
         return warehouse
 
-    return one
+    return make_resource
 
 
 @pytest.mark.parametrize("kind", ["warehouse", "namespace"])
@@ -119,8 +119,8 @@ def test_each_not_found_type_means_gone(read: Any, light: httpx.Client, kind: st
     resource = read(kind)
     path = READ_OF[kind][0]
     rules = [
-        {"method": "GET", "path": one, "action": "answer", "status": 404, "type": gone, "count": None}
-        for one in (path, "/management/v1/project-list", f"{ROOT}*")
+        {"method": "GET", "path": item, "action": "answer", "status": 404, "type": gone, "count": None}
+        for item in (path, "/management/v1/project-list", f"{ROOT}*")
     ]
     light.put("/sandbox/v1/faults", json=rules).raise_for_status()
     assert resource.refresh() == "delete"

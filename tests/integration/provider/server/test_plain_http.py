@@ -37,7 +37,7 @@ def test_old_state_is_refreshed_over_plain_http(recorded: Resource) -> None:
 def test_old_state_is_destroyed_over_plain_http(recorded: Resource, light: httpx.Client, unique: str) -> None:
     recorded.destroy()
     listed = light.get("/management/v1/project-list").json()["projects"]
-    assert unique not in [one["project-id"] for one in listed]
+    assert unique not in [item["project-id"] for item in listed]
 
 
 def test_old_state_reads_a_missing_object(recorded: Resource, light: httpx.Client, unique: str) -> None:

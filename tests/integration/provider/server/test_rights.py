@@ -113,7 +113,7 @@ def test_undeclared_managed_access_costs_no_call(warehouse: Resource, declared: 
     guarded.post(f"{path}/managed-access", json={"managed-access": True}).raise_for_status()
     guarded.delete("/sandbox/v1/calls")
     assert warehouse.refresh() == "same"
-    assert not [one for one in guarded.get("/sandbox/v1/calls").json()["calls"] if PERMISSIONS in one["path"]]
+    assert not [call for call in guarded.get("/sandbox/v1/calls").json()["calls"] if PERMISSIONS in call["path"]]
     assert warehouse.up(**declared) == "same"
 
 

@@ -107,8 +107,8 @@ def test_row_fields_that_would_be_dropped_are_refused(old: OldServer, name: str,
         assert warehouse.up(**declared | changes[name]) == "create"
         assert warehouse.refresh() == "same"
         return
-    said = refused(warehouse, **declared | changes[name])
-    assert f"needs Lakekeeper {since} or newer; {old.server['endpoint']} runs {REPORTED[old.version]}" in said
+    message = refused(warehouse, **declared | changes[name])
+    assert f"needs Lakekeeper {since} or newer; {old.server['endpoint']} runs {REPORTED[old.version]}" in message
     header = {"x-project-id": declared["project_id"]}
     assert old.http.get("/management/v1/warehouse", headers=header).json() == {"warehouses": []}
 
@@ -178,7 +178,7 @@ def test_row_undrop_path_and_default_layout(old: OldServer) -> None:
     client = old.client()
     [dropped] = tabulars.dropped(client, warehouse.id)
     tabulars.undrop(client, warehouse.id, dropped)
-    assert [one.name for one in tabulars.live(client, warehouse.id, ("n",))] == ["t"]
+    assert [tabular.name for tabular in tabulars.live(client, warehouse.id, ("n",))] == ["t"]
 
 
 def test_row_role_identifiers(old: OldServer) -> None:

@@ -43,10 +43,10 @@ class Job:
 
     def fields(self) -> list[Props]:
         now = self._http.get(self._url).json()["metadata"]
-        return next(one["fields"] for one in now["schemas"] if one["schema-id"] == now["current-schema-id"])
+        return next(schema["fields"] for schema in now["schemas"] if schema["schema-id"] == now["current-schema-id"])
 
     def columns(self) -> dict[str, int]:
-        return {one["name"]: one["id"] for one in self.fields()}
+        return {field["name"]: field["id"] for field in self.fields()}
 
     def commit(self, fields: list[Props]) -> None:
         schema = {"type": "struct", "schema-id": 9, "fields": fields}

@@ -59,7 +59,7 @@ class Job:
             "sort-orders": ("order-id", "default-sort-order-id"),
         }
         picked = {
-            many: next(one for one in found[many] if one[key] == found[chosen]) | {key: 0}
+            many: next(item for item in found[many] if item[key] == found[chosen]) | {key: 0}
             for many, (key, chosen) in current.items()
         }
         return picked | {key: found.get(key) for key in ("properties", "location", "format-version", "table-uuid")}
@@ -88,7 +88,7 @@ class Job:
 
 
 def field(position: int, **changes: Any) -> Callable[[Fields], Fields]:
-    return lambda fields: [one | changes if at == position else one for at, one in enumerate(fields)]
+    return lambda fields: [field | changes if at == position else field for at, field in enumerate(fields)]
 
 
 HEALED: dict[str, Callable[[Job], None]] = {
@@ -191,7 +191,7 @@ def test_drift_that_a_job_undid_is_not_refused(orders: Props, http: httpx.Client
     table.up(**orders)
     REFUSED["a column added"][0](job)
     table.refresh()
-    job.change(lambda fields: [one for one in fields if one["name"] != "x"])
+    job.change(lambda fields: [item for item in fields if item["name"] != "x"])
 
     assert table.refused(**orders) == []
     assert table.up(**orders) == "update"

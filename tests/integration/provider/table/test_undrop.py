@@ -38,8 +38,8 @@ def undrop(
     def call(*words: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as end:
             main([*words, "--stack", "dev"])
-        said = capsys.readouterr()
-        return int(end.value.code or 0), said.out, said.err
+        message = capsys.readouterr()
+        return int(end.value.code or 0), message.out, message.err
 
     assert call("stack", "init")[0] == 0
     assert call("stack", "import", "--file", "state.json")[0] == 0
@@ -94,8 +94,8 @@ def test_list_is_newest_first_and_filtered_by_namespace(undrop: Undrop, drop: An
 
     assert listed.splitlines()[0].split("  ")[-1] == "KEPT UNTIL"
     assert listed.index(last) < listed.index(other) < listed.index(first)
-    assert [one["tabular_id"] for one in narrow] == [last, first]
-    assert {one["warehouse"] for one in narrow} == {"main"}
+    assert [item["tabular_id"] for item in narrow] == [last, first]
+    assert {item["warehouse"] for item in narrow} == {"main"}
 
 
 MISTAKES = [

@@ -142,7 +142,7 @@ def test_one_refreshing_up_restores_hidden_objects(what: str, inside: InactiveWa
     assert inside.refresh() == {name: "update" if name == "warehouse" else "same" for name in inside.programs}
     assert set(inside.preview().values()) == {"update"}, "what cannot be seen is shown, since it may have changed"
     assert set(inside.up().values()) == {"update"}
-    assert not [name for name, one in inside.resources.items() if hidden.MARK in one.outs]
+    assert not [name for name, resource in inside.resources.items() if hidden.MARK in resource.outs]
     assert set(inside.refresh().values()) == {"same"}
     assert set(inside.up().values()) == {"same"}
     assert inside.http.get(inside.namespaces("/sales")).json()["properties"]["owner"] == "a"

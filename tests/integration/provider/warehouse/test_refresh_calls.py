@@ -37,7 +37,7 @@ def calls(light: httpx.Client) -> Callable[[Callable[[], Any]], Counter[str]]:
         action()
         run_context.current().lists.forget()
         made = light.get("/sandbox/v1/calls").json()["calls"]
-        return Counter(f"{one['method']} {one['path']}" for one in made)
+        return Counter(f"{item['method']} {item['path']}" for item in made)
 
     return counted
 
@@ -62,14 +62,16 @@ def namespace_of(warehouse: Resource, name: str, **declared: Any) -> Resource:
 def read_all(resources: list[Resource]) -> None:
     """Read all resources as an engine refreshes them, several at a time in any order; none has changed."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        for same in pool.map(lambda one: one.provider.read(one.id, one.outs).outs == one.outs, resources):
+        for same in pool.map(
+            lambda resource: resource.provider.read(resource.id, resource.outs).outs == resource.outs, resources
+        ):
             assert same
 
 
 def test_refresh_of_100_warehouses_and_300_namespaces(make: Any, calls: Any, light_project: Props) -> None:
     """It costs one list for each level."""
     warehouses = [make(f"w{number:03}") for number in range(100)]
-    namespaces = [namespace_of(one, name) for one in warehouses for name in ("a", "b", "c")]
+    namespaces = [namespace_of(warehouse, name) for warehouse in warehouses for name in ("a", "b", "c")]
     project = Resource(ProjectProvider())
     project_id = light_project["project_id"]
     project.up(**light_project, name=project_id, adopt=True)

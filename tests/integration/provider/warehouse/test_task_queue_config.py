@@ -125,7 +125,7 @@ def test_old_queue_name_means_the_same_queue(queue: Props) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "expected"),
     [
         ({"queue": "task_log_cleanup"}, "belongs to a project"),
         ({"project_id": "other"}, "belongs to a warehouse"),
@@ -133,8 +133,8 @@ def test_old_queue_name_means_the_same_queue(queue: Props) -> None:
     ],
     ids=str,
 )
-def test_queue_belongs_to_a_warehouse_or_to_a_project(queue: Props, change: Props, says: str) -> None:
-    assert says in Resource(TaskQueueConfigProvider()).failures(**queue | change)[""]
+def test_queue_belongs_to_a_warehouse_or_to_a_project(queue: Props, change: Props, expected: str) -> None:
+    assert expected in Resource(TaskQueueConfigProvider()).failures(**queue | change)[""]
 
 
 def test_preview_refuses_a_queue_that_the_server_lacks(queue: Props) -> None:

@@ -108,7 +108,9 @@ def test_lookups_of_inactive_warehouses(declared: Props, inactive: Resource, old
     server, project_id = declared["server"], declared["project_id"]
     assert get_warehouse(server=server, warehouse_id=inactive.id).active is False
     if old.since("0.14"):
-        assert [one.name for one in get_warehouses(server=server, project_id=project_id, status="inactive")] == ["main"]
+        assert [
+            warehouse.name for warehouse in get_warehouses(server=server, project_id=project_id, status="inactive")
+        ] == ["main"]
         return
     assert get_warehouses(server=server, project_id=project_id) == []
     with pytest.raises(UnsupportedServerError, match="Look each of them up by `warehouse_id`"):

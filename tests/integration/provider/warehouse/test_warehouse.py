@@ -220,7 +220,7 @@ def test_new_server_address_costs_one_identity_call(
     light.delete("/sandbox/v1/calls").raise_for_status()
     assert light_warehouse.up(**light_declared | {"server": moved}) == "update"
     calls = light.get("/sandbox/v1/calls").json()["calls"]
-    assert [(one["method"], one["path"]) for one in calls] == [("GET", "/management/v1/info")]
+    assert [(call["method"], call["path"]) for call in calls] == [("GET", "/management/v1/info")]
     assert light_warehouse.outs["server"]["endpoint"] == moved["endpoint"]
 
 

@@ -28,9 +28,9 @@ def test_protect_refuses_first_and_names_the_tables(make_tenant: Callable[..., A
     done = tenant.run("destroy", "--yes", "--engine", "embedded")
 
     assert done.returncode != 0
-    said = done.stdout + done.stderr
-    assert "flights" in said
-    assert "Traceback" not in said
+    message = done.stdout + done.stderr
+    assert "flights" in message
+    assert "Traceback" not in message
     tenant.verb("preview", "--refresh", "--expect-no-changes")
     assert tenant.catalog("executions").load_table("results.flights").scan().to_arrow().num_rows == 3
 
@@ -65,7 +65,7 @@ def test_purge_leaves_nothing_in_catalog_and_s3(
     assert tenant.name not in [project["project-id"] for project in projects]
     if real:  # The stack did not make this bucket, so it stays.
         objects = aws("s3").list_objects_v2(Bucket=tenant.bucket).get("Contents", [])
-        mine = [one["Key"] for one in objects if tenant.name in one["Key"]]
+        mine = [entry["Key"] for entry in objects if tenant.name in entry["Key"]]
         assert not [key for key in mine if not (kept and key.startswith(f"{kept}/"))]
     else:
         assert tenant.bucket not in [bucket["Name"] for bucket in aws("s3").list_buckets()["Buckets"]]
@@ -105,12 +105,12 @@ def test_protect_without_tables_refuses_because_of_files(
 
     done = tenant.run("destroy", "--yes", "--engine", "embedded")
 
-    said = done.stdout + done.stderr
+    message = done.stdout + done.stderr
     assert done.returncode != 0
-    assert f"bucket `{tenant.bucket}` at {tenant.sandbox.aws.endpoint} holds 1 object (by-hand.csv)" in said
-    assert "by-hand.csv" in said
-    assert "set `deletion` to `purge`" in said
-    assert "Traceback" not in said
+    assert f"bucket `{tenant.bucket}` at {tenant.sandbox.aws.endpoint} holds 1 object (by-hand.csv)" in message
+    assert "by-hand.csv" in message
+    assert "set `deletion` to `purge`" in message
+    assert "Traceback" not in message
     tenant.verb("preview", "--refresh", "--expect-no-changes")
     assert aws("s3").get_object(Bucket=tenant.bucket, Key="by-hand.csv")["Body"].read() == b"n\n1\n"
     tenant.spec["warehouses"][0]["deletion"] = "purge"

@@ -32,11 +32,11 @@ def read(catalog: Any) -> list[int]:
 def keys(aws: Callable[..., Any], bucket: str, prefix: str = "") -> list[str]:
     """Return the keys of all versions and delete markers."""
     page = aws("s3").list_object_versions(Bucket=bucket, Prefix=prefix)
-    return [one["Key"] for one in [*page.get("Versions", []), *page.get("DeleteMarkers", [])]]
+    return [entry["Key"] for entry in [*page.get("Versions", []), *page.get("DeleteMarkers", [])]]
 
 
 def buckets(aws: Callable[..., Any]) -> list[str]:
-    return [one["Name"] for one in aws("s3").list_buckets()["Buckets"]]
+    return [bucket["Name"] for bucket in aws("s3").list_buckets()["Buckets"]]
 
 
 def declare(tenant: Any, *warehouses: dict[str, Any]) -> None:
@@ -99,8 +99,8 @@ def test_retained_warehouse_is_adopted_and_purged(
     declare(tenant, again | {"adopt": True}, PURGED)
     tenant.up()
     spent = tenant.run("preview", "--engine", "embedded")
-    said = spent.stdout + spent.stderr
-    assert said.count("`adopt` has nothing left to take over") == 1, said
+    message = spent.stdout + spent.stderr
+    assert message.count("`adopt` has nothing left to take over") == 1, message
     declare(tenant, again, PURGED)
     tenant.up()
 
@@ -136,11 +136,11 @@ def test_destroy_refuses_data_outside_purged_warehouses(
 
     refused = tenant.run("destroy", "--yes", "--engine", "embedded")
 
-    said = refused.stdout + refused.stderr
+    message = refused.stdout + refused.stderr
     assert refused.returncode != 0
-    assert f"bucket `{tenant.bucket}` at {tenant.sandbox.aws.endpoint} holds 1 object" in said
-    assert f"{tenant.name}/earlier/data.parquet" in said
-    assert "Traceback" not in said
+    assert f"bucket `{tenant.bucket}` at {tenant.sandbox.aws.endpoint} holds 1 object" in message
+    assert f"{tenant.name}/earlier/data.parquet" in message
+    assert "Traceback" not in message
     assert read(catalog) == [1, 2, 3]
     for version in aws("s3").list_object_versions(Bucket=tenant.bucket, Prefix=f"{tenant.name}/earlier/")["Versions"]:
         aws("s3").delete_object(Bucket=tenant.bucket, Key=version["Key"], VersionId=version["VersionId"])
@@ -156,8 +156,8 @@ def encrypt(tenant: Any, kms: str) -> None:
 def key_state(aws: Callable[..., Any], bucket: str) -> str:
     """Return the state of the only key that was ever made for a bucket."""
     kms = aws("kms")
-    described = [kms.describe_key(KeyId=one["KeyId"])["KeyMetadata"] for one in kms.list_keys()["Keys"]]
-    (state,) = [one["KeyState"] for one in described if one["Description"] == f"Encrypts bucket {bucket}"]
+    described = [kms.describe_key(KeyId=key["KeyId"])["KeyMetadata"] for key in kms.list_keys()["Keys"]]
+    (state,) = [item["KeyState"] for item in described if item["Description"] == f"Encrypts bucket {bucket}"]
     return state
 
 
@@ -180,8 +180,8 @@ def test_own_key_stays_while_objects_need_it(make_tenant: Callable[..., Any], aw
     assert rule["ApplyServerSideEncryptionByDefault"]["SSEAlgorithm"] == "aws:kms"
     catalog.purge_table("results.flights")
     page = aws("s3").list_object_versions(Bucket=tenant.bucket)
-    for one in [*page.get("Versions", []), *page.get("DeleteMarkers", [])]:
-        aws("s3").delete_object(Bucket=tenant.bucket, Key=one["Key"], VersionId=one["VersionId"])
+    for entry in [*page.get("Versions", []), *page.get("DeleteMarkers", [])]:
+        aws("s3").delete_object(Bucket=tenant.bucket, Key=entry["Key"], VersionId=entry["VersionId"])
     tenant.up()
     assert key_state(aws, tenant.bucket) == "PendingDeletion"
 
@@ -205,7 +205,7 @@ def test_key_goes_with_its_bucket_and_stays_with_its_data(
 
     assert purged.bucket not in buckets(aws)
     assert (key_state(aws, purged.bucket), key_state(aws, retained.bucket)) == ("PendingDeletion", "Enabled")
-    assert f"alias/{purged.bucket}" not in [one["AliasName"] for one in aws("kms").list_aliases()["Aliases"]]
+    assert f"alias/{purged.bucket}" not in [aliase["AliasName"] for aliase in aws("kms").list_aliases()["Aliases"]]
     assert read(catalog) == [1, 2, 3]
 
 
@@ -238,12 +238,12 @@ def as_earlier_version(tenant: Any) -> None:
     text = json.dumps(exported["deployment"]["resources"])
     resources = json.loads(text.replace(f"::{tenant.name}-main-{tenant.bucket}", f"::{tenant.name}-main"))
     new = ("TenantRecord", "BucketRemoval", "KeyRemoval")
-    gone = {one["urn"] for one in resources if one["type"].endswith(new)}
-    kept = [one for one in resources if one["urn"] not in gone]
-    for one in kept:
-        one["dependencies"] = [urn for urn in one.get("dependencies") or [] if urn not in gone]
-        depends = one.get("propertyDependencies") or {}
-        one["propertyDependencies"] = {
+    gone = {resource["urn"] for resource in resources if resource["type"].endswith(new)}
+    kept = [resource for resource in resources if resource["urn"] not in gone]
+    for item in kept:
+        item["dependencies"] = [urn for urn in item.get("dependencies") or [] if urn not in gone]
+        depends = item.get("propertyDependencies") or {}
+        item["propertyDependencies"] = {
             name: [urn for urn in urns or [] if urn not in gone] for name, urns in depends.items()
         }
     exported["deployment"]["resources"] = kept
@@ -282,7 +282,7 @@ def test_key_of_an_earlier_version_is_renamed_in_the_state(
 
     steps = tenant.up()["steps"]
 
-    of_key = {(one["op"], one["name"]) for one in steps if one["type"].startswith("aws:kms/")}
+    of_key = {(step["op"], step["name"]) for step in steps if step["type"].startswith("aws:kms/")}
     assert of_key == {("same", f"{tenant.name}-main-{tenant.bucket}")}
     assert key_state(aws, tenant.bucket) == "Enabled"
     assert read(catalog) == [1, 2, 3]

@@ -38,7 +38,7 @@ def assert_adopted(tenant: Tenant, aws: Callable[..., Any], keys: int) -> None:
     assert flights.scan().to_arrow()["n"].to_pylist() == [1, 2, 3]
     flights.append(pa.table({"n": [4]}))
     assert len(aws("kms").list_keys()["Keys"]) == keys
-    assert len([one for one in aws("iam").list_roles()["Roles"] if tenant.name in one["RoleName"]]) == 1
+    assert len([role for role in aws("iam").list_roles()["Roles"] if tenant.name in role["RoleName"]]) == 1
 
 
 def test_retained_tenant_is_adopted(make_tenant: MakeTenant, aws: Callable[..., Any]) -> None:
@@ -52,7 +52,7 @@ def test_retained_tenant_is_adopted(make_tenant: MakeTenant, aws: Callable[..., 
     steps = tenant.up()["steps"]
 
     # The update gives the bucket the tag of this stack's record.
-    assert {"import", "update"} == {one["op"] for one in steps if one["type"] == "aws:s3/bucket:Bucket"}
+    assert {"import", "update"} == {step["op"] for step in steps if step["type"] == "aws:s3/bucket:Bucket"}
     del tenant.spec["adopt"]
     tenant.write()
     assert_adopted(tenant, aws, keys)

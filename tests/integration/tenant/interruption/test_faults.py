@@ -40,7 +40,7 @@ class Case:
 
     server: str
     line: str
-    says: str
+    expected: str
     made: set[str]
     status: int = 0
     body: str = ""
@@ -103,10 +103,10 @@ def environment(tenant: Tenant, server: str, text: str) -> None:
 def failed_up(tenant: Tenant) -> str:
     """Return the message of an `up` that fails, without the surrounding output."""
     done = tenant.run("up", "--yes", "--engine", "embedded")
-    said = done.stdout + done.stderr
-    assert done.returncode == 1, said
-    assert "Traceback" not in said
-    return said
+    message = done.stdout + done.stderr
+    assert done.returncode == 1, message
+    assert "Traceback" not in message
+    return message
 
 
 SHORT = ("Lakekeeper is slow with a namespace", "S3 is slow with the bucket")
@@ -127,10 +127,10 @@ def test_failed_up_is_reported_and_the_next_one_continues(
 
     with proxy.faulty(case.line.format(**names), case.status, case.body) as fault:
         tenant.environ = case.patience
-        said = failed_up(tenant)
+        message = failed_up(tenant)
 
     tenant.environ = {}
-    assert case.says.format(**names) in said
+    assert case.expected.format(**names) in message
     assert fault.hits
     made = tenant.recorded_kinds()
     assert case.made <= made
@@ -151,9 +151,9 @@ def test_keys_without_rights_are_reported_until_they_have_them(
     )
     environment(tenant, "aws", f"profile: poor, shared_credentials_file: '{keys}'")
 
-    said = failed_up(tenant)
+    message = failed_up(tenant)
 
-    assert f"the bucket {tenant.bucket}: AWS at {tenant.sandbox.aws.endpoint} answered AccessDenied" in said
+    assert f"the bucket {tenant.bucket}: AWS at {tenant.sandbox.aws.endpoint} answered AccessDenied" in message
     assert "Project" in tenant.recorded_kinds()
     everything = {"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}}
     aws("iam").put_user_policy(UserName=tenant.name, PolicyName="all", PolicyDocument=json.dumps(everything))
@@ -169,17 +169,17 @@ def test_destroy_after_half_an_up_loses_no_data(
     proxy = proxy_to(tenant.sandbox.lakekeeper.endpoint)
     environment(tenant, "lakekeeper", f"endpoint: '{proxy.endpoint}'")
     with proxy.faulty("POST /catalog/v1/", 403, NOT_ALLOWED):
-        said = failed_up(tenant)
-    assert f"/namespaces at {proxy.endpoint} answered 403 NamespaceActionForbidden: not you" in said
+        message = failed_up(tenant)
+    assert f"/namespaces at {proxy.endpoint} answered 403 NamespaceActionForbidden: not you" in message
     assert "Warehouse" in tenant.recorded_kinds()
     aws("s3").put_object(Bucket=tenant.bucket, Key="by-hand.csv", Body=b"n\n1\n")
 
     done = tenant.run("destroy", "--yes", "--engine", "embedded")
 
-    said = done.stdout + done.stderr
+    message = done.stdout + done.stderr
     assert done.returncode == 1
-    assert f"bucket `{tenant.bucket}`" in said
-    assert "is not deleted, since it holds 1 object (by-hand.csv), " in said
+    assert f"bucket `{tenant.bucket}`" in message
+    assert "is not deleted, since it holds 1 object (by-hand.csv), " in message
     assert aws("s3").get_bucket_versioning(Bucket=tenant.bucket)["Status"] == "Enabled"
     assert aws("s3").get_public_access_block(Bucket=tenant.bucket)
     tenant.up()

@@ -69,15 +69,17 @@ def process_tree(pid: int) -> list[int]:
             continue
         parents.setdefault(int(after_name[1]), []).append(int(stat.parent.name))
     found = [pid]
-    for one in found:
-        found += parents.get(one, [])
+    for item in found:
+        found += parents.get(item, [])
     return found
 
 
 def pending(tenant: Tenant) -> list[str]:
     deployment: dict[str, Any] = json.loads(tenant.output("stack", "export"))["deployment"]
     operations = deployment.get("pending_operations") or []
-    return [one["resource"]["type"].rpartition(":")[2] for one in operations if one["type"] == "creating"]
+    return [
+        operation["resource"]["type"].rpartition(":")[2] for operation in operations if operation["type"] == "creating"
+    ]
 
 
 def test_killed_create_is_recovered_on_the_cli(tenant: Tenant, proxy: FaultyProxy) -> None:
@@ -94,10 +96,10 @@ def test_killed_create_is_recovered_on_the_cli(tenant: Tenant, proxy: FaultyProx
         text=True,
     )
     assert plain.returncode != 0
-    said = plain.stdout + plain.stderr
-    assert "warehouse `executions` in project" in said
-    assert "`adopt=True`" in said
-    assert "run `lakewright up`" in said
+    message = plain.stdout + plain.stderr
+    assert "warehouse `executions` in project" in message
+    assert "`adopt=True`" in message
+    assert "run `lakewright up`" in message
 
     tenant.output("up", "--yes", "--engine", "pulumi")
 

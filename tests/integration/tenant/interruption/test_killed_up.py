@@ -71,7 +71,7 @@ def test_bucket_of_a_killed_up_is_removed_by_destroy(make_tenant: MakeTenant, aw
     tenant = make_tenant()
 
     def has_bucket() -> bool:
-        return tenant.bucket in [one["Name"] for one in aws("s3").list_buckets()["Buckets"]]
+        return tenant.bucket in [bucket["Name"] for bucket in aws("s3").list_buckets()["Buckets"]]
 
     while not has_bucket():
         assert _up_killed_once_more(tenant, "before", 1).returncode < 0

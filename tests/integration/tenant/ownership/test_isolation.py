@@ -141,7 +141,9 @@ def external_id(tenant: Any, warehouse: str, monkeypatch: pytest.MonkeyPatch) ->
     snapshot = project.backend().load(project.name, tenant.name)
     assert snapshot is not None
     (made,) = [
-        one for one in snapshot.resources if one.urn.endswith(f"lakekeeper:ExternalId::{tenant.name}-{warehouse}")
+        resource
+        for resource in snapshot.resources
+        if resource.urn.endswith(f"lakekeeper:ExternalId::{tenant.name}-{warehouse}")
     ]
     assert isinstance(made.outputs["value"], SecretValue)
     return str(made.outputs["value"].value)

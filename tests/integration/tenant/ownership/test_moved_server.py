@@ -55,7 +55,7 @@ def test_moved_server_is_refused_by_every_verb(
         tenant.write()
         tenant.verb("preview", "--refresh", "--expect-no-changes")
         assert tenant.catalog("executions").load_table("results.flights").scan().to_arrow().num_rows == 3
-        assert tenant.bucket in [one["Name"] for one in aws("s3").list_buckets()["Buckets"]]
+        assert tenant.bucket in [bucket["Name"] for bucket in aws("s3").list_buckets()["Buckets"]]
 
 
 def test_moved_endpoint_in_the_environment_is_refused(make_tenant: MakeTenant, other_server: str) -> None:

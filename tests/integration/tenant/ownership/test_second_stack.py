@@ -51,7 +51,7 @@ def copy_to_other_project(tenant: Tenant, folder: Path, deletion: str = "purge",
     shutil.copytree(tenant.folder, folder, symlinks=True, ignore=shutil.ignore_patterns("state", "tenants"))
     (folder / "state").mkdir()
     (folder / "tenants").mkdir()
-    warehouses = [{**one, "deletion": deletion} for one in tenant.spec["warehouses"]]
+    warehouses = [{**warehouse, "deletion": deletion} for warehouse in tenant.spec["warehouses"]]
     copy = CopiedStack(folder, tenant.sandbox, tenant.spec | {"warehouses": warehouses} | changes, tenant.environ)
     copy.write()
     copy.output("stack", "init")
@@ -60,7 +60,7 @@ def copy_to_other_project(tenant: Tenant, folder: Path, deletion: str = "purge",
 
 def copy_beside(tenant: Tenant) -> CopiedStack:
     """Copy the stack's file under another name in the same project."""
-    warehouses = [{**one, "deletion": "purge"} for one in tenant.spec["warehouses"]]
+    warehouses = [{**warehouse, "deletion": "purge"} for warehouse in tenant.spec["warehouses"]]
     copy = CopiedStack(tenant.folder, tenant.sandbox, tenant.spec | {"warehouses": warehouses}, tenant.environ)
     copy.write()
     copy.output("stack", "init")
@@ -146,8 +146,8 @@ def test_stack_that_has_the_tenant_is_named(make_tenant: MakeTenant, aws: Callab
     done = copy.run("up", "--yes", *EMBEDDED)
 
     assert done.returncode == 1
-    said = done.stdout + done.stderr
-    assert f"tenant `{tenant.spec['name']}` is in the state of stack `{tenant.name}`" in said
+    message = done.stdout + done.stderr
+    assert f"tenant `{tenant.spec['name']}` is in the state of stack `{tenant.name}`" in message
 
 
 def test_refused_stack_makes_nothing(make_tenant: MakeTenant, aws: Callable[..., Any], tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_refused_stack_makes_nothing(make_tenant: MakeTenant, aws: Callable[...,
         assert copy.run("up", "--yes", *EMBEDDED).returncode != 0
 
     assert len(aws("kms").list_keys()["Keys"]) == keys
-    assert f"{tenant.name}-2" not in [one["Name"] for one in aws("s3").list_buckets()["Buckets"]]
+    assert f"{tenant.name}-2" not in [bucket["Name"] for bucket in aws("s3").list_buckets()["Buckets"]]
     assert recorded_kinds(copy) <= {"Bootstrap", "ExternalId", "TenantRecord"}
     copy.output("destroy", "--yes", *EMBEDDED)
     tenant.verb("preview", "--refresh", "--expect-no-changes")
@@ -176,5 +176,7 @@ def test_refused_stack_makes_nothing(make_tenant: MakeTenant, aws: Callable[...,
 def recorded_kinds(tenant: Tenant) -> set[str]:
     """Return the kinds of objects in the stack's state, without components and providers."""
     resources = json.loads(tenant.output("stack", "export"))["deployment"].get("resources") or []
-    objects = [one["type"] for one in resources if one["custom"] and not one["type"].startswith("pulumi:")]
-    return {one.rsplit(":", 1)[-1] for one in objects}
+    objects = [
+        resource["type"] for resource in resources if resource["custom"] and not resource["type"].startswith("pulumi:")
+    ]
+    return {entry.rsplit(":", 1)[-1] for entry in objects}

@@ -18,7 +18,7 @@ CATALOG = "/catalog/v1/w/namespaces"
 
 
 def listed(script: Script, path: str = CATALOG) -> list[list[str]]:
-    return [one["names"] for one in pages(script.client(), path)]
+    return [item["names"] for item in pages(script.client(), path)]
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def listed(script: Script, path: str = CATALOG) -> list[list[str]]:
 def test_page_without_a_token_is_the_last_one(last: dict[str, str | None]) -> None:
     script = Script(page("a", next_page_token="MQ"), page("b", **last))
     assert listed(script) == [["a"], ["b"]]
-    assert [dict(one.url.params) for one in script.requests] == [
+    assert [dict(request.url.params) for request in script.requests] == [
         {"pageSize": "1000", "pageToken": ""},
         {"pageSize": "1000", "pageToken": "MQ"},
     ]
@@ -37,7 +37,7 @@ def test_management_lists_get_no_empty_page_token() -> None:
     """Lakekeeper 0.11 to 0.13 answer 400 InvalidPaginationToken to one."""
     script = Script(page("a", next_page_token="MQ"), page("b"))
     assert listed(script, "/management/v1/warehouse/w/deleted-tabulars") == [["a"], ["b"]]
-    assert [dict(one.url.params) for one in script.requests] == [
+    assert [dict(request.url.params) for request in script.requests] == [
         {"pageSize": "1000"},
         {"pageSize": "1000", "pageToken": "MQ"},
     ]

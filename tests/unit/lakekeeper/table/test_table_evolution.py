@@ -35,7 +35,7 @@ def made(table: TableArgs, version: int = 2) -> Props:
     body = create_request(table)
     schema = {**body["schema"], "schema-id": 0}
     fields = body.get("partition-spec", {}).get("fields", [])
-    spec = [{**one, "field-id": 1000 + at} for at, one in enumerate(fields)]
+    spec = [{**field, "field-id": 1000 + at} for at, field in enumerate(fields)]
     order = body.get("write-order", {"order-id": 0, "fields": []})
     return {
         "table-uuid": "u",
@@ -60,13 +60,13 @@ def from_to(old: TableArgs, new: TableArgs, metadata: Props | None = None) -> Co
 
 def with_changed_column(position: int, **changes: Any) -> list[Props]:
     """Return the columns, one of them changed."""
-    columns = [dict(one) for one in ORDERS]
+    columns = [dict(item) for item in ORDERS]
     columns[position] |= changes
     return columns
 
 
 def schema_of(done: Commit) -> Props:
-    return next(one["schema"] for one in done.updates if one["action"] == "add-schema")
+    return next(update["schema"] for update in done.updates if update["action"] == "add-schema")
 
 
 def test_unchanged_table_needs_no_commit() -> None:
@@ -107,8 +107,8 @@ def test_safe_changes_are_one_commit(columns: list[Props], change: str) -> None:
     done = from_to(old, new)
 
     assert (done.changes, done.problems) == ([change], [])
-    assert [one["action"] for one in done.updates] == ["add-schema", "set-current-schema"]
-    kinds = [one["type"] for one in done.body["requirements"]]
+    assert [update["action"] for update in done.updates] == ["add-schema", "set-current-schema"]
+    kinds = [requirement["type"] for requirement in done.body["requirements"]]
     assert kinds == ["assert-table-uuid", "assert-current-schema-id", "assert-last-assigned-field-id"]
     after = made(old) | {"schemas": [{**schema_of(done), "schema-id": 0}]}
     assert from_to(old, new, after).updates == []
@@ -185,7 +185,7 @@ def test_column_added_by_a_job_meanwhile_is_kept() -> None:
     done = from_to(old, declared([*ORDERS, {"name": "note", "type": "string"}]), metadata)
 
     assert done.problems == []
-    assert [one["name"] for one in schema_of(done)["fields"]][:3] == ["id", "extra", "day"]
+    assert [field["name"] for field in schema_of(done)["fields"]][:3] == ["id", "extra", "day"]
 
 
 def test_column_added_by_a_job_is_drift_once_seen() -> None:
@@ -220,7 +220,7 @@ def test_column_dropped_by_a_job_is_restored_with_its_data() -> None:
     metadata = made(table)
     ids = ids_by_path(metadata["schemas"][0])
     without = {**metadata["schemas"][0], "schema-id": 1, "fields": metadata["schemas"][0]["fields"][1:]}
-    without["fields"] = [one for one in metadata["schemas"][0]["fields"] if one["name"] != "day"]
+    without["fields"] = [field for field in metadata["schemas"][0]["fields"] if field["name"] != "day"]
     metadata |= {"schemas": [*metadata["schemas"], without], "current-schema-id": 1}
 
     done = commit(metadata, observed(metadata, table), table, ids)
@@ -231,11 +231,11 @@ def test_column_dropped_by_a_job_is_restored_with_its_data() -> None:
 
 def test_identifiers_may_grow_or_go_but_not_shrink() -> None:
     columns = with_changed_column(1, required=True)
-    one, two = declared(columns, identifier=["id"]), declared(columns, identifier=["id", "day"])
+    before, after = declared(columns, identifier=["id"]), declared(columns, identifier=["id", "day"])
 
-    assert from_to(one, two).problems == []
-    assert from_to(two, declared(columns)).problems == []
-    assert "they need not differ in `id` alone" in from_to(two, one).problems[0]
+    assert from_to(before, after).problems == []
+    assert from_to(after, declared(columns)).problems == []
+    assert "they need not differ in `id` alone" in from_to(after, before).problems[0]
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -246,11 +246,14 @@ def test_partitions_evolve_and_keep_their_ids(version: int) -> None:
     done = from_to(old, new)
 
     assert done.changes == ["partition_by: bucket(8, id), truncate(10, amount)"]
-    fields = next(one["spec"]["fields"] for one in done.updates if one["action"] == "add-spec")
-    sent = [(one["transform"], one.get("field-id"), one["name"]) for one in fields]
+    fields = next(update["spec"]["fields"] for update in done.updates if update["action"] == "add-spec")
+    sent = [(field["transform"], field.get("field-id"), field["name"]) for field in fields]
     kept = [("bucket[8]", 1001, "id_bucket"), ("truncate[10]", None, "amount_trunc")]
     assert sent == ([("void", 1000, "day_day_1000"), *kept] if version == 1 else kept)
-    assert [one["type"] for one in done.requirements] == ["assert-default-spec-id", "assert-last-assigned-partition-id"]
+    assert [requirement["type"] for requirement in done.requirements] == [
+        "assert-default-spec-id",
+        "assert-last-assigned-partition-id",
+    ]
 
 
 def test_sort_order_properties_and_version_in_one_commit() -> None:
