@@ -115,7 +115,7 @@ def test_from_secrets_manager(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(UnresolvedCredentialError, match="not a JSON object with the key key"):
             resolve(f"aws-secretsmanager:{plain}#key")
         manager.delete_secret(SecretId="plain", ForceDeleteWithoutRecovery=True)
-        with pytest.raises(UnresolvedCredentialError, match="Secrets Manager answered ResourceNotFoundException"):
+        with pytest.raises(UnresolvedCredentialError, match="Secrets Manager returned ResourceNotFoundException"):
             resolve(f"aws-secretsmanager:{plain}")
 
 
