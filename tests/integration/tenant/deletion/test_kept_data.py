@@ -205,7 +205,7 @@ def test_key_goes_with_its_bucket_and_stays_with_its_data(
 
     assert purged.bucket not in buckets(aws)
     assert (key_state(aws, purged.bucket), key_state(aws, retained.bucket)) == ("PendingDeletion", "Enabled")
-    assert f"alias/{purged.bucket}" not in [aliase["AliasName"] for aliase in aws("kms").list_aliases()["Aliases"]]
+    assert f"alias/{purged.bucket}" not in [alias["AliasName"] for alias in aws("kms").list_aliases()["Aliases"]]
     assert read(catalog) == [1, 2, 3]
 
 
