@@ -167,6 +167,7 @@ class BucketRemoval(Resource, module="lakekeeper", name="BucketRemoval"):
         kept: pulumi.Input[list[str]] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """Declare the resource."""
         super().__init__(BucketRemovalProvider(), resource_name, given(**bucket, kept=kept), not_imported(opts))
 
 
@@ -181,4 +182,5 @@ class KeyRemoval(Resource, module="lakekeeper", name="KeyRemoval"):
         key_id: pulumi.Input[str],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """Declare the resource."""
         super().__init__(KeyRemovalProvider(), resource_name, given(**bucket, key_id=key_id), not_imported(opts))

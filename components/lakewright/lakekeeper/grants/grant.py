@@ -52,6 +52,7 @@ class GrantArgs(ResourceInputs):
 
     @property
     def held(self) -> GrantEntry:
+        """The grant as the server has it."""
         return DeclaredGrant(privilege=self.privilege, user=self.user, role=self.role).held
 
     @property
@@ -63,6 +64,7 @@ class GrantArgs(ResourceInputs):
 
     @property
     def claim(self) -> Claim:
+        """What the resource claims."""
         unknown = has_unknown([self.privilege, self.user, self.role])
         return Claim("Grant", self.declared_as, frozenset() if unknown else frozenset({self.held}))
 
@@ -80,12 +82,14 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
         declared = self.args.parse(result.inputs)
         return claimed(self.run.claims, result, declared.place, declared.claim, "on")
 
+    @override
     def make(self, client: Client, new: GrantArgs) -> tuple[str, ObservedResource[GrantArgs]]:
         on = grant_target.required(client, new.on)
         grants.add(client, on, new.held)
         unenforced(client.server(), f"{new.privilege} on {new.on}")
         return f"{new.on}/{new.held.privilege}/{new.held.kind}:{new.held.principal}", ObservedResource(new)
 
+    @override
     def find(self, client: Client, known: RecordedResource[GrantArgs]) -> ObservedResource[GrantArgs] | None:
         try:
             on = grant_target.resolved(client, known.declared.on)
@@ -99,6 +103,7 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
     def change(self, client: Client, known: RecordedResource[GrantArgs], new: GrantArgs) -> ObservedResource[GrantArgs]:
         return ObservedResource(new)
 
+    @override
     def remove(self, client: Client, known: RecordedResource[GrantArgs]) -> None:
         state = known.declared
         if state.held in self.run.claims.entries_of_others(state.place, state.claim):
@@ -132,6 +137,7 @@ class Grant(Resource, module="lakekeeper", name="Grant"):
         role: pulumi.Input[str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """Declare the resource."""
         run_context.current().declarations.add(Claim("Grant", resource_name), on, privilege)
         props = given(server=server, on=on, privilege=privilege, user=user, role=role, declared_as=resource_name)
         super().__init__(GrantProvider(), resource_name, props, delete_first(opts))

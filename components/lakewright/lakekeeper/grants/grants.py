@@ -52,10 +52,12 @@ class GrantsArgs(ResourceInputs):
 
     @property
     def held(self) -> frozenset[GrantEntry]:
+        """The grant as the server has it."""
         return frozenset(entry.held for entry in self.grants)
 
     @property
     def claim(self) -> Claim:
+        """What the resource claims."""
         return Claim("Grants", self.declared_as, frozenset() if has_unknown(self.grants) else self.held)
 
 
@@ -67,9 +69,11 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
     natural_key = ("on",)
     belongs_to_maker = False
 
+    @override
     def title(self, declared: GrantsArgs) -> str:
         return f"what is granted on {declared.on} at {declared.server.endpoint}"
 
+    @override
     def existing(self, client: Client, new: GrantsArgs) -> tuple[str, ObservedResource[GrantsArgs]] | None:
         on = grant_target.resolved_now(client, new.on)
         there = _relevant(grants.held(client, on) or frozenset()) if on else frozenset[GrantEntry]()
@@ -87,6 +91,7 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
         declared = self.args.parse(result.inputs)
         return claimed(self.run.claims, result, place_of(declared.server, declared.on), declared.claim, "on")
 
+    @override
     def make(self, client: Client, new: GrantsArgs) -> tuple[str, ObservedResource[GrantsArgs]]:
         on = grant_target.required(client, new.on)
         there = _held(client, on, new)
@@ -99,6 +104,7 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
         unenforced(client.server(), f"grants on {new.on}")
         return str(new.on), self._converge(client, on, kept, new)
 
+    @override
     def find(self, client: Client, known: RecordedResource[GrantsArgs]) -> ObservedResource[GrantsArgs] | None:
         state = known.declared
         try:
@@ -203,6 +209,7 @@ class Grants(Resource, module="lakekeeper", name="Grants"):
         adopt: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """Declare the resource."""
         run_context.current().declarations.add(Claim("Grants", resource_name), on)
         props = given(
             server=server,

@@ -59,9 +59,11 @@ class RoleProvider(LakekeeperProvider[RoleArgs]):
     args = RoleArgs
     natural_key = ("project_id", "name", "provider_id", "source_id")
 
+    @override
     def title(self, declared: RoleArgs) -> str:
         return f"role `{declared.name}` of project {declared.project_id} at {declared.server.endpoint}"
 
+    @override
     def existing(self, client: Client, new: RoleArgs) -> tuple[str, ObservedResource[RoleArgs]] | None:
         try:
             found = _there(client, new)
@@ -71,6 +73,7 @@ class RoleProvider(LakekeeperProvider[RoleArgs]):
             return None  # the project is still to be made
         return (str(found["id"]), _observed(found, new)) if found else None
 
+    @override
     def make(self, client: Client, new: RoleArgs) -> tuple[str, ObservedResource[RoleArgs]]:
         found, origin = created_or_found(
             lambda: roles.create(client, new.project_id, _create_request(new)), lambda: _there(client, new)
@@ -82,6 +85,7 @@ class RoleProvider(LakekeeperProvider[RoleArgs]):
         with finishing(self.title(new), origin, adopts=new.adopt):
             return str(found["id"]), self._converge(client, found, new)
 
+    @override
     def find(self, client: Client, known: RecordedResource[RoleArgs]) -> ObservedResource[RoleArgs] | None:
         found = roles.get_cached(client, known.declared.project_id, known.id)
         return _observed(found, known.declared) if found else None
@@ -95,6 +99,7 @@ class RoleProvider(LakekeeperProvider[RoleArgs]):
             )
         return self._converge(client, found, new)
 
+    @override
     def remove(self, client: Client, known: RecordedResource[RoleArgs]) -> None:
         with contextlib.suppress(NotFoundError):
             roles.delete(client, known.declared.project_id, known.id)
@@ -176,6 +181,7 @@ class Role(Resource, module="lakekeeper", name="Role"):
         adopt: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """Declare the resource."""
         props = given(
             server=server,
             project_id=project_id,

@@ -55,6 +55,7 @@ class RoleMembersArgs(ResourceInputs):
 
     @property
     def claim(self) -> Claim:
+        """What the resource claims."""
         unknown = has_unknown([self.users, self.roles])
         held = frozenset[GrantEntry]() if unknown else frozenset(GrantEntry(ASSIGNEE, *one) for one in self.members)
         return Claim("RoleMembers", self.declared_as, held)
@@ -67,9 +68,11 @@ class RoleMembersProvider(LakekeeperProvider[RoleMembersArgs]):
     natural_key = ("project_id", "role_id")
     belongs_to_maker = False
 
+    @override
     def title(self, declared: RoleMembersArgs) -> str:
         return f"role {declared.role_id} of project {declared.project_id} at {declared.server.endpoint}"
 
+    @override
     def existing(self, client: Client, new: RoleMembersArgs) -> tuple[str, ObservedResource[RoleMembersArgs]] | None:
         there = members.of_role(client, new.project_id, new.role_id)
         return (new.role_id, ObservedResource(_observed(there, new))) if there else None
@@ -84,6 +87,7 @@ class RoleMembersProvider(LakekeeperProvider[RoleMembersArgs]):
             self.run.claims, result, place_of_members(declared.server, declared.role_id), declared.claim, "role_id"
         )
 
+    @override
     def make(self, client: Client, new: RoleMembersArgs) -> tuple[str, ObservedResource[RoleMembersArgs]]:
         there = self._members(client, new)
         if (others := there - new.members) and not new.adopt:
@@ -93,6 +97,7 @@ class RoleMembersProvider(LakekeeperProvider[RoleMembersArgs]):
             )
         return new.role_id, self._converge(client, there, new)
 
+    @override
     def find(
         self, client: Client, known: RecordedResource[RoleMembersArgs]
     ) -> ObservedResource[RoleMembersArgs] | None:
@@ -105,6 +110,7 @@ class RoleMembersProvider(LakekeeperProvider[RoleMembersArgs]):
     ) -> ObservedResource[RoleMembersArgs]:
         return self._converge(client, self._members(client, new), new)
 
+    @override
     def remove(self, client: Client, known: RecordedResource[RoleMembersArgs]) -> None:
         state = known.declared
         place = place_of_members(state.server, state.role_id)
@@ -160,6 +166,7 @@ class RoleMembers(Resource, module="lakekeeper", name="RoleMembers"):
         adopt: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """Declare the resource."""
         role = {"type": "role", "project_id": project_id, "role_id": role_id}
         run_context.current().declarations.add(Claim("RoleMembers", resource_name), role, ASSIGNEE)
         props = given(

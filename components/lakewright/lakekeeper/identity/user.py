@@ -49,13 +49,16 @@ class UserProvider(LakekeeperProvider[UserArgs]):
     args = UserArgs
     natural_key = ("user_id",)
 
+    @override
     def title(self, declared: UserArgs) -> str:
         return f"user `{declared.user_id}` at {declared.server.endpoint}"
 
+    @override
     def existing(self, client: Client, new: UserArgs) -> tuple[str, ObservedResource[UserArgs]] | None:
         found = users.get(client, new.user_id)
         return (new.user_id, ObservedResource(_observed(found, new))) if found else None
 
+    @override
     def make(self, client: Client, new: UserArgs) -> tuple[str, ObservedResource[UserArgs]]:
         try:
             found, origin = created_or_found(
@@ -72,6 +75,7 @@ class UserProvider(LakekeeperProvider[UserArgs]):
             users.replace(client, new.user_id, new.properties(found))
         return new.user_id, ObservedResource(new)
 
+    @override
     def find(self, client: Client, known: RecordedResource[UserArgs]) -> ObservedResource[UserArgs] | None:
         found = users.get_cached(client, known.id)
         return ObservedResource(_observed(found, known.declared)) if found else None
@@ -84,6 +88,7 @@ class UserProvider(LakekeeperProvider[UserArgs]):
         users.replace(client, known.id, new.properties(found))
         return ObservedResource(new)
 
+    @override
     def remove(self, client: Client, known: RecordedResource[UserArgs]) -> None:
         with contextlib.suppress(NotFoundError):
             users.delete(client, known.id)
@@ -120,5 +125,6 @@ class User(Resource, module="lakekeeper", name="User"):
         adopt: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """Declare the resource."""
         props = given(server=server, user_id=user_id, name=name, user_type=user_type, email=email, adopt=adopt or None)
         super().__init__(UserProvider(), resource_name, props, delete_first(opts))

@@ -25,6 +25,7 @@ class WarehouseRef:
     client: Client
 
     def __str__(self) -> str:
+        """Return the text for messages."""
         return f"warehouse `{self.name}` ({self.warehouse_id}) at {self.client.endpoint}"
 
 
@@ -41,6 +42,7 @@ class DroppedTable:
         return QualifiedName(self.warehouse.name, tuple(self.table.namespace.split(".")), self.table.name)
 
     def __str__(self) -> str:
+        """Return the text for messages."""
         return f"{self.table.kind} {self.name} ({self.table.tabular_id})"
 
 

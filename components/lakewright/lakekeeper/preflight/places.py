@@ -23,6 +23,7 @@ class Place:
     prefix: str
 
     def __str__(self) -> str:
+        """Return the text for messages."""
         return f"{_SCHEME.get(self.type, self.type)}://{'/'.join((*self.container, self.prefix))}".rstrip("/")
 
     def overlaps(self, other: "Place") -> bool:
@@ -72,6 +73,7 @@ class Neighbour:
         return self.flavor == "aws" or not self.endpoint or host.endswith((".amazonaws.com", ".amazonaws.com.cn"))
 
     def __str__(self) -> str:
+        """Return the text for messages."""
         state = "" if self.active else "inactive "
         return f"{state}warehouse `{self.name}` ({self.id}) of project {self.project} at {self.place}"
 

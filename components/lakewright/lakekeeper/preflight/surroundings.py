@@ -15,9 +15,14 @@ class Bucket(Protocol):
     """An S3 bucket, and the address of its store: None for AWS."""
 
     @property
-    def bucket(self) -> str: ...
+    def bucket(self) -> str:
+        """Name of the bucket."""
+        ...
+
     @property
-    def endpoint(self) -> str | None: ...
+    def endpoint(self) -> str | None:
+        """Address of the store; None for AWS."""
+        ...
 
 
 @dataclass(frozen=True)

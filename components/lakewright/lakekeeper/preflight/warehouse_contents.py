@@ -19,11 +19,19 @@ class DeclaredWarehouse(Protocol):
     """What is needed of a declaration here."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Name of the warehouse."""
+        ...
+
     @property
-    def project_id(self) -> str: ...
+    def project_id(self) -> str:
+        """Id of its project."""
+        ...
+
     @property
-    def deletion(self) -> Deletion: ...
+    def deletion(self) -> Deletion:
+        """The declaration's `deletion`."""
+        ...
 
 
 def held(client: Client, warehouse_id: str, name: str) -> list[Tabular]:
@@ -40,8 +48,10 @@ def held(client: Client, warehouse_id: str, name: str) -> list[Tabular]:
 
 
 def in_the_way(client: Client, warehouse_id: str, name: str, own: list[str]) -> list[str]:
-    """What keeps a warehouse without tables from being deleted: its protection, or that of what is in it, and
-    namespaces that are not among its `own`."""
+    """Return the reasons why a warehouse without tables cannot be deleted.
+
+    Reasons are its protection, the protection of what is in it, and namespaces that are not among its `own`.
+    """
     found = warehouses.get(client, warehouse_id)
     if found is None:
         return []

@@ -32,6 +32,7 @@ class Change:
         return isinstance(self.new, Declared) or not has_unknown(self.new)
 
     def __str__(self) -> str:
+        """Return the text for messages."""
         if isinstance(self.mark, Rotate):  # an external id is treated as a secret
             return self.path
         return f"{self.path}: {_told(self.old)} -> {_told(self.new)}"

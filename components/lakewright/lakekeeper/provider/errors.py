@@ -60,6 +60,7 @@ class InactiveWarehouseError(LakekeeperError):
     """An inactive warehouse hides what is in it."""
 
     def __init__(self, message: str, warehouse_id: str) -> None:
+        """Create the error."""
         super().__init__(message)
         self.warehouse_id = warehouse_id
 

@@ -16,7 +16,7 @@ from lakewright.lakekeeper.provider.options import ServerInput, given, not_impor
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 
 
-def _accepted(value: bool) -> bool:
+def _accepted(value: object) -> object:
     if not value:
         raise ValueError("must be true: a server is not bootstrapped without accepting Lakekeeper's terms of use")
     return value
@@ -42,6 +42,7 @@ class BootstrapProvider(LakekeeperProvider[BootstrapArgs]):
 
     args = BootstrapArgs
 
+    @override
     def make(self, client: Client, new: BootstrapArgs) -> tuple[str, ObservedResource[BootstrapArgs]]:
         server = client.server_now()
         if not server.bootstrapped:
@@ -50,6 +51,7 @@ class BootstrapProvider(LakekeeperProvider[BootstrapArgs]):
             server = client.server_now()
         return server.server_id, _found(new, server)
 
+    @override
     def find(self, client: Client, known: RecordedResource[BootstrapArgs]) -> ObservedResource[BootstrapArgs] | None:
         server = client.server_now()
         return _found(known.declared, server) if server.bootstrapped else None
@@ -88,6 +90,7 @@ class Bootstrap(Resource, module="lakekeeper", name="Bootstrap"):
         user_type: pulumi.Input[str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """Declare the resource."""
         props = given(
             server=server,
             accept_terms_of_use=accept_terms_of_use,

@@ -38,9 +38,11 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
     args = ProjectArgs
     natural_key = ("project_id",)
 
+    @override
     def title(self, declared: ProjectArgs) -> str:
         return f"project {declared.project_id} at {declared.server.endpoint}"
 
+    @override
     def existing(self, client: Client, new: ProjectArgs) -> tuple[str, ObservedResource[ProjectArgs]] | None:
         name = projects.name_of(client, new.project_id)
         return None if name is None else (new.project_id, ObservedResource(new.model_copy(update={"name": name})))
@@ -50,6 +52,7 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
         names = sorted(str(one["name"]) for one in warehouses.list_all(client, object_id))
         return f"with warehouses: {', '.join(names)}" if names else ""
 
+    @override
     def make(self, client: Client, new: ProjectArgs) -> tuple[str, ObservedResource[ProjectArgs]]:
         def create() -> str:
             projects.create(client, new.project_id, new.name)
@@ -63,16 +66,19 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
             projects.rename(client, new.project_id, new.name)
         return new.project_id, ObservedResource(new)
 
+    @override
     def find(self, client: Client, known: RecordedResource[ProjectArgs]) -> ObservedResource[ProjectArgs] | None:
         name = projects.get_cached(client, known.id)
         return None if name is None else ObservedResource(known.declared.model_copy(update={"name": name}))
 
+    @override
     def change(
         self, client: Client, known: RecordedResource[ProjectArgs], new: ProjectArgs
     ) -> ObservedResource[ProjectArgs]:
         projects.rename(client, known.id, new.name)
         return ObservedResource(new)
 
+    @override
     def remove(self, client: Client, known: RecordedResource[ProjectArgs]) -> None:
         if known.declared.deletion == "retain":
             return
@@ -123,6 +129,7 @@ class Project(Resource, module="lakekeeper", name="Project"):
         adopt: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """Declare the resource."""
         props = given(
             server=server,
             project_id=project_id,

@@ -13,9 +13,11 @@ class ExternalIdProvider(ResourceProvider):
 
     serialize_as_secret_always = False
 
+    @override
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
         return CheckResult({key: value for key, value in news.items() if key != "value"}, [])
 
+    @override
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
         return DiffResult(changes=False)
 
@@ -25,9 +27,11 @@ class ExternalIdProvider(ResourceProvider):
         # The id of a resource is no secret to the engine, so it must not be the value.
         return CreateResult(str(uuid.uuid4()), {"value": value})
 
+    @override
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
         return ReadResult(id_, {"value": props["value"]}, {})
 
+    @override
     def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> UpdateResult:
         return UpdateResult({"value": _olds["value"]})
 
@@ -41,5 +45,6 @@ class ExternalId(Resource, module="lakekeeper", name="ExternalId"):
     value: pulumi.Output[str]
 
     def __init__(self, resource_name: str, opts: pulumi.ResourceOptions | None = None) -> None:
+        """Declare the resource."""
         hidden = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(additional_secret_outputs=["value"]))
         super().__init__(ExternalIdProvider(), resource_name, {"value": None}, hidden)

@@ -161,7 +161,9 @@ class _Work:
     def _evolved(self, live: Json, column: Column, path: str) -> Json:
         made = {**live, "name": column.name}
         made["type"] = self.type(live["type"], column.type, path)
-        made["required"] = self._required(bool(live.get("required")), column.required, f"column `{path}`", path)
+        made["required"] = self._required(
+            f"column `{path}`", path, live=bool(live.get("required")), declared=column.required
+        )
         before = self.before.get(path)
         _told(made, "doc", column.doc, before and before.doc)
         default = None if column.default is None else single_value(column.default, column.type)
@@ -171,14 +173,14 @@ class _Work:
                 self.made.changes.append(f"{path}: {what}")
         return made
 
-    def _required(self, there: bool, wanted: bool, what: str, path: str) -> bool:
-        if wanted and not there:
+    def _required(self, what: str, path: str, *, live: bool, declared: bool) -> bool:
+        if declared and not live:
             self.made.problems.append(
                 f"{what} would become required: rows that are there may lack it. Keep it optional."
             )
-        if there and not wanted:
+        if live and not declared:
             self.made.changes.append(f"{path}: optional")
-        return wanted
+        return declared
 
     def type(self, live: Any, declared: Any, path: str) -> Any:
         """A type that leads from one to the other with the data kept readable, or a problem."""
@@ -190,7 +192,10 @@ class _Work:
             case ListType() if kind == "list":
                 element = self.type(there["element"], declared.element, f"{path}.element")
                 needed = self._required(
-                    bool(there.get("element-required")), declared.element_required, f"element of `{path}`", path
+                    f"element of `{path}`",
+                    path,
+                    live=bool(there.get("element-required")),
+                    declared=declared.element_required,
                 )
                 return {**there, "element": element, "element-required": needed}
             case MapType() if kind == "map":
@@ -198,7 +203,7 @@ class _Work:
                     self.made.problems.append(f"map `{path}`: the keys of a map never change. Add a new column.")
                 value = self.type(there["value"], declared.value, f"{path}.value")
                 needed = self._required(
-                    bool(there.get("value-required")), declared.value_required, f"value of `{path}`", path
+                    f"value of `{path}`", path, live=bool(there.get("value-required")), declared=declared.value_required
                 )
                 return {**there, "value": value, "value-required": needed}
             case _:

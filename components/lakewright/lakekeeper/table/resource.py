@@ -47,9 +47,11 @@ class TableProvider(LakekeeperProvider[TableArgs]):
     seen_by = ("columns", "partition_by", "sort_by", "properties")
     natural_key = ("warehouse_id", "namespace", "name")
 
+    @override
     def title(self, declared: TableArgs) -> str:
         return where(declared)
 
+    @override
     def existing(self, client: Client, new: TableArgs) -> tuple[str, ObservedResource[TableArgs]] | None:
         there = table_finding.find_by_name(client, new.warehouse_id, new.path, new.name)
         if there is None:
@@ -63,6 +65,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         also = ["protected"] if there.declared.protected != new.protected else []
         return Adopting([*needed.changes, *also], needed.problems)
 
+    @override
     def make(self, client: Client, new: TableArgs) -> tuple[str, ObservedResource[TableArgs]]:
         body = create_request(new)
         metadata, origin = created_or_found(
@@ -76,6 +79,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
             self._protect(client, there, new)
         return there.table_id, _found(new, there)
 
+    @override
     def find(self, client: Client, known: RecordedResource[TableArgs]) -> ObservedResource[TableArgs] | None:
         state, table_id = known.declared, _table_id(known)
         there = table_finding.find_by_name(client, state.warehouse_id, state.path, state.name)
@@ -186,6 +190,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
     ) -> None:
         table_removal.refuse_replacement(client, known.declared, new, _table_id(known), changes)
 
+    @override
     def remove(self, client: Client, known: RecordedResource[TableArgs]) -> None:
         table_removal.remove(client, known.declared, _table_id(known))
 
@@ -280,6 +285,7 @@ class Table(Resource, module="lakekeeper", name="Table"):
         adopt: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """Declare the resource."""
         props = given(
             server=server,
             warehouse_id=warehouse_id,

@@ -105,6 +105,7 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
     ) -> ObservedResource[DeletionGuardArgs]:
         return ObservedResource(new)
 
+    @override
     def remove(self, client: Client, known: RecordedResource[DeletionGuardArgs]) -> None:
         state = known.declared
         if state.deletion != "protect":
@@ -230,6 +231,7 @@ class DeletionGuard(Resource, module="lakekeeper", name="DeletionGuard"):
         deletion: pulumi.Input[Deletion] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """Declare the resource."""
         props = given(
             server=server,
             warehouses=warehouses,

@@ -33,15 +33,29 @@ class Recorded(Protocol):
     """What is needed of a record here."""
 
     @property
-    def tenant(self) -> str: ...
+    def tenant(self) -> str:
+        """Name of the tenant."""
+        ...
+
     @property
-    def warehouses(self) -> Warehouses: ...
+    def warehouses(self) -> Warehouses:
+        """Warehouses by name."""
+        ...
+
     @property
-    def buckets(self) -> dict[str, RecordedBucket]: ...
+    def buckets(self) -> dict[str, RecordedBucket]:
+        """Buckets by name of the storage."""
+        ...
+
     @property
-    def dropped_warehouses(self) -> list[str]: ...
+    def dropped_warehouses(self) -> list[str]:
+        """Purged warehouses that may leave, by name."""
+        ...
+
     @property
-    def kept(self) -> list[KeptData]: ...
+    def kept(self) -> list[KeptData]:
+        """Data that earlier warehouses left."""
+        ...
 
 
 def refuse(client: Callable[[], Client], old: Recorded, new: Recorded) -> None:

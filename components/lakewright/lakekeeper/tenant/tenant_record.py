@@ -121,6 +121,7 @@ class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
         adopting: list[str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """Declare the resource."""
         props = given(
             server=server,
             tenant=tenant,

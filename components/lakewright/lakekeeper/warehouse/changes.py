@@ -74,7 +74,9 @@ class Changes:
         warehouses.change(self.client, self.warehouse_id, what, body)
 
     def _storage(self, what: str, body: dict[str, Any]) -> None:
-        patiently(self.fresh_role, lambda: warehouses.change_storage(self.client, self.warehouse_id, what, body))
+        patiently(
+            lambda: warehouses.change_storage(self.client, self.warehouse_id, what, body), fresh_role=self.fresh_role
+        )
 
     def _rename(self) -> None:
         new = self.new
@@ -110,7 +112,7 @@ def unlisted_holder(client: Client, taken: AlreadyExistsError) -> AlreadyExistsE
     return taken
 
 
-def patiently(fresh_role: bool, call: Callable[[], T]) -> T:
+def patiently(call: Callable[[], T], *, fresh_role: bool) -> T:
     """Repeat a call that probes a storage while a role that may be new is not let in yet."""
     try:
         return until(call, is_not_yet, seconds=settings.role_propagation(), every=1) if fresh_role else call()

@@ -77,9 +77,11 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
     args = NamespaceArgs
     natural_key = ("warehouse_id", "name")
 
+    @override
     def title(self, declared: NamespaceArgs) -> str:
         return f"namespace `{declared.name}` in warehouse {declared.warehouse_id} at {declared.server.endpoint}"
 
+    @override
     def existing(self, client: Client, new: NamespaceArgs) -> tuple[str, ObservedResource[NamespaceArgs]] | None:
         answer = namespaces.get(client, new.warehouse_id, new.path)
         return None if answer is None else (_id_of(new), self._observed(client, answer, new))
@@ -88,6 +90,7 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
     def contents(self, client: Client, object_id: str, new: NamespaceArgs) -> str:
         return contents.of_namespace(client, new.warehouse_id, new.path).in_words
 
+    @override
     def make(self, client: Client, new: NamespaceArgs) -> tuple[str, ObservedResource[NamespaceArgs]]:
         location = {"location": new.location} if new.location else {}
         answer, origin = created_or_found(
@@ -101,11 +104,12 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
             self.require_ours(client, there, new, origin, differs, object_id=_id_of(new))
             return _id_of(new), self._converge(client, answer, new)
 
+    @override
     def find(self, client: Client, known: RecordedResource[NamespaceArgs]) -> ObservedResource[NamespaceArgs] | None:
         state = known.declared
         listed = namespaces.get_cached(client, state.warehouse_id, state.path)
         if listed is not None and listed.namespace_id and state.properties is None and state.location is None:
-            return self._seen(client, listed.namespace_id, state, listed.protected)
+            return self._seen(client, listed.namespace_id, state, protected=listed.protected)
         answer = namespaces.get(client, state.warehouse_id, state.path)
         if answer is not None:
             return self._observed(client, answer, state, listed)
@@ -141,6 +145,7 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
                 " it to `purge` and run `up` before this change."
             )
 
+    @override
     def remove(self, client: Client, known: RecordedResource[NamespaceArgs]) -> None:
         state = known.declared
         if state.deletion == "retain":
@@ -189,10 +194,10 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
         location = _without_slash(answer["properties"].get("location")) if declared.location else None
         now = declared.model_copy(update={"properties": properties, "location": location})
         same = listed is not None and listed.namespace_id == namespace_id
-        return self._seen(client, namespace_id, now, listed.protected if listed and same else None)
+        return self._seen(client, namespace_id, now, protected=listed.protected if listed and same else None)
 
     def _seen(
-        self, client: Client, namespace_id: str, declared: NamespaceArgs, protected: bool | None
+        self, client: Client, namespace_id: str, declared: NamespaceArgs, *, protected: bool | None
     ) -> ObservedResource[NamespaceArgs]:
         """With what is no part of a namespace's own answer: protection, which a list may have told, managed access."""
         access = None
@@ -252,6 +257,7 @@ class Namespace(Resource, module="lakekeeper", name="Namespace"):
         adopt: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """Declare the resource."""
         props = given(
             server=server,
             warehouse_id=warehouse_id,

@@ -39,6 +39,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
     natural_key = ("project_id", "name")
     seen_by = ("storage", "credential")
 
+    @override
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
         result = super().check(_olds, news)
         if not result.failures:
@@ -51,6 +52,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
             preflight.validate(self.client, new, old, self.secret, create_request, reported=self.run.preflights)
         return result
 
+    @override
     def checked(self, declared: WarehouseArgs, olds: dict[str, Any]) -> WarehouseArgs:
         self.run.to_activate.note_program()
         recorded = olds.get("credential_fingerprint")
@@ -74,20 +76,24 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
             return recorded
         return recorded if recorded and credentials.still_matches(values, recorded) else credentials.fingerprint(values)
 
+    @override
     def replaces(self, change: Change, new: WarehouseArgs, client: Callable[[], Client]) -> bool:
         if change.path == "storage.region" and change.known and getattr(new.storage, "endpoint", None):
             return not client().server().moves_region
         # Another kind of storage is one difference, not one of each of its properties.
         return change.path == "storage" or super().replaces(change, new, client)
 
+    @override
     def before_replacement(
         self, client: Client, known: RecordedResource[WarehouseArgs], new: WarehouseArgs, changes: list[Change]
     ) -> None:
         warehouse_removal.refuse_replacement(client, known.id, known.declared, new, changes)
 
+    @override
     def title(self, declared: WarehouseArgs) -> str:
         return f"warehouse `{declared.name}` in project {declared.project_id} at {declared.server.endpoint}"
 
+    @override
     def existing(self, client: Client, new: WarehouseArgs) -> tuple[str, ObservedResource[WarehouseArgs]] | None:
         try:
             found = warehouses.find_by_name(client, new.project_id, new.name)
@@ -107,12 +113,13 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
             return "inactive, so that its contents cannot be checked"
         return contents.of_warehouse(client, object_id).in_words
 
+    @override
     def make(self, client: Client, new: WarehouseArgs) -> tuple[str, ObservedResource[WarehouseArgs]]:
         try:
             found, origin = created_or_found(
                 lambda: patiently(
-                    any(new.storage.roles),
                     lambda: warehouses.create(client, new.project_id, create_request(new, self.secret)),
+                    fresh_role=any(new.storage.roles),
                 ),
                 lambda: warehouses.find_by_name(client, new.project_id, new.name),
             )
@@ -125,10 +132,12 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
             existed = origin is not Origin.CREATED
             return warehouses.id_of(found), self._converge(client, found, new, resend=existed, fresh_role=existed)
 
+    @override
     def find(self, client: Client, known: RecordedResource[WarehouseArgs]) -> ObservedResource[WarehouseArgs] | None:
         found = warehouses.get_cached(client, known.declared.project_id, known.id)
         return self._observed(client, found, known.declared) if found else None
 
+    @override
     def change(
         self, client: Client, known: RecordedResource[WarehouseArgs], new: WarehouseArgs
     ) -> ObservedResource[WarehouseArgs]:
@@ -142,6 +151,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         fresh = old.storage.roles != new.storage.roles or old.credential != new.credential
         return self._converge(client, found, new, resend=resend, fresh_role=fresh)
 
+    @override
     def remove(self, client: Client, known: RecordedResource[WarehouseArgs]) -> None:
         gone = known.declared
         warehouse_removal.remove(client, known.id, gone.name, gone.deletion)
@@ -217,6 +227,7 @@ class Warehouse(Resource, module="lakekeeper", name="Warehouse"):
         adopt: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """Declare the resource."""
         props = given(
             server=server,
             project_id=project_id,

@@ -100,15 +100,18 @@ class TaskQueueConfigProvider(LakekeeperProvider[TaskQueueConfigArgs]):
         reason = f"the server at {declared.server.endpoint} has no queue `{declared.queue}`; it has {', '.join(there)}"
         return CheckResult(news, [CheckFailure("queue", reason)])
 
+    @override
     def title(self, declared: TaskQueueConfigArgs) -> str:
         return f"configuration of queue `{declared.queue}` of {declared.scope} at {declared.server.endpoint}"
 
+    @override
     def existing(
         self, client: Client, new: TaskQueueConfigArgs
     ) -> tuple[str, ObservedResource[TaskQueueConfigArgs]] | None:
         there = task_queues.get(client, new.scope, new.queue)
         return (_id_of(new), ObservedResource(_observed(there, new))) if there and there.is_set else None
 
+    @override
     def make(self, client: Client, new: TaskQueueConfigArgs) -> tuple[str, ObservedResource[TaskQueueConfigArgs]]:
         if not new.adopt and (found := self._existing_awake(client, new)) is not None:
             differs = difference.between(found, new)
@@ -117,6 +120,7 @@ class TaskQueueConfigProvider(LakekeeperProvider[TaskQueueConfigArgs]):
                 self.require_ours(client, found, new, Origin.EXISTED, f"with other settings ({what})")
         return _id_of(new), self._set(client, new)
 
+    @override
     def find(
         self, client: Client, known: RecordedResource[TaskQueueConfigArgs]
     ) -> ObservedResource[TaskQueueConfigArgs] | None:
@@ -198,6 +202,7 @@ class TaskQueueConfig(Resource, module="lakekeeper", name="TaskQueueConfig"):
         adopt: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """Declare the resource."""
         props = given(
             server=server,
             queue=queue,

@@ -26,6 +26,7 @@ class Tabular:
     """Soft-deleted: gone from listings, its files still there."""
 
     def __str__(self) -> str:
+        """Return the text for messages."""
         return ".".join((*self.namespace, self.name))
 
 

@@ -64,10 +64,12 @@ class FixedToken(Tokens):
     """A token by reference, looked up again when it is rejected."""
 
     def __init__(self, reference: str, resolve: Resolve) -> None:
+        """Create it; no call is made."""
         self._reference, self._resolve = reference, resolve
         self._token: str | None = None
 
     def current(self) -> str:
+        """Return the token to send now."""
         if self._token is None:
             self._token = self._looked_up()
         return self._token
@@ -86,9 +88,11 @@ class TokenFile(Tokens):
     """A token in a file, read at each use."""
 
     def __init__(self, path: str) -> None:
+        """Create it; no call is made."""
         self._path = Path(path)
 
     def current(self) -> str:
+        """Return the token to send now."""
         try:
             return self._path.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
@@ -110,17 +114,20 @@ class ClientCredentials(Tokens):
         now: Callable[[], float] = time.monotonic,
         retry: RetryPolicy = RETRY,
     ) -> None:
+        """Create it; no call is made."""
         self._settings, self._resolve, self._http, self._now, self._retry = settings, resolve, http, now, retry
         self._lock = threading.Lock()
         self._token, self._renew_at = "", 0.0
 
     def current(self) -> str:
+        """Return the token to send now."""
         with self._lock:
             if not self._token or self._now() >= self._renew_at:
                 self._fetch()
             return self._token
 
     def renewed(self, rejected: str) -> str:
+        """Return another token than the one that the server refused."""
         with self._lock:
             if self._token == rejected:  # else another thread has renewed it already
                 self._fetch()
@@ -165,7 +172,7 @@ class ClientCredentials(Tokens):
         raise RetryableError(refused) if answer.status_code in PASSING else refused
 
 
-def token_client(verify: ssl.SSLContext | bool = True, transport: httpx.BaseTransport | None = None) -> httpx.Client:
+def token_client(*, verify: ssl.SSLContext | bool = True, transport: httpx.BaseTransport | None = None) -> httpx.Client:
     """Return the HTTP client for a token endpoint; its answers are small."""
     client = httpx.Client(
         timeout=TOKEN_WITHIN,
@@ -199,9 +206,11 @@ class BearerAuth(httpx.Auth):
     """Adds the token; one more try with another one when the server answers 401."""
 
     def __init__(self, tokens: Tokens) -> None:
+        """Create it; no call is made."""
         self._tokens = tokens
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        """Add the token, and once more another one after a 401."""
         token = self._tokens.current()
         request.headers["Authorization"] = _bearer(token)
         answer = yield request
@@ -218,7 +227,7 @@ def _bearer(token: str) -> str:
     return f"Bearer {token}"
 
 
-def auth_for(server: ServerRef, resolve: Resolve, verify: ssl.SSLContext | bool = True) -> httpx.Auth | None:
+def auth_for(server: ServerRef, resolve: Resolve, *, verify: ssl.SSLContext | bool = True) -> httpx.Auth | None:
     """Return httpx's authentication for a server's `auth`. `verify` is for the token endpoint.
 
     Raises InsecureEndpointError where a token or secret would leave this machine without TLS.
@@ -232,4 +241,4 @@ def auth_for(server: ServerRef, resolve: Resolve, verify: ssl.SSLContext | bool 
         case TokenFileAuth(path=path):
             return BearerAuth(TokenFile(path))
         case ClientCredentialsAuth():
-            return BearerAuth(ClientCredentials(auth, resolve, token_client(verify)))
+            return BearerAuth(ClientCredentials(auth, resolve, token_client(verify=verify)))

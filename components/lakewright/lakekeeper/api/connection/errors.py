@@ -93,6 +93,7 @@ class Call:
     endpoint: str
 
     def __str__(self) -> str:
+        """Return the text for messages."""
         return f"{self.method} {self.path} at {self.endpoint}"
 
 
@@ -152,6 +153,7 @@ class RefusedError(LakekeeperError):
     """The server answered and said no."""
 
     def __init__(self, message: str, *, status: int = 0, kind: str = "") -> None:
+        """Create the error."""
         super().__init__(message)
         self.status = status
         self.kind = kind

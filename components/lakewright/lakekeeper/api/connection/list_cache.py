@@ -33,6 +33,7 @@ class SharedAnswers:
     """Answers by key. Readers that come while a list is under way wait for it. Safe to share between threads."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic, max_age: float = MAX_AGE) -> None:
+        """Create it; no call is made."""
         self._now, self._max_age = now, max_age
         self._lock = threading.Lock()
         self._answers: dict[Hashable, _CachedList] = {}

@@ -72,6 +72,7 @@ class GrantEntry:
     """Id of the user, or of the role."""
 
     def __str__(self) -> str:
+        """Return the text for messages."""
         return f"{self.privilege} of {self.kind} {self.principal}"
 
 

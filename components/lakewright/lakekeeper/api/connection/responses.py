@@ -29,6 +29,7 @@ class ResponseBody(dict[str, Any]):
     call: Call
 
     def __missing__(self, key: str) -> Any:
+        """Raise BadResponseError for a key that the response lacks."""
         raise BadResponseError(
             f"{self.call} answered without `{key}`. Is this a Lakekeeper server of a supported version?"
         )

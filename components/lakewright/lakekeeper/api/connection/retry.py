@@ -20,6 +20,7 @@ class RetryableError(Exception):
     """A failed try that may be repeated: carries the error to raise when tries run out."""
 
     def __init__(self, error: Exception, after: float | None = None) -> None:
+        """Create the error."""
         super().__init__(str(error))
         self.error, self.after = error, after
 

@@ -29,11 +29,12 @@ class Sender:
     """The connections to one server. Safe to share between threads."""
 
     def __init__(self, server: ServerRef, resolve: Resolve, transport: httpx.BaseTransport | None) -> None:
+        """Create it; no call is made."""
         self.endpoint = server.endpoint
         verify = trust(server.ca_bundle)
         self._http = httpx.Client(
             base_url=server.endpoint,
-            auth=auth_for(server, resolve, verify),
+            auth=auth_for(server, resolve, verify=verify),
             # To read everybody's authorities takes long, and at an address without TLS nobody is asked.
             verify=verify if server.endpoint.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
             timeout=_waiting(settings.answer_within()),
@@ -127,11 +128,11 @@ def _without_secrets(message: str, headers: httpx.Headers, body: object) -> str:
     return message
 
 
-def _confidential(body: object, inside: bool = False) -> Iterator[str]:
+def _confidential(body: object, *, inside: bool = False) -> Iterator[str]:
     """The texts within credentials of a request's body."""
     if isinstance(body, Mapping):
         for key, value in cast(Mapping[str, object], body).items():
             if not key.endswith("type"):  # `s3` and `access-key` are no secrets, and common words
-                yield from _confidential(value, inside or key.endswith("credential"))
+                yield from _confidential(value, inside=inside or key.endswith("credential"))
     elif isinstance(body, str) and inside:
         yield body

@@ -22,6 +22,7 @@ class Scope:
     project_id: str | None
 
     def __str__(self) -> str:
+        """Return the text for messages."""
         return f"warehouse {self.warehouse_id}" if self.warehouse_id else f"project {self.project_id}"
 
 

@@ -48,6 +48,7 @@ class DeclaredGrant(Declared):
 
     @property
     def held(self) -> GrantEntry:
+        """The grant as the server has it."""
         return (
             GrantEntry(self.privilege, "user", self.user)
             if self.user

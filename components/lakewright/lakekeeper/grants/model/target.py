@@ -22,6 +22,7 @@ class OnServer(Declared):
     """`server`."""
 
     def __str__(self) -> str:
+        """Return the text for messages."""
         return "server"
 
 
@@ -34,6 +35,7 @@ class OnProject(Declared):
     """Id of the project."""
 
     def __str__(self) -> str:
+        """Return the text for messages."""
         return f"project/{self.project_id}"
 
 
@@ -48,6 +50,7 @@ class OnRole(Declared):
     """Id of the role."""
 
     def __str__(self) -> str:
+        """Return the text for messages."""
         return f"role/{self.role_id}"
 
 
@@ -62,6 +65,7 @@ class OnTag(Declared):
     """Its name."""
 
     def __str__(self) -> str:
+        """Return the text for messages."""
         return f"project/{self.project_id}/tag/{self.name.casefold()}"
 
 
@@ -74,6 +78,7 @@ class OnWarehouse(Declared):
     """Id of the warehouse."""
 
     def __str__(self) -> str:
+        """Return the text for messages."""
         return f"warehouse/{self.warehouse_id}"
 
 
@@ -88,6 +93,7 @@ class OnNamespace(Declared):
     """Its levels with dots between."""
 
     def __str__(self) -> str:
+        """Return the text for messages."""
         return f"warehouse/{self.warehouse_id}/namespace/{self.namespace.casefold()}"
 
 
@@ -104,6 +110,7 @@ class OnTabular(Declared):
     """Its name."""
 
     def __str__(self) -> str:
+        """Return the text for messages."""
         return f"warehouse/{self.warehouse_id}/{self.type}/{self.namespace.casefold()}.{self.name.casefold()}"
 
 

@@ -70,6 +70,7 @@ class Partition:
         return f"{self.column}_{_ENDINGS.get(kind, kind)}"
 
     def __str__(self) -> str:
+        """Return the text for messages."""
         return _transform_text(self.column, self.transform) + (f" as {self.name}" if self.name else "")
 
 
@@ -85,6 +86,7 @@ class Sorting:
     """`first` or `last`."""
 
     def __str__(self) -> str:
+        """Return the text for messages."""
         usual = "first" if self.direction == "asc" else "last"
         text = _transform_text(self.column, self.transform)
         text += " desc" if self.direction == "desc" else ""
