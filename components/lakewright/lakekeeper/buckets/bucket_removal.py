@@ -26,7 +26,7 @@ from lakewright.lakekeeper.buckets import bucket_emptying, bucket_key, own_bucke
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.provider import errors
-from lakewright.lakekeeper.provider.diagnostics import tell, warn
+from lakewright.lakekeeper.provider.diagnostics import note, warn
 from lakewright.lakekeeper.provider.errors import CannotCountError, StillHeldError
 from lakewright.lakekeeper.provider.inputs import failures
 from lakewright.lakekeeper.provider.options import given, not_imported
@@ -104,7 +104,7 @@ class BucketRemovalProvider(_RemovalProvider[BucketRemovalArgs]):
     @override
     def remove(self, own: BucketRemovalArgs) -> None:
         if own.kept:
-            tell(f"{own.where} stays: `deletion: retain` keeps what is in it of warehouse {', '.join(own.kept)}")
+            note(f"{own.where} stays: `deletion: retain` keeps what is in it of warehouse {', '.join(own.kept)}")
         elif content := own_bucket.held(own):
             raise StillHeldError(
                 f"{own.where} is not deleted, since it holds {content}, which belongs to no warehouse that is purged."
@@ -128,9 +128,9 @@ class KeyRemovalProvider(_RemovalProvider[KeyRemovalArgs]):
             warn(f"KMS key {own.key_id} stays, as it may be in use: {error}")
             return
         if is_default:
-            tell(f"KMS key {own.key_id} stays: {own.where} stays, and encrypts with it")
+            note(f"KMS key {own.key_id} stays: {own.where} stays, and encrypts with it")
         elif example:
-            tell(f"KMS key {own.key_id} stays: {own.where} holds what is encrypted with it, such as {example}")
+            note(f"KMS key {own.key_id} stays: {own.where} holds what is encrypted with it, such as {example}")
         else:
             bucket_key.end_key(own, own.key_id)
 
@@ -153,7 +153,7 @@ def remove_left_over(own: OwnBucket, tag: str) -> None:
             " it holds, and run the command again."
         )
     bucket_emptying.delete_bucket(own)
-    tell(f"{own.where}, which an interrupted `up` made, is deleted")
+    note(f"{own.where}, which an interrupted `up` made, is deleted")
 
 
 class BucketRemoval(Resource, module="lakekeeper", name="BucketRemoval"):

@@ -117,8 +117,8 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
             return None
         there = _relevant(there)
         kept = _kept(client, on, there, known)
-        shown = there - (kept - state.held)
-        return ObservedResource(state.model_copy(update={"grants": entries(shown)}), _computed(on, kept))
+        visible = there - (kept - state.held)
+        return ObservedResource(state.model_copy(update={"grants": entries(visible)}), _computed(on, kept))
 
     @override
     def change(

@@ -144,12 +144,12 @@ def _there(client: Client, new: RoleArgs, but_not: str = "") -> roles.RoleRespon
 
 def _observed(found: roles.RoleResponse, declared: RoleArgs) -> ObservedResource[RoleArgs]:
     """What the server answers, in the words of a declaration."""
-    told: dict[str, Any] = {"name": found["name"]}
+    response: dict[str, Any] = {"name": found["name"]}
     if declared.description is not None:
-        told["description"] = found.get("description") or ""
+        response["description"] = found.get("description") or ""
     if declared.source:
-        told |= {"provider_id": found.get("provider-id"), "source_id": found.get("source-id")}
-    return ObservedResource(declared.model_copy(update=told), _computed(found))
+        response |= {"provider_id": found.get("provider-id"), "source_id": found.get("source-id")}
+    return ObservedResource(declared.model_copy(update=response), _computed(found))
 
 
 def _computed(found: roles.RoleResponse) -> dict[str, Any]:

@@ -96,10 +96,10 @@ class UserProvider(LakekeeperProvider[UserArgs]):
 
 def _observed(found: users.UserResponse, declared: UserArgs) -> UserArgs:
     """What the server answers, in the words of a declaration."""
-    told = {"name": found["name"], "user_type": found["user-type"]}
+    response = {"name": found["name"], "user_type": found["user-type"]}
     if declared.email is not None:
-        told["email"] = found.get("email") or ""
-    return declared.model_copy(update=told)
+        response["email"] = found.get("email") or ""
+    return declared.model_copy(update=response)
 
 
 class User(Resource, module="lakekeeper", name="User"):

@@ -87,14 +87,14 @@ def overlap(place: Place, project_id: str, neighbours: Iterable[Neighbour], unse
 
 
 def _blocked(place: Place, project_id: str, by: Neighbour) -> str:
-    told = f"{place} overlaps with {by}."
+    reason = f"{place} overlaps with {by}."
     if by.project != project_id:
-        told += " The server compares within a project only and would let both write there."
+        reason += " The server compares within a project only and would let both write there."
     if not by.place.prefix:
-        return f"{told} It holds the whole bucket, and its prefix cannot be changed: use another bucket."
+        return f"{reason} It holds the whole bucket, and its prefix cannot be changed: use another bucket."
     if not place.prefix:
-        return f"{told} Declare a key prefix beside it: without one this warehouse needs the whole bucket."
-    return f"{told} Choose a key prefix beside it."
+        return f"{reason} Declare a key prefix beside it: without one this warehouse needs the whole bucket."
+    return f"{reason} Choose a key prefix beside it."
 
 
 def name_free(name: str, project_id: str, neighbours: Iterable[Neighbour], unseen: str) -> Check:

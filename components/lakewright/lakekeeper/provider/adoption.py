@@ -15,7 +15,7 @@ from lakewright.lakekeeper.api.connection.errors import LakekeeperError
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.provider import pending_creations as pending
-from lakewright.lakekeeper.provider.diagnostics import tell, warn
+from lakewright.lakekeeper.provider.diagnostics import note, warn
 from lakewright.lakekeeper.provider.diff import Change
 from lakewright.lakekeeper.provider.inputs import ResourceInputs, has_unknown, is_unknown
 from lakewright.lakekeeper.provider.resource_state import ObservedResource
@@ -98,7 +98,7 @@ def refused(provider: Adopter, declared: ResourceInputs) -> str | None:
             warn(f"{what}: could not check for an existing object to adopt: {error}")
         return None
     if begun and not differs:
-        tell(f"{what} ({found[0]}) exists already: an interrupted run of this stack began to create it")
+        note(f"{what} ({found[0]}) exists already: an interrupted run of this stack began to create it")
         return None
     return refusal(what, differs)
 
@@ -192,7 +192,7 @@ def _announce(
     if adopting.problems:
         return f"{what} exists already, and cannot be taken over as it is declared: {' '.join(adopting.problems)}"
     changes = f"this changes: {'; '.join(adopting.changes)}" if adopting.changes else "nothing of it changes"
-    tell(f"{what} ({found[0]}) exists already and is adopted; {changes}")
+    note(f"{what} ({found[0]}) exists already and is adopted; {changes}")
     return None
 
 
@@ -204,7 +204,7 @@ def _can_look(provider: Adopter, declared: ResourceInputs, *, adopts: bool) -> b
     later = ", ".join(f"`{name}`" for name in provider.seen_by if is_unknown(getattr(declared, name)))
     if later and adopts:
         what = provider.title(declared)
-        tell(f"{what}: an existing object is looked for, and its changes are printed, once {later} can be known")
+        note(f"{what}: an existing object is looked for, and its changes are printed, once {later} can be known")
     return not later
 
 

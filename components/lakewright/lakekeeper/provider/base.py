@@ -1,4 +1,4 @@
-"""The base of all resource providers: checks, differences, gone objects, state. A subclass says what is particular."""
+"""The base of all resource providers: checks, differences, deleted objects, state."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -39,7 +39,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
     natural_key: tuple[str, ...] = ()
     """The properties by which an object that is there already is found, where `adopt` can take one over."""
     seen_by: tuple[str, ...] = ()
-    """The properties without which what is there cannot be told in the words of a declaration."""
+    """Properties that must be known before an existing object can be compared with a declaration."""
     belongs_to_maker = True
     """Whether an existing object has an owner; settings of an object are not, and are compared instead."""
     config: credentials.ConfigLookup = staticmethod(credentials.no_config)
@@ -100,7 +100,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         errors.show_sentences_only()
 
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
-        """All errors at once, and the properties in their normal form."""
+        """Report all errors at once, or return the properties in their normal form."""
         try:
             declared = self.args.parse(news)
         except ValidationError as error:
@@ -121,7 +121,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         return declared
 
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
-        """What changed, whether in place, and whether that is allowed."""
+        """Return what changed, and whether it needs a new object. Raises if the change is not allowed."""
         old, new = self.args.from_state(_olds), self.args.from_state(_news)
         changes = difference.between(old, new)
         self.run.own_objects.add(self.kind, _id)
@@ -146,7 +146,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         return CreateResult(object_id, found.outs() | server_identity.to_record(client))
 
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
-        """What is there now, in the words of the declaration."""
+        """Return the object as it is now, as properties of a declaration."""
         state = self.args.from_state(props)
         client = self._known_client(state, props)
         found = self.find(client, RecordedResource(id_, state, props))

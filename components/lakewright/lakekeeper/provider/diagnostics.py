@@ -6,16 +6,16 @@ from lakewright.lakekeeper.api.connection.versions import Server
 
 
 def warn(message: str) -> None:
-    """Tell something that is no error. Never a secret."""
+    """Print a warning. The message holds no secret."""
     print(f"warning: {message}", file=sys.stderr, flush=True)
 
 
 def unenforced(server: Server, what: str) -> None:
-    """Tell that a server lets everybody do everything, whatever is granted."""
+    """Warn that a server enforces no grants."""
     if server.authz_backend == "allow-all":
         warn(f"{what}: {server.endpoint} keeps it and enforces nothing, since its authorizer is `allow-all`")
 
 
-def tell(message: str) -> None:
-    """Tell what is about to happen, where a preview alone would not show it. Never a secret."""
+def note(message: str) -> None:
+    """Print what is about to happen and what a preview does not show. The message holds no secret."""
     print(f"note: {message}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""What differs between two declarations, and what each difference means. Pure functions."""
+"""Differences between two declarations, and what each of them means. Pure functions."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -35,11 +35,11 @@ class Change:
         """Return the text for messages."""
         if isinstance(self.mark, Rotate):  # an external id is treated as a secret
             return self.path
-        return f"{self.path}: {_told(self.old)} -> {_told(self.new)}"
+        return f"{self.path}: {_describe(self.old)} -> {_describe(self.new)}"
 
 
-def _told(value: Any) -> str:
-    """A value for people, in the words of a program."""
+def _describe(value: Any) -> str:
+    """Return a value as a program writes it."""
     if has_unknown([value]):
         return "known only later"
     return repr(value.props() if isinstance(value, Declared) else value)

@@ -33,11 +33,11 @@ class StillHeldError(LakekeeperError):
 
 
 class CannotCountError(LakekeeperError):
-    """Whether there are tables, or objects, cannot be told."""
+    """Tables or objects cannot be counted."""
 
 
 class NotOwnedError(LakekeeperError):
-    """The natural key is taken by an object that this stack may not take over."""
+    """An object that this stack may not adopt has the natural key."""
 
 
 class MovedServerError(LakekeeperError):
@@ -45,7 +45,7 @@ class MovedServerError(LakekeeperError):
 
 
 class DeletedOutsideStackError(LakekeeperError):
-    """The object is not there any more."""
+    """The object does not exist any more."""
 
 
 class ReplacementRefusedError(LakekeeperError):

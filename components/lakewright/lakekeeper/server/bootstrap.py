@@ -68,8 +68,8 @@ class BootstrapProvider(LakekeeperProvider[BootstrapArgs]):
 
 
 def _found(declared: BootstrapArgs, server: Server) -> ObservedResource[BootstrapArgs]:
-    told = {"default_project_id": server.default_project_id, "authz_backend": server.authz_backend}
-    return ObservedResource(declared, told)
+    computed = {"default_project_id": server.default_project_id, "authz_backend": server.authz_backend}
+    return ObservedResource(declared, computed)
 
 
 class Bootstrap(Resource, module="lakekeeper", name="Bootstrap"):

@@ -12,7 +12,7 @@ from lakewright.lakekeeper.api.connection.errors import ForbiddenError, NotEmpty
 from lakewright.lakekeeper.api.management import projects, warehouses
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.creation import created_or_found
-from lakewright.lakekeeper.provider.diagnostics import tell
+from lakewright.lakekeeper.provider.diagnostics import note
 from lakewright.lakekeeper.provider.inputs import CreateOnly, Deletable, Replace, StateOnly, Update
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
@@ -86,14 +86,14 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
         stays = f"{self.title(known.declared)} stays: `deletion: retain` keeps warehouse {', '.join(retained)} in it"
         try:
             if _has_any(client, known.id, retained):
-                tell(stays)
+                note(stays)
                 return
             projects.delete(client, known.id)
         except NotFoundError:
             pass
         except NotEmptyError as refused:
             if (unlisted := client.server().unlisted) and retained:
-                tell(stays)
+                note(stays)
                 return
             if unlisted:
                 refused.add(f"What is in it may not be listed, since {unlisted}.")

@@ -89,6 +89,6 @@ class TableArgs(Deletable):
             sort_by=self.sort_by,
             format_version=self.format_version,
         )
-        if told := "; ".join(mistakes):
-            raise ValueError(told)
+        if problems := "; ".join(mistakes):
+            raise ValueError(problems)
         return self

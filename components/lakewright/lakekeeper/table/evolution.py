@@ -165,9 +165,9 @@ class _Work:
             f"column `{path}`", path, live=bool(live.get("required")), declared=column.required
         )
         before = self.before.get(path)
-        _told(made, "doc", column.doc, before and before.doc)
+        _set_declared(made, "doc", column.doc, before and before.doc)
         default = None if column.default is None else single_value(column.default, column.type)
-        _told(made, "write-default", default, before and before.default)
+        _set_declared(made, "write-default", default, before and before.default)
         for key, what in (("doc", "its description"), ("write-default", "its default for new rows")):
             if made.get(key) != live.get(key):
                 self.made.changes.append(f"{path}: {what}")
@@ -237,8 +237,8 @@ class _Work:
         return self.made.last_id
 
 
-def _told(made: Json, key: str, now: Any, before: Any) -> None:
-    """What is declared; nothing where it was declared before; else what the table has."""
+def _set_declared(made: Json, key: str, now: Any, before: Any) -> None:
+    """Set a declared value; remove one that is not declared any more; leave any other one."""
     if now is not None:
         made[key] = now
     elif before is not None:

@@ -157,8 +157,8 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         result = super().read(id_, props)
         outs = result.outs or {}
         if outs.get("unsafe"):
-            told = {key: outs[key] for key in ("table_id", "field_ids", "unsafe")}
-            result.inputs = {**(result.inputs or {}), **told}
+            recorded = {key: outs[key] for key in ("table_id", "field_ids", "unsafe")}
+            result.inputs = {**(result.inputs or {}), **recorded}
         return result
 
     def _refused(self, known: RecordedResource[TableArgs], new: TableArgs) -> list[str]:

@@ -178,7 +178,7 @@ def _neighbours(client: Client, bucket: GuardedBucket, ours: Iterable[str]) -> l
 
 @contextmanager
 def _noting(uncounted: list[str]) -> Generator[None]:
-    """What cannot be counted is told together with what can."""
+    """Collect what cannot be counted, to report it together with what can."""
     try:
         yield
     except CannotCountError as error:

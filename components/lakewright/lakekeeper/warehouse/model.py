@@ -183,8 +183,8 @@ def observed(
     """
     credential = declared.credential
     if credential_kind_told:
-        told: dict[str, Any] = found.get("storage-credential-type") or {}
-        credential = _credential_observed(told.get("credential-type"), credential)
+        credential_response: dict[str, Any] = found.get("storage-credential-type") or {}
+        credential = _credential_observed(credential_response.get("credential-type"), credential)
     intact = credential == declared.credential
     return declared.model_copy(
         update={

@@ -36,14 +36,14 @@ def validate(
 
     An engine that replaces a warehouse asks a second time, without the old one: the first report counts.
     """
-    shown = [NOT_KNOWN if has_unknown(value) else str(value) for value in (new.project_id, new.name)]
-    if has_unknown(new.server) or not reported.is_first(new.server.endpoint, *shown):
+    identity = [NOT_KNOWN if has_unknown(value) else str(value) for value in (new.project_id, new.name)]
+    if has_unknown(new.server) or not reported.is_first(new.server.endpoint, *identity):
         return
     try:
         checks = _checks(reach(new.server), new, old, secret, body)
     except (LakekeeperError, credentials.UnresolvedCredentialError) as error:
         checks = [Check(name="server", status="failed", reason=str(error))]
-    write(Report(warehouse=shown[1], project_id=shown[0], endpoint=new.server.endpoint, checks=checks))
+    write(Report(warehouse=identity[1], project_id=identity[0], endpoint=new.server.endpoint, checks=checks))
 
 
 def _checks(client: Client, new: WarehouseArgs, old: WarehouseArgs | None, secret: Secret, body: Body) -> list[Check]:

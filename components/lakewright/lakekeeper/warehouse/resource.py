@@ -189,8 +189,8 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         access = None
         if declared.managed_access is not None:
             access = managed.of_warehouse(client, warehouses.id_of(found))
-        told = client.server().reports_credential_kind
-        return ObservedResource(observed(found, declared, credential_kind_told=told, managed_access=access))
+        is_reported = client.server().reports_credential_kind
+        return ObservedResource(observed(found, declared, credential_kind_told=is_reported, managed_access=access))
 
 
 class Warehouse(Resource, module="lakekeeper", name="Warehouse"):

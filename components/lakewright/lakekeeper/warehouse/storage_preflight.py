@@ -50,20 +50,20 @@ def _assume(profile: S3Profile, keys: Keys, external_id: str | None) -> tuple[Ch
     own, vending = profile.roles
     if not own and not vending:
         return Check(name="role", status="skipped", reason="no role is declared"), keys
-    told: list[str] = []
+    assumed: list[str] = []
     for role in sorted({role for role in profile.roles if role}):
         request = {"RoleArn": role, "RoleSessionName": "lakewright-validate", "DurationSeconds": 900}
         request |= {"ExternalId": external_id} if external_id else {}
         try:
             answer = _client("sts", profile, keys).assume_role(**request)["Credentials"]
         except _errors() as error:
-            return _failed("role", f"{role} cannot be assumed: {_told(error)}. Mend its trust policy."), {}
+            return _failed("role", f"{role} cannot be assumed: {_one_line(error)}. Mend its trust policy."), {}
         if role == own:
             taken = ("AccessKeyId", "SecretAccessKey", "SessionToken")
             names = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
             keys = {name: answer[key] for name, key in zip(names, taken, strict=True)}
-        told.append(role)
-    return Check(name="role", status="passed", reason=f"can be assumed: {', '.join(told)}"), keys
+        assumed.append(role)
+    return Check(name="role", status="passed", reason=f"can be assumed: {', '.join(assumed)}"), keys
 
 
 def _probe(profile: S3Profile, keys: Keys) -> Check:
@@ -79,7 +79,9 @@ def _probe(profile: S3Profile, keys: Keys) -> Check:
         doing = "deleted"
         s3.delete_object(Bucket=profile.bucket, Key=key)
     except _errors() as error:
-        return _failed("bucket", f"a probe object at {at} cannot be {doing}: {_told(error)}. Mend the rights on it.")
+        return _failed(
+            "bucket", f"a probe object at {at} cannot be {doing}: {_one_line(error)}. Mend the rights on it."
+        )
     return Check(name="bucket", status="passed", reason=f"a probe object was written, read and deleted at {at}")
 
 
@@ -122,7 +124,7 @@ def _errors() -> tuple[type[Exception], ...]:
     return BotoCoreError, ClientError
 
 
-def _told(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     """The store's code and message; never more of a request than it repeats itself."""
     answer = cast(dict[str, Any], getattr(error, "response", {})).get("Error", {})
     return (

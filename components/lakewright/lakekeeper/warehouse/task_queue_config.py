@@ -17,7 +17,7 @@ from lakewright.lakekeeper.api.management.task_queues import LOG_CLEANUP, SOFT_D
 from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.creation import Origin
-from lakewright.lakekeeper.provider.diagnostics import tell, warn
+from lakewright.lakekeeper.provider.diagnostics import note, warn
 from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError
 from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceInputs, ServerKeeps, Update, has_unknown
 from lakewright.lakekeeper.provider.options import ServerInput, given, not_imported
@@ -142,7 +142,7 @@ class TaskQueueConfigProvider(LakekeeperProvider[TaskQueueConfigArgs]):
     @override
     def remove(self, client: Client, known: RecordedResource[TaskQueueConfigArgs]) -> None:
         state = known.declared
-        tell(f"{self.title(state)} stays as it is: the server has no way to unset it")
+        note(f"{self.title(state)} stays as it is: the server has no way to unset it")
 
     def _existing_awake(self, client: Client, new: TaskQueueConfigArgs) -> TaskQueueConfigArgs | None:
         with awake(client, new.warehouse_id):

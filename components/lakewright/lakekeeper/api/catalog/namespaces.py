@@ -20,9 +20,9 @@ class ListedNamespace:
 
     path: Path
     namespace_id: str
-    """Empty where the list does not tell."""
+    """Empty if the list lacks it."""
     protected: bool | None
-    """None where the list does not tell."""
+    """None if the list lacks it."""
 
 
 def id_of(found: dict[str, Any]) -> str:
@@ -80,7 +80,7 @@ def get_cached(client: Client, warehouse_id: str, path: Path) -> ListedNamespace
 
 
 def _folded(path: Path) -> Path:
-    """The server does not tell upper from lower case."""
+    """Return the path in lower case: the server ignores case."""
     return tuple(part.casefold() for part in path)
 
 

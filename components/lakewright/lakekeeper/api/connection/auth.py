@@ -220,7 +220,7 @@ class BearerAuth(httpx.Auth):
 
 
 def _bearer(token: str) -> str:
-    """Raises NotAuthenticatedError for what no header can hold; its value is not told."""
+    """Raise NotAuthenticatedError for a token that no header can hold. The message does not repeat it."""
     if not TOKEN.fullmatch(token):
         found = "is empty" if not token else "has spaces, line breaks or other characters that no token has"
         raise NotAuthenticatedError(f"the token {found}. Check what `auth` of the server's settings refers to.")

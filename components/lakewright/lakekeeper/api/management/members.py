@@ -1,4 +1,4 @@
-"""Who is in a role: read, added, removed. Before the members API, OpenFGA's tuples tell the same."""
+"""Members of a role: read, add, remove. Servers without the members API have OpenFGA's tuples instead."""
 
 from collections.abc import Iterable
 from typing import Any, cast

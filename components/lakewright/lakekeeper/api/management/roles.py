@@ -45,7 +45,7 @@ def get_cached(client: Client, project_id: str, role_id: str) -> RoleResponse | 
 
 
 def find_by_name(client: Client, project_id: str, name: str) -> RoleResponse | None:
-    """The role of a project that has a name; the server does not tell upper from lower case."""
+    """Return the role of a project that has a name. The server ignores case."""
     wanted = name.casefold()
     return next((role for role in list_all(client, project_id) if str(role["name"]).casefold() == wanted), None)
 

@@ -195,7 +195,7 @@ def missing(client: Client, on: GrantTarget) -> TargetMissingError:
 
 
 def _in_warehouse(client: Client, found: Object) -> Object | None:
-    """With the project of the warehouse, which the Grants API wants to be told."""
+    """Add the project of the warehouse, which the Grants API requires."""
     if client.server().keeps_tuples or not client.server().has_grants_api:
         return found
     warehouse = client.lists.get_cached(
