@@ -1,1 +1,1 @@
-"""How files that users write are parsed and checked: YAML, strict models and the list of problems."""
+"""Parsing and validation of user files: YAML, strict models and the list of problems."""

@@ -1,6 +1,6 @@
 """YAML read as the Pulumi CLI reads it: `on`, `yes` and dates are text, as in YAML 1.2, not PyYAML's 1.1.
 
-`lakewright_engine` has a loader of its own: a spec is read where no engine is, and the engine stands alone.
+`lakewright_engine` has its own loader: specs are read without the engine, and the engine does not depend on this.
 """
 
 import re
@@ -10,7 +10,7 @@ import yaml
 
 
 class _Yaml12Loader(yaml.SafeLoader):
-    """PyYAML's safe loader with YAML 1.2's idea of what is a boolean, and without dates."""
+    """PyYAML's safe loader with the booleans of YAML 1.2, and without dates."""
 
 
 _DROPPED = {"tag:yaml.org,2002:bool", "tag:yaml.org,2002:timestamp"}
@@ -24,5 +24,5 @@ cast(Any, _Yaml12Loader).add_implicit_resolver(
 
 
 def load_yaml(text: str) -> Any:
-    """The document in a text; raises yaml.YAMLError."""
+    """Parse a YAML document. Raises yaml.YAMLError."""
     return yaml.load(text, Loader=_Yaml12Loader)  # noqa: S506 - derived from SafeLoader

@@ -1,1 +1,1 @@
-"""The base of all resource providers, and what their resources share."""
+"""Base of all resource providers, and code that their resources share."""

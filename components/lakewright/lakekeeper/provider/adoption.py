@@ -1,7 +1,7 @@
-"""Taking over existing objects: when a stack may, and what an `up` is about to take over or is refused.
+"""Adoption of existing objects: whether a stack may adopt an object, and what that changes.
 
-A stack takes over an object with `adopt`, or when an interrupted run of this very stack began to create it. An engine
-calls `check` in previews too, and for an object that it does not know yet without old properties.
+A stack adopts an object with `adopt`, or if an interrupted run of the same stack started to create it. The engine also
+calls `check` in previews. It passes no old properties for an object that is not in the state.
 """
 
 from collections.abc import Callable, Generator
@@ -24,14 +24,14 @@ from lakewright.lakekeeper.provider.run_context import NaturalKey, OwnObjects, R
 
 @dataclass(frozen=True)
 class Adopting:
-    """What taking an object over changes of it, and why it must not be: each in a few words."""
+    """Changes that adopting an object makes, and reasons against it, each in a few words."""
 
     changes: list[str]
     problems: list[str] = field(default_factory=list[str])
 
 
 class Adopter(Protocol):
-    """The parts of a provider that decide about adoption."""
+    """Members of a provider that adoption uses."""
 
     natural_key: tuple[str, ...]
     seen_by: tuple[str, ...]
@@ -44,7 +44,7 @@ class Adopter(Protocol):
 
     @property
     def run(self) -> RunContext:
-        """The context of this run."""
+        """Context of this run."""
         ...
 
     def client(self, server: ServerRef) -> Client:
@@ -52,7 +52,7 @@ class Adopter(Protocol):
         ...
 
     def title(self, declared: Any) -> str:
-        """Name a declaration in messages."""
+        """Return the name of a declared object for messages."""
         ...
 
     def existing(self, client: Client, new: Any) -> tuple[str, ObservedResource[Any]] | None:
@@ -60,7 +60,7 @@ class Adopter(Protocol):
         ...
 
     def contents(self, client: Client, object_id: str, new: Any) -> str:
-        """Describe what an existing object holds."""
+        """Describe the contents of an existing object."""
         ...
 
     def replaces(self, change: Change, new: Any, client: Callable[[], Client]) -> bool:
@@ -68,15 +68,15 @@ class Adopter(Protocol):
         ...
 
     def adopting(self, there: ObservedResource[Any], new: Any) -> Adopting:
-        """Return what taking over an existing object changes."""
+        """Return what adopting an existing object changes."""
         ...
 
 
 def refused(provider: Adopter, declared: ResourceInputs) -> str | None:
-    """Look for an existing object before it is created.
+    """Look for an existing object before creation, and print what adopting it changes.
 
     Returns:
-        Why it cannot be taken over; None if there is none, or if it will be taken over, which is then printed.
+        Why the object cannot be adopted; None if there is no such object, or it will be adopted.
     """
     adopts = bool(getattr(declared, "adopt", False))
     if not _can_look(provider, declared, adopts=adopts):
@@ -105,13 +105,13 @@ def refused(provider: Adopter, declared: ResourceInputs) -> str | None:
 
 @contextmanager
 def creating(provider: Adopter, client: Client, declared: ResourceInputs) -> Generator[None]:
-    """Look for an existing object before the block creates it, unless the check of this run has looked already.
+    """Look for an existing object before the block creates it, unless the check of this run did so.
 
-    A create whose answer is lost takes effect or not, and an equal object of another stack may be there already. Only
-    a look before it can tell the two apart.
+    A create request without a response may or may not have taken effect. Only a lookup before the request can
+    distinguish its object from one of another stack.
 
     Raises:
-        LakekeeperError: The server could not answer. Nothing was created.
+        LakekeeperError: The lookup failed. Nothing was created.
     """
     key = _key(provider, declared)
     is_owned = provider.belongs_to_maker and provider.natural_key and not getattr(declared, "adopt", False)
@@ -129,31 +129,31 @@ def creating(provider: Adopter, client: Client, declared: ResourceInputs) -> Gen
 
 
 def was_absent(provider: Adopter, declared: ResourceInputs) -> bool:
-    """Whether a look of this run, before its create, found no such object."""
+    """Return whether a lookup of this run, before the create request, found no such object."""
     return provider.run.own_objects.was_absent(_key(provider, declared))
 
 
 def appeared(what: str) -> str:
-    """Why an object is not taken over that was not there when this run looked, and what to do about it."""
+    """Return the error message for an object that appeared after the lookup of this run."""
     return (
-        f"{what} exists now, though it did not when this run looked for it. Another stack was faster, or a gateway on"
-        " the way sent this run's request twice, so it is not certain who made it. If no other stack declares it, take"
-        " it over with `adopt=True` (`adopt: true` in a tenant's spec), and let the gateway not repeat POST."
+        f"{what} exists now, but did not exist when this run looked for it. Another stack created it, or a gateway"
+        " sent this run's request twice. If no other stack declares it, take it over with `adopt=True` (`adopt: true`"
+        " in a tenant's spec), and configure the gateway not to repeat POST requests."
     )
 
 
 def note_adopt(provider: Adopter, declared: ResourceInputs, *, in_state: bool) -> None:
-    """Remember a declaration with `adopt`, for `warn_of_spent_adopt`."""
+    """Record a declaration with `adopt` for `warn_of_spent_adopt`."""
     if getattr(declared, "adopt", False):
         provider.run.own_objects.checked_with_adopt(_key(provider, declared), in_state=in_state)
 
 
 def warn_of_spent_adopt(own_objects: OwnObjects) -> None:
-    """Warn if `adopt` is declared and has nothing left to take over. Called once, after all else was checked."""
+    """Warn if `adopt` is declared and has nothing left to adopt. Called once, after all other checks."""
     if own_objects.has_nothing_to_adopt():
         warn(
-            "`adopt` has nothing left to take over: this stack has every object that is declared with it. Remove it, or"
-            " it will take over what another stack makes later."
+            "`adopt` has nothing left to take over: all objects declared with it are in the state. Remove it, or a"
+            " later `up` may take over an object of another stack."
         )
 
 
@@ -163,11 +163,11 @@ def _key(provider: Adopter, declared: ResourceInputs) -> NaturalKey:
 
 
 def refusal(what: str, differs: str) -> str:
-    """Why an existing object is not taken over, and what to do about it."""
+    """Return the error message for an existing object that is not adopted."""
     recovery = (
         ""
         if pending.is_reported()
-        else " If an interrupted run of this stack made it, run `lakewright up`, which takes that over by itself."
+        else " If an interrupted run of this stack created it, run `lakewright up`, which takes it over automatically."
     )
     return (
         f"{what} exists already{f', {differs}' if differs else ''}, and this stack did not make it."
@@ -176,14 +176,14 @@ def refusal(what: str, differs: str) -> str:
 
 
 def is_begun(provider: Adopter, declared: ResourceInputs) -> bool:
-    """Whether an interrupted run of this very stack began to create the object."""
+    """Return whether an interrupted run of this stack started to create the object."""
     return pending.was_begun(provider.kind, declared, provider.natural_key)
 
 
 def _announce(
     provider: Adopter, client: Client, found: tuple[str, ObservedResource[Any]], declared: ResourceInputs
 ) -> str | None:
-    """Print what will be taken over and changed; the answer is why it cannot be, if it cannot."""
+    """Print what will be adopted and changed. Return the reason if the object cannot be adopted."""
     what, there = provider.title(declared), found[1].declared
     if immutable := fixed(provider, client, there, declared):
         changes = "; ".join(map(str, immutable))
@@ -197,24 +197,24 @@ def _announce(
 
 
 def _can_look(provider: Adopter, declared: ResourceInputs, *, adopts: bool) -> bool:
-    """Whether an existing object matters, and so much of it is known that it can be looked at."""
+    """Return whether an existing object matters, and enough properties are known to look for it."""
     key = [getattr(declared, name) for name in provider.natural_key]
     if not (adopts or provider.belongs_to_maker) or not key or has_unknown([*key, declared.server]):
         return False
     later = ", ".join(f"`{name}`" for name in provider.seen_by if is_unknown(getattr(declared, name)))
     if later and adopts:
         what = provider.title(declared)
-        note(f"{what}: an existing object is looked for, and its changes are printed, once {later} can be known")
+        note(f"{what}: cannot compare an existing object until these properties are known: {later}")
     return not later
 
 
 def fixed(provider: Adopter, client: Client, there: ResourceInputs, new: ResourceInputs) -> list[Change]:
-    """The differences for which the server would need another object."""
+    """Return the differences that need a new object."""
     changes = difference.between(there, new)
     return [change for change in changes if change.known and provider.replaces(change, new, lambda: client)]
 
 
 def changes_of(there: ResourceInputs, new: ResourceInputs) -> Adopting:
-    """What taking over changes, property by property."""
+    """Return the changes of an adoption, by property."""
     changes = difference.between(there, new)
     return Adopting([str(change) for change in changes if difference.needs_calls([change])])

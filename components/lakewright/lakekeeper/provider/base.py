@@ -1,4 +1,4 @@
-"""The base of all resource providers: checks, differences, deleted objects, state."""
+"""Base class of all resource providers: check, diff, create, read, update and delete."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -32,75 +32,78 @@ from lakewright.lakekeeper.provider.run_context import RunContext
 
 
 class LakekeeperProvider(ResourceProvider, Generic[D]):
-    """Base of the providers. Instances hold nothing: a provider is pickled into the state of each of its resources."""
+    """Base of the providers.
+
+    Instances have no data, because a provider is pickled into the state of each of its resources.
+    """
 
     serialize_as_secret_always = False
     args: type[D]
     natural_key: tuple[str, ...] = ()
-    """The properties by which an object that is there already is found, where `adopt` can take one over."""
+    """Properties that identify an existing object, for resources that support `adopt`."""
     seen_by: tuple[str, ...] = ()
-    """Properties that must be known before an existing object can be compared with a declaration."""
+    """Properties that must be known to compare an existing object with a declaration."""
     belongs_to_maker = True
-    """Whether an existing object has an owner; settings of an object are not, and are compared instead."""
+    """Whether an existing object belongs to the stack that created it. Settings of an object have no owner."""
     config: credentials.ConfigLookup = staticmethod(credentials.no_config)
 
-    # What a resource says of itself.
+    # Methods that a resource implements.
 
     @abstractmethod
     def make(self, client: Client, new: D) -> tuple[str, ObservedResource[D]]:
-        """Create the object, or take over one that this stack may have; its id and itself."""
+        """Create the object, or take over an existing one. Return its id and the object."""
 
     @abstractmethod
     def find(self, client: Client, known: RecordedResource[D]) -> ObservedResource[D] | None:
-        """The object as it is now, or None if it is gone."""
+        """Return the object as it is now, or None if it does not exist."""
 
     @abstractmethod
     def change(self, client: Client, known: RecordedResource[D], new: D) -> ObservedResource[D]:
-        """Make the object as declared, in place."""
+        """Update the object in place to match its declaration."""
 
     @abstractmethod
     def remove(self, client: Client, known: RecordedResource[D]) -> None:
-        """Delete the object. One that is gone already is a success."""
+        """Delete the object. Succeed if it does not exist."""
 
     def replaces(self, change: Change, new: D, client: Callable[[], Client]) -> bool:  # noqa: ARG002 - for subclasses
-        """Whether a change needs a new object."""
+        """Return whether a change needs a new object."""
         return isinstance(change.mark, Replace)
 
     def before_replacement(self, client: Client, known: RecordedResource[D], new: D, changes: list[Change]) -> None:
         """Raise if the object must not be replaced. Called in previews too."""
 
     def needs_calls(self, known: RecordedResource[D], new: D) -> bool:
-        """Whether an update changes more than the state."""
+        """Return whether an update changes more than the state."""
         return difference.needs_calls(difference.between(known.declared, new))
 
     def title(self, declared: D) -> str:
-        """What a declaration is about, for messages: kind, natural key and server."""
+        """Return the name of a declared object for messages: kind, natural key and server."""
         return f"{self.kind} at {declared.server.endpoint}"
 
     def existing(self, client: Client, new: D) -> tuple[str, ObservedResource[D]] | None:  # noqa: ARG002 - for subclasses
-        """What has a declaration's natural key on the server, and its id; for `adopt`."""
+        """Return the id and the object on the server that has a declaration's natural key, for `adopt`."""
         return None
 
     def contents(self, client: Client, object_id: str, new: D) -> str:  # noqa: ARG002 - for subclasses
-        """What an existing object holds, in words; empty for none.
+        """Describe the contents of an existing object. Return an empty string if it is empty.
 
-        An interrupted creation leaves an empty object: what is in it is created after it is in the state.
+        An interrupted creation leaves an empty object, since its contents are created after it is in the state.
         """
         return ""
 
     def adopting(self, there: ObservedResource[D], new: D) -> Adopting:
-        """What taking over an existing object changes, and why it must not be."""
+        """Return what adopting an existing object changes, and the reasons against it."""
         return adoption.changes_of(there.declared, new)
 
     # Pulumi's hooks.
 
     def configure(self, req: ConfigureRequest) -> None:
-        """Called once in a provider's process, with the stack's decrypted configuration."""
+        """Store the stack's decrypted configuration. The engine calls this once in a provider's process."""
         self.config = req.config.get
         errors.show_sentences_only()
 
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
-        """Report all errors at once, or return the properties in their normal form."""
+        """Report all errors at once, or return the normalized properties."""
         try:
             declared = self.args.parse(news)
         except ValidationError as error:
@@ -117,11 +120,11 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         return CheckResult(checked.props(), [])
 
     def checked(self, declared: D, olds: dict[str, Any]) -> D:  # noqa: ARG002 - for subclasses
-        """A valid declaration, with what the provider adds to it."""
+        """Return a valid declaration with the properties that the provider adds."""
         return declared
 
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
-        """Return what changed, and whether it needs a new object. Raises if the change is not allowed."""
+        """Return the changes, and whether they need a new object. Raise if a change is not allowed."""
         old, new = self.args.from_state(_olds), self.args.from_state(_news)
         changes = difference.between(old, new)
         self.run.own_objects.add(self.kind, _id)
@@ -139,7 +142,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         )
 
     def create(self, props: dict[str, Any]) -> CreateResult:
-        """Create, or adopt."""
+        """Create or adopt the object."""
         new = self.args.from_state(props)
         client = self.client(new.server)
         object_id, found = self._made(client, new)
@@ -156,13 +159,13 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         return ReadResult(id_, found.outs() | server_identity.to_record(client), found.declared.props())
 
     def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> UpdateResult:
-        """Change in place; when only the state is to change, the server is asked for its id alone."""
+        """Update the object in place. If only the state changes, request only the server's id."""
         old, new = self.args.from_state(_olds), self.args.from_state(_news)
         known, client = RecordedResource(_id, old, _olds), self.client(new.server)
         server_identity.verify(client, _olds, self.title(old))
         if server_identity.is_outdated(_olds) and self.find(client, known) is None:
             self._require_proven(client, _olds, old)
-            raise errors.DeletedOutsideStackError(f"{self.title(old)} is not there. Run `up --refresh`.")
+            raise errors.DeletedOutsideStackError(f"{self.title(old)} does not exist. Run `up --refresh`.")
         if inactive_warehouses.can_read(_olds, lambda: client):
             found = self._seen_again(client, known, new)
         else:
@@ -178,7 +181,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         return ObservedResource(new, _without_own(computed))
 
     def _seen_again(self, client: Client, known: RecordedResource[D], new: D) -> ObservedResource[D]:
-        """What a refresh could not see, as a refresh and an `up` would now make it."""
+        """Refresh an object that an earlier refresh could not see, and update it."""
         client.lists.forget()
         found = self.find(client, known)
         if found is None:
@@ -197,7 +200,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
             return self.make(client, new)
 
     def delete(self, _id: str, _props: dict[str, Any]) -> None:
-        """Delete, as the state's `deletion` says."""
+        """Delete the object according to the `deletion` in the state."""
         state = self.args.from_state(_props)
         client, known = self._known_client(state, _props), RecordedResource(_id, state, _props)
         is_uncertain = getattr(state, "deletion", None) == "protect" and not server_identity.is_proven(client, _props)
@@ -205,11 +208,11 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
             raise server_identity.unproven(client, self.title(state))
         self.remove(client, known)
 
-    # What subclasses share.
+    # Methods that subclasses share.
 
     @property
     def run(self) -> RunContext:
-        """The context of this run. Looked up at each use, since instances are pickled into the state."""
+        """Context of this run. It is looked up at each use, because instances are pickled into the state."""
         return run_context.current()
 
     @property
@@ -220,15 +223,15 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
     def require_ours(
         self, client: Client, there: D, new: D, origin: Origin, differs: str = "", *, object_id: str | None = None
     ) -> None:
-        """Raise NotOwnedError for an object that this stack did not make and may not take over.
+        """Raise NotOwnedError for an object that this stack did not create and may not adopt.
 
         Args:
             client: Client of the server.
-            there: The object as it is.
+            there: The existing object.
             new: The declaration.
-            origin: Where the object came from, as far as the create call tells.
-            differs: How the object differs from what the interrupted creation of `new` would have left, in words.
-            object_id: Id of an object that may hold others.
+            origin: Origin of the object, according to the create call.
+            differs: Description of how the object differs from what an interrupted creation of `new` leaves.
+            object_id: Id of an object that may contain others.
         """
         if origin is Origin.CREATED:
             return
@@ -243,32 +246,36 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
             if not (fixed := adoption.fixed(self, client, there, new)):
                 return
             raise errors.NotOwnedError(
-                f"{self.title(new)} exists already. The server cannot change {', '.join(c.path for c in fixed)}:"
-                " declare what is there to take it over."
+                f"{self.title(new)} exists already. The server cannot change {', '.join(c.path for c in fixed)}."
+                " Declare the existing values to take it over."
             )
         what = self.title(new)
         raise errors.NotOwnedError(adoption.appeared(what) if may_be_this_runs else adoption.refusal(what, differs))
 
     def client(self, server: ServerRef) -> Client:
-        """The client of this process for a server that is new enough."""
+        """Return the client of this process for a server whose version is supported."""
         return self.run.client(server, self.secret)
 
     def recorded_client(self, server: ServerRef) -> Client:
-        """The client of this process for a server as the state has it."""
+        """Return the client of this process for a server as recorded in the state."""
         return self.client(as_recorded(server))
 
     def secret(self, reference: str) -> str:
-        """The secret behind a reference. Raises credentials.UnresolvedCredentialError."""
+        """Return the secret of a reference.
+
+        Raises:
+            UnresolvedCredentialError: The reference cannot be resolved.
+        """
         return credentials.resolve(reference, self.config)
 
     def _known_client(self, state: D, outs: dict[str, Any]) -> Client:
-        """The client for an object in the state. Raises errors.MovedServerError."""
+        """Return the client for an object in the state. Raises errors.MovedServerError."""
         client = self.recorded_client(state.server)
         server_identity.verify(client, outs, self.title(state))
         return client
 
     def _require_proven(self, client: Client, outs: dict[str, Any], state: D) -> None:
-        """Raise MovedServerError if an object may be missing because the server is another one."""
+        """Raise MovedServerError if an object may be missing because the endpoint is a different server."""
         if not server_identity.is_proven(client, outs):
             raise server_identity.unproven(client, self.title(state))
 

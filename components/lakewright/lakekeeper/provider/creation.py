@@ -1,4 +1,4 @@
-"""Creating an object once, although an answer may get lost: where the object that is there now came from."""
+"""Create an object once although a response may be lost, and report the origin of the object."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -17,24 +17,24 @@ from lakewright.lakekeeper.provider.errors import NotOwnedError
 T = TypeVar("T")
 
 LOOKS = 3
-"""How often a create whose answer got lost is looked for and repeated."""
+"""Attempts to create an object whose responses are lost, each followed by a lookup."""
 
 
 class Origin(Enum):
-    """Origin of an object, as the answer to its create shows it."""
+    """Origin of an object, according to the response to its create request."""
 
     CREATED = "created"
-    """The server confirmed this call's create."""
+    """The server confirmed the create request of this call."""
     UNCONFIRMED = "unconfirmed"
-    """This call sent a create and got no answer; the object was found afterwards."""
+    """This call sent a create request and got no response. The object was found afterwards."""
     EXISTED = "existed"
-    """The server refused the create, because the object exists."""
+    """The server refused the create request, because the object exists."""
 
 
 def created_or_found(create: Callable[[], T], look: Callable[[], T | None]) -> tuple[T, Origin]:
-    """Create an object, or find what is there.
+    """Create an object, or find an existing one.
 
-    A create whose answer got lost is never sent again before a look at what is there.
+    A create request without a response is sent again only after a lookup.
     """
     unconfirmed = False
     for tries_left in reversed(range(LOOKS)):
@@ -58,7 +58,7 @@ def created_or_found(create: Callable[[], T], look: Callable[[], T | None]) -> t
         except RefusedError as refused:
             if refused.status not in {429, 503}:
                 raise
-            # A gateway may give these answers after the server applied the request.
+            # A gateway may send these responses after the server applied the request.
             if (found := _look_for_own(look, refused)) is not None:
                 return found, Origin.UNCONFIRMED
             raise
@@ -66,7 +66,7 @@ def created_or_found(create: Callable[[], T], look: Callable[[], T | None]) -> t
 
 
 def looked(look: Callable[[], T | None], after: LakekeeperError) -> T | None:
-    """Return what is there. If the look fails too, its error is added to the first one."""
+    """Return the existing object. If the lookup fails too, add its error to the first one."""
     try:
         return look()
     except LakekeeperError as blind:
@@ -76,14 +76,14 @@ def looked(look: Callable[[], T | None], after: LakekeeperError) -> T | None:
 
 @contextmanager
 def finishing(what: str, origin: Origin, *, adopts: bool) -> Generator[None]:
-    """Report in an error of the calls after a create that the object exists, and what the next `up` needs.
+    """Add to an error after a create request that the object exists, and what the next `up` needs.
 
     The engine drops a creation that fails, so its state does not show that this stack made the object.
 
     Args:
         what: The object, for messages.
-        origin: Where it came from. Nothing is said of an object that existed: it may be another stack's.
-        adopts: Whether the declaration has `adopt` already.
+        origin: Origin of the object. The error of an object that existed is unchanged: another stack may own it.
+        adopts: Whether the declaration has `adopt`.
     """
     try:
         yield

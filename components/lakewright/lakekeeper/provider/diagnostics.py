@@ -6,7 +6,7 @@ from lakewright.lakekeeper.api.connection.versions import Server
 
 
 def warn(message: str) -> None:
-    """Print a warning. The message holds no secret."""
+    """Print a warning. The message contains no secret."""
     print(f"warning: {message}", file=sys.stderr, flush=True)
 
 
@@ -17,5 +17,5 @@ def unenforced(server: Server, what: str) -> None:
 
 
 def note(message: str) -> None:
-    """Print what is about to happen and what a preview does not show. The message holds no secret."""
+    """Print a note about the run that a preview does not show. The message contains no secret."""
     print(f"note: {message}", file=sys.stderr, flush=True)

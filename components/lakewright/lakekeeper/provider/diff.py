@@ -1,4 +1,4 @@
-"""Differences between two declarations, and what each of them means. Pure functions."""
+"""Differences between two declarations, and what each one requires. Pure functions."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +28,7 @@ class Change:
 
     @property
     def known(self) -> bool:
-        """Whether the new value is known: in a preview it may not be."""
+        """Whether the new value is known. It may be unknown in a preview."""
         return isinstance(self.new, Declared) or not has_unknown(self.new)
 
     def __str__(self) -> str:
@@ -41,22 +41,22 @@ class Change:
 def _describe(value: Any) -> str:
     """Return a value as a program writes it."""
     if has_unknown([value]):
-        return "known only later"
+        return "not known yet"
     return repr(value.props() if isinstance(value, Declared) else value)
 
 
 def between(old: Declared, new: Declared) -> list[Change]:
-    """The differences that matter, by path. Both are of one class."""
+    """Return the differences that matter, with their paths. Both declarations are of one class."""
     return _between(old, new, "", Replace())
 
 
 def via(changes: list[Change]) -> set[str]:
-    """The calls that make these changes in place."""
+    """Return the names of the calls that make these changes in place."""
     return {change.mark.via for change in changes if isinstance(change.mark, Update | Rotate)}
 
 
 def needs_calls(changes: list[Change]) -> bool:
-    """Whether more than the state is to change."""
+    """Return whether a change affects more than the state."""
     return any(not isinstance(change.mark, StateOnly) for change in changes)
 
 

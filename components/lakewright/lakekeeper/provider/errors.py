@@ -1,19 +1,19 @@
-"""Errors of the provider itself, beside those of calls to a server (`api.connection.errors`).
+"""Errors of the providers. Errors of calls to a server are in `api.connection.errors`.
 
 LakekeeperError (`api.connection.errors`)
-+-- HoldsTablesError          deleting or replacing would delete tables
-+-- StillHeldError            destroying would stop half-way, because of an object that is not the stack's
++-- HoldsTablesError          a deletion or replacement would delete tables
++-- StillHeldError            an object outside the stack would stop `destroy` half-way
 +-- CannotCountError          tables or objects cannot be counted, so nothing is deleted
-+-- NotOwnedError             the object exists, and this stack neither made it nor may adopt it
++-- NotOwnedError             the object exists, and this stack neither created it nor may adopt it
 +-- MovedServerError          the endpoint is not the server that has the stack's objects
-+-- DeletedOutsideStackError  the object to change does not exist any more
-+-- ReplacementRefusedError   a replacement that cannot work
++-- DeletedOutsideStackError  the object to change no longer exists
++-- ReplacementRefusedError   a replacement is impossible
 +-- TargetMissingError        the object to grant on does not exist
 +-- InactiveWarehouseError    the object cannot be seen while its warehouse is inactive
-+-- EvolutionRefusedError     a change of a table that would lose data, or make it unreadable
-+-- BucketRefusedError        S3, KMS or the provider refuses to change a bucket or key of the stack
-+-- KeyInUseError             a bucket's key would leave while objects are encrypted with it
-+-- RemovalRefusedError       a warehouse or storage would leave the spec, and its data with it
++-- EvolutionRefusedError     a change of a table would lose data or make it unreadable
++-- BucketRefusedError        S3, KMS or the provider refused to change a bucket or key
++-- KeyInUseError             a bucket's key would be removed while objects are encrypted with it
++-- RemovalRefusedError       removing a warehouse or storage from the spec would lose data
 """
 
 import sys
@@ -25,11 +25,11 @@ from lakewright.lakekeeper.api.connection.errors import LakekeeperError
 
 
 class HoldsTablesError(LakekeeperError):
-    """Deleting or replacing would take tables along, and `deletion` does not allow it."""
+    """A deletion or replacement would delete tables, and `deletion` does not allow it."""
 
 
 class StillHeldError(LakekeeperError):
-    """Something that is not the stack's is in what would be destroyed, and `deletion` does not allow to remove it."""
+    """An object to delete contains objects outside the stack, and `deletion` does not allow deleting them."""
 
 
 class CannotCountError(LakekeeperError):
@@ -45,19 +45,19 @@ class MovedServerError(LakekeeperError):
 
 
 class DeletedOutsideStackError(LakekeeperError):
-    """The object does not exist any more."""
+    """The object no longer exists."""
 
 
 class ReplacementRefusedError(LakekeeperError):
-    """A replacement that cannot work, refused before anything is touched."""
+    """A replacement is impossible. It was refused before any change."""
 
 
 class TargetMissingError(LakekeeperError):
-    """What is to be granted on is not there."""
+    """The object to grant on does not exist."""
 
 
 class InactiveWarehouseError(LakekeeperError):
-    """An inactive warehouse hides what is in it."""
+    """The object cannot be seen, because its warehouse is inactive."""
 
     def __init__(self, message: str, warehouse_id: str) -> None:
         """Create the error."""
@@ -66,39 +66,39 @@ class InactiveWarehouseError(LakekeeperError):
 
 
 class EvolutionRefusedError(LakekeeperError):
-    """A table would lose data, or could not be read any more; nothing of the change was made."""
+    """A table would lose data or become unreadable. No part of the change was applied."""
 
 
 class BucketRefusedError(LakekeeperError):
-    """A bucket or key of the stack cannot be changed, because S3, KMS or the provider refuses it."""
+    """S3, KMS or the provider refused to change a bucket or key of the stack."""
 
 
 class KeyInUseError(LakekeeperError):
-    """Objects are encrypted with a key that the spec does not name any more."""
+    """Objects are encrypted with a key that the spec no longer names."""
 
 
 class RemovalRefusedError(LakekeeperError):
-    """A warehouse or storage would leave the spec in a way that loses data, or would stop half-way."""
+    """Removing a warehouse or storage from the spec would lose data or stop half-way."""
 
 
 def show_sentences_only() -> None:
-    """From here on, an error of a provider's process is a name and a sentence, unless tracebacks are asked for."""
+    """Print later errors of a provider's process as name and message, unless tracebacks are enabled."""
     if not settings.tracebacks():
         sys.tracebacklimit = 0
-        traceback.format_exc = format_last_error  # the SDK's provider answers a failed call with it
+        traceback.format_exc = format_last_error  # the SDK's provider reports a failed call with it
         show_names_only()
 
 
 def format_last_error(*_: object, **__: object) -> str:
-    """Return the error that is being handled as Python prints it, without the errors that it came from."""
+    """Return the current error as Python prints it, without its causes."""
     error = sys.exc_info()[1]
     return "".join(traceback.format_exception(error, chain=False)) if error is not None else ""
 
 
 def show_names_only() -> None:
-    """From here on, a traceback's last line starts with an error's bare name, as people read it.
+    """Print later errors without their module names.
 
-    For provider processes alone: Python leaves a module's name out only for built-in ones.
+    Only for provider processes. Python omits the module name only for built-in errors.
     """
     pending: list[type[BaseException]] = [LakekeeperError, UnresolvedCredentialError]
     while pending:

@@ -1,8 +1,8 @@
 """Objects in inactive warehouses: a refresh cannot see them, and the `up` that activates the warehouse reads them.
 
-A server answers for everything inside an inactive warehouse as if it were missing. A refresh keeps what the state has
-of it, with a mark. The object is read again after the warehouse has been activated, which a stack does before it comes
-to the objects inside.
+A server responds to requests for objects in an inactive warehouse as if they were missing. A refresh keeps their
+recorded state and marks it. A stack activates the warehouse before it processes the objects inside, and then reads
+them again.
 """
 
 import threading
@@ -22,13 +22,13 @@ class WarehousesToActivate:
     """
 
     def __init__(self) -> None:
-        """Begin without warehouses, and without a program."""
+        """Create an empty set."""
         self._lock = threading.Lock()
         self._program_runs = False
         self._ids: set[str] = set()
 
     def note_program(self) -> None:
-        """Record that a program runs. Engines check warehouses for programs alone; a refresh activates none."""
+        """Record that a program runs. A refresh runs no program and activates no warehouse."""
         with self._lock:
             self._program_runs = True
 

@@ -1,4 +1,4 @@
-"""What a program declares: the base of all models of properties, and the marks that say what a change of one means."""
+"""Base of all property models, and marks that define what a change of a property requires."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from lakewright.names.types import RECORDED, Deletion
 
 UNKNOWN = Unknown()
 _SCALARS = frozenset({str, int, float, bool, type(None)})
-"""Most values are one of these, with nothing in them: asked first, for speed."""
+"""Types of most values. They contain no other values, and are checked first for speed."""
 
 
 def _unchanged(value: Any) -> Any:
@@ -31,7 +31,7 @@ def _unchanged(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Replace:
-    """A change needs a new object: the server never changes this."""
+    """A change needs a new object, because the server cannot change the property."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Update:
 
 @dataclass(frozen=True)
 class Rotate:
-    """A change of a credential, which no other property goes with."""
+    """A change of a credential, made by a call of its own."""
 
     via: str
     """Name of the call that makes it."""
@@ -57,29 +57,29 @@ class StateOnly:
 
 @dataclass(frozen=True)
 class CreateOnly:
-    """Matters when the object is created and never again."""
+    """The property applies only when the object is created."""
 
 
 @dataclass(frozen=True)
 class ServerKeeps:
-    """Left out means: whatever the server has. Without this mark, left out means that there is to be none."""
+    """The server's value stays if the property is left out. Without this mark, the value is then removed."""
 
 
 @dataclass(frozen=True)
 class Since:
-    """Needs a server of this version or newer. Older servers drop the property silently."""
+    """The property needs a server of this version or newer. Older servers drop it silently."""
 
     version: Version
 
 
 @dataclass(frozen=True)
 class NeedsActive:
-    """Changes in an active warehouse only. In an inactive one, the server answers as if the warehouse were missing."""
+    """The property can change only in an active warehouse. Otherwise the server reports a missing warehouse."""
 
 
 @dataclass(frozen=True)
 class NeedsOpenFga:
-    """Needs a server that authorizes by OpenFGA."""
+    """The property needs a server that authorizes with OpenFGA."""
 
 
 @dataclass(frozen=True)
@@ -118,32 +118,32 @@ class Declared(BaseModel):
 
     @classmethod
     def parse(cls, props: dict[str, Any]) -> Self:
-        """From properties as the engine hands them over. Raises pydantic.ValidationError."""
+        """Parse properties as the engine passes them. Raises pydantic.ValidationError."""
         return cls.model_validate(tidied(props))
 
     @classmethod
     def from_state(cls, props: dict[str, Any]) -> Self:
-        """From what the state holds, where there are computed properties too. Raises pydantic.ValidationError."""
+        """Parse properties of the state, which also has computed ones. Raises pydantic.ValidationError."""
         return cls.model_validate(tidied(props), extra="ignore", context=RECORDED)
 
     def props(self) -> dict[str, Any]:
-        """As properties for the engine: plain values, without those that are not set."""
+        """Return the properties for the engine: plain values, without unset ones."""
         return _with_unknown(self, self.model_dump(exclude_none=True, warnings=False))
 
 
 class ResourceInputs(Declared):
-    """What every object on a server has."""
+    """Properties of every object on a server."""
 
     server: Annotated[ServerRef, StateOnly()]
     """`endpoint` and `auth` of the server; secrets by reference."""
 
 
 class Deletable(ResourceInputs):
-    """An object that holds data, or leads to it."""
+    """An object that contains data or leads to it."""
 
     deletion: Annotated[Deletion, StateOnly()] = "protect"
-    """What happens to data when the resource goes: `protect` refuses while there is some, `retain` leaves all, `purge`
-    deletes."""
+    """What happens to data when the resource is deleted: `protect` refuses while there is data, `retain` keeps it,
+    `purge` deletes it."""
 
 
 M = TypeVar("M")
@@ -159,7 +159,7 @@ def require_supported(server: Server, declared: Declared, prefix: str = "") -> N
 
     Args:
         server: The server.
-        declared: The declaration; every property of it is known.
+        declared: The declaration. All its properties are known.
         prefix: Path of the declaration within another one, with a dot at its end.
 
     Raises:
@@ -183,7 +183,7 @@ def _type_of(value: Any) -> Any:
 
 
 def one_of(*types: str, default: str | None = None) -> Discriminator:
-    """Tells the kinds of a property apart by their `type`, which may be left out where there is a default."""
+    """Return a discriminator by `type`, which may be left out if there is a default."""
     return Discriminator(
         lambda value: _type_of(value) or default,
         custom_error_type="unknown_type",
@@ -198,7 +198,7 @@ def _nests_declared(annotation: Any) -> bool:
 
 
 def _with_unknown(declared: Declared, props: dict[str, Any]) -> dict[str, Any]:
-    """Props with what is not known yet: where there is to be a model, pydantic would write an empty one."""
+    """Add unknown values to props, because pydantic dumps an unknown model as an empty one."""
     for name, value in vars(declared).items():
         if type(value) in _SCALARS:
             continue
@@ -210,12 +210,12 @@ def _with_unknown(declared: Declared, props: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_unknown(value: Any) -> bool:
-    """Whether a value as a whole is not known yet."""
+    """Return whether a whole value is not known yet."""
     return isinstance(value, Unknown)
 
 
 def has_unknown(value: Any) -> bool:
-    """Whether a value, or anything in it, is not known yet."""
+    """Return whether a value, or any value in it, is not known yet."""
     if type(value) in _SCALARS:
         return False
     if isinstance(value, BaseModel):
@@ -228,7 +228,7 @@ def has_unknown(value: Any) -> bool:
 
 
 def tidied(value: Any) -> Any:
-    """Values as they were before the engine: it makes floats of integers, and adds keys of its own."""
+    """Undo changes of the engine: it converts integers to floats, and adds its own keys."""
     if type(value) is str:
         return value
     if isinstance(value, dict):
@@ -242,20 +242,20 @@ def tidied(value: Any) -> Any:
 
 
 def failures(error: ValidationError, props: dict[str, Any]) -> list[tuple[str, str]]:
-    """Path and reason of each error. A reason never repeats the value: it may be a secret."""
+    """Return path and reason of each error. A reason never contains the value, which may be a secret."""
     found: list[tuple[str, str]] = []
-    for one in error.errors(include_url=False, include_context=False, include_input=False):
-        reason = one["msg"].removeprefix("Value error, ")
-        if one["type"] == "extra_forbidden":
+    for details in error.errors(include_url=False, include_context=False, include_input=False):
+        reason = details["msg"].removeprefix("Value error, ")
+        if details["type"] == "extra_forbidden":
             reason = "is not a property here"
-        elif one["type"] == "missing":
+        elif details["type"] == "missing":
             reason = "is required"
-        found.append((_path(one["loc"], props, missing=one["type"] == "missing"), reason))
+        found.append((_path(details["loc"], props, missing=details["type"] == "missing"), reason))
     return found
 
 
 def _path(location: tuple[int | str, ...], props: Any, *, missing: bool) -> str:
-    """A pydantic location without the tags of unions, which no program writes."""
+    """Return a pydantic location without tags of unions, which are not part of the program."""
     path: list[str] = []
     for index, part in enumerate(location):
         last = index == len(location) - 1

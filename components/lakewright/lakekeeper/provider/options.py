@@ -1,4 +1,4 @@
-"""What the resource classes share: leaving out what is not given, refusing imports, replacing in the right order."""
+"""Shared parts of the resource classes: optional properties, refusal of imports, and the order of replacements."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,14 +12,17 @@ ServerInput = pulumi.Input[Mapping[str, Any]]
 
 
 def given(**props: Any) -> dict[str, Any]:
-    """The properties that were given."""
+    """Return the properties that are not None."""
     return {name: value for name, value in props.items() if value is not None}
 
 
 def not_imported(opts: pulumi.ResourceOptions | None) -> pulumi.ResourceOptions | None:
-    """The same options. Raises pulumi.RunError for `import_`, which Pulumi cannot do for any dynamic resource.
+    """Return the same options, and refuse `import_`.
 
-    It reads the object without the properties, and so without the provider that a dynamic resource carries in them.
+    Pulumi cannot import dynamic resources: it reads the object without the properties, which contain the provider.
+
+    Raises:
+        pulumi.RunError: The options have `import_`.
     """
     if opts and opts.import_ is not None:
         raise pulumi.RunError(
@@ -32,9 +35,9 @@ def not_imported(opts: pulumi.ResourceOptions | None) -> pulumi.ResourceOptions 
 
 
 def delete_first(opts: pulumi.ResourceOptions | None) -> pulumi.ResourceOptions:
-    """Options under which every replacement deletes first, whoever asked for it.
+    """Return options with which every replacement deletes the old object first.
 
-    An object with a natural key cannot be there twice: created first, the new one would take over the old one, which
-    the engine then deletes.
+    Two objects cannot have the same natural key. If the new object were created first, it would adopt the old one,
+    which the engine then deletes.
     """
     return pulumi.ResourceOptions.merge(not_imported(opts), pulumi.ResourceOptions(delete_before_replace=True))

@@ -1,9 +1,8 @@
 """Conflicts between `Grant`, `Grants` and `RoleMembers` of one program that would undo each other's work.
 
-An engine checks every declared resource in one process, in previews too, so conflicts are found before any call. A
-resource that leaves also does not take away what another resource of the run declares. Objects that do not exist yet
-have no id: the program itself compares the outputs that stand for their ids. Resources of other stacks are not seen;
-what those grant is drift.
+The engine checks all declared resources in one process, in previews too, so conflicts are found before any call. A
+removed resource keeps the grants that another resource of the run declares. Objects that do not exist yet have no id,
+so the program compares the outputs for their ids. Resources of other stacks are unknown, and their grants are drift.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class Claims:
     """The claims of one run. Safe to share between threads."""
 
     def __init__(self) -> None:
-        """Begin without claims."""
+        """Create an empty registry."""
         self._lock = threading.Lock()
         self._by_key: dict[ClaimKey, list[Claim]] = {}
 
@@ -86,10 +85,10 @@ class Declarations:
     """Claims of one program on objects whose ids are not known yet. Lives in the program's process."""
 
     def __init__(self) -> None:
-        """Begin without declarations."""
+        """Create an empty registry."""
         self._claims = Claims()
         self._kept_alive: list[pulumi.Output[Any]] = []
-        """Outputs of the declarations: no other output can have the identity of a living one."""
+        """Outputs of the declarations. They stay alive so that no other output gets the same `id()`."""
 
     def add(self, claim: Claim, on: pulumi.Input[Mapping[str, Any]], relation: pulumi.Input[str] = "") -> None:
         """Add the claim of a declared resource.
@@ -102,14 +101,14 @@ class Declarations:
         Raises:
             pulumi.RunError: The resource conflicts with another one.
         """
-        import pulumi  # noqa: PLC0415 - takes most of a second, which users of the client alone do without
+        import pulumi  # noqa: PLC0415 - slow to load, and not needed by users of the client alone
 
         parts: dict[str, Any] = dict(on) if isinstance(on, Mapping) else {"": on}
         if relation == ASSIGNEE:
             parts["relation"] = ASSIGNEE
         outputs = [cast("pulumi.Output[Any]", part) for part in parts.values() if isinstance(part, pulumi.Output)]
         if not outputs:
-            return  # Everything is known, so that the check of the provider compares it.
+            return  # All ids are known, so the check of the provider compares them.
         self._kept_alive += outputs
         key = tuple(sorted((name, _identity(part)) for name, part in parts.items()))
         if reason := self._claims.add(key, claim):

@@ -1,7 +1,8 @@
-"""Creations that an interrupted run of this very stack left: its state's pending operations, as the engine gives them.
+"""Pending creations of an interrupted run of this stack, from the pending operations of its state.
 
-Only what this stack began to create is taken over without `adopt`. A provider's process does not know the state, so
-`lakewright` writes the pending creations to a file and names it in the environment, on both engines.
+Only an object that this stack started to create is adopted without `adopt`. A provider's process does not know the
+state. `lakewright` therefore writes the pending creations to a file and sets an environment variable to its path, with
+both engines.
 """
 
 import json
@@ -22,13 +23,12 @@ PROJECT = "PULUMI_PROJECT"
 
 
 def refuse_other_stack() -> None:
-    """Raise pulumi.RunError if the reported creations are another stack's. Called where a program declares resources.
+    """Raise pulumi.RunError if the pending creations belong to another stack. Called when a program declares resources.
 
-    A provider's process does not learn which stack runs, and a program does. A run that starts inside another one
-    inherits its environment.
+    A program knows its stack, a provider's process does not. A nested run inherits the environment of the outer run.
     """
-    for one in _creations():
-        found, stack, project = _stack_of(one["urn"]), pulumi.get_stack(), pulumi.get_project()
+    for creation in _creations():
+        found, stack, project = _stack_of(creation["urn"]), pulumi.get_stack(), pulumi.get_project()
         if found != (stack, project):
             raise pulumi.RunError(
                 f"{FILE} names the interrupted creations of stack `{found[0]}` of project `{found[1]}`, and this is"
@@ -37,35 +37,35 @@ def refuse_other_stack() -> None:
 
 
 def is_reported() -> bool:
-    """Whether the engine reported pending creations to this process; plain `pulumi up` does not.
+    """Return whether pending creations were reported to this process; plain `pulumi up` reports none.
 
-    The file is deleted when its run ends, so a variable that is left over names a missing one.
+    The file is deleted when its run ends, so a leftover variable names a missing file.
     """
     path = os.environ.get(FILE)
     return bool(path) and Path(path).is_file()
 
 
 def was_begun(kind: str, declared: ResourceInputs, natural_key: tuple[str, ...]) -> bool:
-    """Whether an interrupted run of this stack began to create the object with this natural key on this server.
+    """Return whether an interrupted run of this stack started to create this object on this server.
 
     Args:
         kind: Name of the resource class.
-        declared: The declaration that is to be created now.
+        declared: The declaration to create now.
         natural_key: Names of the properties that identify the object on its server.
     """
     wanted = declared.props()
     return bool(natural_key) and any(
-        one["type"].rpartition(":")[2] == kind
-        and all(tidied(one["inputs"]).get(name) == wanted.get(name) for name in natural_key)
-        and _endpoint(one["inputs"]) == declared.server.endpoint
-        for one in _reported()
+        creation["type"].rpartition(":")[2] == kind
+        and all(tidied(creation["inputs"]).get(name) == wanted.get(name) for name in natural_key)
+        and _endpoint(creation["inputs"]) == declared.server.endpoint
+        for creation in _reported()
     )
 
 
 def _reported() -> list[dict[str, Any]]:
-    """The reported creations of the running project; a program of another stack was refused before."""
+    """Return the pending creations of the running project. A program of another stack was refused before."""
     project = os.environ.get(PROJECT)
-    return [one for one in _creations() if not project or _stack_of(one["urn"])[1] == project]
+    return [creation for creation in _creations() if not project or _stack_of(creation["urn"])[1] == project]
 
 
 def _creations() -> list[dict[str, Any]]:
@@ -76,7 +76,7 @@ def _creations() -> list[dict[str, Any]]:
 
 
 def _stack_of(urn: str) -> tuple[str, str]:
-    """The stack and the project in `urn:pulumi:STACK::PROJECT::TYPE::NAME`."""
+    """Return the stack and the project of `urn:pulumi:STACK::PROJECT::TYPE::NAME`."""
     head, _, rest = urn.partition("::")
     return head.removeprefix("urn:pulumi:"), rest.partition("::")[0]
 

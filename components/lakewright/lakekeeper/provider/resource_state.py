@@ -1,4 +1,4 @@
-"""A resource as the server has it, and as the state has it."""
+"""Resources as found on the server, and as recorded in the state."""
 
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -11,14 +11,14 @@ D = TypeVar("D", bound=ResourceInputs)
 
 @dataclass(frozen=True)
 class ObservedResource(Generic[D]):
-    """An object as the server has it."""
+    """An object as found on the server."""
 
     declared: D
     """The object as a program would declare it."""
     computed: dict[str, Any] = field(default_factory=dict[str, Any])
     """Outputs that only the server knows."""
     hidden_in: str | None = None
-    """Id of the inactive warehouse that hides the object. The rest is then what the state has."""
+    """Id of the inactive warehouse that hides the object. The other fields are then those of the state."""
 
     def outs(self) -> dict[str, Any]:
         """Return the outputs of the resource."""
@@ -28,7 +28,7 @@ class ObservedResource(Generic[D]):
 
 @dataclass(frozen=True)
 class RecordedResource(Generic[D]):
-    """An object as the state has it."""
+    """An object as recorded in the state."""
 
     id: str
     declared: D

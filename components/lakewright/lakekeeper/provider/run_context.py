@@ -1,4 +1,4 @@
-"""What the resources of one run share in a process. The provider's base finds it at each call and passes it on."""
+"""Context that the resources of one run share in a process. The provider's base looks it up and passes it on."""
 
 import threading
 from collections.abc import Callable
@@ -21,7 +21,7 @@ class OwnObjects:
     """
 
     def __init__(self) -> None:
-        """Begin without objects."""
+        """Create an empty registry."""
         self._lock = threading.Lock()
         self._ids: set[tuple[str, str]] = set()
         self._absent: set[NaturalKey] = set()
@@ -38,12 +38,12 @@ class OwnObjects:
             return (kind, object_id) in self._ids
 
     def note_absent(self, key: NaturalKey) -> None:
-        """Record that the object did not exist, so that this run made what exists after its create."""
+        """Record that the object did not exist, so this run created the object found after its request."""
         with self._lock:
             self._absent.add(key)
 
     def was_absent(self, key: NaturalKey) -> bool:
-        """Return whether a look before the create found no object. A look that failed proves nothing."""
+        """Return whether a lookup before the create request found no object. A failed lookup proves nothing."""
         with self._lock:
             return key in self._absent
 
@@ -64,15 +64,15 @@ class OwnObjects:
 
 
 class Reported:
-    """Warehouses that this run has a pre-flight report of. Safe to share between threads."""
+    """Warehouses that this run has a pre-flight report for. Safe to share between threads."""
 
     def __init__(self) -> None:
-        """Begin without reports."""
+        """Create an empty registry."""
         self._lock = threading.Lock()
         self._keys: set[tuple[str, ...]] = set()
 
     def is_first(self, *key: str) -> bool:
-        """Return whether a warehouse is asked for the first time, and record it."""
+        """Record a warehouse. Return whether it was not recorded before."""
         with self._lock:
             is_new = key not in self._keys
             self._keys.add(key)
@@ -81,7 +81,7 @@ class Reported:
 
 @dataclass
 class RunContext:
-    """Everything that outlives a single call: an engine starts a provider's process for one run of one stack."""
+    """Data that outlives a single call. The engine starts a provider's process for one run of one stack."""
 
     clients: ClientPool = field(default_factory=ClientPool)
     own_objects: OwnObjects = field(default_factory=OwnObjects)
@@ -119,7 +119,7 @@ class RunContext:
 
 
 class _Process:
-    """Home of the one context of this process."""
+    """Holder of the context of this process."""
 
     run = RunContext()
 
@@ -130,6 +130,6 @@ def current() -> RunContext:
 
 
 def start(run: RunContext) -> RunContext:
-    """Make a context the one of this process, and return it. Tests start each run with it."""
+    """Set the context of this process, and return it. Tests start each run with it."""
     _Process.run = run
     return run

@@ -1,7 +1,7 @@
-"""Which Lakekeeper a stack's objects are on: the id that the server gave itself, recorded in the state.
+"""Identity of the Lakekeeper server that has a stack's objects: the server's id, recorded in the state.
 
-An endpoint may come to mean another server. On that one the stack's objects are missing, which must not be taken for
-deleted: their data may be alive on the first one.
+An endpoint may later lead to a different server. The stack's objects are missing there. They must not be considered
+deleted, because they may still exist on the first server.
 """
 
 from collections.abc import Mapping
@@ -16,27 +16,27 @@ RECORDED = "server_id"
 
 
 def to_record(client: Client) -> dict[str, Any]:
-    """The output that records the server's id; nothing where the server has none."""
+    """Return the output that records the server's id; empty if the server has none."""
     server_id = client.server().server_id
     return {RECORDED: server_id} if server_id else {}
 
 
 def is_outdated(outs: Mapping[str, Any]) -> bool:
-    """Whether an `up` has to record the server's id: no earlier one did, or a person accepted another server."""
+    """Return whether an `up` must record the server's id: none is recorded, or the user accepted a different server."""
     recorded, accepted = outs.get(RECORDED), settings.accepted_server_id()
     return not recorded or (accepted is not None and recorded != accepted)
 
 
 def is_proven(client: Client, outs: Mapping[str, Any]) -> bool:
-    """Whether the server is known to be the one that has the stack's objects. A missing object is then a deleted one.
+    """Return whether the server is known to have the stack's objects. A missing object is then a deleted one.
 
-    State of earlier versions records no server. A person can then confirm the server by its id.
+    State of earlier versions records no server. The user can then confirm the server by its id.
     """
     return bool(outs.get(RECORDED)) or client.server().server_id == settings.accepted_server_id()
 
 
 def unproven(client: Client, missing: str) -> MovedServerError:
-    """Return the error for an object that is missing on a server that may be another one than the object's."""
+    """Return the error for an object that is missing on a server that may not be its own."""
     found = client.server().server_id
     confirm = (
         f" If it is the right server and the object was deleted there, run once with"
@@ -51,7 +51,7 @@ def unproven(client: Client, missing: str) -> MovedServerError:
 
 
 def verify(client: Client, outs: Mapping[str, Any], title: str) -> None:
-    """Refuse to use a server that is not the one in the state. Raises MovedServerError."""
+    """Raise MovedServerError if the server is not the one in the state."""
     recorded, found = outs.get(RECORDED), client.server().server_id
     if not recorded or not found or found in (recorded, settings.accepted_server_id()):
         return

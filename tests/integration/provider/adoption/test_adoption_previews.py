@@ -129,7 +129,7 @@ def test_unknown_objects_are_not_looked_up(main: Props, messages: Any) -> None:
 @pytest.mark.parametrize("name", ["storage", "credential"])
 def test_warehouse_with_unknown_properties(main: Props, messages: Any, name: str) -> None:
     assert Resource(WarehouseProvider()).provider.check({}, main | {name: UNKNOWN}).failures == []
-    assert f"its changes are printed, once `{name}` can be known" in messages()
+    assert f"until these properties are known: `{name}`" in messages()
     later = main | {"credential": {"type": "aws-system-identity", "external_id": UNKNOWN}}
     assert Resource(WarehouseProvider()).provider.check({}, later).failures == []
     assert "exists already and is adopted; this changes: credential" in messages()
@@ -139,10 +139,10 @@ def test_table_and_grants_with_unknown_properties(light_project: Props, messages
     server, project_id = light_project["server"], light_project["project_id"]
     table = {"warehouse_id": "w", "namespace": "a", "name": "t", "columns": UNKNOWN, "properties": UNKNOWN}
     assert Resource(TableProvider()).provider.check({}, {"server": server, **table, "adopt": True}).failures == []
-    assert "are printed, once `columns`, `properties` can be known" in messages()
+    assert "until these properties are known: `columns`, `properties`" in messages()
     grants = {"on": {"type": "project", "project_id": project_id}, "grants": UNKNOWN, "declared_as": "all"}
     assert Resource(GrantsProvider()).provider.check({}, {"server": server, **grants, "adopt": True}).failures == []
-    assert "are printed, once `grants` can be known" in messages()
+    assert "until these properties are known: `grants`" in messages()
 
 
 def test_unreachable_server_is_a_warning(main: Props, messages: Any) -> None:
