@@ -209,7 +209,7 @@ def _listen(file: str) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(file)
     listener.listen(64)
-    listener.setblocking(False)
+    listener.settimeout(0)
     return listener
 
 
