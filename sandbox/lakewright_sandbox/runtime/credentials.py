@@ -3,6 +3,7 @@
 import configparser
 import io
 import secrets
+import string
 from pathlib import Path
 
 from pydantic import BaseModel, SecretStr
@@ -27,7 +28,9 @@ class IamAccessKey(BaseModel, frozen=True):
 def new_access_key(prefix: str = "AKIA") -> IamAccessKey:
     """Return a random key pair in AWS's shape: an id of 20 characters and a secret of 40."""
     key_id = prefix + "".join(secrets.choice(_KEY_ID_ALPHABET) for _ in range(20 - len(prefix)))
-    return IamAccessKey(access_key_id=key_id, secret_access_key=SecretStr(secrets.token_urlsafe(30)))
+    # Letters and digits only: a secret that starts with `-` would be an option on a command line.
+    secret = "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(40))
+    return IamAccessKey(access_key_id=key_id, secret_access_key=SecretStr(secret))
 
 
 def load_or_create(path: Path) -> dict[str, IamAccessKey]:

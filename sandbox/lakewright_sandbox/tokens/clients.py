@@ -40,7 +40,7 @@ def _secret(file: Path) -> str:
     try:
         secret = file.read_text(encoding="utf-8").strip()
     except FileNotFoundError:
-        secret = secrets.token_urlsafe(32)
+        secret = secrets.token_hex(32)
         write_private(file, secret.encode())
     if not secret:
         raise CredentialsFileError(

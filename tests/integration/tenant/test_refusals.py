@@ -90,7 +90,7 @@ def test_invalid_spec_is_reported_in_full_before_any_call(
         "colour: unknown key",
         "computing_units.0.runtime: expected 'spark' or 'texera'",
         "computing_units.1.warehouse: expected one of the warehouses",
-        "warehouses.1.key_prefix: expected a prefix apart",
+        "warehouses.1.key_prefix: expected a prefix without overlap",
         "grants.0.to: expected `user:IDP~SUBJECT`",
         "maintenance.server.nowhere: expected one of the warehouses",
         "storage.main.region: required",
