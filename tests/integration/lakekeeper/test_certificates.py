@@ -82,14 +82,17 @@ def test_a_custom_authority_is_trusted_if_named(private_world: World, authority:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TOKEN", private_world.token())
         private_world.client(reference | {"ca_bundle": str(authority["ca"])}).server_now()
-        with pytest.raises(UnreachableError, match=r"CERTIFICATE_VERIFY_FAILED.* name its authority by `ca_bundle`"):
+        with pytest.raises(
+            UnreachableError, match=r"CERTIFICATE_VERIFY_FAILED.* set `ca_bundle` to its certificate authority"
+        ):
             private_world.client(reference).server_now()
 
 
 def test_https_to_a_plain_server_names_the_expected_scheme(sandbox: Sandbox) -> None:
     plain = sandbox.lakekeeper.endpoint.replace("http:", "https:")
     with pytest.raises(
-        UnreachableError, match=r"It does not speak TLS there: should the address begin with `http://`\?"
+        UnreachableError,
+        match=r"The server does not use TLS on this port\. Check whether the address must begin with `http://`",
     ):
         Client(ServerRef(endpoint=plain), str, retry=RetryPolicy(attempts=1)).server_now()
 
@@ -100,7 +103,9 @@ def test_the_token_endpoint_is_trusted_by_the_same_authority(private_world: Worl
     with pytest.raises(NotAuthenticatedError, match="401 AuthenticationFailed"):
         client.server_now()  # the server asks for tokens of another issuer; ours came over TLS
     assert len(private_world.asked) == 2
-    with pytest.raises(NotAuthenticatedError, match=r"token endpoint https://.*name its authority by `ca_bundle`"):
+    with pytest.raises(
+        NotAuthenticatedError, match=r"token endpoint https://.*set `ca_bundle` to its certificate authority"
+    ):
         private_world.client(reference).server_now()
 
 

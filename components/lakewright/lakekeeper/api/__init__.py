@@ -1,1 +1,1 @@
-"""A plain client for Lakekeeper, without Pulumi: one file per kind of object, functions that take a `Client`."""
+"""Client for the Lakekeeper REST API, without Pulumi: one file per kind of object, functions that take a `Client`."""

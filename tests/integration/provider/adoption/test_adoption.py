@@ -159,7 +159,7 @@ def test_lost_response_makes_no_second_project(when: str, server: Props, unique:
 
 def test_connection_that_stays_broken_is_one_sentence(declared: Props, use_transport: Any) -> None:
     use_transport(LosingTransport("before", "POST", "/management/v1/warehouse", times=99))
-    with pytest.raises(UnconfirmedError, match=r"POST /management/v1/warehouse at http://.*: the connection broke"):
+    with pytest.raises(UnconfirmedError, match=r"POST /management/v1/warehouse at http://.*: the connection was lost"):
         Resource(WarehouseProvider()).up(**declared)
 
 

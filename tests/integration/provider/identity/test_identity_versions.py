@@ -133,7 +133,7 @@ def test_server_without_grants_differs_from_empty_grants(project: StartProject, 
     at = project("allow-all", version)
     on = {"type": "project", "project_id": at["project_id"]}
     expected = (
-        rf"keeps no grants: it runs Lakekeeper {version}.* with authorizer `allow-all`.*run the server with OpenFGA"
+        rf"stores no grants: it runs Lakekeeper {version}.* with authorizer `allow-all`.*run the server with OpenFGA"
     )
     with pytest.raises(GrantsUnsupportedError, match=expected):
         Resource(GrantProvider()).up(server=at["server"], on=on, privilege="describe", user="oidc~ann")
@@ -147,7 +147,7 @@ def test_grants_api_has_no_grants_on_roles(project: StartProject) -> None:
     role = Resource(RoleProvider())
     role.up(**at, name="ungranted")
     on = {"type": "role", **at_role(at, role)}
-    with pytest.raises(GrantsUnsupportedError, match="keeps no grants on roles"):
+    with pytest.raises(GrantsUnsupportedError, match="stores no grants on roles"):
         Resource(GrantProvider()).up(server=at["server"], on=on, privilege="ownership", user="oidc~ann")
 
 

@@ -213,7 +213,7 @@ def test_row_grants(old: OldServer) -> None:
         assert grant.up(**declared) == "create"
         assert grant.refresh() == "same"
         return
-    with pytest.raises(LakekeeperError, match=f"{old.server['endpoint']} keeps no .*runs Lakekeeper 0.1[123]"):
+    with pytest.raises(LakekeeperError, match=f"{old.server['endpoint']} stores no .*runs Lakekeeper 0.1[123]"):
         grant.up(**declared)
 
 

@@ -72,7 +72,7 @@ CASES = {
     "S3 is slow when the catalog tries it": Case(
         "aws",
         "PUT /{bucket}/",
-        "POST /management/v1/warehouse at {lakekeeper} did not answer within 5 s; it tries the storage",
+        "POST /management/v1/warehouse at {lakekeeper} did not answer within 5 s; the server probes the storage",
         {"Bucket", "Role", "Project"},
         patience=SLOW_STORAGE,
     ),

@@ -154,7 +154,9 @@ def test_endpoint_with_too_much_path_is_recognised() -> None:
 
 def test_redirect_names_its_target_without_the_query() -> None:
     to_log_in = httpx.Response(302, headers={"location": "https://lake.test/login?state=s3cret"})
-    with pytest.raises(RefusedError, match=r"302: it leads to https://lake\.test\. If .* `endpoint`$") as refused:
+    with pytest.raises(
+        RefusedError, match=r"302: it redirects to https://lake\.test\. If .* set `endpoint` to it$"
+    ) as refused:
         Script(to_log_in).client().server()
     assert "s3cret" not in str(refused.value)
 

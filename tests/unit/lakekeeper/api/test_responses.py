@@ -117,7 +117,7 @@ def test_compressed_response_is_read() -> None:
     ("body", "encoding", "says"),
     [
         (gzip.compress(b'{"ok": true}')[:-9], "gzip", "ends in the middle"),
-        (b'{"ok": true}', "gzip", "is no gzip data"),
+        (b'{"ok": true}', "gzip", "is not gzip data"),
         (b"\x0b\x05\x80", "br", "encoded as 'br', which was not asked for"),
     ],
 )
@@ -219,7 +219,7 @@ def endless_pages(next_token: Callable[[int], str]) -> Client:
 
 @pytest.mark.parametrize("next_token", [lambda _: "same", lambda n: "ab"[n % 2]], ids=["same", "alternating"])
 def test_list_with_repeating_tokens_ends(next_token: Callable[[int], str]) -> None:
-    with pytest.raises(BadResponseError, match=r"GET /management/v1/user at .* names a page again"):
+    with pytest.raises(BadResponseError, match=r"GET /management/v1/user at .* repeats a page token"):
         users.list_all(endless_pages(next_token))
 
 

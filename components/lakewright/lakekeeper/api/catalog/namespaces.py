@@ -1,4 +1,4 @@
-"""Calls about namespaces. A path is a list of levels, outermost first."""
+"""Calls about namespaces. A path is a tuple of levels, outermost first."""
 
 from dataclasses import dataclass
 from typing import Any, cast
@@ -11,7 +11,7 @@ from lakewright.lakekeeper.api.connection.paging import Params, pages
 Path = tuple[str, ...]
 
 SERVER_OWNED = frozenset({"location", "namespace_id", "managed_access"})
-"""Properties that the server sets by itself."""
+"""Properties that the server sets."""
 
 
 @dataclass(frozen=True)
@@ -20,35 +20,35 @@ class ListedNamespace:
 
     path: Path
     namespace_id: str
-    """Empty if the list lacks it."""
+    """Id; empty if the list does not contain it."""
     protected: bool | None
-    """None if the list lacks it."""
+    """None if the list does not contain it."""
 
 
 def id_of(found: dict[str, Any]) -> str:
-    """Id of a namespace that the server answered."""
+    """Return the id of a namespace from its response."""
     return str(found.get("namespace-uuid") or found["properties"]["namespace_id"])
 
 
 def joined(path: Path) -> str:
-    """A path as it stands in a query parameter: levels with the unit separator between."""
+    """Return the path as a query parameter: its levels, joined by the unit separator."""
     return "\x1f".join(path)
 
 
 def url(warehouse_id: str, path: Path | None = None) -> str:
-    """Path of the namespaces of a warehouse, or of one of them."""
+    """Return the URL path of a warehouse's namespaces, or of one namespace."""
     root = f"/catalog/v1/{warehouse_id}/namespaces"
     return root if path is None else f"{root}/{quote(joined(path), safe='')}"
 
 
 def create(client: Client, warehouse_id: str, path: Path, properties: dict[str, str]) -> dict[str, Any]:
-    """Create a namespace; its parent must be there."""
+    """Create a namespace. Its parent must exist."""
     body = {"namespace": list(path), "properties": properties}
     return client.json("POST", url(warehouse_id), body=body, idempotent=False)
 
 
 def get(client: Client, warehouse_id: str, path: Path) -> dict[str, Any] | None:
-    """A namespace with its properties, or None if it (or its warehouse) is not there."""
+    """Return a namespace with its properties; None if it or its warehouse does not exist."""
     try:
         return client.json("GET", url(warehouse_id, path), params={"returnUuid": True})
     except NotFoundError:
@@ -56,7 +56,7 @@ def get(client: Client, warehouse_id: str, path: Path) -> dict[str, Any] | None:
 
 
 def children(client: Client, warehouse_id: str, parent: Path | None = None) -> list[ListedNamespace]:
-    """The namespaces one level below another, or the outermost ones."""
+    """Return the namespaces one level below a namespace, or the outermost ones."""
     listed: list[ListedNamespace] = []
     params: Params = {"returnUuids": True, "returnProtectionStatus": True}
     if parent:
@@ -70,17 +70,17 @@ def children(client: Client, warehouse_id: str, parent: Path | None = None) -> l
 
 
 def get_cached(client: Client, warehouse_id: str, path: Path) -> ListedNamespace | None:
-    """A namespace in the list of its level, which all readers of a refresh share; None if it is not in there."""
+    """Return a namespace from the cached list of its level; None if the list does not contain it."""
     parent = path[:-1]
     listed = client.lists.get_cached_unless_refused(
         (client, "namespaces", warehouse_id, _folded(parent)),
-        lambda: {_folded(one.path): one for one in children(client, warehouse_id, parent or None)},
+        lambda: {_folded(child.path): child for child in children(client, warehouse_id, parent or None)},
     )
     return (listed or {}).get(_folded(path))
 
 
 def _folded(path: Path) -> Path:
-    """Return the path in lower case: the server ignores case."""
+    """Return the path in lower case, since the server ignores case."""
     return tuple(part.casefold() for part in path)
 
 
@@ -93,18 +93,18 @@ def change_properties(
 
 
 def is_protected(client: Client, warehouse_id: str, namespace_id: str) -> bool:
-    """Whether a namespace is protected from deletion."""
+    """Return whether a namespace is protected from deletion."""
     answer = client.json("GET", f"/management/v1/warehouse/{warehouse_id}/namespace/{namespace_id}/protection")
     return bool(answer["protected"])
 
 
 def protect(client: Client, warehouse_id: str, namespace_id: str, *, protected: bool) -> None:
-    """Protect a namespace from deletion, or no longer."""
+    """Set or remove a namespace's protection from deletion."""
     path = f"/management/v1/warehouse/{warehouse_id}/namespace/{namespace_id}/protection"
     client.call("POST", path, body={"protected": protected})
 
 
 def delete(client: Client, warehouse_id: str, path: Path, *, with_content: bool = False) -> None:
-    """Drop a namespace: an empty one, or one with whatever is in it."""
+    """Drop an empty namespace, or a namespace with its contents."""
     params = {"recursive": True, "force": True, "purge": True} if with_content else None
     client.call("DELETE", url(warehouse_id, path), params=params)

@@ -1,4 +1,4 @@
-"""Calls about tables, views and generic tables, dropped ones included."""
+"""Calls about tables, views and generic tables, including soft-deleted ones."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ class Tabular:
     tabular_id: str = ""
     protected: bool = False
     dropped: bool = False
-    """Soft-deleted: gone from listings, its files still there."""
+    """Soft-deleted: not listed any more, but its files still exist."""
 
     def __str__(self) -> str:
         """Return the text for messages."""
@@ -31,73 +31,83 @@ class Tabular:
 
 
 def live(client: Client, warehouse_id: str, namespace: namespaces.Path) -> list[Tabular]:
-    """Tables, views and generic tables of one namespace."""
+    """Return the tables, views and generic tables of one namespace."""
     kinds: list[Kind] = ["table", "view"]
     if client.server().has("generic-table"):
         kinds.append("generic-table")
-    return [one for kind in kinds for one in listed(client, warehouse_id, namespace, kind)]
+    return [tabular for kind in kinds for tabular in listed(client, warehouse_id, namespace, kind)]
 
 
 def ids(client: Client, warehouse_id: str, namespace: namespaces.Path, kind: Kind) -> dict[str, str]:
-    """Ids of what of one kind is in one namespace by names in lower case; none if there is no namespace."""
+    """Return ids by lower-case name for one kind in one namespace; empty if the namespace does not exist."""
     try:
-        return {one.name.casefold(): one.tabular_id for one in listed(client, warehouse_id, namespace, kind)}
+        return {
+            tabular.name.casefold(): tabular.tabular_id for tabular in listed(client, warehouse_id, namespace, kind)
+        }
     except NotFoundError:
         return {}
 
 
 def listed(client: Client, warehouse_id: str, namespace: namespaces.Path, kind: Kind) -> Iterator[Tabular]:
-    """What of one kind is in one namespace. Raises NotFoundError if that is not there."""
+    """Yield the objects of one kind in one namespace.
+
+    Raises:
+        NotFoundError: The namespace does not exist.
+    """
     path = _url(warehouse_id, namespace, kind)
     if kind == "generic-table":
         for page in pages(client, path):
-            for one in cast(list[dict[str, Any]], page["identifiers"]):
-                found = Tabular(tuple(one["namespace"]), one["name"], kind, str(one.get("id") or ""))
+            for identifier in cast(list[dict[str, Any]], page["identifiers"]):
+                found = Tabular(
+                    tuple(identifier["namespace"]), identifier["name"], kind, str(identifier.get("id") or "")
+                )
                 yield replace(found, protected=_is_protected(client, warehouse_id, found))
         return
     for page in pages(client, path, {"returnUuids": True, "returnProtectionStatus": True}):
         found = cast(list[dict[str, Any]], page["identifiers"])
         ids = cast(list[str], page.get("table-uuids") or page.get("view-uuids") or [""] * len(found))
         protection = cast(list[bool], page.get("protection-status") or [False] * len(found))
-        for one, tabular_id, protected in zip(found, ids, protection, strict=True):
-            yield Tabular(tuple(one["namespace"]), one["name"], kind, tabular_id, protected)
+        for identifier, tabular_id, protected in zip(found, ids, protection, strict=True):
+            yield Tabular(tuple(identifier["namespace"]), identifier["name"], kind, tabular_id, protected)
 
 
 def deleted(client: Client, warehouse_id: str) -> list[dict[str, Any]]:
-    """Soft-deleted tables and views of an active warehouse, as the server answers them."""
+    """Return the soft-deleted tables and views of an active warehouse, as the server returns them."""
     path = f"/management/v1/warehouse/{warehouse_id}/deleted-tabulars"
-    return [one for page in pages(client, path) for one in cast(list[dict[str, Any]], page["tabulars"])]
+    return [tabular for page in pages(client, path) for tabular in cast(list[dict[str, Any]], page["tabulars"])]
 
 
 def dropped(client: Client, warehouse_id: str) -> list[Tabular]:
-    """Soft-deleted tables and views of a warehouse."""
+    """Return the soft-deleted tables and views of a warehouse."""
     return [
-        Tabular(tuple(one["namespace"]), one["name"], one.get("typ") or "table", one["id"], dropped=True)
-        for one in deleted(client, warehouse_id)
+        Tabular(
+            tuple(tabular["namespace"]), tabular["name"], tabular.get("typ") or "table", tabular["id"], dropped=True
+        )
+        for tabular in deleted(client, warehouse_id)
     ]
 
 
 def drop(client: Client, warehouse_id: str, tabular: Tabular) -> None:
-    """Drop a table or view at once, soft deletion or not, and have its files removed."""
+    """Drop a table or view and delete its files, without soft deletion."""
     path = f"{_url(warehouse_id, tabular.namespace, tabular.kind)}/{quote(tabular.name, safe='')}"
-    # Both are said outright: the server's default for purging is the opposite of the Iceberg specification's.
+    # Both parameters are explicit: the server's default for purging is the opposite of the Iceberg specification's.
     client.call("DELETE", path, params={"purgeRequested": True, "force": True})
 
 
 def undrop(client: Client, warehouse_id: str, tabular: Tabular) -> None:
-    """Bring a soft-deleted table or view back; its task ends."""
+    """Restore a soft-deleted table or view. This ends its expiration task."""
     target = {"type": tabular.kind, "id": tabular.tabular_id}
     client.call("POST", f"/management/v1/warehouse/{warehouse_id}/deleted-tabulars/undrop", body={"targets": [target]})
 
 
 def _url(warehouse_id: str, namespace: namespaces.Path, kind: Kind) -> str:
     inside = namespaces.url(warehouse_id, namespace)
-    if kind == "generic-table":  # no Iceberg, and so not under the catalog's root
+    if kind == "generic-table":  # not part of the Iceberg REST catalog, so not under its root
         inside = inside.replace("/catalog/", "/lakekeeper/", 1)
     return f"{inside}/{kind}s"
 
 
-def _is_protected(client: Client, warehouse_id: str, one: Tabular) -> bool:
-    """What the list of generic tables does not tell."""
-    path = f"/management/v1/warehouse/{warehouse_id}/{one.kind}/{one.tabular_id}/protection"
+def _is_protected(client: Client, warehouse_id: str, tabular: Tabular) -> bool:
+    """Return whether a generic table is protected, which their list does not report."""
+    path = f"/management/v1/warehouse/{warehouse_id}/{tabular.kind}/{tabular.tabular_id}/protection"
     return bool(client.json("GET", path)["protected"])

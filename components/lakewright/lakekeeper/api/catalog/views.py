@@ -12,11 +12,11 @@ from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import NotFoundError
 
 Metadata = dict[str, Any]
-"""A view's metadata as the Iceberg view specification has it."""
+"""A view's metadata in the format of the Iceberg view specification."""
 
 
 def load(client: Client, warehouse_id: str, namespace: Path, name: str) -> Metadata | None:
-    """A view's metadata; None if there is no such view to be seen."""
+    """Return a view's metadata; None if the view does not exist or is hidden."""
     path = f"{namespaces.url(warehouse_id, namespace)}/views/{quote(name, safe='')}"
     try:
         return client.json("GET", path, headers=NO_CREDENTIALS)["metadata"]

@@ -1,1 +1,1 @@
-"""One server: its address and authentication, the calls to it, and what its version can do."""
+"""The connection to one server: address, authentication, calls, and the features of its version."""

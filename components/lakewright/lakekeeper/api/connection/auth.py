@@ -32,44 +32,44 @@ from lakewright.lakekeeper.api.connection.server import (
 from lakewright.lakekeeper.api.connection.tls import hint
 
 Resolve = Callable[[str], str]
-"""Turns a reference into its secret."""
+"""Returns the secret behind a reference."""
 
 EARLY = 0.2
-"""A token is renewed when this part of its life is left."""
+"""A token is renewed when this fraction of its lifetime is left."""
 
 TOKEN = re.compile(r"[\x21-\x7e]+")
-"""What a header takes for a token; wider than RFC 6750, 2.1, since only the server knows what it gives out."""
+"""Characters allowed in a token. Wider than RFC 6750, section 2.1, since servers may issue other tokens."""
 
 RETRY = RetryPolicy(attempts=3)
 TOKEN_WITHIN = 30.0
-"""Seconds that a token endpoint has for its whole answer."""
+"""Seconds for the whole response of a token endpoint."""
 
 PASSING = frozenset({408, 429, 500, 502, 503, 504})
-"""What a token endpoint answers when it is not the request's fault."""
+"""Status codes of a token endpoint that are not caused by the request."""
 
 
 class Tokens(Protocol):
-    """Where tokens come from."""
+    """Source of tokens."""
 
     def current(self) -> str:
-        """A token that is thought to be good."""
+        """Return a token that is expected to be valid."""
         ...
 
     def renewed(self, rejected: str) -> str:
-        """Another token after the server rejected one; the same if there is no other."""
+        """Return another token after the server rejected one; the same token if there is no other."""
         ...
 
 
 class FixedToken(Tokens):
-    """A token by reference, looked up again when it is rejected."""
+    """A token behind a reference, which is resolved again when the token is rejected."""
 
     def __init__(self, reference: str, resolve: Resolve) -> None:
-        """Create it; no call is made."""
+        """Create the source; it makes no call."""
         self._reference, self._resolve = reference, resolve
         self._token: str | None = None
 
     def current(self) -> str:
-        """Return the token to send now."""
+        """Return the token to send."""
         if self._token is None:
             self._token = self._looked_up()
         return self._token
@@ -80,7 +80,7 @@ class FixedToken(Tokens):
         return self._token
 
     def _looked_up(self) -> str:
-        """Without the line's end that secrets often get on their way into a variable."""
+        """Return the token without the newline that secrets in variables often end with."""
         return self._resolve(self._reference).strip()
 
 
@@ -88,11 +88,11 @@ class TokenFile(Tokens):
     """A token in a file, read at each use."""
 
     def __init__(self, path: str) -> None:
-        """Create it; no call is made."""
+        """Create the source; it makes no call."""
         self._path = Path(path)
 
     def current(self) -> str:
-        """Return the token to send now."""
+        """Return the token to send."""
         try:
             return self._path.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
@@ -104,7 +104,7 @@ class TokenFile(Tokens):
 
 
 class ClientCredentials(Tokens):
-    """OAuth2 client credentials (RFC 6749, 4.4): one request at a time, renewed early."""
+    """OAuth2 client credentials (RFC 6749, section 4.4). Makes one request at a time and renews tokens early."""
 
     def __init__(
         self,
@@ -114,22 +114,22 @@ class ClientCredentials(Tokens):
         now: Callable[[], float] = time.monotonic,
         retry: RetryPolicy = RETRY,
     ) -> None:
-        """Create it; no call is made."""
+        """Create the source; it makes no call."""
         self._settings, self._resolve, self._http, self._now, self._retry = settings, resolve, http, now, retry
         self._lock = threading.Lock()
         self._token, self._renew_at = "", 0.0
 
     def current(self) -> str:
-        """Return the token to send now."""
+        """Return the token to send."""
         with self._lock:
             if not self._token or self._now() >= self._renew_at:
                 self._fetch()
             return self._token
 
     def renewed(self, rejected: str) -> str:
-        """Return another token than the one that the server refused."""
+        """Return another token than the rejected one."""
         with self._lock:
-            if self._token == rejected:  # else another thread has renewed it already
+            if self._token == rejected:  # otherwise another thread has renewed it
                 self._fetch()
             return self._token
 
@@ -146,7 +146,7 @@ class ClientCredentials(Tokens):
         self._renew_at = self._now() + lifetime * (1 - EARLY)
 
     def _asked(self, form: dict[str, str]) -> tuple[str, float]:
-        """A token and its life in seconds. Asking again does no harm, so whatever may pass is tried again."""
+        """Return a token and its lifetime in seconds. Requests are repeatable, so temporary errors are retried."""
         settings = self._settings
         try:
             with call_within(TOKEN_WITHIN):
@@ -173,7 +173,7 @@ class ClientCredentials(Tokens):
 
 
 def token_client(*, verify: ssl.SSLContext | bool = True, transport: httpx.BaseTransport | None = None) -> httpx.Client:
-    """Return the HTTP client for a token endpoint; its answers are small."""
+    """Return the HTTP client for a token endpoint. It limits the size of responses."""
     client = httpx.Client(
         timeout=TOKEN_WITHIN,
         verify=verify,
@@ -197,20 +197,20 @@ def _token_of(answer: httpx.Response) -> tuple[str, float]:
 
 
 def _reason(answer: httpx.Response) -> str:
-    """The error code of RFC 6749, 5.2. The description is left out: it may repeat what was sent."""
+    """Return the error code of RFC 6749, section 5.2. The description is omitted: it may repeat the request."""
     code = _body(answer).get("error")
     return code if isinstance(code, str) else ""
 
 
 class BearerAuth(httpx.Auth):
-    """Adds the token; one more try with another one when the server answers 401."""
+    """Adds the token to requests. After a 401 it tries once more with another token."""
 
     def __init__(self, tokens: Tokens) -> None:
-        """Create it; no call is made."""
+        """Create the authentication; it makes no call."""
         self._tokens = tokens
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Add the token, and once more another one after a 401."""
+        """Send the request with the token, and after a 401 once more with another token."""
         token = self._tokens.current()
         request.headers["Authorization"] = _bearer(token)
         answer = yield request
@@ -220,17 +220,27 @@ class BearerAuth(httpx.Auth):
 
 
 def _bearer(token: str) -> str:
-    """Raise NotAuthenticatedError for a token that no header can hold. The message does not repeat it."""
+    """Return the header for a token.
+
+    Raises:
+        NotAuthenticatedError: No header can hold the token. The message does not contain it.
+    """
     if not TOKEN.fullmatch(token):
-        found = "is empty" if not token else "has spaces, line breaks or other characters that no token has"
+        found = "is empty" if not token else "has spaces, line breaks or other characters that tokens cannot have"
         raise NotAuthenticatedError(f"the token {found}. Check what `auth` of the server's settings refers to.")
     return f"Bearer {token}"
 
 
 def auth_for(server: ServerRef, resolve: Resolve, *, verify: ssl.SSLContext | bool = True) -> httpx.Auth | None:
-    """Return httpx's authentication for a server's `auth`. `verify` is for the token endpoint.
+    """Return httpx's authentication for a server's `auth`.
 
-    Raises InsecureEndpointError where a token or secret would leave this machine without TLS.
+    Args:
+        server: The server and how to authenticate.
+        resolve: Returns the secret behind a reference.
+        verify: TLS verification of the token endpoint.
+
+    Raises:
+        InsecureEndpointError: A token or secret would be sent to another machine without TLS.
     """
     require_tls(server)
     match auth := server.auth:

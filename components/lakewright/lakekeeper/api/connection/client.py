@@ -1,4 +1,4 @@
-"""One HTTP client per server and process: sends calls, again where that is safe, and turns refusals into errors."""
+"""The HTTP client of a server: sends calls, retries them where that is safe, and raises errors for refusals."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Params = Mapping[str, str | int | bool | list[str]]
 Method = Literal["GET", "HEAD", "POST", "PUT", "DELETE"]
 
 _WAREHOUSE_CALL = re.compile(r"/(?:catalog/v1|management/v1/warehouse)/([0-9a-f-]{36})/")
-"""Matches the path of a call within one warehouse."""
+"""Matches the URL path of a call within one warehouse."""
 
 
 class Client:
-    """Calls one Lakekeeper server. Safe to share between threads."""
+    """Calls one Lakekeeper server. Thread-safe."""
 
     def __init__(
         self,
@@ -41,29 +41,33 @@ class Client:
         Args:
             server: The server and how to authenticate.
             resolve: Returns the secret behind a reference.
-            retry: Retry policy; the default one if left out.
-            transport: Transport in place of the network.
-            lists: Cache of lists; an own one if left out.
+            retry: Retry policy; the default policy if omitted.
+            transport: HTTP transport that replaces the network.
+            lists: Cache of lists; a new one if omitted.
         """
         self.lists = lists or ListCache()
         self.endpoint = server.endpoint
         self._project_id = server.project_id
         self._retry = retry or RetryPolicy()
-        from lakewright.lakekeeper.api.connection.transport import Sender  # noqa: PLC0415 - a program that only declares sends nothing
+        from lakewright.lakekeeper.api.connection.transport import Sender  # noqa: PLC0415 - slow import, needed to send only
 
         self._sender = Sender(server, resolve, transport)
         self._lock = threading.Lock()
         self._server: versions.Server | None = None
 
     def server(self) -> versions.Server:
-        """What the server is; asked once. Raises UnsupportedServerError if it is too old."""
+        """Return the server's version and features, read once.
+
+        Raises:
+            UnsupportedServerError: The server is too old.
+        """
         with self._lock:
             if self._server is None:
                 self._server = self.server_now()
             return self._server
 
     def server_now(self) -> versions.Server:
-        """What the server is at this moment."""
+        """Read the server's version and features again and return them."""
         try:
             info = self.json("GET", "/management/v1/info")
         except errors.NoSuchPathError as missing:
@@ -72,9 +76,9 @@ class Client:
         return versions.server_of(self.endpoint, info)
 
     def json(self, method: Method, path: str, **options: Any) -> dict[str, Any]:
-        """The JSON object that a call answers with; options as for `call`."""
+        """Return the JSON object of a call's response. The options are those of `call`."""
         answer = self.call(method, path, **options)
-        from lakewright.lakekeeper.api.connection.responses import parse_json  # noqa: PLC0415 - as above: it imports httpx
+        from lakewright.lakekeeper.api.connection.responses import parse_json  # noqa: PLC0415 - slow import of httpx
 
         call = errors.Call(method, path, self.endpoint)
         body = parse_json(call, answer)
@@ -97,21 +101,21 @@ class Client:
         probes: bool = False,
         idempotent: bool = True,
     ) -> httpx.Response:
-        """Send a call and return its response, which is a success.
+        """Send a call and return its successful response.
 
         Args:
             method: HTTP method.
-            path: Path of the URL.
-            body: JSON of the request.
-            params: Parameters of the query.
-            project: Id of the project; the server's default project if left out.
-            headers: Headers beside those of every call.
-            probes: Whether the server probes a storage within the call, which takes longer.
+            path: URL path.
+            body: JSON body of the request.
+            params: Query parameters.
+            project: Id of the project; the server's default project if omitted.
+            headers: Headers in addition to those of every call.
+            probes: Whether the server probes a storage in this call, which takes longer.
             idempotent: Whether the call may be sent again after it may have been applied.
 
         Raises:
-            ResponseTimeoutError: No response in time. The caller has to look whether the call was applied.
-            UnconfirmedError: As above, after a lost connection.
+            ResponseTimeoutError: No response in time. The caller must check whether the call was applied.
+            UnconfirmedError: The connection was lost. The caller must check whether the call was applied.
             RefusedError: The server refused the call.
         """
         call = errors.Call(method, path, self.endpoint)
@@ -149,7 +153,7 @@ class Client:
             self.lists.forget()
 
     def _is_active_now(self, missing: errors.NotFoundError, path: str) -> bool:
-        """Return whether a server denied an active warehouse.
+        """Return whether the server reported an active warehouse as missing.
 
         Servers cache a warehouse's status for a minute. Reading the warehouse updates that cache.
         """
@@ -174,7 +178,7 @@ class Client:
             return None
 
     def close(self) -> None:
-        """Close its connections."""
+        """Close the client's connections."""
         self._sender.close()
 
 
@@ -189,7 +193,7 @@ def _query(params: Params | None) -> list[tuple[str, str]] | None:
 
 
 class ClientPool:
-    """Clients of one run, one for each server; their connections are kept alive. Safe between threads."""
+    """Clients of one run, one per server. Their connections are kept alive. Thread-safe."""
 
     def __init__(self) -> None:
         """Create a pool without clients."""
@@ -202,7 +206,7 @@ class ClientPool:
 
         Args:
             server: The server and how to authenticate.
-            resolve: Returns the secret behind a reference; of use to the first caller.
+            resolve: Returns the secret behind a reference; used when the client is created.
         """
         key = server.model_dump_json()
         with self._lock:

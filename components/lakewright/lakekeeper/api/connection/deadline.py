@@ -1,6 +1,6 @@
-"""One deadline for a whole call over HTTP: connection, TLS, request, headers and body.
+"""One deadline for a whole HTTP call: connection, TLS, request, headers and body.
 
-httpx has a limit for each read, so a server that sends one byte at a time could hold a call for hours.
+httpx limits each read only, so a server that sends one byte at a time could hold a call for hours.
 """
 
 import ssl
@@ -14,12 +14,12 @@ import httpcore
 import httpx
 
 _call = threading.local()
-"""`deadline` is that of the call which this thread makes."""
+"""`deadline` is the deadline of this thread's current call."""
 
 
 @contextmanager
 def call_within(seconds: float) -> Generator[None]:
-    """Limit the time that all reads and writes of this thread take together."""
+    """Limit the total time of all reads and writes of this thread, in seconds."""
     before: float | None = getattr(_call, "deadline", None)
     _call.deadline = time.monotonic() + seconds
     try:
@@ -29,8 +29,8 @@ def call_within(seconds: float) -> Generator[None]:
 
 
 def enforce_deadlines(client: httpx.Client) -> None:
-    """Make a client's connections obey `call_within`, also those through proxies of the environment."""
-    # httpx has no public way to a network backend; the test of dripped headers fails if these names change.
+    """Make a client's connections obey `call_within`, including those through proxies of the environment."""
+    # httpx has no public access to a network backend. The test of slow headers fails if these names change.
     for transport in (client._transport, *client._mounts.values()):  # pyright: ignore[reportPrivateUsage]
         pool: Any = getattr(transport, "_pool", None)
         if pool is not None:

@@ -3,26 +3,26 @@
 LakekeeperError
 +-- UnreachableError            no connection: refused, unknown name, TLS
 +-- ResponseTimeoutError        connected, but no response in time; the call may have been applied
-+-- UnconfirmedError            the connection broke, or a gateway timed out; the call may have been applied
++-- UnconfirmedError            the connection was lost, or a gateway timed out; the call may have been applied
 +-- UnsupportedServerError      the server is too old for this client, or for a declared property
 |   +-- GrantsUnsupportedError  its authorizer stores no grants
 +-- NotGrantableError           the server does not know the privilege or the principal
 +-- NotAuthenticatedError       401, or no token
 +-- InsecureEndpointError       a secret would be sent without TLS
-+-- BadResponseError            no Lakekeeper responds so: too large, endless, or without a required key
++-- BadResponseError            not a Lakekeeper response: too large, endless, or without a required key
 +-- NothingFoundError           a look-up found nothing
 +-- InvalidLookupError          the arguments of a look-up are wrong
 +-- RefusedError                any other error response; `kind` is the server's name for it
     +-- ForbiddenError          403, and the 401 of a known user who may not grant
     +-- NotFoundError           404 from the server
     +-- NoSuchPathError         404 from a gateway, or for a path that this server does not have
-    +-- AlreadyExistsError      the name, id or place of a create is taken
+    +-- AlreadyExistsError      the name, id or storage location is taken
     +-- NotEmptyError           409: a project, warehouse or namespace is not empty
     +-- ProtectedError          409: the object is protected
     +-- BusyError               409: unfinished tasks, or a concurrent change
     +-- ConflictError           409: a requirement of a commit does not hold; nothing was applied
 
-UnusableResponseError (`responses`)  the body is not read to its end; raised as one of the above where it is caught
+UnusableResponseError (`responses`)  the body cannot be read completely; converted to one of the above
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ ALREADY_EXISTS = frozenset(
     {
         "WarehouseAlreadyExists",
         "WarehouseNameAlreadyExists",
-        "CreateWarehouseStorageProfileOverlap",  # of a warehouse made twice, the place is looked at before the name
+        "CreateWarehouseStorageProfileOverlap",  # the server checks the location before the name
         "ProjectIdAlreadyExists",
         "AlreadyExistsException",
         "EntityAlreadyExists",
@@ -62,15 +62,15 @@ CONCURRENT = frozenset(
         "TransactionFailed",
     }
 )
-"""Types of a 409 that say: somebody else was at it, nothing was applied, try again."""
+"""409 types of a concurrent change by another process: nothing was applied, and the call may be repeated."""
 
 MAY_NOT_GRANT = "Unauthorized"
-"""Type of a 401 that says: we are known, but may not give or take this privilege. Other 401s have other types."""
+"""401 type of a known user who may not grant or revoke this privilege. Other 401s have other types."""
 
 
 LEFT_IN_OPENFGA = (
-    "OpenFGA still holds relations of an object with that id, which was deleted without them or granted on before it"
-    " was made. Choose another id, or delete those tuples in OpenFGA."
+    "OpenFGA still holds relations of an object with that id: it was deleted without them, or they were added before it"
+    " was created. Choose another id, or delete those tuples in OpenFGA."
 )
 NO_PROJECT = (
     "The request names no project, and the server has no default one: set `project_id` of the server's settings."
@@ -81,7 +81,7 @@ ADVICE = {
     "MissingProjectId": NO_PROJECT,
     "ProjectIdMissing": NO_PROJECT,
 }
-"""What to do about refusals whose own words do not say it, by type."""
+"""Advice by the type of a refusal, where the server's message has none."""
 
 
 @dataclass(frozen=True)
@@ -98,39 +98,39 @@ class Call:
 
 
 class LakekeeperError(Exception):
-    """Anything that went wrong with a Lakekeeper server."""
+    """Base of all errors of calls to a Lakekeeper server."""
 
     def add(self, sentence: str) -> None:
-        """Say one thing more."""
+        """Append a sentence to the message."""
         self.args = (f"{str(self).rstrip('.')}. {sentence}",)
 
 
 class UnreachableError(LakekeeperError):
-    """There was no connection; nothing was sent."""
+    """No connection could be established; nothing was sent."""
 
 
 class ResponseTimeoutError(LakekeeperError):
-    """There was no answer in time; the call may have been applied."""
+    """No response in time; the call may have been applied."""
 
 
 class UnconfirmedError(LakekeeperError):
-    """There was no answer from the server itself; the call may have been applied."""
+    """No response from the server itself; the call may have been applied."""
 
 
 class UnsupportedServerError(LakekeeperError):
-    """The server's version cannot do what is asked."""
+    """The server's version does not support the requested feature."""
 
 
 class GrantsUnsupportedError(UnsupportedServerError):
-    """The server has no place for grants."""
+    """The server's authorizer does not store grants."""
 
 
 class NotGrantableError(LakekeeperError):
-    """The server does not know the privilege, or does not know who is to have it."""
+    """The server does not know the privilege, or the user or role to grant it to."""
 
 
 class NotAuthenticatedError(LakekeeperError):
-    """The server does not accept who we say we are, or there is no token to say it with."""
+    """The server does not accept the token, or there is no token."""
 
 
 class InsecureEndpointError(LakekeeperError):
@@ -138,11 +138,11 @@ class InsecureEndpointError(LakekeeperError):
 
 
 class BadResponseError(LakekeeperError):
-    """The server answered what no Lakekeeper answers; the call may have been applied."""
+    """The response is not one of Lakekeeper; the call may have been applied."""
 
 
 class NothingFoundError(LakekeeperError):
-    """What was looked up is not there, or hidden from this identity."""
+    """The object of a look-up does not exist, or is hidden from this identity."""
 
 
 class InvalidLookupError(LakekeeperError):
@@ -150,53 +150,60 @@ class InvalidLookupError(LakekeeperError):
 
 
 class RefusedError(LakekeeperError):
-    """The server answered and said no."""
+    """The server refused the call."""
 
     def __init__(self, message: str, *, status: int = 0, kind: str = "") -> None:
         """Create the error."""
         super().__init__(message)
         self.status = status
         self.kind = kind
-        """`error.type` of the answer; empty when the answer was not in Lakekeeper's error shape."""
+        """`error.type` of the response; empty if the response has not Lakekeeper's error shape."""
 
 
 class ForbiddenError(RefusedError):
-    """We are known, and may not."""
+    """The identity is known but lacks the right."""
 
 
 class NotFoundError(RefusedError):
-    """404: missing, or hidden from this identity."""
+    """404: the object does not exist, or is hidden from this identity."""
 
 
 class NoSuchPathError(RefusedError):
-    """404 that says nothing of what is there: a gateway answered, or the server's version lacks the path."""
+    """404 that does not prove the object missing: from a gateway, or for a path that the version does not have."""
 
 
 class AlreadyExistsError(RefusedError):
-    """The name, id or place is taken."""
+    """The name, id or storage location is taken."""
 
     after_retry = False
-    """Whether this very call sent the create before and got an answer that a gateway may have given after it."""
+    """Whether an earlier try of this call may have created the object: a gateway may have sent its error response."""
 
 
 class NotEmptyError(RefusedError):
-    """What was to be deleted still holds something."""
+    """The object to delete is not empty."""
 
 
 class ProtectedError(RefusedError):
-    """What was to be deleted is protected."""
+    """The object to delete is protected."""
 
 
 class BusyError(RefusedError):
-    """Tasks have not ended, or somebody else is changing the same thing."""
+    """Tasks are unfinished, or another process is changing the same object."""
 
 
 class ConflictError(RefusedError):
-    """A commit assumed what is not so any more; after a look it may be sent anew."""
+    """A requirement of a commit does not hold any more. Read the table again before the next try."""
 
 
 def refusal(call: Call, status: int, kind: str, message: str) -> LakekeeperError:
-    """The error for an answer of the server. `message` is the server's; its status, type and the call are added."""
+    """Return the error for an error response.
+
+    Args:
+        call: The call, which the message names.
+        status: HTTP status code.
+        kind: The server's `error.type`; empty if there is none.
+        message: The server's message.
+    """
     said = " ".join(message.split())[:600] or "no reason given"
     label = f"{status} {kind}".strip()
     text = f"{call} answered {label}: {said}"
@@ -204,8 +211,8 @@ def refusal(call: Call, status: int, kind: str, message: str) -> LakekeeperError
         text = f"{text.rstrip('.')}. {ADVICE[kind]}"
     if status == 401 and kind == MAY_NOT_GRANT:
         return ForbiddenError(
-            f"{text}. Whoever runs this needs `ownership`, `manage_grants`, or `pass_grants` and the privilege itself"
-            " there; or the server's `operator`.",
+            f"{text}. The caller needs `ownership`, `manage_grants`, or `pass_grants` and the privilege itself"
+            " on that object, or `operator` on the server.",
             status=status,
             kind=kind,
         )

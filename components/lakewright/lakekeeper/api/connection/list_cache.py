@@ -1,7 +1,7 @@
-"""Lists that many readers share: asked for once by all who read at about the same time, forgotten at every write.
+"""Caches of lists that many readers share: one request for all readers at about the same time, dropped at writes.
 
-A refresh reads each resource by itself; with one list for all of them it costs a few calls instead of one per object.
-Lists are filtered by rights and may be refused: what is absent from one is looked up by itself before it is "gone".
+A refresh reads each resource separately. A shared list costs a few calls instead of one per object.
+Lists are filtered by rights and may be refused, so an object that a list lacks is read before it counts as deleted.
 """
 
 import threading
@@ -15,38 +15,38 @@ from lakewright.lakekeeper.api.connection.errors import RefusedError
 T = TypeVar("T")
 
 MAX_AGE = 1.0
-"""Seconds after its answer in which a list is shared: within one refresh, and never with what comes after it."""
+"""Seconds for which a list is shared after its response: long enough for one refresh, too short for the next one."""
 
 
 RUN_AGE = 60.0
-"""Seconds in which a list is shared by readers that know what their own writes change in it."""
+"""Seconds for which a list is shared by readers that know how their own writes change it."""
 
 
 class _CachedList:
     def __init__(self) -> None:
         self.result: Future[Any] = Future()
         self.came: float | None = None
-        """When; None while the call is under way."""
+        """Time of the response; None while the call is running."""
 
 
 class SharedAnswers:
-    """Answers by key. Readers that come while a list is under way wait for it. Safe to share between threads."""
+    """Responses by key. Readers that arrive while a call is running wait for its response. Thread-safe."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic, max_age: float = MAX_AGE) -> None:
-        """Create it; no call is made."""
+        """Create an empty cache; it makes no call."""
         self._now, self._max_age = now, max_age
         self._lock = threading.Lock()
         self._answers: dict[Hashable, _CachedList] = {}
 
     def get_cached(self, key: Hashable, fetch: Callable[[], T]) -> T:
-        """What `fetch` answers, or answered a moment ago. Its error reaches those who waited, and is not kept."""
+        """Return the recent result of `fetch`, or call it. Its error reaches all waiting readers and is not cached."""
         answer, ours = self._answer_for(key)
         if ours:
             try:
                 found = fetch()
                 answer.came = self._now()
                 answer.result.set_result(found)
-            except BaseException as error:  # noqa: BLE001 - raised below, here and wherever somebody waits
+            except BaseException as error:  # noqa: BLE001 - raised below, here and in all waiting readers
                 with self._lock:
                     if self._answers.get(key) is answer:
                         del self._answers[key]
@@ -54,7 +54,7 @@ class SharedAnswers:
         return answer.result.result()
 
     def _answer_for(self, key: Hashable) -> tuple[_CachedList, bool]:
-        """The answer to wait for, and whether it is the caller who asks for it."""
+        """Return the result to wait for, and whether the caller has to fetch it."""
         with self._lock:
             answer = self._answers.get(key)
             if answer is not None and (answer.came is None or self._now() - answer.came <= self._max_age):
@@ -63,26 +63,26 @@ class SharedAnswers:
             return answer, True
 
     def forget(self) -> None:
-        """Share nothing that was asked for until now."""
+        """Drop everything that was requested until now."""
         with self._lock:
             self._answers.clear()
 
 
 class Index:
-    """The objects of a list by their ids, read page by page as far as somebody looks. Safe to share between threads.
+    """Objects of a list by id. Pages are read only as far as a reader needs them. Thread-safe.
 
-    Pages of some lists name a next one for as long as they are not empty: most readers never need that one.
+    Some lists name a next page unless a page is empty. Most readers never need that last page.
     """
 
     def __init__(self, pages: Iterable[Iterable[dict[str, Any]]]) -> None:
-        """Reads the first page. Raises what that call raises."""
+        """Read the first page. Raises what that call raises."""
         self._pages: Iterator[Iterable[dict[str, Any]]] = iter(pages)
         self._known: dict[str, dict[str, Any]] = {}
         self._lock = threading.Lock()
         self._read()
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """An object, or None where no page has it, or where the server refuses to go on."""
+        """Return an object; None if no page has it, or if the server refuses to continue."""
         with self._lock:
             try:
                 while key not in self._known and self._read():
@@ -93,12 +93,12 @@ class Index:
 
     def _read(self) -> bool:
         page = next(self._pages, None)
-        self._known |= {str(one["id"]): one for one in page or ()}
+        self._known |= {str(listed["id"]): listed for listed in page or ()}
         return page is not None
 
 
 class ListCache:
-    """Lists that the clients of one run share. A key holds the client, since rights differ. Safe between threads."""
+    """Lists that the clients of one run share. A key contains the client, since rights differ. Thread-safe."""
 
     def __init__(self) -> None:
         """Create an empty cache."""
@@ -106,11 +106,11 @@ class ListCache:
         self._of_run = SharedAnswers(max_age=RUN_AGE)
 
     def get_cached(self, key: Hashable, fetch: Callable[[], T]) -> T:
-        """Return a list that was read a moment ago, or read it."""
+        """Return a recently read list, or read it."""
         return self._recent.get_cached(key, fetch)
 
     def get_cached_unless_refused(self, key: Hashable, fetch: Callable[[], T]) -> T | None:
-        """Return a list, or None if the server refuses it: the caller then reads the object by itself."""
+        """Return a list; None if the server refuses it, so that the caller reads the object separately."""
 
         def attempt() -> T | None:
             try:
@@ -121,13 +121,13 @@ class ListCache:
         return self.get_cached(key, attempt)
 
     def get_cached_in_run(self, key: Hashable, fetch: Callable[[], T]) -> T:
-        """Return a list that is kept for longer than others and through writes, until `forget_run`."""
+        """Return a list that is kept longer than others, and through writes, until `forget_run`."""
         return self._of_run.get_cached(key, fetch)
 
     def forget(self) -> None:
-        """Drop every list that a write may have changed. Each client calls it before and after a write."""
+        """Drop all lists that a write may have changed. Each client calls it before and after a write."""
         self._recent.forget()
 
     def forget_run(self) -> None:
-        """Drop the lists of `get_cached_in_run`. Called when a write adds to what they list."""
+        """Drop the lists of `get_cached_in_run`. Called when a write adds objects to them."""
         self._of_run.forget()

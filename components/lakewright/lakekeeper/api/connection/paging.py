@@ -1,4 +1,4 @@
-"""Lists that come in pages, followed to their end; and lists that are sent in parts."""
+"""Read all pages of a list, and split a sequence into batches."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
@@ -19,17 +19,18 @@ Params = dict[str, str | int | bool | list[str]]
 
 
 CATALOG = "/catalog/"
-"""Root of the lists that come in pages only when a page token is sent, be it an empty one."""
+"""URL path of the lists that are paged only if the request has a page token, even an empty one."""
 
 
 def pages(
     client: Client, path: str, more: Params | None = None, *, project: str | None = None, most: int | None = None
 ) -> Iterator[dict[str, Any]]:
-    """The pages of a list, at most so many; a short or empty page is no sign of the end, only its token.
+    """Yield the pages of a list. Only a missing token ends it: short and empty pages may have a next one.
 
-    Raises BadResponseError for a list without an end.
+    Raises:
+        BadResponseError: The list has no end.
     """
-    # Management lists page by default, and before 0.14 refuse an empty token.
+    # Management lists are paged by default. Before 0.14 they refuse an empty token.
     first: Params = {"pageToken": ""} if path.startswith(CATALOG) else {}
     params: Params = {"pageSize": PAGE_SIZE, **first, **(more or {})}
     count = 0
@@ -43,12 +44,12 @@ def pages(
             return
         token = str(token)
         if token in seen or count >= MOST_PAGES:
-            why = "names a page again that it named before" if token in seen else f"has no end after {count} pages"
-            raise BadResponseError(f"GET {path} at {client.endpoint}: the list {why}. Look for a fault of the server.")
+            why = "repeats a page token" if token in seen else f"has no end after {count} pages"
+            raise BadResponseError(f"GET {path} at {client.endpoint}: the list {why}. This is a fault of the server.")
         seen.add(token)
         params = {**params, "pageToken": token}
 
 
 def parts(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    """The items in order, so many at once; nothing if there are none."""
+    """Yield the items in order, in batches of at most `size`; nothing if there are none."""
     return (items[start : start + size] for start in range(0, len(items), size))

@@ -1,4 +1,4 @@
-"""The rule that tokens and secrets leave this machine by TLS alone, unless a server's settings allow plain HTTP."""
+"""Require TLS for tokens and secrets that leave this machine, unless a server's settings allow plain HTTP."""
 
 from lakewright.lakekeeper.api.connection.errors import InsecureEndpointError
 from lakewright.lakekeeper.api.connection.server import ClientCredentialsAuth, NoAuth, ServerRef
@@ -6,7 +6,11 @@ from lakewright.names.host_kinds import leaves_without_tls
 
 
 def require_tls(server: ServerRef) -> None:
-    """Raise InsecureEndpointError if a token or secret would be sent without TLS to another machine."""
+    """Check that tokens and secrets are sent to other machines by TLS only.
+
+    Raises:
+        InsecureEndpointError: A token or secret would be sent without TLS.
+    """
     if server.allow_plain_http:
         return
     for what, url in _confidential(server):
@@ -18,10 +22,10 @@ def require_tls(server: ServerRef) -> None:
 
 
 def as_recorded(server: ServerRef) -> ServerRef:
-    """Return a server of the state, which may be used as it was.
+    """Return a server of the state, with plain HTTP allowed.
 
-    State of versions before `allow_plain_http` does not have it, and `destroy` and `refresh` read the state alone. A
-    declaration is checked before it comes into the state.
+    State of versions before `allow_plain_http` does not have it, and `destroy` and `refresh` read the state only.
+    Declarations are checked before they are stored in the state.
     """
     if server.allow_plain_http is not None or not any(leaves_without_tls(url) for _, url in _confidential(server)):
         return server
@@ -29,7 +33,7 @@ def as_recorded(server: ServerRef) -> ServerRef:
 
 
 def _confidential(server: ServerRef) -> list[tuple[str, str]]:
-    """Return the secrets in a server's requests, and the URL that each is sent to."""
+    """Return the secrets in requests to a server, and the URL that each is sent to."""
     if isinstance(server.auth, NoAuth):
         return []
     sent = [("a bearer token", server.endpoint)]

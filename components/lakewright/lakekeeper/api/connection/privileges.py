@@ -1,4 +1,4 @@
-"""Who holds what, and on what: the words that grants are made of. Pure, apart from any way to ask a server."""
+"""Privileges, principals and objects of grants. Pure: makes no calls."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -7,7 +7,7 @@ ObjectKind = Literal["server", "project", "warehouse", "namespace", "table", "vi
 PrincipalKind = Literal["user", "role"]
 
 ASSIGNEE = "assignee"
-"""The relation of a role's members to the role: membership, told by a grant's word."""
+"""The relation of members to their role. Servers store membership as a grant of this privilege."""
 
 _ON_TABLES = ("ownership", "pass_grants", "manage_grants", "describe", "select", "modify", "manage_tags")
 _ON_NAMESPACES = ("ownership", "pass_grants", "manage_grants", "describe", "select", "create", "modify", "manage_tags")
@@ -33,7 +33,7 @@ RELATIONS: dict[ObjectKind, tuple[str, ...]] = {
     "role": (ASSIGNEE, "ownership"),
     "tag": ("ownership", "apply"),
 }
-"""What OpenFGA's model of Lakekeeper knows on each kind of object, in the newest version."""
+"""Privileges in OpenFGA's model of Lakekeeper by kind of object, in the newest version."""
 
 OWNERS: dict[ObjectKind, frozenset[str]] = {
     "server": frozenset({"admin", "operator"}),
@@ -42,29 +42,29 @@ OWNERS: dict[ObjectKind, frozenset[str]] = {
         ("warehouse", "namespace", "table", "view", "generic-table", "role", "tag"), frozenset({"ownership"})
     ),
 }
-"""What the server gives to whoever makes an object (or bootstraps it): without it, nobody might manage the object."""
+"""Privileges that the server grants to the creator of an object, or to the user who bootstraps the server."""
 
 
 @dataclass(frozen=True)
 class Object:
-    """What a grant is on, by the ids of the server."""
+    """The object of a grant, by the server's ids."""
 
     kind: ObjectKind
     object_id: str = ""
-    """Of a namespace, table, view, generic table, role or tag."""
+    """Id of a namespace, table, view, generic table, role or tag."""
     project_id: str | None = None
     """Its project; None for the server itself."""
     warehouse_id: str = ""
 
     @property
     def identity(self) -> str:
-        """The server's id of the object; empty for the server itself. An object made again has another."""
+        """Return the server's id of the object; empty for the server itself. A recreated object has another id."""
         return self.object_id or self.warehouse_id or self.project_id or ""
 
 
 @dataclass(frozen=True, order=True)
 class GrantEntry:
-    """A privilege of somebody, on an object that is known from elsewhere."""
+    """A privilege of a user or role. The object is known from the context."""
 
     privilege: str
     kind: PrincipalKind
@@ -77,5 +77,5 @@ class GrantEntry:
 
 
 def listed(held: frozenset[GrantEntry] | set[GrantEntry]) -> str:
-    """As a message names them."""
-    return ", ".join(str(one) for one in sorted(held)) or "nothing"
+    """Return the entries as text for messages."""
+    return ", ".join(str(entry) for entry in sorted(held)) or "nothing"

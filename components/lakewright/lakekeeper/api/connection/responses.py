@@ -1,4 +1,4 @@
-"""Read answers within a size, whatever a server or a gateway before it sends. The deadline is in `api.deadline`."""
+"""Read responses of limited size from a server or gateway. `deadline` limits the time."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from lakewright.lakekeeper.api.connection.errors import BadResponseError, Call
 
 MEBIBYTE = 1 << 20
 ENCODINGS = "gzip"
-"""The encoding that requests accept. No other has a decoder here that stops at a size."""
+"""The encoding that requests accept. It is the only one with a decoder here that stops at a size."""
 
 
 class UnusableResponseError(Exception):
-    """An answer that is not read to its end. The message says why, after "the answer"."""
+    """A response that cannot be read completely. Its message continues a sentence after "the answer"."""
 
 
 class ResponseBody(dict[str, Any]):
-    """An object of an answer. A key that is missing is one sentence, not a KeyError."""
+    """An object of a response. A missing key raises BadResponseError instead of KeyError."""
 
     __slots__ = ("call",)
     call: Call
 
     def __missing__(self, key: str) -> Any:
-        """Raise BadResponseError for a key that the response lacks."""
+        """Raise BadResponseError for a key that the response does not have."""
         raise BadResponseError(
             f"{self.call} answered without `{key}`. Is this a Lakekeeper server of a supported version?"
         )
 
 
 def parse_json(call: Call, answer: httpx.Response) -> Any:
-    """Return the JSON of an answer, its objects as `ResponseBody`; None if it is not JSON, or is nested too deeply."""
+    """Return the JSON of a response, with objects as `ResponseBody`; None if it is not JSON or nested too deeply."""
 
     def read(members: dict[str, Any]) -> ResponseBody:
         found = ResponseBody(members)
@@ -50,7 +50,7 @@ def parse_json(call: Call, answer: httpx.Response) -> Any:
 
 
 def retry_after(value: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> float | None:
-    """Return the seconds of a `Retry-After`: a number or a date. None for anything else, such as a negative number."""
+    """Return the seconds of a `Retry-After` header, a number or a date; None for other values and negative numbers."""
     if value.isascii() and value.isdigit():
         return float(value[:9])
     try:
@@ -62,7 +62,7 @@ def retry_after(value: str, now: Callable[[], datetime] = lambda: datetime.now(U
 
 
 def bounded(limit: int) -> Callable[[httpx.Response], None]:
-    """Return a response hook for httpx that lets no body grow beyond a size.
+    """Return a response hook for httpx that limits the size of bodies.
 
     Args:
         limit: Bytes, after decompression.
@@ -71,7 +71,7 @@ def bounded(limit: int) -> Callable[[httpx.Response], None]:
     def hook(response: httpx.Response) -> None:
         encoding = response.headers.get("content-encoding", "").strip().lower()
         if encoding:
-            # Decoded here: httpx would decompress a whole chunk before its size can be checked.
+            # Decompressed here: httpx would decompress a whole chunk before its size can be checked.
             del response.headers["content-encoding"]
         response.stream = _Bounded(response, encoding, limit)
 
@@ -79,7 +79,7 @@ def bounded(limit: int) -> Callable[[httpx.Response], None]:
 
 
 class _Bounded(httpx.SyncByteStream):
-    """A body that ends in UnusableResponseError where it passes its bounds."""
+    """A body that raises UnusableResponseError beyond its limit."""
 
     def __init__(self, response: httpx.Response, encoding: str, limit: int) -> None:
         assert isinstance(response.stream, httpx.SyncByteStream)
@@ -104,12 +104,12 @@ class _Bounded(httpx.SyncByteStream):
 
 
 class _Gunzip:
-    """Decompresses gzip, one byte beyond the room that is left at most."""
+    """Decompresses gzip, at most one byte beyond the remaining size."""
 
     def __init__(self) -> None:
         self._member = zlib.decompressobj(16 + zlib.MAX_WBITS)
         self.is_complete = True
-        """Whether the data so far is nothing, or ends where a member ends."""
+        """Whether the data so far is empty, or ends at the end of a member."""
 
     def decode(self, chunk: bytes, room: int) -> bytes:
         parts: list[bytes] = []
@@ -119,7 +119,7 @@ class _Gunzip:
             try:
                 parts.append(self._member.decompress(chunk, room + 1))
             except zlib.error:
-                raise UnusableResponseError("is no gzip data, although it says so") from None
+                raise UnusableResponseError("is not gzip data, although its header says so") from None
             room -= len(parts[-1])
             self.is_complete = self._member.eof
             chunk = self._member.unused_data

@@ -1,4 +1,4 @@
-"""The one retry policy towards servers: what is tried again, how often, and what never is."""
+"""The retry policy for calls to servers."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LONGEST_WAIT = 10.0
-"""Seconds; a longer Retry-After is cut to it."""
+"""Maximum wait in seconds; a longer Retry-After is reduced to it."""
 
 
 class RetryableError(Exception):
-    """A failed try that may be repeated: carries the error to raise when tries run out."""
+    """A failed try that may be repeated. Holds the error to raise after the last try."""
 
     def __init__(self, error: Exception, after: float | None = None) -> None:
         """Create the error."""
@@ -27,15 +27,15 @@ class RetryableError(Exception):
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How often a call is tried and how long is waited between, in seconds."""
+    """The number of tries of a call, and the waits between them in seconds."""
 
     attempts: int = 5
     first_wait: float = 0.2
     longest_wait: float = 4.0
 
     def run(self, attempt: Callable[[], T]) -> T:
-        """Call until it succeeds, raises anything but RetryableError, or tries run out."""
-        from tenacity import Retrying, retry_if_exception, stop_after_attempt  # noqa: PLC0415 - costs where it is used
+        """Make a call until it succeeds, raises an error other than RetryableError, or has no tries left."""
+        from tenacity import Retrying, retry_if_exception, stop_after_attempt  # noqa: PLC0415 - slow import
 
         tries = Retrying(
             stop=stop_after_attempt(self.attempts),
@@ -50,7 +50,7 @@ class RetryPolicy:
 
 
 class _Backoff:
-    """Exponential with full jitter, unless the server named a time."""
+    """Exponential backoff with jitter, unless the server sent a Retry-After."""
 
     def __init__(self, policy: RetryPolicy) -> None:
         self._policy = policy
@@ -60,12 +60,12 @@ class _Backoff:
         if isinstance(error, RetryableError) and error.after is not None:
             return min(error.after, LONGEST_WAIT)
         ceiling = self._policy.first_wait * 2 ** (retry_state.attempt_number - 1)
-        return random.uniform(0.5, 1.0) * min(ceiling, self._policy.longest_wait)  # noqa: S311 - spread, not secrecy
+        return random.uniform(0.5, 1.0) * min(ceiling, self._policy.longest_wait)  # noqa: S311 - jitter, not cryptography
 
 
 def until(attempt: Callable[[], T], again: Callable[[BaseException], bool], *, seconds: float, every: float) -> T:
-    """Repeat a call that fails in an expected way until it succeeds or time is up; then its last error is raised."""
-    from tenacity import Retrying, retry_if_exception, stop_after_delay  # noqa: PLC0415 - costs where it is used
+    """Repeat a call while it raises an expected error and time is left; then raise its last error."""
+    from tenacity import Retrying, retry_if_exception, stop_after_delay  # noqa: PLC0415 - slow import
 
     return Retrying(
         stop=stop_after_delay(seconds),

@@ -1,4 +1,4 @@
-"""How a program names a server: its address and how to authenticate, by references alone."""
+"""The declaration of a server: its address and how to authenticate. Secrets are references."""
 
 from typing import Annotated, Literal
 
@@ -13,20 +13,20 @@ class _Strict(BaseModel):
 
 
 class NoAuth(_Strict):
-    """The server asks nobody who they are."""
+    """No authentication: the server accepts anonymous requests."""
 
     kind: Literal["none"] = "none"
 
 
 class TokenAuth(_Strict):
-    """A token that somebody else keeps fresh."""
+    """A token that another process renews."""
 
     kind: Literal["token"]
     token: Reference
 
 
 class ClientCredentialsAuth(_Strict):
-    """OAuth2 client credentials at an identity provider (Lakekeeper itself gives out no tokens)."""
+    """OAuth2 client credentials of an identity provider (Lakekeeper itself issues no tokens)."""
 
     kind: Literal["client-credentials"]
     token_url: TokenUrl
@@ -37,7 +37,7 @@ class ClientCredentialsAuth(_Strict):
 
 
 class TokenFileAuth(_Strict):
-    """A file whose token is replaced behind our back, such as a Kubernetes service account's; read at each use."""
+    """A token file that is replaced outside the stack, such as a Kubernetes service account's. Read at each use."""
 
     kind: Literal["token-file"]
     path: str = "/var/run/secrets/kubernetes.io/serviceaccount/token"
@@ -47,14 +47,14 @@ Auth = Annotated[NoAuth | TokenAuth | ClientCredentialsAuth | TokenFileAuth, Fie
 
 
 class ServerRef(_Strict):
-    """Address of a Lakekeeper server and how to authenticate towards it."""
+    """Address of a Lakekeeper server and how to authenticate."""
 
     endpoint: ServiceUrl
     auth: Auth = NoAuth()
     ca_bundle: str | None = None
-    """Path of a PEM file with authorities to trust besides the usual ones, for the server and the token endpoint."""
+    """Path of a PEM file with additional certificate authorities, for the server and the token endpoint."""
     allow_plain_http: bool | None = None
     """Whether tokens and secrets may be sent without TLS to other machines, such as a Service of the same cluster."""
     project_id: ProjectId | None = None
-    """Project of requests that name no other. A server that reads roles from tokens and has no default project asks for
-    one in every request (0.12 and newer)."""
+    """Project of requests that name no project. Required by servers (0.12 and newer) that read roles from tokens and
+    have no default project."""

@@ -1,4 +1,4 @@
-"""Which certificate authorities are trusted: the usual ones, and those of a file besides."""
+"""Trusted certificate authorities: those of the system, and those of `ca_bundle`."""
 
 import ssl
 
@@ -7,11 +7,15 @@ import httpx
 from lakewright.lakekeeper.api.connection.errors import UnreachableError
 
 NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNEXPECTED_MESSAGE")
-"""How OpenSSL's versions call an answer that is no TLS."""
+"""What OpenSSL's versions report for a response that is not TLS."""
 
 
 def trust(ca_bundle: str | None) -> ssl.SSLContext | bool:
-    """What httpx takes as `verify`. Raises UnreachableError if the file is no PEM file with certificates."""
+    """Return the `verify` argument for httpx.
+
+    Raises:
+        UnreachableError: The file is not a PEM file with certificates.
+    """
     if ca_bundle is None:
         return True
     context = httpx.create_ssl_context()
@@ -27,9 +31,9 @@ def trust(ca_bundle: str | None) -> ssl.SSLContext | bool:
 
 
 def hint(reason: str) -> str:
-    """What to do about a connection that failed for this reason; empty unless it is about TLS."""
+    """Return advice for a failed TLS connection; empty for other failures."""
     if "CERTIFICATE_VERIFY_FAILED" in reason:
-        return " Its certificate is not trusted here: name its authority by `ca_bundle`."
+        return " Its certificate is not trusted: set `ca_bundle` to its certificate authority."
     if any(word in reason for word in NO_TLS):
-        return " It does not speak TLS there: should the address begin with `http://`?"
+        return " The server does not use TLS on this port. Check whether the address must begin with `http://`."
     return ""

@@ -1,6 +1,6 @@
-"""One try of a call over HTTP: what it answers, what a failure means, and whether the call may be tried again.
+"""One try of an HTTP call: its response, the error of a failure, and whether the call may be retried.
 
-Apart from the client, since importing httpx takes long: a program that declares resources sends nothing.
+Separate from the client, since the import of httpx is slow and a program that only declares resources sends nothing.
 """
 
 import json
@@ -26,16 +26,16 @@ from lakewright.lakekeeper.api.connection.tls import hint, trust
 
 
 class Sender:
-    """The connections to one server. Safe to share between threads."""
+    """The connections to one server. Thread-safe."""
 
     def __init__(self, server: ServerRef, resolve: Resolve, transport: httpx.BaseTransport | None) -> None:
-        """Create it; no call is made."""
+        """Create the sender; it makes no call."""
         self.endpoint = server.endpoint
         verify = trust(server.ca_bundle)
         self._http = httpx.Client(
             base_url=server.endpoint,
             auth=auth_for(server, resolve, verify=verify),
-            # To read everybody's authorities takes long, and at an address without TLS nobody is asked.
+            # Loading the certificate authorities is slow, and without TLS they are not used.
             verify=verify if server.endpoint.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
             timeout=_waiting(settings.answer_within()),
             transport=transport,
@@ -46,7 +46,7 @@ class Sender:
         enforce_deadlines(self._http)
 
     def once(self, call: errors.Call, options: dict[str, Any], *, probes: bool, idempotent: bool) -> httpx.Response:
-        """Send a call and return its answer, which is a success. Raises RetryableError, or what ends the tries."""
+        """Send a call and return its successful response. Raises RetryableError, or a final error."""
         seconds = settings.validation_within() if probes else settings.answer_within()
         request: dict[str, Any] = {**options, "timeout": _waiting(seconds)}
         try:
@@ -61,9 +61,9 @@ class Sender:
                 )
             ) from None
         except httpx.TimeoutException:
-            why = "; it tries the storage in this call, which may be what is slow" if probes else ""
+            why = "; the server probes the storage in this call, which can be slow" if probes else ""
             slow = errors.ResponseTimeoutError(f"{call} did not answer within {seconds:g} s{why}")
-            # Trying again after so long a wait would only make the person wait a multiple of it.
+            # A retry after so long a wait would multiply the time that the user waits.
             raise slow from None
         except UnusableResponseError as unusable:
             raise errors.BadResponseError(
@@ -72,7 +72,7 @@ class Sender:
             ) from None
         except httpx.HTTPError as error:
             broken = errors.UnconfirmedError(
-                f"{call}: the connection broke before an answer came ({type(error).__name__})"
+                f"{call}: the connection was lost before a response arrived ({type(error).__name__})"
             )
             raise (RetryableError(broken) if idempotent else broken) from None
         if answer.is_success or answer.status_code == 304:
@@ -87,7 +87,7 @@ class Sender:
         raise error
 
     def close(self) -> None:
-        """Close its connections."""
+        """Close the connections."""
         self._http.close()
 
 
@@ -97,14 +97,14 @@ def _waiting(seconds: float) -> httpx.Timeout:
 
 def _again(status: int, kind: str, *, idempotent: bool) -> bool:
     if status == 429 or kind == "MaintenanceModeError" or (status == 409 and kind in errors.CONCURRENT):
-        return True  # turned away at the door: nothing was applied
+        return True  # refused before processing: nothing was applied
     return idempotent and status in {408, 502, 503, 504}
 
 
 def _reason(call: errors.Call, answer: httpx.Response) -> tuple[str, str]:
-    """Type and message of a refusal; plain text bodies are a message without a type."""
+    """Return type and message of a refusal. A plain text body is a message without a type."""
     if answer.next_request is not None:
-        return "", f"it leads to {_origin(answer.next_request.url)}. If the server is there, make that its `endpoint`"
+        return "", f"it redirects to {_origin(answer.next_request.url)}. If the server is there, set `endpoint` to it"
     body = parse_json(call, answer)
     if body is None:
         return "", answer.text if answer.headers.get("content-type", "").startswith("text/plain") else ""
@@ -116,12 +116,12 @@ def _reason(call: errors.Call, answer: httpx.Response) -> tuple[str, str]:
 
 
 def _origin(url: httpx.URL) -> str:
-    """Without path and query: where a log-in is asked for, they may hold secrets."""
+    """Return the URL without path and query, which may hold secrets of a log-in page."""
     return f"{url.scheme}://{url.netloc.decode('ascii')}"
 
 
 def _without_secrets(message: str, headers: httpx.Headers, body: object) -> str:
-    """A message without what was sent in confidence: there are gateways that answer with the request itself."""
+    """Return a message without the secrets of the request: some gateways return the request itself."""
     for secret in [headers.get("authorization", "").removeprefix("Bearer "), *_confidential(body)]:
         if secret:
             message = message.replace(secret, "[secret]").replace(json.dumps(secret)[1:-1], "[secret]")
@@ -129,10 +129,10 @@ def _without_secrets(message: str, headers: httpx.Headers, body: object) -> str:
 
 
 def _confidential(body: object, *, inside: bool = False) -> Iterator[str]:
-    """The texts within credentials of a request's body."""
+    """Yield the strings within the credentials of a request's body."""
     if isinstance(body, Mapping):
         for key, value in cast(Mapping[str, object], body).items():
-            if not key.endswith("type"):  # `s3` and `access-key` are no secrets, and common words
+            if not key.endswith("type"):  # types such as `s3` and `access-key` are not secrets
                 yield from _confidential(value, inside=inside or key.endswith("credential"))
     elif isinstance(body, str) and inside:
         yield body

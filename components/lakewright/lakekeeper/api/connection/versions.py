@@ -1,4 +1,4 @@
-"""Server versions: what a server is, what it can do, and which are too old. All differences between them are here."""
+"""Server versions and their features: the only place for differences between versions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ RELATION_SINCE: dict[tuple[ObjectKind, str], Version] = {
     ("project", "tag_creator"): (0, 14),
     **{(kind, "manage_tags"): (0, 14) for kind in ("warehouse", "namespace", "table", "view", "generic-table")},
 }
-"""Relations of OpenFGA's model that servers before these versions do not know."""
+"""Relations of OpenFGA's model by the first version that has them."""
 
 KIND_SINCE: dict[str, Version] = {"generic-table": (0, 13), "tag": (0, 14)}
-"""Kinds of objects that servers before these versions do not have."""
+"""Kinds of objects by the first version that has them."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """What a server says of itself."""
+    """What a server reports about itself."""
 
     endpoint: str
     version: Version
@@ -37,22 +37,22 @@ class Server:
 
     @property
     def reports_credential_kind(self) -> bool:
-        """Whether a warehouse says of which kind its credential is."""
+        """Return whether a warehouse reports the kind of its credential."""
         return self.version >= (0, 12)
 
     @property
     def moves_region(self) -> bool:
-        """Whether the region of a warehouse with an endpoint of its own may change in place."""
+        """Return whether the region of a warehouse with a custom endpoint may change in place."""
         return self.version >= (0, 12)
 
     @property
     def lists_inactive_warehouses(self) -> bool:
-        """Whether inactive warehouses can be listed; before, the filter is refused in every encoding."""
+        """Return whether inactive warehouses can be listed. Older versions refuse the filter in every encoding."""
         return self.version >= (0, 14)
 
     @property
     def unlisted(self) -> str:
-        """Why a warehouse that exists may be missing from a list; empty if none may be."""
+        """Return why an existing warehouse may be missing from a list; empty if none may be."""
         reasons = [] if self.lists_inactive_warehouses else [f"Lakekeeper {self.version_text} lists active ones only"]
         if self.authz_backend not in {"", "allow-all"}:
             reasons.append("lists show only what this identity may see")
@@ -60,35 +60,39 @@ class Server:
 
     @property
     def has_dry_runs(self) -> bool:
-        """Whether what a create or update of a warehouse would meet can be asked for."""
+        """Return whether creates and updates of a warehouse have dry runs."""
         return self.version >= (0, 14)
 
     @property
     def soft_deletion_queue(self) -> str:
-        """Name of the task queue that ends soft deletions."""
+        """Return the name of the task queue that expires soft deletions."""
         return "soft_deletion" if self.version >= (0, 14) else "tabular_expiration"
 
     @property
     def keeps_tuples(self) -> bool:
-        """Whether privileges are OpenFGA's tuples; under another authorizer their endpoints are not even there."""
+        """Return whether privileges are OpenFGA tuples. Other authorizers do not have their endpoints."""
         return self.authz_backend == "openfga"
 
     @property
     def has_grants_api(self) -> bool:
-        """Whether grants can be kept under any authorizer, if it only has a place for them."""
+        """Return whether the Grants API exists. It works only if the authorizer stores grants."""
         return self.version >= (0, 14)
 
     @property
     def has_role_members(self) -> bool:
-        """Whether roles have members under any authorizer; before, under OpenFGA alone."""
+        """Return whether roles have members under every authorizer. Older versions have them under OpenFGA only."""
         return self.version >= (0, 13)
 
     def has(self, kind: ObjectKind) -> bool:
-        """Whether it knows such objects."""
+        """Return whether the server has such objects."""
         return self.version >= KIND_SINCE.get(kind, OLDEST)
 
     def require_kind(self, kind: ObjectKind) -> None:
-        """Refuse a kind of objects that this server does not know. Raises UnsupportedServerError."""
+        """Refuse a kind of object that this server does not have.
+
+        Raises:
+            UnsupportedServerError: The server is too old.
+        """
         if not self.has(kind):
             since = KIND_SINCE[kind]
             raise UnsupportedServerError(
@@ -97,11 +101,15 @@ class Server:
             )
 
     def relations(self, kind: ObjectKind) -> tuple[str, ...]:
-        """What OpenFGA lets be granted on such objects."""
+        """Return the privileges that OpenFGA allows on such objects."""
         return tuple(word for word in RELATIONS[kind] if self.version >= RELATION_SINCE.get((kind, word), OLDEST))
 
     def require_version(self, path: str, since: Version) -> None:
-        """Refuse a declared property that this server does not know. Raises UnsupportedServerError."""
+        """Refuse a declared property that this server does not have.
+
+        Raises:
+            UnsupportedServerError: The server is too old.
+        """
         if self.version < since:
             raise UnsupportedServerError(
                 f"`{path}` needs Lakekeeper {since[0]}.{since[1]} or newer; {self.endpoint} runs {self.version_text}."
@@ -109,7 +117,11 @@ class Server:
             )
 
     def require_openfga(self, path: str) -> None:
-        """Refuse a declared property unless this server authorizes by OpenFGA. Raises UnsupportedServerError."""
+        """Refuse a declared property unless this server uses OpenFGA as authorizer.
+
+        Raises:
+            UnsupportedServerError: The server has another authorizer.
+        """
         if not self.keeps_tuples:
             raise UnsupportedServerError(
                 f"`{path}` needs a server that authorizes by OpenFGA; {self.endpoint} has `{self.authz_backend}`."
@@ -118,7 +130,7 @@ class Server:
 
 
 def parse(text: str) -> Version:
-    """Major and minor of a version such as `0.13.1`; `(0, 0)` if it is none."""
+    """Return major and minor of a version such as `0.13.1`; `(0, 0)` for other text."""
     numbers = text.removeprefix("v").split("-")[0].split(".")
     if len(numbers) < 2 or not all(number.isdigit() for number in numbers[:2]):
         return (0, 0)
@@ -126,12 +138,16 @@ def parse(text: str) -> Version:
 
 
 def server_of(endpoint: str, info: Mapping[str, Any]) -> Server:
-    """What `/management/v1/info` tells. Raises UnsupportedServerError for a version that is too old."""
+    """Return the server that a `/management/v1/info` response describes.
+
+    Raises:
+        UnsupportedServerError: The version is too old.
+    """
     text = str(info.get("lakekeeper-version") or info.get("version") or "")
     version = parse(text)
     queues = tuple(str(queue) for queue in info.get("queues") or ())
     if version == (0, 13) and "soft_deletion" in queues:
-        version = (0, 14)  # builds between the releases still report the older version
+        version = (0, 14)  # development builds still report the older version
     if version < OLDEST:
         raise UnsupportedServerError(
             f"{endpoint} runs Lakekeeper {text or 'of an unknown version'}; {OLDEST[0]}.{OLDEST[1]} or newer is needed"

@@ -1,6 +1,6 @@
-"""Who holds what on an object, read and changed: over OpenFGA's tuples where a server has them, else its Grants API.
+"""Read and change the grants on an object: as OpenFGA tuples where the server has them, else by the Grants API.
 
-Both may be there. The tuples then go first: they are the same, every version has them, and the Grants API is a preview.
+A server may have both. Tuples are preferred: all versions have them, and the Grants API is a preview.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,21 +20,21 @@ from lakewright.lakekeeper.api.connection.privileges import RELATIONS, GrantEntr
 from lakewright.lakekeeper.api.management import permissions, projects, roles, tags, warehouses
 
 AT_ONCE = 100
-"""So many entries a server takes in one call."""
+"""Maximum number of entries in one call."""
 
 TRIES = 5
-"""So often a change is read and sent again because somebody else changed the same grants meanwhile."""
+"""Number of tries of a change while other processes change the same grants."""
 
 Plan = Callable[[frozenset[GrantEntry]], tuple[set[GrantEntry], set[GrantEntry]]]
-"""From what is held now to what is to be written and what to be deleted."""
+"""Returns the entries to add and the entries to remove, given the current ones."""
 
 
 def held(client: Client, on: Object) -> frozenset[GrantEntry] | None:
-    """All that is held on an object itself; None if the object is not there."""
+    """Return all grants on an object itself; None if the object does not exist."""
     try:
         return permissions.held(client, on) if _has_tuples(client, on) else _listed(client, on)
     except NoSuchPathError as unknown:
-        if not client.server().keeps_tuples:  # with them it has the path: something on the way to it does not
+        if not client.server().keeps_tuples:  # with tuples the server has the path, so a gateway responded
             unknown.add(_perhaps_none(client))
         raise
     except NotFoundError:
@@ -46,23 +46,23 @@ def held(client: Client, on: Object) -> frozenset[GrantEntry] | None:
 
 
 def get_cached(client: Client, on: Object) -> frozenset[GrantEntry] | None:
-    """As `held`, for a refresh: asked for once by all its readers."""
+    """Return what `held` returns, from one call for all readers of a refresh."""
     return client.lists.get_cached((client, "grants", on), lambda: held(client, on))
 
 
-def add(client: Client, on: Object, one: GrantEntry) -> None:
-    """Give one privilege. Somebody who has it already keeps it."""
+def add(client: Client, on: Object, entry: GrantEntry) -> None:
+    """Grant one privilege. A principal that has it keeps it."""
     try:
-        _send(client, on, [one], [])
+        _send(client, on, [entry], [])
     except RefusedError as refused:
         if refused.kind != "TupleAlreadyExistsError":
             raise
 
 
-def remove(client: Client, on: Object, one: GrantEntry) -> None:
-    """Take one privilege away. One that is not held, or on an object that is gone, is a success."""
+def remove(client: Client, on: Object, entry: GrantEntry) -> None:
+    """Revoke one privilege. Succeeds if it is not granted, or if the object does not exist."""
     try:
-        _send(client, on, [], [one])
+        _send(client, on, [], [entry])
     except NotFoundError:
         pass
     except ForbiddenError:
@@ -71,9 +71,10 @@ def remove(client: Client, on: Object, one: GrantEntry) -> None:
 
 
 def converge(client: Client, on: Object, plan: Plan) -> frozenset[GrantEntry] | None:
-    """Change what is held as planned, in one transaction of the server where it fits in one.
+    """Change grants as planned, in one transaction of the server if they fit into one call.
 
-    Returns what is held then; None if the object is not there.
+    Returns:
+        The grants after the change; None if the object does not exist.
     """
     for tries_left in reversed(range(TRIES)):
         there = held(client, on)
@@ -92,7 +93,7 @@ def converge(client: Client, on: Object, plan: Plan) -> frozenset[GrantEntry] | 
 
 
 def _is_gone(client: Client, on: Object) -> bool:
-    """Whether a refusal means that the object is not there: OpenFGA is asked first, and knows nothing of such."""
+    """Return whether a refusal means that the object does not exist: OpenFGA checks first and lacks it."""
     try:
         match on.kind:
             case "server":
@@ -120,18 +121,18 @@ def _keeps_none(client: Client, on: Object) -> GrantsUnsupportedError:
     server = client.server()
     what = "grants on roles" if on.kind == "role" and server.has_grants_api else "grants"
     return GrantsUnsupportedError(
-        f"{client.endpoint} keeps no {what}: it runs Lakekeeper {server.version_text} with authorizer"
-        f" `{server.authz_backend}`, which has no place for them, so everybody who gets in may do whatever that"
-        " authorizer lets them. Remove the declaration, or run the server with OpenFGA."
+        f"{client.endpoint} stores no {what}: it runs Lakekeeper {server.version_text} with authorizer"
+        f" `{server.authz_backend}`, which does not support them. Users may do all that this authorizer allows."
+        " Remove the declaration, or run the server with OpenFGA."
     )
 
 
 def _perhaps_none(client: Client) -> str:
-    """Why a server new enough for the Grants API may not know its path: an authorizer need not have a place for it."""
+    """Return why a server with the Grants API may not know its path: its authorizer may not support grants."""
     server = client.server()
     return (
-        f"Either something on the way to {client.endpoint} answered, or the authorizer `{server.authz_backend}` of its"
-        f" Lakekeeper {server.version_text} has no place for grants: then remove the declaration, or run the server"
+        f"Either a gateway before {client.endpoint} responded, or the authorizer `{server.authz_backend}` of its"
+        f" Lakekeeper {server.version_text} does not support grants; then remove the declaration, or run the server"
         " with OpenFGA."
     )
 
@@ -140,10 +141,10 @@ def _send(client: Client, on: Object, writes: Iterable[GrantEntry], deletes: Ite
     tuples = _has_tuples(client, on)
     if tuples:
         _check_words(client, on, writes)
-    entries = [*((True, one) for one in writes), *((False, one) for one in deletes)]
+    entries = [*((True, entry) for entry in writes), *((False, entry) for entry in deletes)]
     for batch in parts(entries, AT_ONCE):
-        written = [one for write, one in batch if write]
-        deleted = [one for write, one in batch if not write]
+        written = [entry for write, entry in batch if write]
+        deleted = [entry for write, entry in batch if not write]
         if tuples:
             permissions.write(client, on, written, deleted)
         else:
@@ -151,13 +152,17 @@ def _send(client: Client, on: Object, writes: Iterable[GrantEntry], deletes: Ite
 
 
 def _check_words(client: Client, on: Object, writes: Iterable[GrantEntry]) -> None:
-    """A word that OpenFGA does not know would be answered as a body of the wrong shape."""
+    """Check privileges before the call, since OpenFGA reports an unknown one as a malformed body.
+
+    Raises:
+        NotGrantableError: A privilege cannot be granted on this kind of object.
+    """
     known = client.server().relations(on.kind)
-    for one in writes:
-        if one.privilege not in known:
-            newer = " in this version" if one.privilege in RELATIONS[on.kind] else ""
+    for entry in writes:
+        if entry.privilege not in known:
+            newer = " in this version" if entry.privilege in RELATIONS[on.kind] else ""
             raise NotGrantableError(
-                f"`{one.privilege}` cannot be granted on a {on.kind} at {client.endpoint}{newer}; expected one of"
+                f"`{entry.privilege}` cannot be granted on a {on.kind} at {client.endpoint}{newer}; expected one of"
                 f" {', '.join(known) or 'none'}"
             )
 
@@ -166,7 +171,7 @@ def _check_words(client: Client, on: Object, writes: Iterable[GrantEntry]) -> No
 
 
 def path(on: Object) -> str:
-    """Where the grants on an object are."""
+    """Return the URL path of the grants on an object."""
     root = "/management/v1"
     match on.kind:
         case "server" | "project" | "role":
@@ -181,14 +186,14 @@ def path(on: Object) -> str:
 
 def _listed(client: Client, on: Object) -> frozenset[GrantEntry]:
     return frozenset(
-        GrantEntry(one["privilege"], *next(iter(one["principal"].items())))
+        GrantEntry(grant["privilege"], *next(iter(grant["principal"].items())))
         for page in pages(client, path(on), project=on.project_id)
-        for one in cast(list[dict[str, Any]], page["grants"])
+        for grant in cast(list[dict[str, Any]], page["grants"])
     )
 
 
 def _apply(client: Client, on: Object, writes: Iterable[GrantEntry], deletes: Iterable[GrantEntry]) -> None:
-    body = {"writes": [_entry(one) for one in writes], "deletes": [_entry(one) for one in deletes]}
+    body = {"writes": [_entry(entry) for entry in writes], "deletes": [_entry(entry) for entry in deletes]}
     try:
         client.call("POST", path(on), project=on.project_id, body=body)
     except NoSuchPathError as unknown:
@@ -206,8 +211,8 @@ def _apply(client: Client, on: Object, writes: Iterable[GrantEntry], deletes: It
 
 def _words(client: Client, on: Object) -> list[str]:
     answer = client.json("GET", f"{path(on)}/grantable-privileges", project=on.project_id)
-    return [str(one["privilege"]["name"]) for one in answer["privileges"]]
+    return [str(privilege["privilege"]["name"]) for privilege in answer["privileges"]]
 
 
-def _entry(one: GrantEntry) -> dict[str, Any]:
-    return {"privilege": one.privilege, "principal": {one.kind: one.principal}}
+def _entry(entry: GrantEntry) -> dict[str, Any]:
+    return {"privilege": entry.privilege, "principal": {entry.kind: entry.principal}}

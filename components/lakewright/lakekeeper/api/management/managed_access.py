@@ -1,4 +1,4 @@
-"""Calls about managed access: only who may grant there grants, owners of what is within do not. Under OpenFGA alone."""
+"""Calls about managed access, which reserves grants to users with `manage_grants`. Requires OpenFGA."""
 
 from lakewright.lakekeeper.api.connection.client import Client
 
@@ -6,20 +6,20 @@ ROOT = "/management/v1/permissions"
 
 
 def of_warehouse(client: Client, warehouse_id: str) -> bool:
-    """Whether a warehouse's access is managed."""
+    """Return whether a warehouse has managed access."""
     return bool(client.json("GET", f"{ROOT}/warehouse/{warehouse_id}")["managed-access"])
 
 
 def of_namespace(client: Client, namespace_id: str) -> bool:
-    """Whether a namespace's own access is managed, whatever it inherits."""
+    """Return whether a namespace itself has managed access, regardless of inherited settings."""
     return bool(client.json("GET", f"{ROOT}/namespace/{namespace_id}")["managed-access"])
 
 
 def set_of_warehouse(client: Client, warehouse_id: str, *, managed: bool) -> None:
-    """Manage a warehouse's access, or no longer."""
+    """Set or unset managed access of a warehouse."""
     client.call("POST", f"{ROOT}/warehouse/{warehouse_id}/managed-access", body={"managed-access": managed})
 
 
 def set_of_namespace(client: Client, namespace_id: str, *, managed: bool) -> None:
-    """Manage a namespace's access, or no longer."""
+    """Set or unset managed access of a namespace."""
     client.call("POST", f"{ROOT}/namespace/{namespace_id}/managed-access", body={"managed-access": managed})

@@ -1,4 +1,4 @@
-"""Members of a role: read, add, remove. Servers without the members API have OpenFGA's tuples instead."""
+"""Calls about the members of a role. Servers without the members API have OpenFGA tuples instead."""
 
 from collections.abc import Iterable
 from typing import Any, cast
@@ -12,26 +12,26 @@ from lakewright.lakekeeper.api.management import grants
 from lakewright.lakekeeper.api.management.roles import ROOT
 
 Member = tuple[PrincipalKind, str]
-"""A user or another role, and its id."""
+"""Kind and id of a user or role."""
 
 
 def of_role(client: Client, project_id: str, role_id: str) -> frozenset[Member] | None:
-    """The direct members of a role, or None if the project has no such role."""
+    """Return the direct members of a role; None if the project has no such role."""
     if _tuples(client):
         held = grants.held(client, _role(project_id, role_id))
         return None if held is None else frozenset((h.kind, h.principal) for h in held if h.privilege == ASSIGNEE)
     try:
         return frozenset(
-            (cast(PrincipalKind, one["type"]), str(one["id"]))
+            (cast(PrincipalKind, member["type"]), str(member["id"]))
             for page in pages(client, _url(role_id), project=project_id)
-            for one in cast(list[dict[str, Any]], page["members"])
+            for member in cast(list[dict[str, Any]], page["members"])
         )
     except NotFoundError:
         return None
 
 
 def change(client: Client, project_id: str, role_id: str, add: Iterable[Member], remove: Iterable[Member]) -> None:
-    """Add members and remove others. Those who are in, or out, already stay so."""
+    """Add and remove members. Succeeds for members that are already added or removed."""
     added, removed = sorted(add), sorted(remove)
     if _tuples(client):
         writes = {GrantEntry(ASSIGNEE, kind, principal) for kind, principal in added}

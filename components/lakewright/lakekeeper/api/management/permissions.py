@@ -1,4 +1,4 @@
-"""Calls about OpenFGA's tuples: who was given which relation to an object. Only servers with OpenFGA have them."""
+"""Calls about OpenFGA tuples: the relations of users and roles to an object. Requires a server with OpenFGA."""
 
 from collections.abc import Iterable
 from typing import Any, cast
@@ -9,11 +9,11 @@ from lakewright.lakekeeper.api.connection.privileges import GrantEntry, Object
 ROOT = "/management/v1/permissions"
 
 CONFLICTS = frozenset({"TupleAlreadyExistsError", "TupleNotFoundError"})
-"""Types of the refusals that say: a tuple is there already, or not there. Either rejects the whole batch."""
+"""Types of refusals for a tuple that exists already, or does not exist. Either rejects the whole batch."""
 
 
 def path(on: Object) -> str:
-    """Where the permissions of an object are."""
+    """Return the URL path of an object's permissions."""
     match on.kind:
         case "server" | "project":
             return f"{ROOT}/{on.kind}"
@@ -26,23 +26,26 @@ def path(on: Object) -> str:
 
 
 def held(client: Client, on: Object) -> frozenset[GrantEntry]:
-    """What was given on an object itself; nothing that comes from elsewhere."""
+    """Return the direct grants on an object, without inherited ones."""
     answer = client.json("GET", f"{path(on)}/assignments", project=on.project_id)
     found = cast(list[dict[str, str]], answer["assignments"])
     return frozenset(
-        GrantEntry(one["type"], "user", one["user"]) if "user" in one else GrantEntry(one["type"], "role", one["role"])
-        for one in found
+        GrantEntry(row["type"], "user", row["user"]) if "user" in row else GrantEntry(row["type"], "role", row["role"])
+        for row in found
     )
 
 
 def write(client: Client, on: Object, writes: Iterable[GrantEntry], deletes: Iterable[GrantEntry]) -> None:
-    """Add and remove tuples, all or none. Not idempotent: refuses as CONFLICTS says.
+    """Add and remove tuples, all or none. Refuses tuples as `CONFLICTS` says.
 
-    Sent again all the same when an answer got lost: a batch that was applied is then refused, not applied twice.
+    Retried after a lost response although it is not idempotent: a batch that was applied is then refused.
     """
-    body: dict[str, Any] = {"writes": [_entry(one) for one in writes], "deletes": [_entry(one) for one in deletes]}
+    body: dict[str, Any] = {
+        "writes": [_entry(entry) for entry in writes],
+        "deletes": [_entry(entry) for entry in deletes],
+    }
     client.call("POST", f"{path(on)}/assignments", project=on.project_id, body=body)
 
 
-def _entry(one: GrantEntry) -> dict[str, str]:
-    return {"type": one.privilege, one.kind: one.principal}
+def _entry(entry: GrantEntry) -> dict[str, str]:
+    return {"type": entry.privilege, entry.kind: entry.principal}

@@ -9,7 +9,7 @@ ROOT = "/management/v1"
 
 
 def bootstrap(client: Client, body: dict[str, Any]) -> None:
-    """Bootstrap the server. One that is already bootstrapped is a success."""
+    """Bootstrap the server. Succeeds if it is already bootstrapped."""
     try:
         client.call("POST", f"{ROOT}/bootstrap", body=body)
     except RefusedError as refused:
@@ -18,47 +18,47 @@ def bootstrap(client: Client, body: dict[str, Any]) -> None:
 
 
 def create(client: Client, project_id: str, name: str) -> None:
-    """Create a project under an id of our choice."""
+    """Create a project with a given id."""
     body = {"project-id": project_id, "project-name": name}
     client.call("POST", f"{ROOT}/project", body=body, idempotent=False)
 
 
 def list_all(client: Client) -> dict[str, str]:
-    """Names of the projects that we may see, by id."""
+    """Return the names of the visible projects by id."""
     listed = cast(list[dict[str, Any]], client.json("GET", f"{ROOT}/project-list")["projects"])
-    return {str(one["project-id"]): str(one["project-name"]) for one in listed}
+    return {str(project["project-id"]): str(project["project-name"]) for project in listed}
 
 
 def name_of(client: Client, project_id: str) -> str | None:
-    """Name of a project, or None if there is no such project."""
+    """Return the name of a project; None if it does not exist."""
     try:
         return str(client.json("GET", f"{ROOT}/project", project=project_id)["project-name"])
     except NotFoundError:
         return None
     except ForbiddenError:
-        # OpenFGA is asked before the catalog, and knows nothing of a project that is not there.
+        # OpenFGA is asked before the catalog, and does not know a project that does not exist.
         if not sees_all(client):
             raise
         return None
 
 
 def sees_all(client: Client) -> bool:
-    """Whether no project is hidden from us: who may make projects sees all of them, so that 403 means "gone"."""
+    """Return whether no project is hidden: a user who may create projects sees all, so that a 403 means "deleted"."""
     try:
         allowed = cast(list[dict[str, Any]], client.json("GET", f"{ROOT}/server/actions")["allowed-actions"])
     except RefusedError:
         return False
-    return any(one.get("action") == "create_project" for one in allowed)
+    return any(action.get("action") == "create_project" for action in allowed)
 
 
 def get_cached(client: Client, project_id: str) -> str | None:
-    """Name of a project as a refresh sees it: from the list that all its readers share; alone if it is not in there."""
+    """Return the name of a project from the shared list, or by a separate call if the list lacks it."""
     listed = client.lists.get_cached_unless_refused((client, "projects"), lambda: list_all(client))
     return (listed or {}).get(project_id) or name_of(client, project_id)
 
 
 def rename(client: Client, project_id: str, name: str) -> None:
-    """Give a project another name."""
+    """Rename a project."""
     client.call("POST", f"{ROOT}/project/rename", project=project_id, body={"new-name": name})
 
 

@@ -1,4 +1,4 @@
-"""Calls about tag definitions: a project's vocabulary of tags."""
+"""Calls about the tag definitions of a project."""
 
 from typing import Any, cast
 
@@ -10,19 +10,19 @@ ROOT = "/management/v1/tag-definition"
 
 
 def id_of(client: Client, project_id: str, name: str) -> str | None:
-    """Id of a tag by its name, in whatever case; None if the project, or the tag in it, is not there to be seen."""
+    """Return the id of a tag by name, ignoring case; None if the project or tag does not exist or is hidden."""
     try:
         for page in pages(client, ROOT, {"name": name}, project=project_id):
-            for one in cast(list[dict[str, Any]], page["tag-definitions"]):
-                if str(one["name"]).casefold() == name.casefold():
-                    return str(one["id"])
+            for tag in cast(list[dict[str, Any]], page["tag-definitions"]):
+                if str(tag["name"]).casefold() == name.casefold():
+                    return str(tag["id"])
     except NotFoundError:
         pass
     return None
 
 
 def is_there(client: Client, project_id: str, definition_id: str) -> bool:
-    """Whether a project has a tag of that id, and this identity sees it."""
+    """Return whether a project has a visible tag with this id."""
     try:
         client.json("GET", f"{ROOT}/{definition_id}", project=project_id)
     except NotFoundError:

@@ -1,4 +1,4 @@
-"""Calls about the configuration of task queues, of a warehouse's and of a project's own."""
+"""Calls about the configuration of a warehouse's or project's task queues."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ ROOT = "/management/v1"
 
 SOFT_DELETION = "soft_deletion"
 LOG_CLEANUP = "task_log_cleanup"
-"""The one queue that belongs to projects."""
+"""The only queue that belongs to projects."""
 
 
 @dataclass(frozen=True)
 class Scope:
-    """Whose queue it is: a warehouse's, or without one a project's."""
+    """Owner of a queue: a warehouse, or a project if there is no warehouse."""
 
     warehouse_id: str | None
     project_id: str | None
@@ -28,19 +28,19 @@ class Scope:
 
 @dataclass(frozen=True)
 class QueueConfig:
-    """How a queue is configured; empty and None where nobody has set anything."""
+    """Configuration of a queue; empty and None if nothing is set."""
 
     config: Mapping[str, Any]
     max_seconds_since_last_heartbeat: int | None
 
     @property
     def is_set(self) -> bool:
-        """Whether somebody has set something."""
+        """Return whether anything is set."""
         return bool(self.config) or self.max_seconds_since_last_heartbeat is not None
 
 
 def get(client: Client, scope: Scope, queue: str) -> QueueConfig | None:
-    """A queue's configuration, or None if the project, or an active warehouse, is not there."""
+    """Return a queue's configuration; None if the project or active warehouse does not exist."""
     try:
         found = client.json("GET", _path(client, scope, queue), project=scope.project_id)
     except NotFoundError:
@@ -53,9 +53,12 @@ def get(client: Client, scope: Scope, queue: str) -> QueueConfig | None:
 
 
 def put(client: Client, scope: Scope, queue: str, wanted: QueueConfig) -> bool:
-    """Replace a queue's configuration; whether its owner is there. Without a heartbeat the server keeps its own."""
+    """Replace a queue's configuration and return whether its owner exists.
+
+    Without a heartbeat the server keeps the one that it has.
+    """
     config = dict(wanted.config)
-    if queue == LOG_CLEANUP:  # the server wants both keys, if only to be told that they are not set
+    if queue == LOG_CLEANUP:  # the server requires both keys, even if they are not set
         config = {"cleanup-period": None, "retention-period": None} | config
     body: dict[str, Any] = {"queue-config": config}
     if wanted.max_seconds_since_last_heartbeat is not None:

@@ -1,4 +1,4 @@
-"""Calls about users, who belong to the whole server."""
+"""Calls about users. They belong to the whole server."""
 
 from collections.abc import Iterator
 from typing import Any, cast
@@ -12,10 +12,10 @@ from lakewright.lakekeeper.api.connection.paging import pages
 ROOT = "/management/v1/user"
 
 LISTED_PAGES = 10
-"""So many pages of a thousand users are read to spare single reads; a server may have far more users than a stack."""
+"""Pages of 1000 users that are listed to save single reads. A server may have far more users than a stack."""
 
 UserResponse = dict[str, Any]
-"""A user as the server answers it."""
+"""A user in the server's JSON."""
 
 
 def _url(user_id: str) -> str:
@@ -23,17 +23,17 @@ def _url(user_id: str) -> str:
 
 
 def create(client: Client, user_id: str, properties: dict[str, Any]) -> UserResponse:
-    """Provision a user; one that is there already is refused. `properties`: name, user-type and perhaps email."""
+    """Create a user; an existing one is refused. `properties` has a name and user-type, and optionally an email."""
     return client.json("POST", ROOT, body={"id": user_id, **properties}, idempotent=False)
 
 
 def restore(client: Client, user_id: str, properties: dict[str, Any]) -> UserResponse:
-    """Provision a user whose id is taken by a deleted one: the server keeps the row of a user that it deleted."""
+    """Create a user whose id belongs to a deleted one: the server keeps the rows of deleted users."""
     return client.json("POST", ROOT, body={"id": user_id, **properties, "update-if-exists": True})
 
 
 def get(client: Client, user_id: str) -> UserResponse | None:
-    """A user by id, or None if there is none."""
+    """Return a user by id; None if there is none."""
     try:
         return client.json("GET", _url(user_id))
     except NotFoundError:
@@ -41,7 +41,7 @@ def get(client: Client, user_id: str) -> UserResponse | None:
 
 
 def list_all(client: Client) -> list[UserResponse]:
-    """The users that we may see."""
+    """Return the visible users."""
     return [user for page in _pages(client) for user in page]
 
 
@@ -50,13 +50,13 @@ def _pages(client: Client, most: int | None = None) -> Iterator[list[UserRespons
 
 
 def get_cached(client: Client, user_id: str) -> UserResponse | None:
-    """A user as a refresh sees it: from the list that all its readers share; alone if it is not in there."""
+    """Return a user from the shared list, or by a separate call if the list lacks it."""
     listed = client.lists.get_cached_unless_refused((client, "users"), lambda: Index(_pages(client, LISTED_PAGES)))
     return (listed and listed.get(user_id)) or get(client, user_id)
 
 
 def replace(client: Client, user_id: str, properties: dict[str, Any]) -> None:
-    """Give a user other properties; those that are left out are removed."""
+    """Replace a user's properties. Omitted properties are removed."""
     client.call("PUT", _url(user_id), body=properties)
 
 
@@ -66,7 +66,7 @@ def delete(client: Client, user_id: str) -> None:
 
 
 def ourselves(client: Client) -> str | None:
-    """Id of the user that we are to the server; None where it asks nobody who they are, or has not met us."""
+    """Return the id of the calling user; None if the server does not authenticate or does not know the user yet."""
     try:
         return str(client.json("GET", "/management/v1/whoami")["id"])
     except NotAuthenticatedError:

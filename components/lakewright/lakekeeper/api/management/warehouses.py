@@ -9,26 +9,26 @@ from lakewright.lakekeeper.api.connection.errors import NotFoundError
 ROOT = "/management/v1/warehouse"
 
 WarehouseResponse = dict[str, Any]
-"""A warehouse as the server answers it."""
+"""A warehouse in the server's JSON."""
 
 
 def id_of(found: WarehouseResponse) -> str:
-    """Id of a warehouse that the server answered."""
+    """Return the id of a warehouse from its response."""
     return str(found.get("warehouse-id") or found["id"])
 
 
 NAME_TAKEN = frozenset({"WarehouseAlreadyExists", "WarehouseNameAlreadyExists"})
-"""Types of the refusals that say: another warehouse of the project has the name, active or not."""
+"""Types of refusals because another warehouse of the project, active or not, has the name."""
 
 
 def create(client: Client, project_id: str, body: Mapping[str, Any]) -> WarehouseResponse:
-    """Create a warehouse; the server probes its storage."""
+    """Create a warehouse. The server probes its storage."""
     client.lists.forget_run()
     return client.json("POST", ROOT, project=project_id, body=body, probes=True, idempotent=False)
 
 
 def get(client: Client, warehouse_id: str) -> WarehouseResponse | None:
-    """A warehouse by id, or None if there is none (or none that we may see)."""
+    """Return a warehouse by id; None if it does not exist or is hidden."""
     try:
         return client.json("GET", f"{ROOT}/{warehouse_id}")
     except NotFoundError:
@@ -36,14 +36,14 @@ def get(client: Client, warehouse_id: str) -> WarehouseResponse | None:
 
 
 def list_all(client: Client, project_id: str) -> list[WarehouseResponse]:
-    """Return the warehouses of a project that we may see; servers before 0.14 list active ones only."""
+    """Return the visible warehouses of a project. Servers before 0.14 list active ones only."""
     every = client.server().lists_inactive_warehouses
     params = {"warehouseStatus": ["active", "inactive"]} if every else None
     return cast(list[WarehouseResponse], client.json("GET", ROOT, project=project_id, params=params)["warehouses"])
 
 
 def get_cached(client: Client, project_id: str, warehouse_id: str) -> WarehouseResponse | None:
-    """A warehouse as a refresh sees it: from the list that all its readers share; alone if it is not in there."""
+    """Return a warehouse from the shared list, or by a separate call if the list lacks it."""
     listed = client.lists.get_cached_unless_refused(
         (client, "warehouses", project_id),
         lambda: {id_of(found): found for found in list_all(client, project_id)},
@@ -52,41 +52,41 @@ def get_cached(client: Client, project_id: str, warehouse_id: str) -> WarehouseR
 
 
 def find_by_name(client: Client, project_id: str, name: str) -> WarehouseResponse | None:
-    """Return the listed warehouse that has a name, in any case. Before 0.14 an inactive one is not listed."""
+    """Return the listed warehouse with this name, ignoring case. Servers before 0.14 do not list inactive ones."""
     wanted = name.casefold()
     return next((w for w in list_all(client, project_id) if str(w["name"]).casefold() == wanted), None)
 
 
 def change(client: Client, warehouse_id: str, what: str, body: Mapping[str, Any]) -> None:
-    """One of the changes that repeat without harm: rename, delete-profile, protection, format-version-policy."""
+    """Make an idempotent change: rename, delete-profile, protection, format-version-policy."""
     client.call("POST", f"{ROOT}/{warehouse_id}/{what}", body=body)
 
 
 def change_storage(client: Client, warehouse_id: str, what: str, body: Mapping[str, Any]) -> None:
-    """Replace storage profile and credential (`storage`) or the credential alone (`storage-credential`); probed."""
+    """Replace storage profile and credential (`storage`) or the credential only (`storage-credential`); probed."""
     client.lists.forget_run()
     client.call("POST", f"{ROOT}/{warehouse_id}/{what}", body=body, probes=True)
 
 
 def activate(client: Client, warehouse_id: str) -> None:
-    """Let a warehouse be used."""
+    """Activate a warehouse."""
     _set_status(client, warehouse_id, "activate")
 
 
 def deactivate(client: Client, warehouse_id: str) -> None:
-    """Hide a warehouse from its users."""
+    """Deactivate a warehouse, which hides it from its users."""
     _set_status(client, warehouse_id, "deactivate")
 
 
 def _set_status(client: Client, warehouse_id: str, verb: str) -> None:
-    """Set the status and read the warehouse.
+    """Set the status of a warehouse, and read the warehouse.
 
-    Servers cache the status for a minute and do not update that cache here; reading the warehouse updates it.
+    Servers cache the status for a minute. Setting it does not update that cache, reading the warehouse does.
     """
     client.call("POST", f"{ROOT}/{warehouse_id}/{verb}")
     get(client, warehouse_id)
 
 
 def delete(client: Client, warehouse_id: str) -> None:
-    """Delete an empty, unprotected warehouse without unfinished tasks."""
+    """Delete an empty, unprotected warehouse that has no unfinished tasks."""
     client.call("DELETE", f"{ROOT}/{warehouse_id}")
