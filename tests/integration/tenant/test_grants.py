@@ -84,7 +84,7 @@ def test_grants_are_deployed_and_destroyed_with_the_tenant(
     openfga.headers["x-project-id"] = tenant.name
 
     made = tenant.up()
-    assert "cannot be told" not in "".join(tenant.outputs)
+    assert "could not check for an existing object" not in "".join(tenant.outputs)
     roles = {role["name"]: role["id"] for role in openfga.get("/management/v1/role").json()["roles"]}
     assert set(roles) == {"analysts", "auditors"}
     permissions = "/management/v1/permissions"
