@@ -1,4 +1,4 @@
-"""Grant: one privilege of one user or role on one object. Adds, and never looks at what others have."""
+"""Grant: one privilege of one user or role on one object. Ignores all other grants."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Self
@@ -33,16 +33,16 @@ from lakewright.names.types import RoleId, UserId
 
 
 class GrantArgs(ResourceInputs):
-    """What is declared of a grant. The server has nothing to change about one: another is another."""
+    """Inputs of a grant. The server cannot change a grant, so each change replaces it."""
 
     on: Annotated[GrantTarget, Replace()]
     """The object."""
     privilege: Annotated[Privilege, Replace()]
-    """The privilege, in the words of the server's authorizer."""
+    """The privilege, in the terms of the server's authorizer."""
     user: Annotated[UserId | None, Replace()] = None
-    """Id of the user who gets it."""
+    """Id of the user who receives it."""
     role: Annotated[RoleId | None, Replace()] = None
-    """Id of the role that gets it."""
+    """Id of the role that receives it."""
     declared_as: Annotated[str, StateOnly()] = ""
 
     @model_validator(mode="after")
@@ -52,25 +52,25 @@ class GrantArgs(ResourceInputs):
 
     @property
     def held(self) -> GrantEntry:
-        """The grant as the server has it."""
+        """Return the grant as the server stores it."""
         return DeclaredGrant(privilege=self.privilege, user=self.user, role=self.role).held
 
     @property
     def place(self) -> ClaimKey:
-        """Where it is claimed: being in a role is the business of the role's members."""
+        """Return the place of its claim. Membership in a role is claimed where `RoleMembers` claims it."""
         if isinstance(self.on, OnRole) and self.privilege == ASSIGNEE:
             return place_of_members(self.server, self.on.role_id)
         return place_of(self.server, self.on)
 
     @property
     def claim(self) -> Claim:
-        """What the resource claims."""
+        """Return what the resource claims."""
         unknown = has_unknown([self.privilege, self.user, self.role])
         return Claim("Grant", self.declared_as, frozenset() if unknown else frozenset({self.held}))
 
 
 class GrantProvider(LakekeeperProvider[GrantArgs]):
-    """Gives and takes back. The id is the grant itself, in words."""
+    """Grants and revokes a privilege. The id is the text of the grant."""
 
     args = GrantArgs
 
@@ -107,7 +107,7 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
     def remove(self, client: Client, known: RecordedResource[GrantArgs]) -> None:
         state = known.declared
         if state.held in self.run.claims.entries_of_others(state.place, state.claim):
-            return  # another resource of this run declares the very same
+            return  # another resource of this run declares the same grant
         if on := grant_target.resolved_now(client, state.on):
             grants.remove(client, on, state.held)
 
@@ -118,7 +118,7 @@ class Grant(Resource, module="lakekeeper", name="Grant"):
     `on` is one of `{"type": "server"}`, `{"type": "project", "project_id"}`, `{"type": "role", "project_id",
     "role_id"}`, `{"type": "tag", "project_id", "name"}`, `{"type": "warehouse", "warehouse_id"}`, `{"type":
     "namespace", "warehouse_id", "namespace"}` and `{"type": "table" or "view" or "generic-table", "warehouse_id",
-    "namespace", "name"}`. Not beside `Grants` on the same object.
+    "namespace", "name"}`. Do not combine it with `Grants` on the same object.
     """
 
     on: pulumi.Output[dict[str, Any]]

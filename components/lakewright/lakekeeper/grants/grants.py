@@ -1,4 +1,4 @@
-"""Grants: all that is granted on one object. What else is found there is drift, and is taken away."""
+"""Grants: all grants on one object. Other grants on it are drift and are revoked."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Self, cast
@@ -24,7 +24,7 @@ from lakewright.lakekeeper.provider.ownership_conflicts import Claim
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 
 Kept = frozenset[GrantEntry]
-"""Ownership that is not ours to take: what the server gave whoever made the object."""
+"""Ownership that the resource keeps: the server granted it to the creator of the object."""
 
 
 def _each_once(given_entries: list[DeclaredGrant]) -> list[DeclaredGrant]:
@@ -32,37 +32,37 @@ def _each_once(given_entries: list[DeclaredGrant]) -> list[DeclaredGrant]:
 
 
 class GrantsArgs(ResourceInputs):
-    """What is declared of all grants on an object."""
+    """Inputs for all grants on an object."""
 
     on: Annotated[GrantTarget, Replace()]
     """The object."""
     grants: Annotated[list[DeclaredGrant], AfterValidator(_each_once), Update(via="grants")] = []
     """All grants on it."""
     keep_owners: Annotated[bool, Update(via="grants")] = True
-    """Whether owners that are there when the resource is made stay."""
+    """Keep the owners that exist when the resource is created."""
     declared_as: Annotated[str, StateOnly()] = ""
     adopt: Annotated[bool, CreateOnly()] = False
-    """Take over an object that has other grants already: they are taken away."""
+    """Take over an object that has other grants. They are revoked."""
 
     @model_validator(mode="after")
     def _no_members(self) -> Self:
-        if not has_unknown(self.grants) and any(one.privilege == ASSIGNEE for one in self.grants):
+        if not has_unknown(self.grants) and any(grant.privilege == ASSIGNEE for grant in self.grants):
             raise ValueError(f"`{ASSIGNEE}` is membership in a role: declare it by `RoleMembers`")
         return self
 
     @property
     def held(self) -> frozenset[GrantEntry]:
-        """The grant as the server has it."""
+        """Return the grants as the server stores them."""
         return frozenset(entry.held for entry in self.grants)
 
     @property
     def claim(self) -> Claim:
-        """What the resource claims."""
+        """Return what the resource claims."""
         return Claim("Grants", self.declared_as, frozenset() if has_unknown(self.grants) else self.held)
 
 
 class GrantsProvider(LakekeeperProvider[GrantsArgs]):
-    """Gives what is declared and takes what is not, in one transaction. The id is the object, in words."""
+    """Adds declared grants and revokes others, in one transaction. The id is the text of the object."""
 
     args = GrantsArgs
     seen_by = ("grants",)
@@ -71,7 +71,7 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
 
     @override
     def title(self, declared: GrantsArgs) -> str:
-        return f"what is granted on {declared.on} at {declared.server.endpoint}"
+        return f"grants on {declared.on} at {declared.server.endpoint}"
 
     @override
     def existing(self, client: Client, new: GrantsArgs) -> tuple[str, ObservedResource[GrantsArgs]] | None:
@@ -98,8 +98,8 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
         kept = _first_kept(client, on, there, new)
         if (others := there - new.held - kept) and not new.adopt:
             raise NotOwnedError(
-                f"on {new.on} at {client.endpoint} there are grants that are not declared: {listed(others)}."
-                " Declare them, or let them be taken away with `adopt=True`."
+                f"{new.on} at {client.endpoint} has grants that are not declared: {listed(others)}."
+                " Declare them, or revoke them with `adopt=True`."
             )
         unenforced(client.server(), f"grants on {new.on}")
         return str(new.on), self._converge(client, on, kept, new)
@@ -130,7 +130,7 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
         return self._converge(client, on, _first_kept(client, on, there, new) if kept is None else kept, new)
 
     def remove(self, client: Client, known: RecordedResource[GrantsArgs]) -> None:
-        """Take away what was declared; what else has come meanwhile is nobody's here."""
+        """Revoke the declared grants; grants that others added since then stay."""
         state = known.declared
         on = grant_target.resolved_now(client, state.on)
         if on is None:
@@ -146,8 +146,8 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
 
 
 def _relevant(there: frozenset[GrantEntry]) -> frozenset[GrantEntry]:
-    """Without the members of a role, which are granted the same way."""
-    return frozenset(one for one in there if one.privilege != ASSIGNEE)
+    """Return the grants without the members of a role, which the server stores as grants."""
+    return frozenset(entry for entry in there if entry.privilege != ASSIGNEE)
 
 
 def _held(client: Client, on: Object, declared: GrantsArgs) -> frozenset[GrantEntry]:
@@ -158,24 +158,26 @@ def _held(client: Client, on: Object, declared: GrantsArgs) -> frozenset[GrantEn
 
 
 def _first_kept(client: Client, on: Object, there: frozenset[GrantEntry], declared: GrantsArgs) -> Kept:
-    """Owners when this resource first meets the object: those who are not declared, and whoever we are ourselves."""
+    """Return the owners to keep at creation: those that are not declared, and the calling user."""
     if not declared.keep_owners:
         return frozenset()
-    owners = frozenset(one for one in there if one.privilege in OWNERS[on.kind])
+    owners = frozenset(entry for entry in there if entry.privilege in OWNERS[on.kind])
     declared_ones = owners & declared.held
     ourselves = users.ourselves(client) if declared_ones else None
-    return owners - frozenset(one for one in declared_ones if one.principal != ourselves)
+    return owners - frozenset(entry for entry in declared_ones if entry.principal != ourselves)
 
 
 def _kept(client: Client, on: Object, there: frozenset[GrantEntry], known: RecordedResource[GrantsArgs]) -> Kept:
-    """Owners who were kept from the beginning. An object that was made again has a creator of its own."""
+    """Return the owners kept since creation. A recreated object has its own creator."""
     if not known.declared.keep_owners or known.outs.get("object_id") == on.identity:
         return _recorded(known.outs)
     return _first_kept(client, on, there, known.declared)
 
 
 def _recorded(outs: dict[str, Any]) -> Kept:
-    return frozenset(DeclaredGrant.parse(one).held for one in cast(list[dict[str, Any]], outs.get("kept_owners") or []))
+    return frozenset(
+        DeclaredGrant.parse(owner).held for owner in cast(list[dict[str, Any]], outs.get("kept_owners") or [])
+    )
 
 
 def _computed(on: Object, kept: Kept) -> dict[str, Any]:
@@ -189,8 +191,8 @@ def _computed_of(outs: dict[str, Any]) -> dict[str, Any]:
 class Grants(Resource, module="lakekeeper", name="Grants"):
     """All grants on an object: `grants` is a list of `{"privilege", "user" or "role"}`, `on` as for `Grant`.
 
-    Owners that are there when the resource is made (the object's creator) are left alone, as `kept_owners` tells; with
-    `keep_owners=False` nobody stays who is not declared. One for each object at most, and not beside a `Grant` on it.
+    Owners that exist when the resource is created (the object's creator) stay; `kept_owners` lists them. With
+    `keep_owners=False` only declared owners stay. Declare at most one for an object, and no `Grant` on it.
     """
 
     on: pulumi.Output[dict[str, Any]]

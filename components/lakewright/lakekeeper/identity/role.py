@@ -1,4 +1,4 @@
-"""Role: a name within a project that privileges are given to, and that users and other roles are members of."""
+"""Role: holds privileges within a project; users and other roles are its members."""
 
 import contextlib
 from typing import Annotated, Any, Self
@@ -22,34 +22,34 @@ from lakewright.names.types import ProjectId, RoleProviderId
 
 
 class RoleArgs(ResourceInputs):
-    """What is declared of a role."""
+    """Inputs of a role."""
 
     project_id: Annotated[ProjectId, Replace()]
     """Project that the role belongs to."""
     name: Annotated[str, Field(min_length=1), Update(via="role")]
-    """Name of the role, unique in its project whatever its case."""
+    """Name of the role, unique in its project. Case is ignored."""
     description: Annotated[str | None, Update(via="role"), ServerKeeps()] = None
-    """What the role is for; empty for none."""
+    """Purpose of the role; empty for none."""
     provider_id: Annotated[RoleProviderId | None, Update(via="source-system"), ServerKeeps(), Since((0, 12))] = None
-    """Identity provider whose role this stands for: lower-case letters, digits and `-`."""
+    """Identity provider whose role this one represents: lower-case letters, digits and `-`."""
     source_id: Annotated[
         str | None, Field(min_length=1), Update(via="source-system"), ServerKeeps(), Since((0, 12))
     ] = None
     """Id of the role at that provider."""
     adopt: Annotated[bool, CreateOnly()] = False
-    """Take over a role of this name that exists."""
+    """Take over an existing role of this name."""
 
     @model_validator(mode="after")
     def _source_is_whole(self) -> Self:
         if (self.provider_id is None) != (self.source_id is None):
             raise ValueError("`provider_id` and `source_id` go together")
         if self.provider_id == "system":
-            raise ValueError("`provider_id` must not be `system`: those roles are Lakekeeper's own")
+            raise ValueError("`provider_id` must not be `system`: those roles belong to Lakekeeper")
         return self
 
     @property
     def source(self) -> tuple[str, str] | None:
-        """The role of an identity provider that this one stands for."""
+        """Return the role of an identity provider that this one represents."""
         return (self.provider_id, self.source_id) if self.provider_id and self.source_id else None
 
 
@@ -70,7 +70,7 @@ class RoleProvider(LakekeeperProvider[RoleArgs]):
         except (NotFoundError, ForbiddenError):
             if projects.name_of(client, new.project_id) is not None:
                 raise
-            return None  # the project is still to be made
+            return None  # the project does not exist yet
         return (str(found["id"]), _observed(found, new)) if found else None
 
     @override
@@ -95,7 +95,7 @@ class RoleProvider(LakekeeperProvider[RoleArgs]):
         found = roles.get(client, new.project_id, known.id)
         if found is None:
             raise DeletedOutsideStackError(
-                f"{self.title(known.declared)} ({known.id}) is not there any more. Run `up --refresh`."
+                f"{self.title(known.declared)} ({known.id}) does not exist any more. Run `up --refresh`."
             )
         return self._converge(client, found, new)
 
@@ -109,7 +109,7 @@ class RoleProvider(LakekeeperProvider[RoleArgs]):
         calls = difference.via(difference.between(_observed(found, new).declared, new))
         try:
             if "role" in calls:
-                # What is not declared has to be sent all the same, or the server removes it.
+                # An undeclared description must be sent as well, or the server removes it.
                 description = found.get("description") if new.description is None else new.description
                 roles.replace(client, new.project_id, role_id, new.name, description)
             if "source-system" in calls and new.source:
@@ -136,14 +136,14 @@ def _create_request(new: RoleArgs) -> dict[str, Any]:
 
 
 def _there(client: Client, new: RoleArgs, but_not: str = "") -> roles.RoleResponse | None:
-    """The role that has the declared source, else the one that has the name."""
+    """Return the role with the declared source, else the role with the name."""
     found = [roles.of_source(client, new.project_id, *new.source)] if new.source else []
     found.append(roles.find_by_name(client, new.project_id, new.name))
-    return next((one for one in found if one and one["id"] != but_not), None)
+    return next((role for role in found if role and role["id"] != but_not), None)
 
 
 def _observed(found: roles.RoleResponse, declared: RoleArgs) -> ObservedResource[RoleArgs]:
-    """What the server answers, in the words of a declaration."""
+    """Return the server's response in the terms of a declaration."""
     response: dict[str, Any] = {"name": found["name"]}
     if declared.description is not None:
         response["description"] = found.get("description") or ""
@@ -157,9 +157,9 @@ def _computed(found: roles.RoleResponse) -> dict[str, Any]:
 
 
 class Role(Resource, module="lakekeeper", name="Role"):
-    """A role of a project, perhaps one that stands for a role (`source_id`) of an identity provider (`provider_id`).
+    """A role of a project. It may represent a role (`source_id`) of an identity provider (`provider_id`).
 
-    A description that is not declared is whatever the server has; an empty one is none.
+    If the description is not declared, the server's is kept. An empty description removes it.
     """
 
     project_id: pulumi.Output[str]

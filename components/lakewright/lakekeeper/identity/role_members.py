@@ -1,4 +1,4 @@
-"""RoleMembers: who is in a role, all of them."""
+"""RoleMembers: all members of a role."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Self
@@ -28,19 +28,19 @@ def _each_once(ids: list[str]) -> list[str]:
 
 
 class RoleMembersArgs(ResourceInputs):
-    """What is declared of a role's members."""
+    """Inputs for the members of a role."""
 
     project_id: Annotated[ProjectId, Replace()]
     """Project that the role belongs to."""
     role_id: Annotated[RoleId, Replace()]
     """Id of the role."""
     users: Annotated[list[UserId], AfterValidator(_each_once), Update(via="members")] = []
-    """Ids of the users in it."""
+    """Ids of the users that are members."""
     roles: Annotated[list[RoleId], AfterValidator(_each_once), Update(via="members")] = []
-    """Ids of the roles in it."""
+    """Ids of the roles that are members."""
     declared_as: Annotated[str, StateOnly()] = ""
     adopt: Annotated[bool, CreateOnly()] = False
-    """Take over a role that has other members already: they are removed."""
+    """Take over a role that has other members. They are removed."""
 
     @model_validator(mode="after")
     def _not_itself(self) -> Self:
@@ -50,19 +50,21 @@ class RoleMembersArgs(ResourceInputs):
 
     @property
     def members(self) -> frozenset[Member]:
-        """Users and roles together."""
-        return frozenset([*(("user", one) for one in self.users), *(("role", one) for one in self.roles)])
+        """Return the users and roles together."""
+        return frozenset([*(("user", user) for user in self.users), *(("role", role) for role in self.roles)])
 
     @property
     def claim(self) -> Claim:
-        """What the resource claims."""
+        """Return what the resource claims."""
         unknown = has_unknown([self.users, self.roles])
-        held = frozenset[GrantEntry]() if unknown else frozenset(GrantEntry(ASSIGNEE, *one) for one in self.members)
+        held = (
+            frozenset[GrantEntry]() if unknown else frozenset(GrantEntry(ASSIGNEE, *member) for member in self.members)
+        )
         return Claim("RoleMembers", self.declared_as, held)
 
 
 class RoleMembersProvider(LakekeeperProvider[RoleMembersArgs]):
-    """Adds and removes members of a role until they are the declared ones. The id is the role's."""
+    """Adds and removes members of a role until they match the declaration. The id is the role's."""
 
     args = RoleMembersArgs
     natural_key = ("project_id", "role_id")
@@ -92,8 +94,8 @@ class RoleMembersProvider(LakekeeperProvider[RoleMembersArgs]):
         there = self._members(client, new)
         if (others := there - new.members) and not new.adopt:
             raise NotOwnedError(
-                f"{self.title(new)} has members that are not declared: {_listed(others)}. Declare them, or let them"
-                " be removed with `adopt=True`."
+                f"{self.title(new)} has members that are not declared: {_listed(others)}. Declare them, or remove"
+                " them with `adopt=True`."
             )
         return new.role_id, self._converge(client, there, new)
 
@@ -114,7 +116,7 @@ class RoleMembersProvider(LakekeeperProvider[RoleMembersArgs]):
     def remove(self, client: Client, known: RecordedResource[RoleMembersArgs]) -> None:
         state = known.declared
         place = place_of_members(state.server, state.role_id)
-        handed_over = {(one.kind, one.principal) for one in self.run.claims.entries_of_others(place, state.claim)}
+        handed_over = {(entry.kind, entry.principal) for entry in self.run.claims.entries_of_others(place, state.claim)}
         there = members.of_role(client, state.project_id, state.role_id)
         if there is not None:
             members.change(client, state.project_id, state.role_id, [], there & state.members - handed_over)
@@ -122,7 +124,9 @@ class RoleMembersProvider(LakekeeperProvider[RoleMembersArgs]):
     def _members(self, client: Client, declared: RoleMembersArgs) -> frozenset[Member]:
         there = members.of_role(client, declared.project_id, declared.role_id)
         if there is None:
-            raise DeletedOutsideStackError(f"{self.title(declared)} is not there. If it was, run `up --refresh`.")
+            raise DeletedOutsideStackError(
+                f"{self.title(declared)} does not exist. If it existed before, run `up --refresh`."
+            )
         return there
 
     def _converge(
@@ -133,21 +137,21 @@ class RoleMembersProvider(LakekeeperProvider[RoleMembersArgs]):
 
 
 def _observed(there: frozenset[Member], declared: RoleMembersArgs) -> RoleMembersArgs:
-    """What the server answers, in the words of a declaration."""
+    """Return the server's members in the terms of a declaration."""
     return declared.model_copy(
         update={
-            "users": sorted(one for kind, one in there if kind == "user"),
-            "roles": sorted(one for kind, one in there if kind == "role"),
+            "users": sorted(member for kind, member in there if kind == "user"),
+            "roles": sorted(member for kind, member in there if kind == "role"),
         }
     )
 
 
 def _listed(some: frozenset[Member]) -> str:
-    return ", ".join(f"{kind} {one}" for kind, one in sorted(some))
+    return ", ".join(f"{kind} {member}" for kind, member in sorted(some))
 
 
 class RoleMembers(Resource, module="lakekeeper", name="RoleMembers"):
-    """All members of a role: whoever else is found in it is drift, and is removed. One for each role at most."""
+    """All members of a role. Other members are drift and are removed. Declare at most one for a role."""
 
     project_id: pulumi.Output[str]
     role_id: pulumi.Output[str]

@@ -1,4 +1,4 @@
-"""User: somebody who may be given privileges, known to the whole server."""
+"""User: a person or application that privileges are granted to, known to the whole server."""
 
 import contextlib
 from typing import Annotated, Any, Literal
@@ -24,21 +24,21 @@ UserType = Literal["human", "application"]
 
 
 class UserArgs(ResourceInputs):
-    """What is declared of a user."""
+    """Inputs of a user."""
 
     user_id: Annotated[UserId, Replace()]
-    """Id as the identity provider's tokens give it: `oidc~SUBJECT` or `kubernetes~UID`."""
+    """Id in the identity provider's tokens: `oidc~SUBJECT` or `kubernetes~UID`."""
     name: Annotated[str, Field(min_length=1), Update(via="user")]
-    """Name that people see."""
+    """Display name."""
     user_type: Annotated[UserType, Update(via="user")]
-    """What the user is: a person or an application."""
+    """Kind of user: a person or an application."""
     email: Annotated[str | None, Update(via="user"), ServerKeeps()] = None
     """E-mail address; empty for none."""
     adopt: Annotated[bool, CreateOnly()] = False
-    """Take over a user whom the server knows, perhaps since that user first came."""
+    """Take over an existing user. Servers add users at their first request."""
 
     def properties(self, found: users.UserResponse | None = None) -> dict[str, Any]:
-        """As they are sent, all of them: what is left out is removed, so what is not declared is sent as it is."""
+        """Return all properties to send. The server removes omitted ones, so undeclared ones are sent as found."""
         email = (found or {}).get("email") if self.email is None else self.email
         return {"name": self.name, "user-type": self.user_type} | ({"email": email} if email else {})
 
@@ -65,11 +65,11 @@ class UserProvider(LakekeeperProvider[UserArgs]):
                 lambda: users.create(client, new.user_id, new.properties()),
                 lambda: users.get(client, new.user_id),
             )
-        except AlreadyExistsError:  # a look has just found nobody of this id
+        except AlreadyExistsError:  # the id belongs to a deleted user: none was found
             found, origin = users.restore(client, new.user_id, new.properties()), Origin.CREATED
         there = _observed(found, new)
         changes = ", ".join(change.path for change in difference.between(there, new))
-        differs = f"with other {changes} (servers meet users when those first come)" if changes else ""
+        differs = f"with other {changes} (servers add users at their first request)" if changes else ""
         self.require_ours(client, there, new, origin, differs)
         if changes:
             users.replace(client, new.user_id, new.properties(found))
@@ -84,7 +84,7 @@ class UserProvider(LakekeeperProvider[UserArgs]):
     def change(self, client: Client, known: RecordedResource[UserArgs], new: UserArgs) -> ObservedResource[UserArgs]:
         found = users.get(client, known.id)
         if found is None:
-            raise DeletedOutsideStackError(f"{self.title(known.declared)} is not there any more. Run `up --refresh`.")
+            raise DeletedOutsideStackError(f"{self.title(known.declared)} does not exist any more. Run `up --refresh`.")
         users.replace(client, known.id, new.properties(found))
         return ObservedResource(new)
 
@@ -95,7 +95,7 @@ class UserProvider(LakekeeperProvider[UserArgs]):
 
 
 def _observed(found: users.UserResponse, declared: UserArgs) -> UserArgs:
-    """What the server answers, in the words of a declaration."""
+    """Return the server's response in the terms of a declaration."""
     response = {"name": found["name"], "user_type": found["user-type"]}
     if declared.email is not None:
         response["email"] = found.get("email") or ""
@@ -103,9 +103,9 @@ def _observed(found: users.UserResponse, declared: UserArgs) -> UserArgs:
 
 
 class User(Resource, module="lakekeeper", name="User"):
-    """A user, under the id that the identity provider's tokens give: `oidc~SUBJECT`, `kubernetes~UID`.
+    """A user, under the id in the identity provider's tokens: `oidc~SUBJECT`, `kubernetes~UID`.
 
-    An email that is not declared is whatever the server has; an empty one is none.
+    If the email is not declared, the server's is kept. An empty email removes it.
     """
 
     user_id: pulumi.Output[str]

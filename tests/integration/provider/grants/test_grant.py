@@ -114,7 +114,7 @@ def test_grant_on_a_deleted_table_is_gone_and_refused(own_ground: Ground) -> Non
     own_ground.drop_table()
     assert grant.refresh() == "delete"
     grant.provider.delete("x", outs)
-    with pytest.raises(TargetMissingError, match=r"table/sales\.orders is not at .*[Dd]eclare it"):
+    with pytest.raises(TargetMissingError, match=r"table/sales\.orders does not exist at .*[Dd]eclare it"):
         grant.up(**declared(own_ground, "table"))
 
 

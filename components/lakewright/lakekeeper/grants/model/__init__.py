@@ -1,1 +1,1 @@
-"""What a grant is on, and who has it."""
+"""Objects and entries of grants."""

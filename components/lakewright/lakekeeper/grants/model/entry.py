@@ -1,4 +1,4 @@
-"""Who is given what: the entry that `Grant` is one of and `Grants` a list of, and the checks that both share."""
+"""The declared entry of a grant, which `Grant` and `Grants` share, and its checks."""
 
 import re
 from collections.abc import Iterable
@@ -22,11 +22,15 @@ def _privilege(value: str) -> str:
 
 
 Privilege = Annotated[str, AfterValidator(_privilege)]
-"""OpenFGA: one of `api.privileges.RELATIONS`. Under another authorizer, what its Grants API lists as grantable."""
+"""OpenFGA: one of `api.privileges.RELATIONS`. Other authorizers: a privilege that the Grants API lists."""
 
 
 def exactly_one(user: str | None, role: str | None) -> None:
-    """Raises ValueError unless there is one principal."""
+    """Check that there is one principal.
+
+    Raises:
+        ValueError: There is none, or both are given.
+    """
     if (user is None) == (role is None):
         raise ValueError("expected `user` or `role`, and not both")
 
@@ -35,7 +39,7 @@ class DeclaredGrant(Declared):
     """A privilege of a user (its id) or of a role (its id)."""
 
     privilege: Privilege
-    """The privilege, in the words of the server's authorizer."""
+    """The privilege, in the terms of the server's authorizer."""
     user: UserId | None = None
     """Id of the user who has it."""
     role: RoleId | None = None
@@ -48,7 +52,7 @@ class DeclaredGrant(Declared):
 
     @property
     def held(self) -> GrantEntry:
-        """The grant as the server has it."""
+        """Return the grant as the server stores it."""
         return (
             GrantEntry(self.privilege, "user", self.user)
             if self.user
@@ -57,17 +61,20 @@ class DeclaredGrant(Declared):
 
 
 def entries(held: Iterable[GrantEntry]) -> list[DeclaredGrant]:
-    """Declared entries of what is held, in their order."""
-    return [DeclaredGrant.model_validate({"privilege": one.privilege, one.kind: one.principal}) for one in sorted(held)]
+    """Return sorted declarations of grants."""
+    return [
+        DeclaredGrant.model_validate({"privilege": entry.privilege, entry.kind: entry.principal})
+        for entry in sorted(held)
+    ]
 
 
 def place_of(server: ServerRef, on: GrantTarget) -> ClaimKey:
-    """Where the grants on an object are claimed."""
+    """Return the place at which grants on an object are claimed."""
     return (_endpoint(server), UNKNOWN if has_unknown(on) else str(on))
 
 
 def place_of_members(server: ServerRef, role_id: str) -> ClaimKey:
-    """Where the members of a role are claimed."""
+    """Return the place at which members of a role are claimed."""
     return (_endpoint(server), UNKNOWN if is_unknown(role_id) else f"role/{role_id}", ASSIGNEE)
 
 
@@ -76,7 +83,7 @@ def _endpoint(server: ServerRef) -> Any:
 
 
 def claimed(claims: Claims, result: CheckResult, place: ClaimKey, claim: Claim, path: str) -> CheckResult:
-    """A check's result, refused if another resource of the program has the place."""
+    """Return a check's result, refused if another resource of the program has claimed the place."""
     if result.failures or has_unknown(list(place)):
         return result
     reason = claims.add(place, claim)

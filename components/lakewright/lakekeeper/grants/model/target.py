@@ -1,4 +1,4 @@
-"""What grants are on, as programs name it: by name where names stay the same while the server's ids come and go."""
+"""Objects of grants as programs name them: by name where the server's ids change and names do not."""
 
 from typing import Annotated, Literal
 
@@ -40,7 +40,7 @@ class OnProject(Declared):
 
 
 class OnRole(Declared):
-    """A role itself, not what it may do: who owns it."""
+    """A role itself, to grant its ownership."""
 
     type: Literal["role"]
     """`role`."""
@@ -55,14 +55,14 @@ class OnRole(Declared):
 
 
 class OnTag(Declared):
-    """A tag of a project: who may apply it. From 0.14 on."""
+    """A tag of a project, to allow its use. Requires 0.14."""
 
     type: Literal["tag"]
     """`tag`."""
     project_id: ProjectId
     """Project of the tag."""
     name: Annotated[str, Field(min_length=1)]
-    """Its name."""
+    """Name of the tag."""
 
     def __str__(self) -> str:
         """Return the text for messages."""
@@ -70,7 +70,7 @@ class OnTag(Declared):
 
 
 class OnWarehouse(Declared):
-    """A warehouse, and all in it."""
+    """A warehouse and its contents."""
 
     type: Literal["warehouse"]
     """`warehouse`."""
@@ -83,14 +83,14 @@ class OnWarehouse(Declared):
 
 
 class OnNamespace(Declared):
-    """A namespace, and all in it."""
+    """A namespace and its contents."""
 
     type: Literal["namespace"]
     """`namespace`."""
     warehouse_id: str
-    """Warehouse that it is in."""
+    """Id of its warehouse."""
     namespace: NamespacePath
-    """Its levels with dots between."""
+    """Its levels, joined by dots."""
 
     def __str__(self) -> str:
         """Return the text for messages."""
@@ -98,14 +98,14 @@ class OnNamespace(Declared):
 
 
 class OnTabular(Declared):
-    """A table, a view, or a generic table (which is no Iceberg table; from 0.13 on)."""
+    """A table, view or generic table (not an Iceberg table; requires 0.13)."""
 
     type: TabularType
     """`table`, `view` or `generic-table`."""
     warehouse_id: str
-    """Warehouse that it is in."""
+    """Id of its warehouse."""
     namespace: NamespacePath
-    """Namespace that it is in."""
+    """Its namespace."""
     name: Annotated[str, Field(min_length=1)]
     """Its name."""
 
@@ -126,15 +126,15 @@ GrantTarget = Annotated[
     | Annotated[OnTabular, Tag("generic-table")],
     one_of("server", "project", "role", "tag", "warehouse", "namespace", "table", "view", "generic-table"),
 ]
-"""`{"type": "warehouse", "warehouse_id": ...}` and the like."""
+"""An object such as `{"type": "warehouse", "warehouse_id": ...}`."""
 
 
 def resolved(client: Client, on: GrantTarget) -> Object | None:
-    """Return the object by the server's ids, as a refresh sees it; None if it does not exist.
+    """Return the object by the server's ids, from lists that a refresh shares; None if it does not exist.
 
     Raises:
-        InactiveWarehouseError: The warehouse is inactive, so that the object cannot be seen.
-        UnsupportedServerError: The server's version has no such kind of object.
+        InactiveWarehouseError: The warehouse is inactive, which hides the object.
+        UnsupportedServerError: The server's version does not have this kind of object.
     """
     client.server().require_kind(on.type)
     match on:
@@ -173,13 +173,18 @@ def _inside(client: Client, on: OnNamespace | OnTabular) -> Object | None:
 
 
 def resolved_now(client: Client, on: GrantTarget) -> Object | None:
-    """As `resolved`, at this moment."""
+    """Return what `resolved` returns, read from the server now."""
     client.lists.forget()
     return resolved(client, on)
 
 
 def required(client: Client, on: GrantTarget) -> Object:
-    """As `resolved_now`, of an object that has to be there. Raises TargetMissingError or InactiveWarehouseError."""
+    """Return an object that must exist, read from the server now.
+
+    Raises:
+        TargetMissingError: The object does not exist.
+        InactiveWarehouseError: The warehouse is inactive, which hides the object.
+    """
     found = resolved_now(client, on)
     if found is None:
         raise missing(client, on)
@@ -187,10 +192,10 @@ def required(client: Client, on: GrantTarget) -> Object:
 
 
 def missing(client: Client, on: GrantTarget) -> TargetMissingError:
-    """That there is nothing to grant on."""
+    """Return the error for an object that does not exist."""
     return TargetMissingError(
-        f"{on} is not at {client.endpoint}, so nothing can be granted on it. Declare it and let the grant depend on it,"
-        " or have it made first."
+        f"{on} does not exist at {client.endpoint}, so it cannot have grants. Declare it and let the grant depend on"
+        " it, or create it first."
     )
 
 
