@@ -109,7 +109,7 @@ def test_all_mistakes_are_found_with_their_properties() -> None:
         ),
         ({"allowed_format_versions": []}, "allowed_format_versions", "at least one"),
         ({"allowed_format_versions": [1], "default_format_version": 3}, "", "not among"),
-        ({"default_format_version": 3}, "", "goes with `allowed_format_versions`"),
+        ({"default_format_version": 3}, "", "requires `allowed_format_versions`"),
         (with_storage(endpoint="https://user:pw@s3.test"), "storage.endpoint", "user name or password"),
         (with_storage(endpoint="s3.test"), "storage.endpoint", "looks like `https://host:port`"),
     ],

@@ -153,6 +153,6 @@ def test_refusals_that_a_new_role_may_cause(status: int, kind: str, message: str
 
 def test_lost_put_without_a_role_is_not_retried() -> None:
     script = Script(refusal(400, "Unexpected", UNANSWERED))
-    with pytest.raises(RefusedError, match="cannot assume `assume_role_arn`"):
+    with pytest.raises(RefusedError, match="unable to assume `assume_role_arn`"):
         patiently(fresh_role=False, call=lambda: script.client().call("POST", "/x", idempotent=False))
     assert len(script.requests) == 1

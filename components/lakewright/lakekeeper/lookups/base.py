@@ -1,9 +1,9 @@
-"""What look-ups share: reaching a server from a program or from anywhere else, and waiting for outputs.
+"""Base of look-ups: connect to a server, inside or outside a Pulumi program, and wait for outputs.
 
-A look-up is a plain function, `get_...(server=..., ...)`, that asks a server and answers with a typed value or raises
-a LakekeeperError. Its twin `get_..._output` takes outputs of resources as well and answers with an output, so that a
-program that declares things can look others up by them. Secrets are neither taken nor answered: `server` names them by
-reference, and they are read at the moment of use. Importing this file does not import Pulumi.
+A look-up is a plain function, `get_...(server=..., ...)`, that queries a server. It returns a typed value or raises a
+LakekeeperError. Its counterpart `get_..._output` also accepts outputs of resources and returns an output. Look-ups
+neither accept nor return secrets: `server` references them, and they are read when they are used. Importing this file
+does not import Pulumi.
 """
 
 from __future__ import annotations
@@ -28,43 +28,47 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Server = ServerRef | Mapping[str, Any]
-"""Address of a server and how to authenticate: `{"endpoint": ..., "auth": {...}}`, secrets by reference."""
+"""Address of a server, and how to authenticate: `{"endpoint": ..., "auth": {...}}`, secrets by reference."""
 
 NAMED = 10
-"""So many names are listed in a message; the rest is counted."""
+"""Maximum number of names in a message. The message gives the number of further names."""
 
 
 class LookupResult(BaseModel):
-    """Base of what look-ups answer: plain values, `model_dump()` makes a dict of them."""
+    """Base of the results of look-ups. `model_dump()` returns a result as a dict."""
 
     model_config = ConfigDict(frozen=True)
 
 
 def reach(server: Server) -> Client:
-    """The client for a server that is new enough. Raises LakekeeperError."""
+    """Return the client of a server.
+
+    Raises:
+        LakekeeperError: If the server cannot be reached, or is too old.
+    """
     return run_context.current().client(_reference(server), _secret)
 
 
 def as_output(look_up: Callable[..., T]) -> Callable[..., pulumi.Output[T]]:
-    """The twin of a look-up: takes outputs for any argument, and for any value within `server`.
+    """Return the output form of a look-up, which accepts outputs for all arguments and for values within `server`.
 
-    It waits until they are known; in a preview that does not know them yet, its answer is unknown as well.
+    It waits until they are known. In a preview that does not know them yet, the result is unknown too.
     """
     signature = inspect.signature(look_up)
 
     def later(**arguments: Any) -> pulumi.Output[T]:
-        import pulumi  # noqa: PLC0415 - takes most of a second, which others do without
+        import pulumi  # noqa: PLC0415 - takes most of a second to load
 
-        signature.bind(**arguments)  # a wrong name fails here, at the line that has it
+        signature.bind(**arguments)  # a wrong argument name fails at the caller's line
         return pulumi.Output.all(**arguments).apply(lambda values: asyncio.to_thread(look_up, **values))
 
     later.__name__ = later.__qualname__ = f"{look_up.__name__}_output"
-    later.__doc__ = f"As `{look_up.__name__}`, for arguments that may be outputs; answers with an output."
+    later.__doc__ = f"Like `{look_up.__name__}`, but accepts outputs as arguments and returns an output."
     return later
 
 
 def listed(names: Iterable[str]) -> str:
-    """Some names for a message: the first few, and how many more."""
+    """Return names for a message: the first few, and the number of further names."""
     known = sorted(names)
     more = f" and {len(known) - NAMED} more" if len(known) > NAMED else ""
     return ", ".join(f"`{name}`" for name in known[:NAMED]) + more if known else "none"
@@ -76,10 +80,10 @@ def _reference(server: Server) -> ServerRef:
     try:
         return ServerRef.model_validate(dict(server))
     except ValidationError as error:
-        # Values are left out: one of them may be a secret that stands where a reference belongs.
+        # Values are left out: one of them may be a secret in place of a reference.
         found = error.errors(include_url=False, include_context=False, include_input=False)
-        reasons = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in found)
-        raise InvalidLookupError(f"`server` of a look-up is wrong: {reasons}") from None
+        reasons = "; ".join(f"{'.'.join(map(str, failure['loc']))}: {failure['msg']}" for failure in found)
+        raise InvalidLookupError(f"`server` of a look-up is invalid: {reasons}") from None
 
 
 def _secret(reference: str) -> str:
@@ -87,10 +91,10 @@ def _secret(reference: str) -> str:
 
 
 def _stack_config(key: str) -> str | None:
-    """The stack's configuration in a running program; elsewhere there is none."""
+    """Return a value of the stack configuration, or None outside a Pulumi program."""
     if "pulumi" not in sys.modules:
         return None
-    import pulumi  # noqa: PLC0415 - has been imported already
+    import pulumi  # noqa: PLC0415 - imported only if a program has loaded it
 
     space, _, name = key.rpartition(":")
     return pulumi.Config(space or pulumi.get_project()).get(name)

@@ -1,4 +1,4 @@
-"""Look-ups of warehouses and of what they hold: namespaces, the catalog's configuration, deleted tables."""
+"""Look-ups of warehouses, namespaces, the catalog's configuration and deleted tables."""
 
 from datetime import datetime
 from typing import Any, Literal
@@ -17,7 +17,7 @@ from lakewright.names.types import namespace_parts
 
 
 class WarehouseInfo(LookupResult):
-    """A warehouse. `storage` has the properties of a declaration's `storage`, as the server keeps them."""
+    """A warehouse. `storage` has the properties of a declared `storage`, with the server's values."""
 
     warehouse_id: str
     name: str
@@ -26,11 +26,11 @@ class WarehouseInfo(LookupResult):
     protected: bool
     storage: dict[str, Any]
     credential_type: str | None
-    """Kind of its storage credential, if it has one and the server tells; never more of it."""
+    """Kind of the storage credential. None if there is no credential, or the server does not report its kind."""
     soft_delete_seconds: int | None
-    """How long a dropped table can be brought back; None if it cannot."""
+    """Seconds for which a dropped table can be restored; None without soft deletion."""
     allowed_format_versions: tuple[int, ...]
-    """Empty where the server is too old to tell."""
+    """Empty if the server is too old to report them."""
     default_format_version: int | None
     updated_at: datetime | None
 
@@ -41,30 +41,30 @@ class NamespaceEntry(LookupResult):
     warehouse_id: str
     namespace_id: str
     name: str
-    """Its levels, outermost first, with dots between."""
+    """Levels of the namespace, outermost first, separated by dots."""
     protected: bool
 
 
 class NamespaceInfo(NamespaceEntry):
-    """A namespace with its properties, without those that belong to the server."""
+    """A namespace with its properties. Properties that belong to the server are left out."""
 
     properties: dict[str, str]
     location: str | None
 
 
 class CatalogInfo(LookupResult):
-    """What clients of the Iceberg REST catalog are told at first. Holds no credential."""
+    """Configuration that the Iceberg REST catalog returns to clients. Contains no credentials."""
 
     uri: str
     prefix: str
-    """Id of the warehouse, which stands in the paths of all further calls."""
+    """Id of the warehouse, which is part of the paths of all other calls."""
     defaults: dict[str, str]
     overrides: dict[str, str]
     endpoints: tuple[str, ...]
 
 
 class DeletedTable(LookupResult):
-    """A table or view that was dropped and can still be brought back."""
+    """A dropped table or view that can still be restored."""
 
     tabular_id: str
     kind: str
@@ -78,30 +78,36 @@ class DeletedTable(LookupResult):
 def get_warehouses(
     *, server: Server, project_id: str, status: Literal["active", "inactive", "any"] = "any"
 ) -> list[WarehouseInfo]:
-    """Return the warehouses of a project that this identity may see, by name.
+    """Return the warehouses of a project that this identity may see, sorted by name.
 
-    Servers before 0.14 list active ones only, so that `any` leaves inactive ones out there.
+    Servers before 0.14 list active warehouses only, so `any` leaves out inactive ones there.
 
     Raises:
-        UnsupportedServerError: For `inactive` on a server that does not list those.
+        UnsupportedServerError: If `status` is `inactive` and the server does not list inactive warehouses.
     """
     client = reach(server)
     if status == "inactive" and not client.server().lists_inactive_warehouses:
         raise UnsupportedServerError(
             f"inactive warehouses are listed by Lakekeeper 0.14 and newer; {client.endpoint} runs"
-            f" {client.server().version_text}. Look each of them up by `warehouse_id`."
+            f" {client.server().version_text}. Look up each inactive warehouse by `warehouse_id`."
         )
-    found = [_warehouse(one) for one in warehouses.list_all(client, project_id)]
+    found = [_warehouse(warehouse) for warehouse in warehouses.list_all(client, project_id)]
     wanted = {"active": {True}, "inactive": {False}, "any": {True, False}}[status]
-    return sorted((one for one in found if one.active in wanted), key=lambda one: one.name)
+    return sorted(
+        (warehouse for warehouse in found if warehouse.active in wanted), key=lambda warehouse: warehouse.name
+    )
 
 
 def get_warehouse(
     *, server: Server, warehouse_id: str | None = None, project_id: str | None = None, name: str | None = None
 ) -> WarehouseInfo:
-    """Return a warehouse by its id, or by project and name. Raises NothingFoundError.
+    """Return a warehouse by its id, or by project and name.
 
-    An inactive one is found by its id on every server, by its name from 0.14 on.
+    Every server finds an inactive warehouse by its id. Servers from 0.14 on also find it by its name.
+
+    Raises:
+        InvalidLookupError: If neither the id nor both project and name are given.
+        NothingFoundError: If there is no such warehouse, or it is hidden from this identity.
     """
     client = reach(server)
     if warehouse_id is not None:
@@ -114,14 +120,14 @@ def get_warehouse(
     if project_id is None or name is None:
         raise InvalidLookupError("a warehouse is looked up by `warehouse_id`, or by `project_id` and `name`")
     there = warehouses.list_all(client, project_id)
-    found = next((one for one in there if str(one["name"]).casefold() == name.casefold()), None)
+    found = next((warehouse for warehouse in there if str(warehouse["name"]).casefold() == name.casefold()), None)
     if found is None:
         missing = NothingFoundError(
             f"warehouse `{name}` is not in project {project_id} at {client.endpoint}, or hidden from this identity."
-            f" There are: {listed(str(one['name']) for one in there)}."
+            f" Available: {listed(str(warehouse['name']) for warehouse in there)}."
         )
         if not client.server().lists_inactive_warehouses:
-            missing.add(f"Inactive ones are found by `warehouse_id` alone, since {client.server().unlisted}.")
+            missing.add(f"Inactive warehouses are found only by `warehouse_id`, since {client.server().unlisted}.")
         raise missing
     return _warehouse(found)
 
@@ -129,7 +135,7 @@ def get_warehouse(
 def get_namespaces(
     *, server: Server, warehouse_id: str, parent: str | None = None, recursive: bool = False
 ) -> list[NamespaceEntry]:
-    """The namespaces of an active warehouse, one level below `parent`; with `recursive`, all that are below it."""
+    """Return the namespaces of an active warehouse one level below `parent`, or at all levels with `recursive`."""
     client = reach(server)
     try:
         found = namespaces.children(client, warehouse_id, tuple(namespace_parts(parent)) if parent else None)
@@ -138,10 +144,13 @@ def get_namespaces(
     if not found:
         require_active(client, warehouse_id)
     entries: list[NamespaceEntry] = []
-    for one in sorted(found, key=lambda one: one.path):
-        name = ".".join(one.path)
+    for namespace in sorted(found, key=lambda namespace: namespace.path):
+        name = ".".join(namespace.path)
         entry = NamespaceEntry(
-            warehouse_id=warehouse_id, namespace_id=one.namespace_id, name=name, protected=bool(one.protected)
+            warehouse_id=warehouse_id,
+            namespace_id=namespace.namespace_id,
+            name=name,
+            protected=bool(namespace.protected),
         )
         entries.append(entry)
         if recursive:
@@ -150,7 +159,11 @@ def get_namespaces(
 
 
 def get_namespace(*, server: Server, warehouse_id: str, name: str) -> NamespaceInfo:
-    """A namespace of an active warehouse by its levels with dots between. Raises NothingFoundError."""
+    """Return a namespace of an active warehouse by its name, whose levels are separated by dots.
+
+    Raises:
+        NothingFoundError: If there is no such namespace, the warehouse is inactive, or either is hidden.
+    """
     client = reach(server)
     try:
         found = namespaces.get(client, warehouse_id, tuple(namespace_parts(name)))
@@ -171,7 +184,7 @@ def get_namespace(*, server: Server, warehouse_id: str, name: str) -> NamespaceI
 
 
 def get_catalog_config(*, server: Server, warehouse: str, project_id: str | None = None) -> CatalogInfo:
-    """The catalog's configuration for an active warehouse, by its name; in the default project unless one is named."""
+    """Return the catalog's configuration for an active warehouse of a project; by default, of the default project."""
     client = reach(server)
     try:
         found = catalog_config.get(client, warehouse, project_id)
@@ -191,7 +204,7 @@ def get_catalog_config(*, server: Server, warehouse: str, project_id: str | None
 
 
 def get_deleted_tables(*, server: Server, warehouse_id: str, namespace: str | None = None) -> list[DeletedTable]:
-    """The soft-deleted tables and views of an active warehouse, perhaps of one namespace alone; last ones first."""
+    """Return the soft-deleted tables and views of an active warehouse, or of one of its namespaces; latest first."""
     client = reach(server)
     try:
         tables = deleted_tables(client, warehouse_id)
@@ -199,27 +212,27 @@ def get_deleted_tables(*, server: Server, warehouse_id: str, namespace: str | No
         raise nothing(client, warehouse_id, None) from None
     if not tables:
         require_active(client, warehouse_id)
-    return [one for one in tables if namespace is None or one.namespace.casefold() == namespace.casefold()]
+    return [table for table in tables if namespace is None or table.namespace.casefold() == namespace.casefold()]
 
 
 def deleted_tables(client: Client, warehouse_id: str) -> list[DeletedTable]:
-    """The soft-deleted tables and views of an active warehouse, last ones first. Raises NotFoundError."""
+    """Return the soft-deleted tables and views of an active warehouse, latest first. Raises NotFoundError."""
     tables = [
         DeletedTable(
-            tabular_id=one["id"],
-            kind=one.get("typ") or "table",
-            namespace=".".join(one["namespace"]),
-            name=one["name"],
-            deleted_at=one["deleted-at"],
-            expires_at=one["expiration-date"],
+            tabular_id=tabular["id"],
+            kind=tabular.get("typ") or "table",
+            namespace=".".join(tabular["namespace"]),
+            name=tabular["name"],
+            deleted_at=tabular["deleted-at"],
+            expires_at=tabular["expiration-date"],
         )
-        for one in tabulars.deleted(client, warehouse_id)
+        for tabular in tabulars.deleted(client, warehouse_id)
     ]
-    return sorted(tables, key=lambda one: (one.deleted_at, one.name), reverse=True)
+    return sorted(tables, key=lambda table: (table.deleted_at, table.name), reverse=True)
 
 
 def _warehouse(found: warehouses.WarehouseResponse) -> WarehouseInfo:
-    """Return a response as a result: properties of the same name, and those that are computed."""
+    """Return a response as a look-up result: properties of the same name, and computed ones."""
     profile: dict[str, Any] = found["storage-profile"]
     credential: dict[str, Any] = found.get("storage-credential-type") or {}
     same = {name: found.get(name.replace("_", "-")) for name in WarehouseInfo.model_fields}
@@ -248,13 +261,13 @@ def require_active(client: Client, warehouse_id: str) -> None:
 
 
 def nothing(client: Client, warehouse_id: str, namespace: str | None) -> Exception:
-    """Why something in a warehouse is not found: an inactive warehouse hides all that is in it."""
+    """Return the error for a missing warehouse or namespace. An inactive warehouse hides its contents."""
     warehouse = warehouses.get(client, warehouse_id)
     if warehouse is None:
         return NothingFoundError(f"warehouse {warehouse_id} is not at {client.endpoint}, or hidden from this identity")
     where = f"warehouse `{warehouse['name']}` ({warehouse_id}) at {client.endpoint}"
     if warehouse["status"] != "active":
-        return NothingFoundError(f"{where} is inactive, so what it holds cannot be seen. Activate it first.")
+        return NothingFoundError(f"{where} is inactive, so its contents cannot be seen. Activate it first.")
     return NothingFoundError(f"namespace `{namespace}` is not in {where}, or hidden from this identity")
 
 

@@ -42,7 +42,7 @@ class RoleMembersInfo(LookupResult):
 
 
 class GrantInfo(LookupResult):
-    """A privilege that somebody holds on an object itself."""
+    """A privilege of a user or role, granted directly on an object."""
 
     privilege: str
     user: str | None
@@ -51,26 +51,26 @@ class GrantInfo(LookupResult):
 
 
 def get_users(*, server: Server, name: str | None = None) -> list[UserInfo]:
-    """The users that this identity may see, by id; only those of that name where one is given."""
-    found = [_user(one) for one in users.list_all(reach(server)) if name in {None, one["name"]}]
-    return sorted(found, key=lambda one: one.user_id)
+    """Return the users that this identity may see, sorted by id; with `name`, only users of that name."""
+    found = [_user(user) for user in users.list_all(reach(server)) if name in {None, user["name"]}]
+    return sorted(found, key=lambda user: user.user_id)
 
 
 def get_user(*, server: Server, user_id: str) -> UserInfo:
-    """A user by id. Raises NothingFoundError."""
+    """Return a user by id. Raises NothingFoundError."""
     client = reach(server)
     found = users.get(client, user_id)
     if found is None:
         raise NothingFoundError(
-            f"user `{user_id}` is not at {client.endpoint}. Servers meet users when those first come, unless they are"
-            " declared by `User`."
+            f"user `{user_id}` is not at {client.endpoint}. A server records a user at the first request of the user."
+            " To record the user earlier, declare a `User`."
         )
     return _user(found)
 
 
 def get_roles(*, server: Server, project_id: str) -> list[RoleInfo]:
-    """The roles of a project that this identity may see, by name."""
-    return sorted((_role(one) for one in roles.list_all(reach(server), project_id)), key=lambda one: one.name)
+    """Return the roles of a project that this identity may see, sorted by name."""
+    return sorted((_role(role) for role in roles.list_all(reach(server), project_id)), key=lambda role: role.name)
 
 
 def get_role(
@@ -82,9 +82,11 @@ def get_role(
     provider_id: str | None = None,
     source_id: str | None = None,
 ) -> RoleInfo:
-    """A role of a project by its id, by its name, or by what it stands for at an identity provider.
+    """Return a role of a project by its id, by its name, or by its provider and source id at an identity provider.
 
-    Raises NothingFoundError.
+    Raises:
+        InvalidLookupError: If the arguments are not one of these.
+        NothingFoundError: If there is no such role.
     """
     client = reach(server)
     match (role_id, name, provider_id, source_id):
@@ -97,26 +99,26 @@ def get_role(
         case _:
             raise InvalidLookupError("a role is looked up by `role_id`, by `name`, or by `provider_id` and `source_id`")
     if found is None:
-        there = listed(one.name for one in get_roles(server=server, project_id=project_id))
-        raise NothingFoundError(f"role {asked} is not in project {project_id} at {client.endpoint}. There are: {there}")
+        there = listed(role.name for role in get_roles(server=server, project_id=project_id))
+        raise NothingFoundError(f"role {asked} is not in project {project_id} at {client.endpoint}. Available: {there}")
     return _role(found)
 
 
 def get_role_members(*, server: Server, project_id: str, role_id: str) -> RoleMembersInfo:
-    """Who is in a role directly. Raises NothingFoundError."""
+    """Return the direct members of a role. Raises NothingFoundError."""
     client = reach(server)
     found = members.of_role(client, project_id, role_id)
     if found is None:
         raise NothingFoundError(f"role {role_id} is not in project {project_id} at {client.endpoint}")
     return RoleMembersInfo(
-        users=tuple(sorted(one for kind, one in found if kind == "user")),
-        roles=tuple(sorted(one for kind, one in found if kind == "role")),
+        users=tuple(sorted(principal for kind, principal in found if kind == "user")),
+        roles=tuple(sorted(principal for kind, principal in found if kind == "role")),
     )
 
 
 def get_grants(*, server: Server, on: Mapping[str, Any]) -> list[GrantInfo]:
-    """What is granted on an object itself; `on` as for `Grant`. Raises NothingFoundError."""
-    # Declarations need Pulumi, whose import takes most of a second; other look-ups do without.
+    """Return the grants directly on an object; `on` as for `Grant`. Raises NothingFoundError."""
+    # These modules import Pulumi, which takes most of a second. Other look-ups do not need it.
     from lakewright.lakekeeper.grants.model import target as grant_target  # noqa: PLC0415
     from lakewright.lakekeeper.provider import inputs as declared  # noqa: PLC0415
 
@@ -125,18 +127,18 @@ def get_grants(*, server: Server, on: Mapping[str, Any]) -> list[GrantInfo]:
         target: grant_target.GrantTarget = TypeAdapter(grant_target.GrantTarget).validate_python(dict(on))
     except ValidationError as error:
         reasons = "; ".join(f"{path}: {reason}" for path, reason in declared.failures(error, dict(on)))
-        raise InvalidLookupError(f"`on` of a look-up is wrong: {reasons}") from None
+        raise InvalidLookupError(f"`on` of a look-up is invalid: {reasons}") from None
     found = grant_target.resolved_now(client, target)
     held = grants.held(client, found) if found else None
     if held is None:
         raise NothingFoundError(f"{target} is not at {client.endpoint}")
     return [
         GrantInfo(
-            privilege=one.privilege,
-            user=one.principal if one.kind == "user" else None,
-            role=one.principal if one.kind == "role" else None,
+            privilege=grant.privilege,
+            user=grant.principal if grant.kind == "user" else None,
+            role=grant.principal if grant.kind == "role" else None,
         )
-        for one in sorted(held)
+        for grant in sorted(held)
     ]
 
 

@@ -1,4 +1,4 @@
-"""Look-ups of the server itself and of its projects."""
+"""Look-ups of a server and of its projects."""
 
 from lakewright.lakekeeper.api.connection.errors import NothingFoundError
 from lakewright.lakekeeper.api.management import projects
@@ -6,16 +6,16 @@ from lakewright.lakekeeper.lookups.base import LookupResult, Server, as_output, 
 
 
 class ServerInfo(LookupResult):
-    """What a server says of itself."""
+    """Version, id and settings of a server."""
 
     endpoint: str
     version: str
     server_id: str
     bootstrapped: bool
     default_project_id: str | None
-    """None where the server has no default project."""
+    """None if the server has no default project."""
     authz_backend: str
-    """`allow-all`, `openfga`, or another authorizer's name."""
+    """`allow-all`, `openfga`, or the name of another authorizer."""
     queues: tuple[str, ...]
 
 
@@ -27,7 +27,7 @@ class ProjectInfo(LookupResult):
 
 
 def get_server_info(*, server: Server) -> ServerInfo:
-    """Version, id and settings of a server."""
+    """Return the version, id and settings of a server."""
     found = reach(server).server_now()
     return ServerInfo(
         endpoint=found.endpoint,
@@ -41,39 +41,46 @@ def get_server_info(*, server: Server) -> ServerInfo:
 
 
 def get_projects(*, server: Server) -> list[ProjectInfo]:
-    """The projects that this identity may see, by name. Names are not unique; ids are."""
+    """Return the projects that this identity may see, sorted by name. Names are not unique; ids are."""
     found = projects.list_all(reach(server))
     known = [ProjectInfo(project_id=project_id, name=name) for project_id, name in found.items()]
-    return sorted(known, key=lambda one: (one.name, one.project_id))
+    return sorted(known, key=lambda project: (project.name, project.project_id))
 
 
 def get_project(*, server: Server, project_id: str | None = None, name: str | None = None) -> ProjectInfo:
-    """A project by its id, or by its name where only one has that name.
+    """Return a project by its id, or by its name if the name is unique.
 
-    Without both it is the server's default project. Raises NothingFoundError.
+    Without id and name, return the server's default project.
+
+    Raises:
+        NothingFoundError: If there is no such project, or several projects have the name.
     """
     client = reach(server)
     if name is None:
         project_id = project_id or client.server().default_project_id
         if project_id is None:
-            raise NothingFoundError(f"{client.endpoint} has no default project: name one by `project_id` or `name`")
+            raise NothingFoundError(f"{client.endpoint} has no default project. Pass `project_id` or `name`.")
         found = projects.name_of(client, project_id)
         if found is None:
             raise NothingFoundError(f"project {project_id} is not at {client.endpoint}. {_there_are(server)}")
         return ProjectInfo(project_id=project_id, name=found)
-    named = [one for one in get_projects(server=server) if one.name == name and project_id in {None, one.project_id}]
+    named = [
+        project
+        for project in get_projects(server=server)
+        if project.name == name and project_id in {None, project.project_id}
+    ]
     if len(named) == 1:
         return named[0]
     if not named:
         raise NothingFoundError(f"no project at {client.endpoint} is named `{name}`. {_there_are(server)}")
     raise NothingFoundError(
-        f"{len(named)} projects at {client.endpoint} are named `{name}`: {listed(one.project_id for one in named)}."
-        " Names are not unique; look it up by `project_id`."
+        f"{len(named)} projects at {client.endpoint} are named `{name}`:"
+        f" {listed(project.project_id for project in named)}. Names are not unique; look it up by `project_id`."
     )
 
 
 def _there_are(server: Server) -> str:
-    found = listed(f"{one.project_id} ({one.name})" for one in get_projects(server=server))
+    found = listed(f"{project.project_id} ({project.name})" for project in get_projects(server=server))
     return f"This identity sees: {found}."
 
 

@@ -1,4 +1,4 @@
-"""Look-ups of tables and views: those of a namespace, and one with its columns and how it is laid out."""
+"""Look-ups of tables and views: the entries of a namespace, and the details of a table or view."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class TabularEntry(LookupResult):
     warehouse_id: str
     tabular_id: str
     namespace: str
-    """Its levels, outermost first, with dots between."""
+    """Levels of the namespace, outermost first, separated by dots."""
     name: str
     protected: bool
 
 
 class ColumnInfo(LookupResult):
-    """A column as a declaration of it says it; nested types as text."""
+    """A column in the form of a declaration; nested types as text."""
 
     field_id: int
     name: str
@@ -35,11 +35,11 @@ class ColumnInfo(LookupResult):
     required: bool
     doc: str | None
     default: Any
-    """For rows that say nothing; None if there is none."""
+    """Value for rows that do not set the column; None if there is no default."""
 
 
 class TableInfo(TabularEntry):
-    """A table. Columns, partitions and sort order in the words of a declaration."""
+    """A table. Columns, partitions and sort order are in the form of a declaration."""
 
     location: str
     format_version: int
@@ -49,35 +49,35 @@ class TableInfo(TabularEntry):
     sort_by: tuple[str, ...]
     properties: dict[str, str]
     snapshot_id: int | None
-    """Of the rows as they are now; None if none was ever written."""
+    """Current snapshot; None if no rows were ever written."""
     updated_at: datetime
 
 
 class ViewInfo(TabularEntry):
-    """A view, as it is now."""
+    """The current version of a view."""
 
     location: str
     columns: tuple[ColumnInfo, ...]
     sql: dict[str, str]
-    """Its definition, by dialect."""
+    """Definition of the view, by SQL dialect."""
     default_namespace: str
-    """Where the definition looks for names without one."""
+    """Namespace for names in the definition that have none."""
     properties: dict[str, str]
     version_id: int
 
 
 def get_tables(*, server: Server, warehouse_id: str, namespace: str, recursive: bool = False) -> list[TabularEntry]:
-    """The tables of a namespace of an active warehouse; with `recursive`, of all namespaces below it too."""
+    """Return the tables of a namespace of an active warehouse; with `recursive`, also of all namespaces below it."""
     return _entries(reach(server), warehouse_id, namespace, "table", recursive=recursive)
 
 
 def get_views(*, server: Server, warehouse_id: str, namespace: str, recursive: bool = False) -> list[TabularEntry]:
-    """The views of a namespace of an active warehouse; with `recursive`, of all namespaces below it too."""
+    """Return the views of a namespace of an active warehouse; with `recursive`, also of all namespaces below it."""
     return _entries(reach(server), warehouse_id, namespace, "view", recursive=recursive)
 
 
 def get_table(*, server: Server, warehouse_id: str, namespace: str, name: str) -> TableInfo:
-    """A table of an active warehouse by namespace and name. Raises NothingFoundError."""
+    """Return a table of an active warehouse by namespace and name. Raises NothingFoundError."""
     client = reach(server)
     metadata = tables.load(client, warehouse_id, tuple(namespace_parts(namespace)), name)
     if metadata is None:
@@ -95,8 +95,8 @@ def get_table(*, server: Server, warehouse_id: str, namespace: str, name: str) -
         location=metadata["location"],
         format_version=metadata["format-version"],
         columns=_columns(schema),
-        identifier=tuple(names[one] for one in schema.get("identifier-field-ids") or ()),
-        partition_by=tuple(str(one) for one in partitions(metadata) if one.transform != "void"),
+        identifier=tuple(names[field_id] for field_id in schema.get("identifier-field-ids") or ()),
+        partition_by=tuple(str(partition) for partition in partitions(metadata) if partition.transform != "void"),
         sort_by=tuple(sort_texts(metadata)),
         properties=metadata.get("properties") or {},
         snapshot_id=None if snapshot in {None, -1} else snapshot,
@@ -105,14 +105,14 @@ def get_table(*, server: Server, warehouse_id: str, namespace: str, name: str) -
 
 
 def get_view(*, server: Server, warehouse_id: str, namespace: str, name: str) -> ViewInfo:
-    """A view of an active warehouse by namespace and name. Raises NothingFoundError."""
+    """Return a view of an active warehouse by namespace and name. Raises NothingFoundError."""
     client = reach(server)
     path = tuple(namespace_parts(namespace))
     metadata = views.load(client, warehouse_id, path, name)
     if metadata is None:
         raise _none_of(client, warehouse_id, namespace, name, "view")
-    version = next(one for one in metadata["versions"] if one["version-id"] == metadata["current-version-id"])
-    schema = next(one for one in metadata["schemas"] if one["schema-id"] == version["schema-id"])
+    version = next(entry for entry in metadata["versions"] if entry["version-id"] == metadata["current-version-id"])
+    schema = next(entry for entry in metadata["schemas"] if entry["schema-id"] == version["schema-id"])
     view_id = str(metadata["view-uuid"])
     return ViewInfo(
         warehouse_id=warehouse_id,
@@ -122,7 +122,11 @@ def get_view(*, server: Server, warehouse_id: str, namespace: str, name: str) ->
         protected=tables.is_protected(client, warehouse_id, view_id, "view"),
         location=metadata["location"],
         columns=_columns(schema),
-        sql={one["dialect"]: one["sql"] for one in version["representations"] if one["type"] == "sql"},
+        sql={
+            representation["dialect"]: representation["sql"]
+            for representation in version["representations"]
+            if representation["type"] == "sql"
+        },
         default_namespace=".".join(version["default-namespace"]),
         properties=metadata.get("properties") or {},
         version_id=version["version-id"],
@@ -132,14 +136,14 @@ def get_view(*, server: Server, warehouse_id: str, namespace: str, name: str) ->
 def _columns(schema: Json) -> tuple[ColumnInfo, ...]:
     return tuple(
         ColumnInfo(
-            field_id=one["id"],
-            name=one["name"],
-            type=type_text(one["type"]),
-            required=bool(one.get("required")),
-            doc=one.get("doc"),
-            default=one.get("write-default"),
+            field_id=field["id"],
+            name=field["name"],
+            type=type_text(field["type"]),
+            required=bool(field.get("required")),
+            doc=field.get("doc"),
+            default=field.get("write-default"),
         )
-        for one in schema["fields"]
+        for field in schema["fields"]
     )
 
 
@@ -157,27 +161,27 @@ def _entries(
     entries = [
         TabularEntry(
             warehouse_id=warehouse_id,
-            tabular_id=one.tabular_id,
-            namespace=".".join(one.namespace),
-            name=one.name,
-            protected=one.protected,
+            tabular_id=tabular.tabular_id,
+            namespace=".".join(tabular.namespace),
+            name=tabular.name,
+            protected=tabular.protected,
         )
-        for one in sorted(found)
+        for tabular in sorted(found)
     ]
-    for child in sorted(below, key=lambda one: one.path):
+    for child in sorted(below, key=lambda child: child.path):
         entries += _entries(client, warehouse_id, ".".join(child.path), kind, recursive=True)
     return entries
 
 
 def _none_of(client: Client, warehouse_id: str, namespace: str, name: str, kind: Literal["table", "view"]) -> Exception:
-    """Why a table or view is not found, with what is there instead."""
+    """Return the error for a missing table or view, with the existing ones."""
     try:
         there = _entries(client, warehouse_id, namespace, kind, recursive=False)
     except NothingFoundError as nothing_there:
         return nothing_there
     return NothingFoundError(
         f"{kind} `{namespace}.{name}` is not in warehouse {warehouse_id} at {client.endpoint}, or hidden from this"
-        f" identity. There are: {listed(one.name for one in there)}."
+        f" identity. Available: {listed(tabular.name for tabular in there)}."
     )
 
 

@@ -1,4 +1,4 @@
-"""Bringing back what was dropped: which table is meant, what may stand in its way, and that it is there again."""
+"""Restore dropped tables and views: find them by name, and undrop them unless their name is taken."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lakewright.names.table_name import QualifiedName
 
 @dataclass(frozen=True)
 class WarehouseRef:
-    """Where to look."""
+    """A warehouse, and the client of its server."""
 
     name: str
     warehouse_id: str
@@ -31,14 +31,14 @@ class WarehouseRef:
 
 @dataclass(frozen=True)
 class DroppedTable:
-    """A dropped table or view, and where it was."""
+    """A dropped table or view, and its warehouse."""
 
     warehouse: WarehouseRef
     table: DeletedTable
 
     @property
     def name(self) -> QualifiedName:
-        """Its full name."""
+        """Full name of the table or view."""
         return QualifiedName(self.warehouse.name, tuple(self.table.namespace.split(".")), self.table.name)
 
     def __str__(self) -> str:
@@ -47,34 +47,47 @@ class DroppedTable:
 
 
 def dropped(warehouse: WarehouseRef) -> list[DroppedTable]:
-    """What can be brought back in a warehouse, last ones first. Raises NothingFoundError if that cannot be seen."""
+    """Return the restorable tables and views of a warehouse, latest first.
+
+    Raises:
+        NothingFoundError: If the warehouse is gone, inactive, or hidden from this identity.
+    """
     unseen = NothingFoundError(f"{warehouse} is gone, inactive, or hidden from this identity")
     try:
         found = deleted_tables(warehouse.client, warehouse.warehouse_id)
     except NotFoundError:
         raise unseen from None
-    # For a minute after a warehouse was deactivated, servers list nothing instead of refusing.
+    # For a minute after a warehouse was deactivated, servers return an empty list instead of refusing.
     if not found and not warehouse.client.is_active(warehouse.warehouse_id):
         raise unseen
-    return [DroppedTable(warehouse, one) for one in found]
+    return [DroppedTable(warehouse, table) for table in found]
 
 
 def find_by_name(warehouse: WarehouseRef, name: QualifiedName) -> list[DroppedTable]:
-    """The dropped tables that had a name, last ones first; at least one. Raises NothingFoundError."""
+    """Return the dropped tables and views that had a name, latest first.
+
+    Raises:
+        NothingFoundError: If there is none.
+    """
     there = dropped(warehouse)
-    if found := [one for one in there if one.name.same_as(name)]:
+    if found := [table for table in there if table.name.same_as(name)]:
         return found
     if live := _in_the_way(warehouse, name):
-        raise NothingFoundError(f"`{name}` is not dropped: the {live.kind} is there ({live.tabular_id})")
+        raise NothingFoundError(f"`{name}` is not dropped: the {live.kind} exists ({live.tabular_id})")
     found = warehouses.get(warehouse.client, warehouse.warehouse_id)
     keeps = not found or found["delete-profile"]["type"] == "soft"
-    hint = "" if keeps else " It has no soft deletion: what is dropped there is gone at once."
-    names = listed(str(one.name) for one in there)
-    raise NothingFoundError(f"no `{name}` can be brought back in {warehouse}; what can be: {names}.{hint}")
+    hint = "" if keeps else " The warehouse has no soft deletion: dropped tables are deleted immediately."
+    names = listed(str(table.name) for table in there)
+    raise NothingFoundError(f"`{name}` cannot be restored in {warehouse}. Restorable: {names}.{hint}")
 
 
 def bring_back(wanted: DroppedTable) -> None:
-    """Undrop a table or view. Raises NotOwnedError if its name is taken by now, NothingFoundError if it is too late."""
+    """Undrop a table or view.
+
+    Raises:
+        NotOwnedError: If another table or view has its name now.
+        NothingFoundError: If it has expired or was purged.
+    """
     warehouse, table, name = wanted.warehouse, wanted.table, wanted.name
     target = Tabular(name.namespace, name.name, cast(Kind, table.kind), table.tabular_id, dropped=True)
     try:
@@ -83,11 +96,11 @@ def bring_back(wanted: DroppedTable) -> None:
         taken = _in_the_way(warehouse, name)
         by = f"{taken.kind} {taken.tabular_id}" if taken else "another table or view"
         raise NotOwnedError(
-            f"{wanted} is not brought back: {by} in {warehouse} has its name by now. Rename that one"
+            f"{wanted} is not restored: {by} in {warehouse} has its name now. Rename that one"
             " (`ALTER TABLE ... RENAME TO ...`) or drop it, and run this again."
         ) from None
     except NotFoundError:
-        raise NothingFoundError(f"{wanted} is gone for good: its time was up, or it was purged") from None
+        raise NothingFoundError(f"{wanted} cannot be restored: it has expired or was purged") from None
 
 
 def _in_the_way(warehouse: WarehouseRef, name: QualifiedName) -> Tabular | None:
@@ -95,4 +108,4 @@ def _in_the_way(warehouse: WarehouseRef, name: QualifiedName) -> Tabular | None:
         there = tabulars.live(warehouse.client, warehouse.warehouse_id, name.namespace)
     except NotFoundError:
         return None
-    return next((one for one in there if one.name.casefold() == name.name.casefold()), None)
+    return next((tabular for tabular in there if tabular.name.casefold() == name.name.casefold()), None)

@@ -1,4 +1,4 @@
-"""Pre-flight: what `lakewright preview --validate` finds out about each declared warehouse before anything is made."""
+"""Pre-flight checks of `lakewright preview --validate` for each declared warehouse, before changes are made."""
 
 from lakewright.lakekeeper.preflight.report import Check, Report, read_reports, wanted
 

@@ -1,4 +1,4 @@
-"""Which warehouses are in the way of another: by name, and by where their data is."""
+"""Check whether the name or the location of a warehouse conflicts with existing warehouses."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,7 +16,10 @@ _SCHEME = {"s3": "s3", "gcs": "gs", "adls": "abfss"}
 
 @dataclass(frozen=True)
 class Place:
-    """Where a warehouse's data is: bucket and prefix alone. Endpoints and regions have many spellings of one bucket."""
+    """Location of a warehouse's data: bucket and prefix.
+
+    Endpoint and region are left out, because they can have several spellings for the same bucket.
+    """
 
     type: str
     container: Container
@@ -27,13 +30,13 @@ class Place:
         return f"{_SCHEME.get(self.type, self.type)}://{'/'.join((*self.container, self.prefix))}".rstrip("/")
 
     def overlaps(self, other: "Place") -> bool:
-        """Whether data of one could lie within the other."""
+        """Return whether one location contains the other."""
         same_container = (self.type, self.container) == (other.type, other.container)
         return same_container and key_prefixes.overlaps(self.prefix, other.prefix)
 
 
 def place_of(profile: dict[str, Any]) -> Place:
-    """The place of a storage profile as it is on the wire."""
+    """Return the location of a storage profile in its request or response form."""
     kind = str(profile.get("type"))
     container = tuple(str(profile.get(key)) for key in _CONTAINER.get(kind, ("bucket",)))
     return Place(kind, container, str(profile.get("key-prefix") or "").strip("/"))
@@ -41,7 +44,7 @@ def place_of(profile: dict[str, Any]) -> Place:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A warehouse that exists."""
+    """An existing warehouse."""
 
     id: str
     name: str
@@ -49,8 +52,9 @@ class Neighbour:
     active: bool
     place: Place
     flavor: str = ""
+    """Flavor of an S3 store, as in the profile."""
     endpoint: str = ""
-    """Of an S3 store, as the profile has them."""
+    """Endpoint of an S3 store, as in the profile."""
 
     def is_in_bucket(self, bucket: str, endpoint: str | None) -> bool:
         """Return whether its data is in a bucket.
@@ -79,30 +83,54 @@ class Neighbour:
 
 
 def overlap(place: Place, project_id: str, neighbours: Iterable[Neighbour], unseen: str) -> Check:
-    """Whether the place is free. `unseen` says what could not be looked at, if anything."""
-    blocking = [one for one in neighbours if one.place.overlaps(place)]
+    """Report whether the location is free.
+
+    Args:
+        place: Location of the warehouse.
+        project_id: Project of the warehouse.
+        neighbours: Existing warehouses.
+        unseen: Sentence on the warehouses that could not be listed; empty if there are none.
+    """
+    blocking = [neighbour for neighbour in neighbours if neighbour.place.overlaps(place)]
     if not blocking:
-        return Check(name="overlap", status="passed", reason=f"nothing else is at {place}. {unseen}".rstrip())
-    return Check(name="overlap", status="failed", reason=" ".join(_blocked(place, project_id, one) for one in blocking))
+        return Check(name="overlap", status="passed", reason=f"no other warehouse uses {place}. {unseen}".rstrip())
+    return Check(
+        name="overlap",
+        status="failed",
+        reason=" ".join(_blocked(place, project_id, neighbour) for neighbour in blocking),
+    )
 
 
 def _blocked(place: Place, project_id: str, by: Neighbour) -> str:
     reason = f"{place} overlaps with {by}."
     if by.project != project_id:
-        reason += " The server compares within a project only and would let both write there."
+        reason += " The server compares warehouses of one project only, and would let both write there."
     if not by.place.prefix:
         return f"{reason} It holds the whole bucket, and its prefix cannot be changed: use another bucket."
     if not place.prefix:
-        return f"{reason} Declare a key prefix beside it: without one this warehouse needs the whole bucket."
-    return f"{reason} Choose a key prefix beside it."
+        return (
+            f"{reason} Declare a key prefix that does not overlap: without one, this warehouse needs the whole bucket."
+        )
+    return f"{reason} Choose a key prefix that does not overlap."
 
 
 def name_free(name: str, project_id: str, neighbours: Iterable[Neighbour], unseen: str) -> Check:
-    """Report whether the name is free in the project, in any case. `unseen` says what no list shows, if anything."""
-    taken = [one for one in neighbours if one.project == project_id and one.name.casefold() == name.casefold()]
+    """Report whether the name is free in the project, ignoring case.
+
+    Args:
+        name: Name of the warehouse.
+        project_id: Project of the warehouse.
+        neighbours: Existing warehouses.
+        unseen: Sentence on the warehouses that could not be listed; empty if there are none.
+    """
+    taken = [
+        neighbour
+        for neighbour in neighbours
+        if neighbour.project == project_id and neighbour.name.casefold() == name.casefold()
+    ]
     if not taken:
         return Check(
             name="name", status="passed", reason=f"`{name}` is free in project {project_id}. {unseen}".rstrip(". ")
         )
-    way_out = "Choose another name, or take it over with `adopt=True` where it is at the declared place."
+    way_out = "Choose another name, or take the warehouse over with `adopt=True` if it is at the declared location."
     return Check(name="name", status="failed", reason=f"`{name}` is the name of {taken[0]}. {way_out}")

@@ -1,4 +1,4 @@
-"""What a pre-flight reports, and the way of a report from a provider's process to the command line: a file."""
+"""Reports of pre-flight checks. A file passes them from the provider's process to the command line."""
 
 import os
 import threading
@@ -8,13 +8,16 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 FILE = "LAKEWRIGHT_VALIDATE"
-"""Names the file to append reports to. Where it is not set, nothing is validated: validating writes probe objects."""
+"""Environment variable with the path of the report file.
+
+If it is not set, nothing is validated: validation writes probe objects.
+"""
 
 _appending = threading.Lock()
 
 
 class Check(BaseModel):
-    """One thing that was looked at. `reason` says what was found, and what to do about it."""
+    """Result of a check. `reason` says what was found, and what to do about it."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -24,7 +27,7 @@ class Check(BaseModel):
 
 
 class Report(BaseModel):
-    """All checks of one declared warehouse. Holds no secret."""
+    """All checks of a declared warehouse. Contains no secrets."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -35,22 +38,22 @@ class Report(BaseModel):
 
     @property
     def failed(self) -> bool:
-        """Whether something is in the way of this warehouse."""
+        """Whether a check of this warehouse failed."""
         return any(check.status == "failed" for check in self.checks)
 
 
 def wanted() -> bool:
-    """Whether this run is to validate."""
+    """Return whether this run validates warehouses."""
     return bool(os.environ.get(FILE))
 
 
 def write(report: Report) -> None:
-    """Hand a report to whoever asked for it."""
+    """Append a report to the report file."""
     with _appending, Path(os.environ[FILE]).open("a", encoding="utf-8") as file:
         file.write(report.model_dump_json() + "\n")
 
 
 def read_reports(file: Path) -> list[Report]:
-    """The reports of a run, by project and name."""
+    """Return the reports of a run, sorted by project and name."""
     found = [Report.model_validate_json(line) for line in file.read_text(encoding="utf-8").splitlines()]
     return sorted(found, key=lambda report: (report.project_id, report.warehouse))

@@ -1,4 +1,4 @@
-"""The warehouses around one: all that the identity can see on a server, of every project."""
+"""List the warehouses that the identity can see on a server, in all projects."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from lakewright.names import key_prefixes
 
 
 class Bucket(Protocol):
-    """An S3 bucket, and the address of its store: None for AWS."""
+    """An S3 bucket and the address of its store."""
 
     @property
     def bucket(self) -> str:
@@ -27,39 +27,42 @@ class Bucket(Protocol):
 
 @dataclass(frozen=True)
 class Surroundings:
-    """The warehouses that the identity can see, and what it cannot."""
+    """Warehouses that the identity can see.
+
+    `unseen` says which warehouses could not be listed; it is empty if all were listed.
+    """
 
     projects: frozenset[str]
     neighbours: list[Neighbour]
     unseen: str
 
     def within(self, own: Bucket, prefix: str, besides: Iterable[str] = ()) -> list[Neighbour]:
-        """Return the warehouses whose data lies under a key prefix of a bucket, or around it.
+        """Return the warehouses whose location overlaps with a key prefix of a bucket.
 
         Args:
             own: The bucket.
             prefix: Key prefix.
-            besides: Ids of warehouses that do not count.
+            besides: Ids of warehouses to leave out.
         """
         ours = set(besides)
         return [
-            one
-            for one in self.neighbours
-            if one.id not in ours
-            and one.is_in_bucket(own.bucket, own.endpoint)
-            and key_prefixes.overlaps(one.place.prefix, prefix)
+            neighbour
+            for neighbour in self.neighbours
+            if neighbour.id not in ours
+            and neighbour.is_in_bucket(own.bucket, own.endpoint)
+            and key_prefixes.overlaps(neighbour.place.prefix, prefix)
         ]
 
 
 def look_around(client: Client) -> Surroundings:
-    """Return every warehouse that lists show; readers of about the same time share them."""
+    """Return all warehouses that can be listed. Calls within a short time share the result."""
     return client.lists.get_cached((client, "surroundings"), lambda: _look_around(client))
 
 
 def look_around_in_run(client: Client) -> Surroundings:
-    """As `look_around`, for readers that write in between: a run that deletes warehouses looks around once.
+    """Return the result of the first `look_around` of this run, for callers that delete warehouses.
 
-    A warehouse that it names may be gone since.
+    The result can contain warehouses that were deleted in the meantime.
     """
     return client.lists.get_cached_in_run((client, "surroundings"), lambda: look_around(client))
 
@@ -74,7 +77,7 @@ def _look_around(client: Client) -> Surroundings:
         except RefusedError:
             refused.append(name)
             continue
-        found += [_neighbour(one, project_id) for one in listed]
+        found += [_neighbour(response, project_id) for response in listed]
     unseen: list[str] = []
     if refused:
         unseen.append(f"The warehouses of {', '.join(sorted(refused))} could not be listed.")

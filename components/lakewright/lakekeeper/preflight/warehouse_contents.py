@@ -1,4 +1,4 @@
-"""How a warehouse goes: what stands in the way of deleting or replacing it, and how it is emptied."""
+"""Delete a warehouse: check what prevents its deletion or replacement, and purge its contents."""
 
 import contextlib
 from typing import Protocol
@@ -16,7 +16,7 @@ from lakewright.names.types import Deletion
 
 
 class DeclaredWarehouse(Protocol):
-    """What is needed of a declaration here."""
+    """Inputs of a warehouse that these checks need."""
 
     @property
     def name(self) -> str:
@@ -25,17 +25,23 @@ class DeclaredWarehouse(Protocol):
 
     @property
     def project_id(self) -> str:
-        """Id of its project."""
+        """Id of the warehouse's project."""
         ...
 
     @property
     def deletion(self) -> Deletion:
-        """The declaration's `deletion`."""
+        """Declared `deletion` of the warehouse."""
         ...
 
 
 def held(client: Client, warehouse_id: str, name: str) -> list[Tabular]:
-    """Tables and views of a warehouse, soft-deleted ones too; none of one that is gone. Raises CannotCountError."""
+    """Return the tables and views of a warehouse, including soft-deleted ones.
+
+    The list is empty if the warehouse does not exist.
+
+    Raises:
+        CannotCountError: If the warehouse is inactive.
+    """
     found = warehouses.get(client, warehouse_id)
     if found is None:
         return []
@@ -50,20 +56,24 @@ def held(client: Client, warehouse_id: str, name: str) -> list[Tabular]:
 def in_the_way(client: Client, warehouse_id: str, name: str, own: list[str]) -> list[str]:
     """Return the reasons why a warehouse without tables cannot be deleted.
 
-    Reasons are its protection, the protection of what is in it, and namespaces that are not among its `own`.
+    Reasons are protection of the warehouse or of its contents, and namespaces that are not in `own`.
     """
     found = warehouses.get(client, warehouse_id)
     if found is None:
         return []
     where = f"at {client.endpoint} warehouse `{name}`"
     inside = contents.of_warehouse(client, warehouse_id)
-    ours = {one.casefold() for one in own}
-    others = sorted(path for one in inside.namespaces if (path := ".".join(one.path)).casefold() not in ours)
+    ours = {path.casefold() for path in own}
+    others = sorted(
+        path for namespace in inside.namespaces if (path := ".".join(namespace.path)).casefold() not in ours
+    )
     reasons: list[str] = []
     if found.get("protected"):
-        reasons.append(f"{where} is protected (only `protected: false` and an `up` help)")
+        reasons.append(f"{where} is protected (set `protected: false` and run `up` first)")
     if inside.protected:
-        reasons.append(f"{where} holds what is protected (take the protection away): {', '.join(inside.protected)}")
+        reasons.append(
+            f"{where} holds protected objects (remove their protection first): {', '.join(inside.protected)}"
+        )
     if others:
         reasons.append(f"{where} holds namespaces that the stack does not declare: {', '.join(others)}")
     return reasons
@@ -72,7 +82,12 @@ def in_the_way(client: Client, warehouse_id: str, name: str, own: list[str]) -> 
 def refuse_replacement(
     client: Client, warehouse_id: str, old: DeclaredWarehouse, new: DeclaredWarehouse, changes: list[Change]
 ) -> None:
-    """Raise if a warehouse must not be replaced. What counts is the state's `deletion`, as when destroying."""
+    """Raise if a warehouse must not be replaced. The `deletion` in the state decides, as when destroying.
+
+    Raises:
+        HoldsTablesError: If the warehouse holds tables that `deletion` does not allow to purge.
+        ReplacementRefusedError: If `deletion: retain` keeps the warehouse and its name.
+    """
     what = ", ".join(str(change) for change in changes)
     where = f"warehouse `{old.name}` ({warehouse_id}) at {client.endpoint}"
     if old.deletion != "purge" and (tables := held(client, warehouse_id, old.name)):
@@ -85,12 +100,12 @@ def refuse_replacement(
     if old.deletion == "retain" and same_name:
         raise ReplacementRefusedError(
             f"{where} cannot be replaced ({what}): `deletion: retain` keeps it, and its name stays taken."
-            " Give the new one another name."
+            " Choose another name for the new warehouse."
         )
 
 
 def remove(client: Client, warehouse_id: str, name: str, deletion: Deletion) -> None:
-    """Delete a warehouse as its `deletion` says."""
+    """Delete a warehouse according to its `deletion`."""
     if deletion == "retain":
         return
     try:
@@ -114,7 +129,7 @@ def _explained(client: Client, warehouse_id: str, name: str, refused: NotEmptyEr
             f" {contents.described(tables)}."
             " Drop them, or set `deletion` to `purge` (or `retain`) and run `up` before destroying."
         )
-    others = [".".join(one.path) for one in contents.of_warehouse(client, warehouse_id).namespaces]
+    others = [".".join(namespace.path) for namespace in contents.of_warehouse(client, warehouse_id).namespaces]
     if others and isinstance(refused, NotEmptyError):
         return NotEmptyError(
             f"warehouse `{name}` ({warehouse_id}) at {client.endpoint} is not deleted: it holds namespaces that are not"
@@ -131,13 +146,13 @@ def _purge(client: Client, warehouse_id: str, name: str) -> None:
         return
     if found.get("protected"):
         raise ProtectedError(
-            f"warehouse `{name}` ({warehouse_id}) at {client.endpoint} is protected; nothing was removed."
+            f"warehouse `{name}` ({warehouse_id}) at {client.endpoint} is protected; nothing was deleted."
             " Set `protected: false` and run `up` before destroying."
         )
     if found["status"] != "active":
         warehouses.activate(client, warehouse_id)
     contents.purge(client, warehouse_id)
-    # Dropped tables leave purge tasks behind, which the server works off by itself.
+    # Dropped tables leave purge tasks, which the server completes in the background.
     until(
         lambda: _delete(client, warehouse_id),
         lambda error: isinstance(error, BusyError),

@@ -1,4 +1,4 @@
-"""Bootstrap: the first call a server needs, once in its life."""
+"""Bootstrap: the initial setup of a Lakekeeper server, which happens once."""
 
 from typing import Annotated, Literal
 
@@ -23,22 +23,22 @@ def _accepted(value: object) -> object:
 
 
 class BootstrapArgs(ResourceInputs):
-    """What is declared of a bootstrap. All of it matters once."""
+    """Inputs of a bootstrap. They are used only once."""
 
     accept_terms_of_use: Annotated[bool, AfterValidator(_accepted), CreateOnly()]
-    """Must be true: a server cannot be bootstrapped without."""
+    """Must be true: accept Lakekeeper's terms of use."""
     is_operator: Annotated[bool, CreateOnly()] = False
-    """Whether the identity that bootstraps becomes the server's operator, not its administrator."""
+    """Whether the bootstrapping identity becomes an operator instead of an administrator of the server."""
     user_name: Annotated[str | None, CreateOnly()] = None
-    """Name of the identity, where its token has none."""
+    """Name of the identity, if its token has none."""
     user_email: Annotated[str | None, CreateOnly()] = None
-    """E-mail address of the identity, where its token has none."""
+    """E-mail address of the identity, if its token has none."""
     user_type: Annotated[Literal["human", "application"] | None, CreateOnly()] = None
-    """What the identity is: a person or a service."""
+    """Type of the identity: a person or a service."""
 
 
 class BootstrapProvider(LakekeeperProvider[BootstrapArgs]):
-    """Bootstraps a server that is not yet; there is no way back, so deleting does nothing."""
+    """Bootstraps a server that is not bootstrapped yet. This cannot be undone, so deleting does nothing."""
 
     args = BootstrapArgs
 
@@ -64,7 +64,7 @@ class BootstrapProvider(LakekeeperProvider[BootstrapArgs]):
 
     @override
     def remove(self, client: Client, known: RecordedResource[BootstrapArgs]) -> None:
-        """A server cannot be un-bootstrapped."""
+        """Do nothing: a bootstrap cannot be undone."""
 
 
 def _found(declared: BootstrapArgs, server: Server) -> ObservedResource[BootstrapArgs]:
@@ -73,7 +73,7 @@ def _found(declared: BootstrapArgs, server: Server) -> ObservedResource[Bootstra
 
 
 class Bootstrap(Resource, module="lakekeeper", name="Bootstrap"):
-    """A bootstrapped server. One that is bootstrapped already is taken as it is."""
+    """The bootstrap of a server. A server that is already bootstrapped is left unchanged."""
 
     default_project_id: pulumi.Output[str | None]
     authz_backend: pulumi.Output[str]
@@ -104,5 +104,5 @@ class Bootstrap(Resource, module="lakekeeper", name="Bootstrap"):
 
     @property
     def server_id(self) -> pulumi.Output[str]:
-        """Id that the server gave itself."""
+        """Id of the server, which the server generated."""
         return self.id

@@ -1,4 +1,4 @@
-"""Project: what separates the warehouses and roles of one tenant from those of others."""
+"""Project: separates the warehouses and roles of a tenant from those of other tenants."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -20,16 +20,16 @@ from lakewright.names.types import Deletion, ProjectId, ProjectName
 
 
 class ProjectArgs(Deletable):
-    """What is declared of a project. Its id is ours to choose, since names are not unique."""
+    """Inputs of a project. The declaration sets its id, because names are not unique."""
 
     project_id: Annotated[ProjectId, Replace()]
-    """Id of the project, chosen here: names are not unique."""
+    """Id of the project. The declaration sets it, because names are not unique."""
     name: Annotated[ProjectName, Update(via="rename")]
-    """Name that people see."""
+    """Display name."""
     kept_warehouses: Annotated[list[str] | None, StateOnly()] = None
-    """Warehouses that stay on the server by `deletion: retain`: while one of them is there, the project stays."""
+    """Warehouses with `deletion: retain`. The project is kept while one of them exists."""
     adopt: Annotated[bool, CreateOnly()] = False
-    """Take over a project of this id that exists."""
+    """Take over an existing project of this id."""
 
 
 class ProjectProvider(LakekeeperProvider[ProjectArgs]):
@@ -49,7 +49,7 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
 
     @override
     def contents(self, client: Client, object_id: str, new: ProjectArgs) -> str:
-        names = sorted(str(one["name"]) for one in warehouses.list_all(client, object_id))
+        names = sorted(str(warehouse["name"]) for warehouse in warehouses.list_all(client, object_id))
         return f"with warehouses: {', '.join(names)}" if names else ""
 
     @override
@@ -83,7 +83,7 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
         if known.declared.deletion == "retain":
             return
         retained = known.declared.kept_warehouses or []
-        stays = f"{self.title(known.declared)} stays: `deletion: retain` keeps warehouse {', '.join(retained)} in it"
+        stays = f"{self.title(known.declared)} is kept: `deletion: retain` keeps its warehouse {', '.join(retained)}"
         try:
             if _has_any(client, known.id, retained):
                 note(stays)
@@ -96,7 +96,7 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
                 note(stays)
                 return
             if unlisted:
-                refused.add(f"What is in it may not be listed, since {unlisted}.")
+                refused.add(f"Its contents may not be listed, since {unlisted}.")
             raise
         except ForbiddenError:
             if projects.name_of(client, known.id) is not None:
@@ -104,15 +104,15 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
 
 
 def _has_any(client: Client, project_id: str, names: list[str]) -> bool:
-    """Whether a warehouse of the project has one of the names."""
+    """Return whether a warehouse of the project has one of the names."""
     if not names:
         return False
     wanted = {name.casefold() for name in names}
-    return any(str(one["name"]).casefold() in wanted for one in warehouses.list_all(client, project_id))
+    return any(str(warehouse["name"]).casefold() in wanted for warehouse in warehouses.list_all(client, project_id))
 
 
 class Project(Resource, module="lakekeeper", name="Project"):
-    """A Lakekeeper project under an id of our choice; renamed in place."""
+    """A Lakekeeper project with a declared id. It is renamed in place."""
 
     project_id: pulumi.Output[str]
     name: pulumi.Output[str]

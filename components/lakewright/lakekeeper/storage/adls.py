@@ -1,4 +1,4 @@
-"""Storage on Azure Data Lake Storage (generation 2). Tested by its requests alone: the sandbox has no such storage."""
+"""Storage profile of Azure Data Lake Storage Gen2. Tests check its requests only: the sandbox has no such storage."""
 
 import re
 from typing import Annotated, Any, Literal
@@ -24,7 +24,10 @@ def _matching(pattern: str, rule: str) -> AfterValidator:
 
 
 def _none_if(default: str) -> AfterValidator:
-    """The server tells a default that was written out from one that was not, and lets neither become the other."""
+    """Replace an explicit default with None.
+
+    The server distinguishes an explicit default from an omitted one, and allows no change between the two.
+    """
 
     def check(value: str | None) -> str | None:
         return None if value == default else value
@@ -39,14 +42,14 @@ Filesystem = Annotated[
     str,
     _matching(
         r"(?!.*--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]",
-        "a filesystem has 3 to 63 lower-case letters, digits and single `-`, and starts and ends with none",
+        "a filesystem has 3 to 63 lower-case letters, digits and single `-`, which is not first or last",
     ),
 ]
 Host = Annotated[str, _matching(r"[A-Za-z0-9.-]+", "a host looks like `dfs.core.windows.net`")]
 
 
 class AdlsProfile(Declared):
-    """Storage on ADLS. `account_name` may change in place, as the server allows; see to it that the data moved."""
+    """Storage on ADLS. `account_name` can change in place; move the data first."""
 
     type: Literal["adls"]
     """`adls`: Azure Data Lake Storage."""
@@ -55,39 +58,39 @@ class AdlsProfile(Declared):
     filesystem: Annotated[Filesystem, Replace()]
     """Name of the container."""
     key_prefix: Annotated[AdlsKeyPrefix, Replace()] = ""
-    """Folder in the container that everything lies under."""
+    """Folder in the container for all data of the warehouse."""
     host: Annotated[Host | None, _none_if(DEFAULT_HOST), Replace()] = None
-    """Host of the storage; left out: Azure's own."""
+    """Host of the storage. Default: `dfs.core.windows.net`."""
     authority_host: Annotated[StorageEndpoint | None, _none_if(DEFAULT_AUTHORITY), Replace()] = None
-    """URL of the identity provider; left out: Azure's own."""
+    """URL of the identity provider. Default: `https://login.microsoftonline.com/`."""
     sas_enabled: bool = True
     """Whether tables are loaded with vended SAS tokens."""
     sas_token_validity_seconds: Annotated[int, Field(ge=1, le=WEEK)] = 3600
-    """Life of a vended SAS token; a week at most."""
+    """Lifetime of a vended SAS token, in seconds; at most a week."""
     allow_alternative_protocols: bool = False
     """Whether table locations may begin with `wasbs://`."""
     storage_layout: Annotated[StorageLayout | None, ServerKeeps(), Since((0, 12))] = None
-    """Where new tables go below the prefix. Left out: as the server has it."""
+    """Layout of the folders of new tables below the prefix. If omitted, the server's value stays."""
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """There are no roles to assume."""
+        """Return no roles: this storage has none to assume."""
         return ()
 
     @property
     def place(self) -> tuple[Any, ...]:
-        """What tells it from other storage, and never changes."""
+        """Values that identify the storage and never change."""
         return self.type, self.account_name, self.filesystem, self.key_prefix, self.host
 
     @property
     def where(self) -> str:
-        """Where it is, for people."""
+        """Location as a URL, for messages."""
         host = self.host or DEFAULT_HOST
         return f"abfss://{self.filesystem}@{self.account_name}.{host}/{self.key_prefix}".rstrip("/")
 
 
 def adls_defaults_left_out(found: dict[str, Any]) -> dict[str, Any]:
-    """The addresses in what the server answers, as they are declared: a default is left out."""
+    """Return the hosts of a response, with None instead of a default."""
     authority = found["authority_host"] and f"{found['authority_host'].rstrip('/')}/"
     return {
         "host": None if found["host"] == DEFAULT_HOST else found["host"],

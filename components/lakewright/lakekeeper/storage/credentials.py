@@ -1,4 +1,4 @@
-"""Credentials of warehouses, of each kind of storage: secrets by reference, and the form in which they are sent."""
+"""Storage credentials of warehouses: secrets by reference, and their conversion to requests."""
 
 import json
 from collections.abc import Callable
@@ -12,16 +12,16 @@ from lakewright.names.types import ExternalIdValue, NotBlank
 
 
 class StorageCredential(Declared):
-    """Base of the credentials. What its references point to is sent and never kept."""
+    """Base of storage credentials. The secrets that it references are sent and never stored."""
 
     family: ClassVar[str]
-    """The storage that it is for, in the server's words."""
+    """Type of storage that the credential is for, as the server calls it."""
     secrets: ClassVar[tuple[str, ...]] = ()
-    """The properties that are references."""
+    """Names of the properties that are references."""
 
 
 class AccessKey(StorageCredential):
-    """An access key of S3 or of what speaks its protocol."""
+    """An access key of S3 or an S3-compatible store."""
 
     family: ClassVar[str] = "s3"
     secrets: ClassVar[tuple[str, ...]] = ("access_key_id", "secret_access_key")
@@ -33,22 +33,22 @@ class AccessKey(StorageCredential):
     secret_access_key: Reference
     """Reference to the key's secret."""
     external_id: ExternalIdValue | None = None
-    """External id that the roles' trust policies ask for."""
+    """External id that the trust policies of the roles require."""
 
 
 class SystemIdentity(StorageCredential):
-    """The server's own AWS identity, which assumes the profile's role under an external id."""
+    """The server's AWS identity, which assumes the role of the profile with an external id."""
 
     family: ClassVar[str] = "s3"
 
     type: Literal["aws-system-identity"]
     """`aws-system-identity`."""
     external_id: ExternalIdValue | None = None
-    """External id that the role's trust policy asks for."""
+    """External id that the trust policy of the role requires."""
 
 
 class CloudflareR2(StorageCredential):
-    """A key of Cloudflare's R2, and the token by which shorter-lived keys are made from it."""
+    """An access key of Cloudflare R2, with the API token that creates temporary credentials."""
 
     family: ClassVar[str] = "s3"
     secrets: ClassVar[tuple[str, ...]] = ("access_key_id", "secret_access_key", "token")
@@ -60,13 +60,13 @@ class CloudflareR2(StorageCredential):
     secret_access_key: Reference
     """Reference to the key's secret."""
     token: Reference
-    """Reference to the API token that temporary credentials are made with."""
+    """Reference to the API token that creates temporary credentials."""
     account_id: NotBlank
     """Id of the Cloudflare account."""
 
 
 class AzureClient(StorageCredential):
-    """A service principal of Azure."""
+    """An Azure service principal."""
 
     family: ClassVar[str] = "az"
     secrets: ClassVar[tuple[str, ...]] = ("client_secret",)
@@ -94,7 +94,7 @@ class AzureSharedKey(StorageCredential):
 
 
 class AzureSystemIdentity(StorageCredential):
-    """The server's own Azure identity."""
+    """The server's Azure identity."""
 
     family: ClassVar[str] = "az"
 
@@ -103,7 +103,7 @@ class AzureSystemIdentity(StorageCredential):
 
 
 class GoogleServiceAccount(StorageCredential):
-    """The key of a service account: the reference holds the JSON that Google gives out."""
+    """The key of a Google service account, in the JSON form of a key file."""
 
     family: ClassVar[str] = "gcs"
     secrets: ClassVar[tuple[str, ...]] = ("key",)
@@ -115,7 +115,7 @@ class GoogleServiceAccount(StorageCredential):
 
 
 class GoogleSystemIdentity(StorageCredential):
-    """The server's own Google identity."""
+    """The server's Google identity."""
 
     family: ClassVar[str] = "gcs"
 
@@ -124,14 +124,14 @@ class GoogleSystemIdentity(StorageCredential):
 
 
 class UndeclaredCredential(StorageCredential):
-    """What stands in a refreshed state for a credential that somebody gave to a warehouse declared without one."""
+    """Placeholder in a refreshed state for a credential that is not declared, but was set outside the stack."""
 
     family: ClassVar[str] = ""
 
     type: Literal["undeclared"]
     """`undeclared`."""
     kind: str
-    """What the server says of it."""
+    """Kind of the credential, as the server reports it."""
 
 
 AnyCredential = (
@@ -181,21 +181,25 @@ GOOGLE_KEY_FIELDS = (
     "client_x509_cert_url",
     "universe_domain",
 )
-"""What the server demands of a service account's key."""
+"""Fields that the server requires in the key of a service account."""
 
 _WIRE = {
-    # This spelling of an access key is the only one that every supported version takes; of an R2 key it is the other.
+    # Every supported version accepts only this spelling for access keys, and only the other spelling for R2 keys.
     ("access-key", "access_key_id"): "aws-access-key-id",
     ("access-key", "secret_access_key"): "aws-secret-access-key",
 }
 
 
 def credential_request(credential: AnyCredential, secret: Callable[[str], str]) -> dict[str, Any]:
-    """A credential as it is sent: the one place where its secrets are read. Raises UnresolvedCredentialError."""
+    """Return the request form of a credential. Its secrets are read only here.
+
+    Raises:
+        UnresolvedCredentialError: If a secret cannot be read, or the credential is not declared.
+    """
     if isinstance(credential, UndeclaredCredential):
         raise UnresolvedCredentialError(
-            f"a credential of type `{credential.kind}` that somebody else has set is known by its type alone; declare"
-            " the one to use"
+            f"a credential of type `{credential.kind}` was set outside the stack; its secrets are not known. Declare"
+            " the credential to use."
         )
     body: dict[str, Any] = {"type": credential.family, "credential-type": credential.type}
     for name, value in credential.model_dump(exclude={"type"}, exclude_none=True).items():
@@ -207,7 +211,7 @@ def credential_request(credential: AnyCredential, secret: Callable[[str], str]) 
 
 
 def references(credential: object) -> list[str]:
-    """The references in a credential, if they are known."""
+    """Return the references of a credential. The list is empty if they are not known yet."""
     if not isinstance(credential, StorageCredential):
         return []
     values = [getattr(credential, name) for name in credential.secrets]
@@ -215,7 +219,10 @@ def references(credential: object) -> list[str]:
 
 
 def mistake(credential: object, secret: Callable[[str], str]) -> str | None:
-    """Say why the server would refuse a credential's secret; None too where the secret cannot be read here."""
+    """Return why the server would refuse a credential's secret.
+
+    Return None if the secret is valid or cannot be read on this machine.
+    """
     if not isinstance(credential, GoogleServiceAccount) or not references(credential):
         return None
     try:
@@ -230,7 +237,11 @@ def mistake(credential: object, secret: Callable[[str], str]) -> str | None:
 
 
 def _json(reference: str, secret: str) -> dict[str, Any]:
-    """Parse a service account's key. Raises UnresolvedCredentialError, whose message never repeats a value."""
+    """Parse the key of a service account.
+
+    Raises:
+        UnresolvedCredentialError: If the key is malformed. The message never contains a value of the key.
+    """
     try:
         key = json.loads(secret)
     except ValueError:
@@ -240,7 +251,7 @@ def _json(reference: str, secret: str) -> dict[str, Any]:
     fields = cast(dict[str, Any], key)
     if missing := [name for name in GOOGLE_KEY_FIELDS if not isinstance(fields.get(name), str)]:
         raise UnresolvedCredentialError(
-            f"`{reference}` is not a whole key of a service account: expected text in each of its"
-            f" {len(GOOGLE_KEY_FIELDS)} fields, found none in {', '.join(missing)}. Create the key anew at Google."
+            f"`{reference}` is an incomplete key of a service account: expected text in each of its"
+            f" {len(GOOGLE_KEY_FIELDS)} fields, found none in {', '.join(missing)}. Create a new key at Google."
         )
     return fields

@@ -1,4 +1,4 @@
-"""ExternalId: a random value that a role's trust policy and a warehouse's credential share, made before both."""
+"""ExternalId: a random external id, shared by the trust policy of a role and the credential of a warehouse."""
 
 import uuid
 from typing import Any
@@ -9,7 +9,7 @@ from typing_extensions import override
 
 
 class ExternalIdProvider(ResourceProvider):
-    """Makes a random UUID once; it lives in the state alone."""
+    """Creates a random UUID once. The value exists only in the state."""
 
     serialize_as_secret_always = False
 
@@ -24,7 +24,7 @@ class ExternalIdProvider(ResourceProvider):
     @override
     def create(self, props: dict[str, Any]) -> CreateResult:
         value = str(uuid.uuid4())
-        # The id of a resource is no secret to the engine, so it must not be the value.
+        # The engine does not encrypt the id of a resource, so the id must not be the value.
         return CreateResult(str(uuid.uuid4()), {"value": value})
 
     @override
@@ -36,11 +36,11 @@ class ExternalIdProvider(ResourceProvider):
         return UpdateResult({"value": _olds["value"]})
 
     def delete(self, _id: str, _props: dict[str, Any]) -> None:
-        """There is nothing outside the state."""
+        """Do nothing: the value exists only in the state."""
 
 
 class ExternalId(Resource, module="lakekeeper", name="ExternalId"):
-    """A random external id. AWS does not call it a secret; here it is treated as one all the same."""
+    """A random external id. It is stored as a secret, although AWS does not treat external ids as secrets."""
 
     value: pulumi.Output[str]
 

@@ -1,4 +1,4 @@
-"""Storage on Google Cloud Storage. Tested by its requests alone: the sandbox has no such storage."""
+"""Storage profile of Google Cloud Storage. Tests check its requests only: the sandbox has no such storage."""
 
 from typing import Annotated, Any, Literal
 
@@ -15,23 +15,23 @@ class GcsProfile(Declared):
     bucket: Annotated[GcsBucketName, Replace()]
     """Name of the bucket."""
     key_prefix: Annotated[GcsKeyPrefix, Replace()] = ""
-    """Folder in the bucket that everything lies under."""
+    """Folder in the bucket for all data of the warehouse."""
     sts_enabled: bool = True
     """Whether tables are loaded with vended credentials."""
     storage_layout: Annotated[StorageLayout | None, ServerKeeps(), Since((0, 12))] = None
-    """Where new tables go below the prefix. Left out: as the server has it."""
+    """Layout of the folders of new tables below the prefix. If omitted, the server's value stays."""
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """There are no roles to assume."""
+        """Return no roles: this storage has none to assume."""
         return ()
 
     @property
     def place(self) -> tuple[Any, ...]:
-        """What tells it from other storage, and never changes."""
+        """Values that identify the storage and never change."""
         return self.type, self.bucket, self.key_prefix
 
     @property
     def where(self) -> str:
-        """Where it is, for people."""
+        """Location as a URL, for messages."""
         return f"gs://{self.bucket}/{self.key_prefix}".rstrip("/")

@@ -1,4 +1,4 @@
-"""Where new tables go below a warehouse's prefix: a part of every storage profile."""
+"""Storage layout: the folders of new tables below a warehouse's prefix. Every storage profile has one."""
 
 from typing import Literal, Self
 
@@ -8,10 +8,10 @@ from lakewright.lakekeeper.provider.inputs import Declared, has_unknown
 
 
 class StorageLayout(Declared):
-    """Where new tables go below the warehouse's prefix. Existing ones stay where they are."""
+    """Layout of the folders of new tables below the warehouse's prefix. Existing tables do not move."""
 
     type: Literal["default", "tabular-only", "full-hierarchy"]
-    """`default`, `tabular-only` (all tables side by side) or `full-hierarchy` (folders of namespaces)."""
+    """`default`, `tabular-only` (one folder for each table) or `full-hierarchy` (nested folders of namespaces)."""
     tabular: str | None = None
     """Name of a table's folder, with `{uuid}` or `{name}`."""
     namespace: str | None = None
@@ -27,7 +27,7 @@ class StorageLayout(Declared):
         given = {name for name in ("tabular", "namespace") if getattr(self, name)}
         if given != wanted:
             names = " and ".join(f"`{name}`" for name in sorted(wanted)) or "no template"
-            raise ValueError(f"a layout of type `{self.type}` has {names}")
+            raise ValueError(f"a layout of type `{self.type}` needs exactly: {names}")
         if self.type == "tabular-only" and "{uuid}" not in (self.tabular or ""):
             raise ValueError("`tabular` must contain {uuid}: without namespaces in the path, names alone would collide")
         for name in sorted(given):

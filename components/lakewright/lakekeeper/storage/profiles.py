@@ -1,4 +1,4 @@
-"""A warehouse's storage: its profile (S3 here), its delete profile, and their forms on the wire."""
+"""Storage profiles and delete profiles of warehouses, with their conversion to requests and from responses."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -24,48 +24,48 @@ OptionalRole = Annotated[RoleArn | None, BeforeValidator(_blank_is_none)]
 
 
 class S3Profile(Declared):
-    """Storage on S3 or what speaks its protocol."""
+    """Storage on S3 or an S3-compatible store."""
 
     type: Literal["s3"] = "s3"
-    """`s3`: Amazon's S3, or what speaks its protocol."""
+    """`s3`: Amazon S3 or an S3-compatible store."""
     bucket: Annotated[BucketName, Replace()]
     """Name of the bucket."""
     key_prefix: Annotated[S3KeyPrefix, Replace()] = ""
-    """Folder in the bucket that everything lies under; empty: the whole bucket, which then takes no other warehouse."""
+    """Folder in the bucket for all data of the warehouse. If empty, the warehouse uses the whole bucket alone."""
     region: Annotated[Region, Replace()]
-    """Region of the bucket; moves in place where `endpoint` is set and the server is 0.12 or newer."""
+    """Region of the bucket. It changes in place if `endpoint` is set and the server is 0.12 or newer."""
     endpoint: StorageEndpoint | None = None
-    """URL of an S3-compatible store; left out: AWS."""
+    """URL of an S3-compatible store. Default: AWS."""
     sts_endpoint: Annotated[StsEndpoint | None, Since((0, 12))] = None
-    """URL of the store's STS, where it is not `endpoint`."""
+    """URL of the store's STS. Default: `endpoint`."""
     flavor: Annotated[Literal["aws", "s3-compat"], BeforeValidator(_flavor)] = "aws"
     """`aws`, or `s3-compat` for all other stores."""
     path_style_access: bool = False
-    """Whether the bucket stands in the path of URLs instead of the host name."""
+    """Whether URLs have the bucket in the path instead of the host name."""
     assume_role_arn: OptionalRole = None
-    """Role that the server assumes for its own access; also for vending, unless `sts_role_arn` is set."""
+    """Role that the server assumes for its own access, and for vending unless `sts_role_arn` is set."""
     sts_enabled: bool = True
     """Whether tables are loaded with vended credentials."""
     sts_role_arn: OptionalRole = None
-    """Role that vended credentials are made with."""
+    """Role that the server assumes to vend credentials."""
     sts_token_validity_seconds: Annotated[int, Field(ge=900, le=43200)] = 3600
-    """Life of a vended credential; not above what the role allows."""
+    """Lifetime of a vended credential, in seconds; at most the session duration of the role."""
     sts_session_tags: dict[str, str] = {}
-    """Tags of the sessions of both roles."""
+    """Session tags for both roles."""
     remote_signing_enabled: bool = True
-    """Whether the server signs requests for clients that ask for it."""
+    """Whether the server signs requests of clients (remote signing)."""
     remote_signing_url_style: Literal["auto", "path", "virtual_host"] = "auto"
-    """How the server finds the bucket in a URL that it is to sign."""
+    """How the server finds the bucket in a URL to sign."""
     push_s3_delete_disabled: bool = True
-    """Whether clients are told not to delete files, where tables are soft-deleted."""
+    """Whether clients are configured not to delete files of soft-deleted tables."""
     aws_kms_key_arn: Annotated[Arn | None, BeforeValidator(_blank_is_none)] = None
-    """KMS key that clients encrypt with; vended credentials may use it."""
+    """KMS key for encryption by clients. Vended credentials may use it."""
     allow_alternative_protocols: bool = False
     """Whether table locations may begin with `s3a://` or `s3n://`."""
     legacy_md5_behavior: bool = False
-    """Whether requests carry MD5 sums, which old stores ask for."""
+    """Whether requests have MD5 checksums, which old stores require."""
     storage_layout: Annotated[StorageLayout | None, ServerKeeps(), Since((0, 12))] = None
-    """Where new tables go below the prefix. Left out: as the server has it."""
+    """Layout of the folders of new tables below the prefix. If omitted, the server's value stays."""
 
     @model_validator(mode="after")
     def _vending_needs_a_role(self) -> Self:
@@ -80,17 +80,17 @@ class S3Profile(Declared):
 
     @property
     def roles(self) -> tuple[str | None, str | None]:
-        """The roles that the server assumes: for its own access, for vending."""
+        """Roles that the server assumes: for its own access, and for vending."""
         return self.assume_role_arn, self.sts_role_arn
 
     @property
     def place(self) -> tuple[Any, ...]:
-        """What tells it from other storage, and never changes."""
+        """Values that identify the storage and never change."""
         return self.type, self.bucket, self.key_prefix, self.region
 
     @property
     def where(self) -> str:
-        """Where it is, for people."""
+        """Location as a URL, for messages."""
         return f"s3://{self.bucket}/{self.key_prefix}".rstrip("/") + f" in {self.region}"
 
 
@@ -99,7 +99,7 @@ Profile = S3Profile | AdlsProfile | GcsProfile
 PROFILES: dict[str, type[Profile]] = {"s3": S3Profile, "adls": AdlsProfile, "gcs": GcsProfile}
 
 FAMILY = {"s3": "s3", "adls": "az", "gcs": "gcs"}
-"""Kind of storage to family of its credentials."""
+"""Family of credentials, by type of storage."""
 
 StorageProfile = Annotated[
     Annotated[S3Profile, Tag("s3")] | Annotated[AdlsProfile, Tag("adls")] | Annotated[GcsProfile, Tag("gcs")],
@@ -108,19 +108,19 @@ StorageProfile = Annotated[
 
 
 class HardDelete(Declared):
-    """A dropped table is gone at once."""
+    """A dropped table is deleted immediately."""
 
     type: Literal["hard"] = "hard"
     """`hard`."""
 
 
 class SoftDelete(Declared):
-    """A dropped table can be brought back for some time."""
+    """A dropped table can be restored until it expires."""
 
     type: Literal["soft"]
     """`soft`."""
     expiration_seconds: Seconds
-    """Seconds until a dropped table is gone for good."""
+    """Seconds until a dropped table is deleted permanently."""
 
 
 DeleteProfile = Annotated[
@@ -134,16 +134,18 @@ def _wire(key: str) -> str:
 
 
 def profile_request(profile: Profile) -> dict[str, Any]:
-    """A profile as it is sent."""
+    """Return the request form of a storage profile."""
     body = {_wire(key): value for key, value in profile.props().items()}
     return body | {"key-prefix": profile.key_prefix or None}
 
 
 def profile_observed(found: dict[str, Any], declared: Profile) -> Profile:
-    """A profile as the server answers it, in the words of a declaration.
+    """Return a response as a storage profile, comparable with the declared one.
 
-    What an older server does not know has its default, and what a declaration leaves to the server stays left out.
-    Raises KeyError for a kind of storage that cannot be declared.
+    A field that an older server does not report has its default. An omitted storage layout stays omitted.
+
+    Raises:
+        KeyError: If the type of storage is not supported.
     """
     profile = PROFILES[found["type"]]
     values: dict[str, Any] = {}
@@ -158,7 +160,7 @@ def profile_observed(found: dict[str, Any], declared: Profile) -> Profile:
 
 
 def mismatch(profile: Profile, credential: AnyCredential | None) -> str | None:
-    """Why a credential and a storage do not go together; None if they do."""
+    """Return why a credential does not match a storage profile, or None if it does."""
     if is_unknown(credential) or isinstance(credential, UndeclaredCredential):
         return None
     family = FAMILY[profile.type]
@@ -172,7 +174,10 @@ def mismatch(profile: Profile, credential: AnyCredential | None) -> str | None:
 
 
 def _not_r2(profile: S3Profile) -> str | None:
-    """The server would change such a profile by itself, and then show it changed."""
+    """Return why a profile does not match a Cloudflare R2 credential, or None if it does.
+
+    The server would change such a profile itself, and every later read would report drift.
+    """
     if has_unknown([profile.endpoint, profile.flavor, profile.sts_enabled, *profile.roles]):
         return None
     if profile.endpoint and profile.flavor == "s3-compat" and profile.sts_enabled and not any(profile.roles):
@@ -184,12 +189,12 @@ def _not_r2(profile: S3Profile) -> str | None:
 
 
 def delete_profile_request(profile: HardDelete | SoftDelete) -> dict[str, Any]:
-    """A delete profile as it is sent."""
+    """Return the request form of a delete profile."""
     return {_wire(key): value for key, value in profile.model_dump().items()}
 
 
 def delete_profile_observed(found: dict[str, Any]) -> HardDelete | SoftDelete:
-    """A delete profile as the server answers it."""
+    """Return a response as a delete profile."""
     if found["type"] == "soft":
         return SoftDelete.model_construct(type="soft", expiration_seconds=found["expiration-seconds"])
     return HardDelete()

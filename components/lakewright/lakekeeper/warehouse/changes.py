@@ -1,4 +1,4 @@
-"""Changing a warehouse in place: the calls that bring what is there to what is declared, and their order."""
+"""Change a warehouse in place: select the management calls that it needs, and make them in order."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -18,21 +18,29 @@ from lakewright.lakekeeper.warehouse.model import NEEDS_ACTIVE, WarehouseArgs, p
 T = TypeVar("T")
 
 NOT_YET = frozenset({"ShortTermCredentialError", "PermissionDenied"})
-"""How a server says that a role cannot be assumed, or not be used, which is passing while the role is new."""
+"""Error types of a server that cannot assume or use a role. They are temporary while the role is new."""
 
 PUT_WITHOUT_ANSWER = "Unknown S3 error during write"
-"""What the 400 `Unexpected` of the server's first put says when S3 gave no answer: with `assume_role_arn`, STS is asked
-within that put, and its denial is not in the message. A put that S3 refuses says `S3 write failed`."""
+"""Text in the 400 `Unexpected` response when the server's first put got no response from S3.
+
+With `assume_role_arn`, that put also calls STS, and the message does not contain a denial by STS. If S3 refuses the
+put, the message says `S3 write failed` instead."""
 
 NAME_CONSTRAINT = "unique_warehouse_name_in_project"
-"""What the 503 of a rename onto a taken name says."""
+"""Text in the 503 response to a rename when the new name is taken."""
 
 
 def needed(there: WarehouseArgs, new: WarehouseArgs, *, resend: bool) -> set[str]:
-    """The calls that lead from one to the other. `resend` asks for the credential whatever is known of it."""
+    """Return the names of the calls that change one declaration into another.
+
+    Args:
+        there: The warehouse as it is.
+        new: The warehouse as it is declared.
+        resend: Whether to send the credential even if it has not changed.
+    """
     changes = difference.between(there, new)
     calls = difference.via(changes)
-    # A region that moves in place counts as a replacement elsewhere.
+    # The diff marks a region as a replacement. Here the region changes in place.
     if any(change.path.startswith("storage.") for change in changes):
         calls |= {"storage"}
     return calls | ({"storage-credential"} if resend else set[str]())
@@ -40,7 +48,7 @@ def needed(there: WarehouseArgs, new: WarehouseArgs, *, resend: bool) -> set[str
 
 @dataclass(frozen=True)
 class Changes:
-    """Calls to one warehouse. `fresh_role` is patient with roles that may have been made a moment ago."""
+    """Calls to one warehouse. `fresh_role` retries storage calls while a new role is not usable yet."""
 
     client: Client
     warehouse_id: str
@@ -49,13 +57,13 @@ class Changes:
     fresh_role: bool
 
     def make(self, calls: set[str], *, active: bool) -> None:
-        """Make them, waking the warehouse for those that need it."""
+        """Make the calls. Activate the warehouse first if one of them needs it."""
         waking = bool(calls & NEEDS_ACTIVE)
         if waking and not active:
             warehouses.activate(self.client, self.warehouse_id)
         if "rename" in calls:
             self._rename()
-        if "storage" in calls:  # takes the credential along
+        if "storage" in calls:  # also sends the credential
             self._storage("storage", storage_request(self.new, self.secret))
         elif "storage-credential" in calls:
             credential = credential_request(self.new.credential, self.secret) if self.new.credential else None
@@ -91,7 +99,7 @@ class Changes:
         except RefusedError as refused:
             if NAME_CONSTRAINT not in str(refused):
                 raise
-            unlisted = self.client.server().unlisted or "it was made a moment ago"
+            unlisted = self.client.server().unlisted or "it was created a moment ago"
             raise NotOwnedError(
                 f"warehouse {self.warehouse_id} at {self.client.endpoint} cannot be named `{new.name}`: another"
                 f" warehouse of project {new.project_id} has that name and is not listed, since {unlisted}."
@@ -100,7 +108,7 @@ class Changes:
 
 
 def unlisted_holder(client: Client, taken: AlreadyExistsError) -> AlreadyExistsError:
-    """Say why a name is taken by a warehouse that no list shows."""
+    """Add to the error why lists do not show the warehouse that holds the name, and return the error."""
     unlisted = client.server().unlisted
     if unlisted and taken.kind in warehouses.NAME_TAKEN:
         taken.add(
@@ -108,25 +116,25 @@ def unlisted_holder(client: Client, taken: AlreadyExistsError) -> AlreadyExistsE
             " warehouse and take it over with `adopt=True`."
         )
     elif unlisted:
-        taken.add(f"The warehouse that is there may not be listed, since {unlisted}.")
+        taken.add(f"The existing warehouse may not be listed, since {unlisted}.")
     return taken
 
 
 def patiently(call: Callable[[], T], *, fresh_role: bool) -> T:
-    """Repeat a call that probes a storage while a role that may be new is not let in yet."""
+    """Retry a call that probes storage while a new role is not usable yet."""
     try:
         return until(call, is_not_yet, seconds=settings.role_propagation(), every=1) if fresh_role else call()
     except RefusedError as refused:
         if _is_put_without_answer(refused):
             refused.add(
-                "S3 gave no answer, as when the server cannot assume `assume_role_arn`. Check the role's trust policy,"
-                " the external id and the storage's address."
+                "S3 did not respond. The server may be unable to assume `assume_role_arn`."
+                " Check the role's trust policy, the external id and the address of the storage."
             )
         raise
 
 
 def is_not_yet(error: BaseException) -> bool:
-    """Whether a refusal may pass once a new role is known everywhere."""
+    """Return whether a refused call may succeed once a new role has propagated."""
     return isinstance(error, RefusedError) and (error.kind in NOT_YET or _is_put_without_answer(error))
 
 
@@ -136,7 +144,7 @@ def _is_put_without_answer(refused: RefusedError) -> bool:
 
 @contextmanager
 def awake(client: Client, warehouse_id: str | None) -> Generator[None]:
-    """Activate a warehouse for as long as the block runs, if it is inactive; without a warehouse nothing is done."""
+    """Activate an inactive warehouse while the block runs. Do nothing if the warehouse is missing or active."""
     found = warehouses.get(client, warehouse_id) if warehouse_id else None
     asleep = found is not None and found["status"] != "active"
     if not warehouse_id or not asleep:

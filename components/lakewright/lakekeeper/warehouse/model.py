@@ -1,4 +1,4 @@
-"""What is declared of a warehouse, as it is sent and as it is found. Pure functions."""
+"""Inputs of a warehouse, and pure functions that convert them to requests and from responses."""
 
 from collections.abc import Callable
 from typing import Annotated, Any, Self
@@ -49,16 +49,16 @@ def _sorted(versions: list[int]) -> list[int]:
 
 
 class WarehouseArgs(Deletable):
-    """What is declared of a warehouse."""
+    """Inputs of a warehouse."""
 
     project_id: Annotated[ProjectId, Replace(), Wire("project-id", in_create=True)]
     """Project that the warehouse belongs to."""
     name: Annotated[WarehouseName, Update(via="rename"), NeedsActive()]
-    """Name of the warehouse, unique in its project whatever its case."""
+    """Name of the warehouse, unique in its project, ignoring case."""
     storage: Annotated[StorageProfile, Update(via="storage"), NeedsActive()]
-    """Where the data is: the fields of `S3Profile`, `AdlsProfile` or `GcsProfile`, told apart by `type`."""
+    """Location of the data: the fields of `S3Profile`, `AdlsProfile` or `GcsProfile`, selected by `type`."""
     credential: Annotated[Credential | None, Rotate(via="storage-credential"), NeedsActive()] = None
-    """How the server reaches the storage; secrets by reference. None: the server has to do without."""
+    """Credential that the server uses for the storage; secrets by reference. None: no credential."""
     credential_fingerprint: Annotated[str | None, Rotate(via="storage-credential"), NeedsActive(), ServerKeeps()] = None
     delete_profile: Annotated[
         DeleteProfile,
@@ -66,7 +66,7 @@ class WarehouseArgs(Deletable):
         NeedsActive(),
         Wire("delete-profile", in_create=True, to_wire=delete_profile_request, from_wire=delete_profile_observed),
     ] = HardDelete()
-    """Whether dropped tables can be brought back, and for how long."""
+    """Whether dropped tables can be restored, and for how long."""
     protected: Annotated[bool, Update(via="protection"), Wire("protected", optional=True, from_wire=bool)] = False
     """Whether the server refuses to delete the warehouse."""
     active: Annotated[bool, Update(via="status")] = True
@@ -79,7 +79,7 @@ class WarehouseArgs(Deletable):
         Since((0, 13)),
         Wire("allowed-format-versions", in_create=True, optional=True),
     ] = None
-    """Iceberg format versions that tables may have. Left out: as the server has it."""
+    """Iceberg format versions that tables may have. If omitted, the server's value stays."""
     default_format_version: Annotated[
         FormatVersion | None,
         Update(via="format-version-policy"),
@@ -87,14 +87,14 @@ class WarehouseArgs(Deletable):
         Since((0, 13)),
         Wire("default-format-version", in_create=True, optional=True),
     ] = None
-    """Format version of tables that say none; one of the allowed ones."""
+    """Format version of tables that do not set one; must be an allowed version."""
     managed_access: Annotated[bool | None, Update(via="managed-access"), ServerKeeps(), NeedsOpenFga()] = None
-    """Whether only those with `manage_grants` give grants in it, and owners of objects do not."""
+    """Whether only principals with `manage_grants` can grant privileges in it. Owners of objects then cannot."""
     own_bucket: Annotated[OwnBucket | None, StateOnly()] = None
-    """The bucket, if the stack made it: `deletion: purge` then also deletes all other objects and old versions under
+    """The bucket, if the stack created it: `deletion: purge` then also deletes all other objects and old versions under
     the warehouse's key prefix."""
     adopt: Annotated[bool, CreateOnly()] = False
-    """Take over a warehouse of this name that exists at the declared place."""
+    """Take over an existing warehouse of this name at the declared location."""
 
     @model_validator(mode="after")
     def _default_is_allowed(self) -> Self:
@@ -102,7 +102,7 @@ class WarehouseArgs(Deletable):
         if default is None or has_unknown([allowed, default]):
             return self
         if allowed is None:
-            raise ValueError("`default_format_version` goes with `allowed_format_versions`")
+            raise ValueError("`default_format_version` requires `allowed_format_versions`")
         if default not in allowed:
             raise ValueError(f"`default_format_version` {default} is not among `allowed_format_versions`")
         return self
@@ -115,7 +115,7 @@ class WarehouseArgs(Deletable):
 
 
 WIRED = {name: wire for name, field in WarehouseArgs.model_fields.items() if (wire := find_mark(field, Wire))}
-"""Properties that need no code of their own, by name."""
+"""Properties that are converted by their `Wire` mark alone, by name."""
 
 NEEDS_ACTIVE = frozenset(
     mark.via
@@ -128,7 +128,7 @@ NEEDS_ACTIVE = frozenset(
 
 
 def sent_at_creation(new: WarehouseArgs) -> list[Any]:
-    """Return the values that the request to create has, beside name and storage."""
+    """Return the values that the create request contains besides name and storage."""
     return [new.credential, *(getattr(new, name) for name, wire in WIRED.items() if wire.in_create)]
 
 
@@ -148,7 +148,7 @@ def storage_request(new: WarehouseArgs, secret: Callable[[str], str]) -> dict[st
 
 
 def plain_changes(new: WarehouseArgs) -> dict[str, dict[str, Any]]:
-    """Return the bodies of the calls that change properties without code of their own, by name of the call."""
+    """Return the request bodies of the calls that change the `WIRED` properties, by name of the call."""
     by_call: dict[str, list[str]] = {}
     for name in WIRED:
         if update := find_mark(WarehouseArgs.model_fields[name], Update):
@@ -174,15 +174,21 @@ def observed(
     found: warehouses.WarehouseResponse,
     declared: WarehouseArgs,
     *,
-    credential_kind_told: bool,
+    reports_credential_kind: bool,
     managed_access: bool | None,
 ) -> WarehouseArgs:
-    """What the server answers, in the words of a declaration.
+    """Return a response as inputs, comparable with the declared ones.
 
-    Of a credential it tells the kind at most: another kind, or none, shows as a credential that is missing.
+    The server reports at most the kind of a credential. If the kind differs or is missing, the credential is None.
+
+    Args:
+        found: The server's response.
+        declared: The declared inputs.
+        reports_credential_kind: Whether the server reports the kind of the credential.
+        managed_access: Managed access of the warehouse, which the response does not contain.
     """
     credential = declared.credential
-    if credential_kind_told:
+    if reports_credential_kind:
         credential_response: dict[str, Any] = found.get("storage-credential-type") or {}
         credential = _credential_observed(credential_response.get("credential-type"), credential)
     intact = credential == declared.credential
@@ -206,5 +212,5 @@ def _credential_observed(kind: str | None, declared: AnyCredential | None) -> An
 
 
 def same_place(there: WarehouseArgs, declared: WarehouseArgs) -> bool:
-    """Whether project and place are the declared ones, as an interrupted creation leaves them."""
+    """Return whether project and location are as declared, as after an interrupted creation."""
     return there.project_id == declared.project_id and there.storage.place == declared.storage.place

@@ -1,4 +1,4 @@
-"""Namespace: a folder of tables in a warehouse, perhaps within another namespace."""
+"""Namespace: a group of tables in a warehouse, optionally nested in another namespace."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -40,28 +40,28 @@ def _without_slash(location: str | None) -> str | None:
 
 
 class NamespaceArgs(Deletable):
-    """What is declared of a namespace."""
+    """Inputs of a namespace."""
 
     warehouse_id: Annotated[str, Replace()]
     """Warehouse that the namespace is in."""
     name: Annotated[NamespacePath, Replace()]
-    """Its levels with dots between: `sales.daily`."""
+    """Its levels, separated by dots: `sales.daily`."""
     properties: Annotated[
         dict[str, str] | None, AfterValidator(_own_properties), Update(via="properties"), ServerKeeps()
     ] = None
-    """Properties, keys in lower case. Left out: as the server has them."""
+    """Properties, keys in lower case. If omitted, the server's values stay."""
     location: Annotated[str | None, AfterValidator(_without_slash), Replace(), ServerKeeps()] = None
-    """Folder of the namespace's tables, within the warehouse. Left out: chosen by the server."""
+    """Folder of the namespace's tables, within the warehouse. If omitted, the server chooses it."""
     protected: Annotated[bool | None, Update(via="protection"), ServerKeeps()] = None
-    """Whether the server refuses to drop it. Left out: as the server has it."""
+    """Whether the server refuses to drop it. If omitted, the server's value stays."""
     managed_access: Annotated[bool | None, Update(via="managed-access"), ServerKeeps(), NeedsOpenFga()] = None
-    """Whether only those with `manage_grants` give grants in it. Left out: as the server has it."""
+    """Whether only principals with `manage_grants` can grant privileges in it. If omitted, the server's value stays."""
     adopt: Annotated[bool, CreateOnly()] = False
-    """Take over a namespace of this name that exists."""
+    """Take over an existing namespace of this name."""
 
     @property
     def path(self) -> Path:
-        """Its levels, outermost first."""
+        """Levels of the namespace, outermost first."""
         return tuple(namespace_parts(self.name))
 
 
@@ -71,7 +71,7 @@ NamespaceResponse = dict[str, Any]
 class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
     """Creates, reads, changes and drops namespaces.
 
-    The id is `WAREHOUSE_ID/NAME`: the server's own one changes when a namespace is made again.
+    The resource id is `WAREHOUSE_ID/NAME`. The server's id changes when a namespace is recreated.
     """
 
     args = NamespaceArgs
@@ -126,8 +126,8 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
         if answer is None:
             inactive = _inactive(client, new.warehouse_id)
             raise DeletedOutsideStackError(
-                f"{self.title(new)} is not there any more"
-                f"{', or hidden because the warehouse is inactive' if inactive else ''}. Run `up --refresh`."
+                f"{self.title(new)} no longer exists"
+                f"{', or is hidden because the warehouse is inactive' if inactive else ''}. Run `up --refresh`."
             )
         return self._converge(client, answer, new)
 
@@ -188,7 +188,7 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
     def _observed(
         self, client: Client, answer: NamespaceResponse, declared: NamespaceArgs, listed: ListedNamespace | None = None
     ) -> ObservedResource[NamespaceArgs]:
-        """What the server answers, in the words of a declaration. What is not declared costs no call."""
+        """Return a response as inputs, comparable with the declared ones. Read only what is declared."""
         namespace_id = namespaces.id_of(answer)
         properties = None if declared.properties is None else _own(answer)
         location = _without_slash(answer["properties"].get("location")) if declared.location else None
@@ -199,7 +199,10 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
     def _seen(
         self, client: Client, namespace_id: str, declared: NamespaceArgs, *, protected: bool | None
     ) -> ObservedResource[NamespaceArgs]:
-        """With what is no part of a namespace's own answer: protection, which a list may have told, managed access."""
+        """Add protection and managed access, which the response of a namespace does not contain.
+
+        A list may have reported the protection already.
+        """
         access = None
         if declared.protected is None:
             protected = None
@@ -212,7 +215,7 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
 
 
 def _own(answer: NamespaceResponse) -> dict[str, str]:
-    """The properties that do not belong to the server."""
+    """Return the properties that do not belong to the server."""
     properties: dict[str, str] = answer["properties"]
     return {key: value for key, value in properties.items() if key not in namespaces.SERVER_OWNED}
 
@@ -224,19 +227,22 @@ def _id_of(declared: NamespaceArgs) -> str:
 def _as_created(
     there: NamespaceArgs, new: NamespaceArgs, answer: NamespaceResponse
 ) -> tuple[NamespaceArgs, NamespaceArgs]:
-    """What is there, and what a killed create leaves of a declaration: its properties, nothing that is set later."""
+    """Return the found inputs, and the declared inputs as an interrupted creation leaves them.
+
+    Creation sets the properties. Protection and managed access are set afterwards.
+    """
     left = {"protected": None, "managed_access": None, "properties": new.properties or {}}
     return there.model_copy(update={"properties": _own(answer)}), new.model_copy(update=left)
 
 
 def _inactive(client: Client, warehouse_id: str) -> bool:
-    """Whether a warehouse is there and inactive: it then hides its namespaces as if they were missing."""
+    """Return whether a warehouse exists and is inactive. Its namespaces then appear to be missing."""
     found = client.lists.get_cached((client, "warehouse", warehouse_id), lambda: warehouses.get(client, warehouse_id))
     return found is not None and found["status"] != "active"
 
 
 class Namespace(Resource, module="lakekeeper", name="Namespace"):
-    """A namespace, named by its levels with dots between: `sales.daily`. Its parent has to be there first."""
+    """A namespace, named by its levels, separated by dots: `sales.daily`. Its parent must exist first."""
 
     namespace_id: pulumi.Output[str]
     warehouse_id: pulumi.Output[str]

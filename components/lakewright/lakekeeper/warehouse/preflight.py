@@ -1,4 +1,4 @@
-"""The pre-flight of one declared warehouse: name, place and storage, by the server's dry run where it has one."""
+"""Pre-flight of a declared warehouse: checks of name, location and storage, with the server's dry run if it has one."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -20,7 +20,7 @@ from lakewright.lakekeeper.warehouse.model import WarehouseArgs, sent_at_creatio
 Secret = Callable[[str], str]
 Body = Callable[[WarehouseArgs, Secret], dict[str, Any]]
 
-NOT_KNOWN = "known only after an `up`: run `preview --validate` again then"
+NOT_KNOWN = "known only after an `up`; then run `preview --validate` again"
 
 
 def validate(
@@ -32,9 +32,17 @@ def validate(
     *,
     reported: Reported,
 ) -> None:
-    """Check a declaration and hand the report over; `body` makes what a create would send.
+    """Check a declaration and write the report.
 
-    An engine that replaces a warehouse asks a second time, without the old one: the first report counts.
+    An engine that replaces a warehouse calls this a second time, without the old inputs. Only the first call reports.
+
+    Args:
+        reach: Returns the client of a server.
+        new: The declared inputs.
+        old: The inputs in the state; None for a new warehouse.
+        secret: Reads a secret by its reference.
+        body: Returns the body of the create request.
+        reported: The warehouses that this run has reported.
     """
     identity = [NOT_KNOWN if has_unknown(value) else str(value) for value in (new.project_id, new.name)]
     if has_unknown(new.server) or not reported.is_first(new.server.endpoint, *identity):
@@ -51,7 +59,7 @@ def _checks(client: Client, new: WarehouseArgs, old: WarehouseArgs | None, secre
         return [Check(name="name", status="skipped", reason=NOT_KNOWN)]
     around = surroundings.look_around(client)
     mine = _own(around.neighbours, old)
-    others = [one for one in around.neighbours if one.id != mine]
+    others = [neighbour for neighbour in around.neighbours if neighbour.id != mine]
     checks = [name_free(new.name, new.project_id, others, around.unseen)]
     profile = profile_request(new.storage)
     if has_unknown(profile):
@@ -60,7 +68,7 @@ def _checks(client: Client, new: WarehouseArgs, old: WarehouseArgs | None, secre
         return [*checks, *free, Check(name="storage", status="skipped", reason=NOT_KNOWN)]
     checks.append(overlap(place_of(profile), new.project_id, others, around.unseen))
     if new.project_id not in around.projects:
-        reason = f"project {new.project_id} is not there yet, or this identity cannot see it: {NOT_KNOWN}"
+        reason = f"project {new.project_id} does not exist yet, or this identity cannot see it: {NOT_KNOWN}"
         return [*checks, Check(name="storage", status="skipped", reason=reason)]
     return [*checks, *_of_storage(client, new, mine, secret, body)]
 
@@ -78,7 +86,7 @@ def _of_storage(client: Client, new: WarehouseArgs, mine: str | None, secret: Se
     else:
         reported = validation.of_creation(client, new.project_id, sent)
     if reported is not None:
-        return [_as_check(one) for one in reported]
+        return [_as_check(result) for result in reported]
     if not isinstance(new.storage, S3Profile):
         reason = f"only Lakekeeper 0.14 and newer can try storage of type `{new.storage.type}` in a dry run"
         return [Check(name="storage", status="skipped", reason=reason)]
@@ -92,9 +100,9 @@ def _as_check(reported: validation.Reported) -> Check:
 
 
 def _own(neighbours: list[Neighbour], old: WarehouseArgs | None) -> str | None:
-    """Id of the declared warehouse itself, if there is one: what the state calls it, where the state has it."""
+    """Return the id of the existing warehouse with the name and location that the state records, or None."""
     if old is None or has_unknown([old.project_id, old.name, old.storage]):
         return None
     place = place_of(profile_request(old.storage))
-    same = (one for one in neighbours if one.project == old.project_id and one.place == place)
-    return next((one.id for one in same if one.name.casefold() == old.name.casefold()), None)
+    same = (neighbour for neighbour in neighbours if neighbour.project == old.project_id and neighbour.place == place)
+    return next((neighbour.id for neighbour in same if neighbour.name.casefold() == old.name.casefold()), None)

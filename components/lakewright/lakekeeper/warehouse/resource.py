@@ -1,4 +1,4 @@
-"""Warehouse: a name for tables, on a part of a bucket."""
+"""Warehouse: a Lakekeeper warehouse, whose tables are stored under a key prefix of a bucket."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -46,7 +46,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
             credential = self.args.from_state(result.inputs).credential
             if wrong := mistake(credential, self.secret):
                 return CheckResult(news, [CheckFailure("credential.key", wrong)])
-        # A name that another stack has is refused; the report says so too, beside what else is wrong.
+        # A name that another stack owns is refused. The report lists this failure together with the others.
         if report.wanted() and all(failure.property == "adopt" for failure in result.failures):
             new, old = self.args.parse(result.inputs), self.args.from_state(_olds) if "name" in _olds else None
             preflight.validate(self.client, new, old, self.secret, create_request, reported=self.run.preflights)
@@ -60,19 +60,25 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
 
     @override
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
-        """As of every resource; what an inactive warehouse hides is looked at again by the run that wakes it."""
+        """Compare as for every resource, and note whether this run activates the warehouse.
+
+        The run that activates a warehouse reads its hidden contents again.
+        """
         self.run.to_activate.note_compared(_id, active=_news.get("active") is not False)
         return super().diff(_id, _olds, _news)
 
     def _fingerprint(self, credential: object, recorded: str | None) -> str | None:
-        """Of the credential's secrets as they are now; the recorded one if they are the same, or cannot be read."""
+        """Return the fingerprint of the credential's current secrets.
+
+        Return the recorded fingerprint if the secrets are unchanged or cannot be read.
+        """
         names = references(credential)
         if not names:
             return None
         try:
             values = [self.secret(name) for name in names]
         except credentials.UnresolvedCredentialError as unresolved:
-            warn(f"{unresolved}; whether the credential has changed cannot be told")
+            warn(f"{unresolved}; could not check whether the credential has changed")
             return recorded
         return recorded if recorded and credentials.still_matches(values, recorded) else credentials.fingerprint(values)
 
@@ -80,7 +86,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
     def replaces(self, change: Change, new: WarehouseArgs, client: Callable[[], Client]) -> bool:
         if change.path == "storage.region" and change.known and getattr(new.storage, "endpoint", None):
             return not client().server().moves_region
-        # Another kind of storage is one difference, not one of each of its properties.
+        # A change of the storage type is reported as one difference, not as one for each property.
         return change.path == "storage" or super().replaces(change, new, client)
 
     @override
@@ -100,17 +106,17 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         except (NotFoundError, ForbiddenError):
             if projects.name_of(client, new.project_id) is not None:
                 raise
-            return None  # the project is still to be made
+            return None  # the project does not exist yet
         if found is None:
             return None
         there = self._observed(client, found, new).declared.model_copy(update={"credential": None})
-        return warehouses.id_of(found), ObservedResource(there)  # whatever credential it has, ours is sent
+        return warehouses.id_of(found), ObservedResource(there)  # the declared credential is always sent
 
     @override
     def contents(self, client: Client, object_id: str, new: WarehouseArgs) -> str:
         found = warehouses.get(client, object_id)
         if found is not None and found["status"] != "active":
-            return "inactive, so that its contents cannot be checked"
+            return "inactive, so its contents cannot be checked"
         return contents.of_warehouse(client, object_id).in_words
 
     @override
@@ -145,7 +151,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         found = warehouses.get(client, known.id)
         if found is None:
             raise DeletedOutsideStackError(
-                f"warehouse `{old.name}` ({known.id}) is not at {client.endpoint} any more. Run `up --refresh`."
+                f"warehouse `{old.name}` ({known.id}) no longer exists at {client.endpoint}. Run `up --refresh`."
             )
         resend = "storage-credential" in warehouse_changes.needed(old, new, resend=False)
         fresh = old.storage.roles != new.storage.roles or old.credential != new.credential
@@ -161,9 +167,9 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
     def _converge(
         self, client: Client, found: warehouses.WarehouseResponse, new: WarehouseArgs, *, resend: bool, fresh_role: bool
     ) -> ObservedResource[WarehouseArgs]:
-        """Bring what is there to what is declared, by as few calls as that takes."""
+        """Change the warehouse to match its declaration, with as few calls as possible."""
         there = self._observed(client, found, new).declared
-        # What the declaration's own fingerprint adds is no difference to the server: `resend` says when to send it.
+        # A changed fingerprint is not a difference on the server: `resend` decides whether to send the credential.
         calls = warehouse_changes.needed(there, new, resend=resend)
         if calls:
             warehouse_id = warehouses.id_of(found)
@@ -182,23 +188,23 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
     ) -> ObservedResource[WarehouseArgs]:
         if (kind := found["storage-profile"]["type"]) not in PROFILES:
             raise NotOwnedError(
-                f"{self.title(declared)} is on storage of type `{kind}`, which cannot be declared here;"
-                f" what can is {', '.join(PROFILES)}"
+                f"{self.title(declared)} is on storage of type `{kind}`, which is not supported;"
+                f" expected one of: {', '.join(PROFILES)}"
             )
-        # Managed access is in no list; it costs a call of its own where it is declared.
+        # Lists do not contain managed access. It is read with a separate call, only if it is declared.
         access = None
         if declared.managed_access is not None:
             access = managed.of_warehouse(client, warehouses.id_of(found))
         is_reported = client.server().reports_credential_kind
-        return ObservedResource(observed(found, declared, credential_kind_told=is_reported, managed_access=access))
+        return ObservedResource(observed(found, declared, reports_credential_kind=is_reported, managed_access=access))
 
 
 class Warehouse(Resource, module="lakekeeper", name="Warehouse"):
     """A Lakekeeper warehouse on S3, ADLS or GCS.
 
-    `storage` takes the fields of `S3Profile`, `AdlsProfile` or `GcsProfile`, told apart by its `type` (`s3` if left
-    out); `credential` those of one of the classes in `storage_credentials`. `delete_profile` is `{"type": "hard"}` or
-    `{"type": "soft", "expiration_seconds": N}`. `managed_access` needs a server with OpenFGA. `deletion` says what
+    `storage` takes the fields of `S3Profile`, `AdlsProfile` or `GcsProfile`, selected by its `type` (default: `s3`).
+    `credential` takes the fields of a class in `storage_credentials`. `delete_profile` is `{"type": "hard"}` or
+    `{"type": "soft", "expiration_seconds": N}`. `managed_access` needs a server with OpenFGA. `deletion` decides what
     happens to tables when the warehouse is destroyed. `own_bucket` takes the fields of `OwnBucket`.
     """
 
@@ -250,6 +256,6 @@ class Warehouse(Resource, module="lakekeeper", name="Warehouse"):
     def warehouse_id(self) -> pulumi.Output[str]:
         """Id of the warehouse on the server.
 
-        The resource's own id, and no output beside it, since a preview of an update knows only the former.
+        This is the id of the resource and not a separate output: a preview of an update knows only the id.
         """
         return self.id

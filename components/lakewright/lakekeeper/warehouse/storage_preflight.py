@@ -1,6 +1,6 @@
-"""Checks of a warehouse's storage from here, for servers that have no dry run: what this machine can find out."""
+"""Check a warehouse's storage from this machine, for servers that have no dry run."""
 
-# boto3 carries no types; what comes of it is cast where it is used.
+# boto3 has no type hints; its results are cast where they are used.
 # pyright: reportMissingTypeStubs=false
 
 import uuid
@@ -15,7 +15,7 @@ from lakewright.lakekeeper.storage.credentials import AccessKey
 from lakewright.lakekeeper.storage.profiles import S3Profile
 
 ANSWER_IN = 10
-"""Seconds that a store has to answer."""
+"""Timeout of a request to the store, in seconds."""
 
 NOT_THERE = 404
 
@@ -23,7 +23,7 @@ Keys = dict[str, str]
 
 
 def checks(profile: S3Profile, credential: object, secret: Callable[[str], str], *, new: bool) -> list[Check]:
-    """Role and bucket: with the warehouse's own keys where it has some, else as far as anybody may look."""
+    """Check role and bucket, with the warehouse's keys if it has them, else without credentials."""
     if not isinstance(credential, AccessKey):
         return [_role_of_the_server(profile), _bucket_from_outside(profile, new=new)]
     try:
@@ -32,21 +32,29 @@ def checks(profile: S3Profile, credential: object, secret: Callable[[str], str],
             "aws_secret_access_key": secret(credential.secret_access_key),
         }
     except credentials.UnresolvedCredentialError as unresolved:
-        return [_failed("role", str(unresolved)), _failed("bucket", "not looked at: its keys cannot be read here")]
+        return [
+            _failed("role", str(unresolved)),
+            _failed("bucket", "not checked: its keys cannot be read on this machine"),
+        ]
     role, keys = _assume(profile, keys, credential.external_id)
-    return [role, _probe(profile, keys) if keys else _failed("bucket", "not looked at: the role gave no keys")]
+    return [role, _probe(profile, keys) if keys else _failed("bucket", "not checked: the role could not be assumed")]
 
 
 def _role_of_the_server(profile: S3Profile) -> Check:
     role = next((role for role in profile.roles if role), None)
     if role is None:
         return Check(name="role", status="skipped", reason="no role is declared")
-    reason = f"only the server's own identity may assume {role}, and only Lakekeeper 0.14 and newer try it in a dry run"
+    reason = (
+        f"only the server's own identity may assume {role}, and only Lakekeeper 0.14 and newer checks it in a dry run"
+    )
     return Check(name="role", status="skipped", reason=reason)
 
 
 def _assume(profile: S3Profile, keys: Keys, external_id: str | None) -> tuple[Check, Keys]:
-    """Both roles may be assumed; the keys to go on with, none if the server's own access would fail."""
+    """Check that the declared roles can be assumed.
+
+    Return the check and the keys for further checks. There are no keys if a role cannot be assumed.
+    """
     own, vending = profile.roles
     if not own and not vending:
         return Check(name="role", status="skipped", reason="no role is declared"), keys
@@ -57,7 +65,7 @@ def _assume(profile: S3Profile, keys: Keys, external_id: str | None) -> tuple[Ch
         try:
             answer = _client("sts", profile, keys).assume_role(**request)["Credentials"]
         except _errors() as error:
-            return _failed("role", f"{role} cannot be assumed: {_one_line(error)}. Mend its trust policy."), {}
+            return _failed("role", f"{role} cannot be assumed: {_one_line(error)}. Fix its trust policy."), {}
         if role == own:
             taken = ("AccessKeyId", "SecretAccessKey", "SessionToken")
             names = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
@@ -67,7 +75,7 @@ def _assume(profile: S3Profile, keys: Keys, external_id: str | None) -> tuple[Ch
 
 
 def _probe(profile: S3Profile, keys: Keys) -> Check:
-    """Write, read and delete one object, as the server does before it takes a storage."""
+    """Write, read and delete an object, as the server does before it accepts storage."""
     key = "/".join(part for part in (profile.key_prefix, f"lakewright-validate-{uuid.uuid4()}") if part)
     at = f"s3://{profile.bucket}/{key}"
     s3 = _client("s3", profile, keys)
@@ -80,14 +88,14 @@ def _probe(profile: S3Profile, keys: Keys) -> Check:
         s3.delete_object(Bucket=profile.bucket, Key=key)
     except _errors() as error:
         return _failed(
-            "bucket", f"a probe object at {at} cannot be {doing}: {_one_line(error)}. Mend the rights on it."
+            "bucket", f"a probe object at {at} cannot be {doing}: {_one_line(error)}. Grant the missing permissions."
         )
     return Check(name="bucket", status="passed", reason=f"a probe object was written, read and deleted at {at}")
 
 
 def _bucket_from_outside(profile: S3Profile, *, new: bool) -> Check:
-    """Whether the bucket is there, as far as its store tells somebody without keys."""
-    import httpx  # noqa: PLC0415 - as boto3: only who validates pays for it
+    """Check whether the bucket exists, as far as the store reports it without credentials."""
+    import httpx  # noqa: PLC0415 - slow to load, and needed by `--validate` alone
 
     endpoint = profile.endpoint or f"https://{service_host('s3', profile.region)}"
     url = f"{endpoint.rstrip('/')}/{profile.bucket}"
@@ -95,16 +103,22 @@ def _bucket_from_outside(profile: S3Profile, *, new: bool) -> Check:
         answer = httpx.head(url, timeout=ANSWER_IN)
     except httpx.HTTPError as error:
         return _failed(
-            "bucket", f"{url} does not answer ({type(error).__name__}). Mend `endpoint`, or start the store."
+            "bucket", f"{url} does not answer ({type(error).__name__}). Correct `endpoint`, or start the store."
         )
     region = answer.headers.get("x-amz-bucket-region")
     if answer.status_code == NOT_THERE and new:
-        return Check(name="bucket", status="skipped", reason=f"{url} is not there yet: well if this stack makes it")
+        return Check(
+            name="bucket",
+            status="skipped",
+            reason=f"{url} does not exist yet; this is expected if the stack creates it",
+        )
     if answer.status_code == NOT_THERE:
-        return _failed("bucket", f"{url} is not there. Make the bucket, or mend its name.")
+        return _failed("bucket", f"{url} does not exist. Create the bucket, or correct its name.")
     if profile.flavor == "aws" and region and region != profile.region:
-        return _failed("bucket", f"{profile.bucket} is in {region}; declared is {profile.region}. Declare its region.")
-    return Check(name="bucket", status="passed", reason=f"{url} answers; its rights are checked when it is used")
+        return _failed(
+            "bucket", f"{profile.bucket} is in {region}, but {profile.region} is declared. Declare {region}."
+        )
+    return Check(name="bucket", status="passed", reason=f"{url} answers; permissions are checked when it is used")
 
 
 def _client(service: str, profile: S3Profile, keys: Keys) -> Any:
@@ -125,7 +139,7 @@ def _errors() -> tuple[type[Exception], ...]:
 
 
 def _one_line(error: Exception) -> str:
-    """The store's code and message; never more of a request than it repeats itself."""
+    """Return the store's error code and message, without anything else of the request."""
     answer = cast(dict[str, Any], getattr(error, "response", {})).get("Error", {})
     return (
         f"{answer['Code']}: {answer.get('Message', '')}".rstrip(": .") if "Code" in answer else str(error).rstrip(".")

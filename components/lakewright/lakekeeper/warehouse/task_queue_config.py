@@ -1,4 +1,4 @@
-"""TaskQueueConfig: how a task queue of a warehouse, or the log cleanup of a project, works."""
+"""TaskQueueConfig: settings of a task queue of a warehouse, or of the log cleanup of a project."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -27,31 +27,34 @@ from lakewright.names.types import NotBlank, ProjectId
 
 _DURATION = TypeAdapter(timedelta)
 _EVERYWHERE = frozenset({SOFT_DELETION, "tabular_purge", LOG_CLEANUP})
-"""Queues of every server; others are those of an edition."""
+"""Queues of every server. Other queues exist only in some editions of the server."""
 
 
 def _current_name(queue: str) -> str:
-    """Servers before 0.14 have another name for this one; which of them is sent depends on the server."""
+    """Return the current name of a queue.
+
+    Servers before 0.14 call `soft_deletion` `tabular_expiration`. The client sends the name that the server knows.
+    """
     return SOFT_DELETION if queue == "tabular_expiration" else queue
 
 
 class TaskQueueConfigArgs(ResourceInputs):
-    """What is declared of a queue. `config` is what the server's documentation has, under the server's own keys."""
+    """Inputs of a queue. `config` has the keys of the server's documentation."""
 
     warehouse_id: Annotated[NotBlank | None, Replace()] = None
     """Warehouse that the queue belongs to."""
     project_id: Annotated[ProjectId | None, Replace()] = None
-    """Project that the queue belongs to: that of `task_log_cleanup`."""
+    """Project that the queue belongs to; for `task_log_cleanup` only."""
     queue: Annotated[NotBlank, AfterValidator(_current_name), Replace()]
-    """Name of the queue: `soft_deletion`, `tabular_purge`, `task_log_cleanup`, or one that the server adds."""
+    """Name of the queue: `soft_deletion`, `tabular_purge`, `task_log_cleanup`, or another queue of the server."""
     config: Annotated[dict[str, Any], Update(via="config")] = {}
-    """The queue's settings, under the server's own keys."""
+    """Settings of the queue, with the server's keys."""
     max_seconds_since_last_heartbeat: Annotated[
         Annotated[int, Field(ge=1)] | None, Update(via="config"), ServerKeeps()
     ] = None
-    """Seconds without a sign of life after which a task counts as lost. Left out: as the server has it."""
+    """Seconds without a heartbeat after which a task counts as lost. If omitted, the server's value stays."""
     adopt: Annotated[bool, CreateOnly()] = False
-    """Take over a configuration that somebody else has set."""
+    """Take over a configuration that was set outside the stack."""
 
     @model_validator(mode="after")
     def _belongs_to_one(self) -> Self:
@@ -65,17 +68,17 @@ class TaskQueueConfigArgs(ResourceInputs):
 
     @property
     def scope(self) -> Scope:
-        """Whose queue it is."""
+        """Warehouse or project that the queue belongs to."""
         return Scope(self.warehouse_id, self.project_id)
 
     @property
     def wanted(self) -> QueueConfig:
-        """The configuration as it is sent."""
+        """Configuration to send."""
         return QueueConfig(self.config, self.max_seconds_since_last_heartbeat)
 
 
 class TaskQueueConfigProvider(LakekeeperProvider[TaskQueueConfigArgs]):
-    """Sets and reads a configuration. There is no way to unset one, so deleting leaves it."""
+    """Sets and reads a configuration. The server cannot unset a configuration, so deleting leaves it unchanged."""
 
     args = TaskQueueConfigArgs
     natural_key = ("warehouse_id", "project_id", "queue")
@@ -83,7 +86,7 @@ class TaskQueueConfigProvider(LakekeeperProvider[TaskQueueConfigArgs]):
 
     @override
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
-        """A queue that not every server has is looked for before anything is made."""
+        """Check that the server has the queue before any resource is created."""
         found = super().check(_olds, news)
         if found.failures or "server" in _olds:
             return found
@@ -93,7 +96,7 @@ class TaskQueueConfigProvider(LakekeeperProvider[TaskQueueConfigArgs]):
         try:
             there = self.client(declared.server).server().queues
         except (LakekeeperError, UnresolvedCredentialError) as error:
-            warn(f"{self.title(declared)}: whether the server has the queue cannot be told: {error}")
+            warn(f"{self.title(declared)}: could not check whether the server has the queue: {error}")
             return found
         if declared.queue in there:
             return found
@@ -142,7 +145,7 @@ class TaskQueueConfigProvider(LakekeeperProvider[TaskQueueConfigArgs]):
     @override
     def remove(self, client: Client, known: RecordedResource[TaskQueueConfigArgs]) -> None:
         state = known.declared
-        note(f"{self.title(state)} stays as it is: the server has no way to unset it")
+        note(f"{self.title(state)} is left unchanged: the server cannot unset it")
 
     def _existing_awake(self, client: Client, new: TaskQueueConfigArgs) -> TaskQueueConfigArgs | None:
         with awake(client, new.warehouse_id):
@@ -152,7 +155,7 @@ class TaskQueueConfigProvider(LakekeeperProvider[TaskQueueConfigArgs]):
     def _set(self, client: Client, new: TaskQueueConfigArgs) -> ObservedResource[TaskQueueConfigArgs]:
         with awake(client, new.warehouse_id):
             if not task_queues.put(client, new.scope, new.queue, new.wanted):
-                raise DeletedOutsideStackError(f"{self.title(new)} cannot be set: {new.scope} is not there.")
+                raise DeletedOutsideStackError(f"{self.title(new)} cannot be set: {new.scope} does not exist.")
         return ObservedResource(new)
 
 
@@ -161,7 +164,7 @@ def _id_of(declared: TaskQueueConfigArgs) -> str:
 
 
 def _observed(there: QueueConfig, declared: TaskQueueConfigArgs) -> TaskQueueConfigArgs:
-    """What the server answers, in the words of a declaration: it may write a duration in another way."""
+    """Return a response as inputs. A duration keeps its declared spelling if the values are equal."""
     config = {
         key: declared.config[key] if _same(value, declared.config.get(key)) else value
         for key, value in there.config.items()
@@ -181,10 +184,10 @@ def _same(found: Any, declared: Any) -> bool:
 
 
 class TaskQueueConfig(Resource, module="lakekeeper", name="TaskQueueConfig"):
-    """How a task queue works: `soft_deletion` or `tabular_purge` of a warehouse, `task_log_cleanup` of a project.
+    """Settings of a task queue: `soft_deletion` or `tabular_purge` of a warehouse, `task_log_cleanup` of a project.
 
-    A queue is always there; `adopt=True` takes over what somebody else has set. `max_seconds_since_last_heartbeat` says
-    after how many seconds of silence a task counts as dead.
+    A queue always exists. `adopt=True` takes over settings that were made outside the stack.
+    `max_seconds_since_last_heartbeat` is the number of seconds without a heartbeat after which a task counts as lost.
     """
 
     queue: pulumi.Output[str]

@@ -75,7 +75,7 @@ def test_purge_spares_another_projects_warehouse(
 
     found = aws("s3").list_objects_v2(Bucket=bucket).get("Contents", [])
     assert [item["Key"] for item in found if item["Key"].endswith("data.parquet")] == left
-    assert f"keeps what is under {prefix}/ of main/: warehouse `inner`" in capfd.readouterr().err
+    assert f"keeping objects under {prefix}/ in main/: warehouse `inner`" in capfd.readouterr().err
 
 
 def record_of(declared: Props, own: Props) -> Props:

@@ -93,7 +93,7 @@ def test_purge_spares_an_inactive_neighbour_of_0_13(
 
     assert keys_in(aws, bucket) == kept
     printed = capfd.readouterr().err
-    assert "keeps what is under main/inner/ of main/: it holds tables that another warehouse may have" in printed
+    assert "keeping objects under main/inner/ in main/: they may be tables of another warehouse" in printed
     assert "lists active ones only" in printed
 
 
@@ -120,7 +120,7 @@ def test_purge_leaves_nothing_of_its_own_on_0_13(
     put(aws, bucket, "main/notes.txt", f"main/{TABLE}/data/1.parquet", f"main/{TABLE}/{METADATA}")
     alone.destroy()
     assert keys_in(aws, bucket) == []
-    assert "dropped without a purge are deleted under main/" in capfd.readouterr().err
+    assert "deleting tables that were dropped without a purge under main/" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("lakekeeper", ["0.13"], indirect=True)

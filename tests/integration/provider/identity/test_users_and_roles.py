@@ -322,7 +322,7 @@ def test_roles_lookup_by_each_key(role: Resource, analysts: Props) -> None:
     assert get_role(**at, role_id=role.id) == found
     assert get_role(**at, provider_id="lakekeeper", source_id=role.id) == found
     assert get_roles(**at) == [found]
-    with pytest.raises(NothingFoundError, match=r"role `editors` is not in project .* There are: `analysts`"):
+    with pytest.raises(NothingFoundError, match=r"role `editors` is not in project .* Available: `analysts`"):
         get_role(**at, name="editors")
     with pytest.raises(InvalidLookupError, match="by `role_id`, by `name`, or by"):
         get_role(**at)

@@ -85,7 +85,7 @@ def test_warehouse_by_id_and_by_name(light_project: Props, main: str) -> None:
     assert found.credential_type == "access-key"
     assert "hidden" not in found.model_dump_json()
     assert get_warehouse(**light_project, name="MAIN") == found  # The server ignores the case of names.
-    with pytest.raises(NothingFoundError, match=r"warehouse `other` is not in project .* There are: `main`\."):
+    with pytest.raises(NothingFoundError, match=r"warehouse `other` is not in project .* Available: `main`\."):
         get_warehouse(**light_project, name="other")
     with pytest.raises(NothingFoundError, match="hidden from this identity"):
         get_warehouse(server=server, warehouse_id="00000000-0000-0000-0000-000000000001")
@@ -117,7 +117,7 @@ def test_namespaces_by_level_and_by_name(light: httpx.Client, light_server: Prop
     with pytest.raises(NothingFoundError, match=r"namespace `nothing` is not in warehouse `main`"):
         get_namespaces(**there, parent="nothing")
     light.post(f"/management/v1/warehouse/{main}/deactivate").raise_for_status()
-    with pytest.raises(NothingFoundError, match=r"warehouse `main` .* is inactive, so what it holds cannot be seen"):
+    with pytest.raises(NothingFoundError, match=r"warehouse `main` .* is inactive, so its contents cannot be seen"):
         get_namespace(**there, name="sales")
 
 

@@ -73,21 +73,21 @@ def test_view_is_returned_with_its_definition(sales: Props, http: httpx.Client) 
 
 
 def test_missing_object_lists_what_exists(sales: Props, http: httpx.Client) -> None:
-    with pytest.raises(NothingFoundError, match=r"table `sales\.lost` is not in .* There are: `orders`\."):
+    with pytest.raises(NothingFoundError, match=r"table `sales\.lost` is not in .* Available: `orders`\."):
         get_table(**sales, name="lost")
-    with pytest.raises(NothingFoundError, match=r"view `sales\.lost` is not in .* There are: none\."):
+    with pytest.raises(NothingFoundError, match=r"view `sales\.lost` is not in .* Available: none\."):
         get_view(**sales, name="lost")
     with pytest.raises(NothingFoundError, match="namespace `ops` is not in warehouse `main`"):
         get_tables(**sales | {"namespace": "ops"})
     http.post(f"/management/v1/warehouse/{sales['warehouse_id']}/deactivate").raise_for_status()
-    with pytest.raises(NothingFoundError, match="is inactive, so what it holds cannot be seen"):
+    with pytest.raises(NothingFoundError, match="is inactive, so its contents cannot be seen"):
         get_table(**sales, name="orders")
 
 
 def test_lists_follow_a_status_set_outside_the_stack(sales: Props, http: httpx.Client) -> None:
     """Servers cache a warehouse's status for a minute: an inactive one looks empty, an active one missing."""
     http.post(f"/management/v1/warehouse/{sales['warehouse_id']}/deactivate").raise_for_status()
-    with pytest.raises(NothingFoundError, match="is inactive, so what it holds cannot be seen"):
+    with pytest.raises(NothingFoundError, match="is inactive, so its contents cannot be seen"):
         get_tables(**sales)
 
     http.post(f"/management/v1/warehouse/{sales['warehouse_id']}/activate").raise_for_status()

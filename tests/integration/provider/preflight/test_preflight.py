@@ -56,7 +56,7 @@ def test_overlap_names_the_other_warehouse(reports: Path, warehouse: Resource, d
     status, reason = validated(reports, other)["overlap"]
     assert status == "failed"
     assert f"warehouse `main` ({warehouse.id}) of project {declared['project_id']}" in reason
-    assert "Choose a key prefix beside it" in reason
+    assert "Choose a key prefix that does not overlap" in reason
 
 
 def test_prefix_with_a_common_beginning_is_no_overlap(reports: Path, warehouse: Resource, declared: Props) -> None:
@@ -77,7 +77,7 @@ def test_root_of_a_bucket_in_use_is_not_free(reports: Path, warehouse: Resource,
     root = declared | {"name": "other", "storage": declared["storage"] | {"key_prefix": ""}}
     status, reason = validated(reports, root)["overlap"]
     assert status == "failed"
-    assert "Declare a key prefix beside it" in reason
+    assert "Declare a key prefix that does not overlap" in reason
 
 
 def test_inactive_warehouses_of_other_projects_count(

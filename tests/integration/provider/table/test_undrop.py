@@ -70,7 +70,7 @@ def test_newest_table_of_a_name_is_restored_others_by_id(undrop: Undrop, drop: A
     assert f"Also dropped under the same name: {first}" in out
     code, out, err = undrop("main.sales.orders")
     assert (code, out) == (1, "")
-    assert f"({first}) is not brought back: table {second} in warehouse `main`" in err
+    assert f"({first}) is not restored: table {second} in warehouse `main`" in err
     assert "Rename that one (`ALTER TABLE ... RENAME TO ...`) or drop it, and run this again." in err
 
 
@@ -102,9 +102,9 @@ MISTAKES = [
     ((), 2, "name the table: lakewright undrop --stack NAME WAREHOUSE.NAMESPACE.TABLE, or use --list"),
     (("main.orders",), 2, "expected WAREHOUSE.NAMESPACE.TABLE"),
     (("other.sales.orders",), 2, "the stack has no warehouse `other`; it has: main"),
-    (("main.sales.lost",), 1, "no `main.sales.lost` can be brought back in warehouse `main`"),
-    (("main.sales.lost",), 1, "what can be: `main.sales.orders`."),
-    (("main.sales.there",), 1, "`main.sales.there` is not dropped: the table is there ("),
+    (("main.sales.lost",), 1, "`main.sales.lost` cannot be restored in warehouse `main`"),
+    (("main.sales.lost",), 1, "Restorable: `main.sales.orders`."),
+    (("main.sales.there",), 1, "`main.sales.there` is not dropped: the table exists ("),
     (
         ("main.sales.orders", "--id", "nonsense"),
         1,
@@ -129,6 +129,8 @@ def test_warehouse_without_soft_deletion_or_inactive(
     undrop: Undrop, warehouse: Resource, declared: Props, http: httpx.Client
 ) -> None:
     warehouse.up(**declared)
-    assert "It has no soft deletion: what is dropped there is gone at once." in undrop("main.sales.orders")[2]
+    assert (
+        "The warehouse has no soft deletion: dropped tables are deleted immediately." in undrop("main.sales.orders")[2]
+    )
     http.post(f"/management/v1/warehouse/{warehouse.id}/deactivate").raise_for_status()
     assert "is gone, inactive, or hidden from this identity" in undrop("--list")[2]

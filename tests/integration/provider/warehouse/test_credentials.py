@@ -130,7 +130,7 @@ def test_wrong_external_id_is_refused_after_the_retries(
     with pytest.raises(Exception, match=r"POST /management/v1/warehouse at http://.* answered 4\d\d") as refused:
         Resource(WarehouseProvider()).up(**wrong)
     assert "other-value" not in str(refused.value)
-    assert "the server cannot assume `assume_role_arn`. Check the role's trust policy" in str(refused.value)
+    assert "The server may be unable to assume `assume_role_arn`. Check the role's trust policy" in str(refused.value)
 
 
 def test_role_that_does_not_exist_yet_is_retried(

@@ -188,5 +188,5 @@ def test_configuration_is_gone_with_its_warehouse(queue: Props, light: httpx.Cli
     assert found(light, queue)["max-seconds-since-last-heartbeat"] == 120
     light.delete(f"/management/v1/warehouse/{queue['warehouse_id']}").raise_for_status()
     assert resource.refresh() == "delete"
-    with pytest.raises(DeletedOutsideStackError, match=r"warehouse .* is not there"):
+    with pytest.raises(DeletedOutsideStackError, match=r"warehouse .* does not exist"):
         Resource(TaskQueueConfigProvider()).up(**queue)

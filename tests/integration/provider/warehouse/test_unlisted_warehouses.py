@@ -113,9 +113,9 @@ def test_lookups_of_inactive_warehouses(declared: Props, inactive: Resource, old
         ] == ["main"]
         return
     assert get_warehouses(server=server, project_id=project_id) == []
-    with pytest.raises(UnsupportedServerError, match="Look each of them up by `warehouse_id`"):
+    with pytest.raises(UnsupportedServerError, match="Look up each inactive warehouse by `warehouse_id`"):
         get_warehouses(server=server, project_id=project_id, status="inactive")
-    with pytest.raises(NothingFoundError, match="Inactive ones are found by `warehouse_id` alone"):
+    with pytest.raises(NothingFoundError, match="Inactive warehouses are found only by `warehouse_id`"):
         get_warehouse(server=server, project_id=project_id, name="main")
 
 
