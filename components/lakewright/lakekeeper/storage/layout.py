@@ -11,7 +11,7 @@ class StorageLayout(Declared):
     """Layout of the folders of new tables below the warehouse's prefix. Existing tables do not move."""
 
     type: Literal["default", "tabular-only", "full-hierarchy"]
-    """`default`, `tabular-only` (one folder for each table) or `full-hierarchy` (nested folders of namespaces)."""
+    """`default`, `tabular-only` (all tables side by side) or `full-hierarchy` (nested folders of namespaces)."""
     tabular: str | None = None
     """Name of a table's folder, with `{uuid}` or `{name}`."""
     namespace: str | None = None

@@ -57,7 +57,7 @@ class S3Profile(Declared):
     remote_signing_url_style: Literal["auto", "path", "virtual_host"] = "auto"
     """How the server finds the bucket in a URL to sign."""
     push_s3_delete_disabled: bool = True
-    """Whether clients are configured not to delete files of soft-deleted tables."""
+    """Whether clients are configured not to delete files, if the warehouse has soft deletion."""
     aws_kms_key_arn: Annotated[Arn | None, BeforeValidator(_blank_is_none)] = None
     """KMS key for encryption by clients. Vended credentials may use it."""
     allow_alternative_protocols: bool = False

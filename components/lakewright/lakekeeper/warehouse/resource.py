@@ -203,7 +203,7 @@ class Warehouse(Resource, module="lakekeeper", name="Warehouse"):
     """A Lakekeeper warehouse on S3, ADLS or GCS.
 
     `storage` takes the fields of `S3Profile`, `AdlsProfile` or `GcsProfile`, selected by its `type` (default: `s3`).
-    `credential` takes the fields of a class in `storage_credentials`. `delete_profile` is `{"type": "hard"}` or
+    `credential` takes the fields of the class that its `type` selects. `delete_profile` is `{"type": "hard"}` or
     `{"type": "soft", "expiration_seconds": N}`. `managed_access` needs a server with OpenFGA. `deletion` decides what
     happens to tables when the warehouse is destroyed. `own_bucket` takes the fields of `OwnBucket`.
     """

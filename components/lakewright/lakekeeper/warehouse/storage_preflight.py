@@ -45,7 +45,7 @@ def _role_of_the_server(profile: S3Profile) -> Check:
     if role is None:
         return Check(name="role", status="skipped", reason="no role is declared")
     reason = (
-        f"only the server's own identity may assume {role}, and only Lakekeeper 0.14 and newer checks it in a dry run"
+        f"only the server's own identity may assume {role}, and only Lakekeeper 0.14 and newer check it in a dry run"
     )
     return Check(name="role", status="skipped", reason=reason)
 
@@ -88,7 +88,8 @@ def _probe(profile: S3Profile, keys: Keys) -> Check:
         s3.delete_object(Bucket=profile.bucket, Key=key)
     except _errors() as error:
         return _failed(
-            "bucket", f"a probe object at {at} cannot be {doing}: {_one_line(error)}. Grant the missing permissions."
+            "bucket",
+            f"a probe object at {at} cannot be {doing}: {_one_line(error)}. Check bucket, keys and permissions.",
         )
     return Check(name="bucket", status="passed", reason=f"a probe object was written, read and deleted at {at}")
 
