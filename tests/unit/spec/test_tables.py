@@ -51,7 +51,7 @@ def test_table_has_a_namespace_and_a_deletion() -> None:
         ({"name": "raw.sales.orders"}, "name", "there is no `raw`"),
         ({"name": "curated.ops.orders"}, "name", "expected one of the namespaces of warehouse curated"),
         ({"name": "curated.sales.a+b"}, "name", "must not contain `+`"),
-        ({"columns": [{"name": "a", "type": "text"}]}, "columns.0.type", "expected a type of Iceberg's"),
+        ({"columns": [{"name": "a", "type": "text"}]}, "columns.0.type", "expected an Iceberg type"),
         ({"columns": [{"name": "a", "type": "int", "nullable": True}]}, "columns.0.nullable", "unknown key"),
         ({"columns": []}, "columns", "at least 1 item"),
         ({"partition_by": ["days(noon)"]}, "", "there is no column `noon`"),

@@ -1,4 +1,4 @@
-"""TableArgs: what is declared of a table, and what a change of each property means."""
+"""TableArgs: the properties of a table, and what a change of each one requires."""
 
 from __future__ import annotations
 
@@ -29,36 +29,36 @@ def _without_slash(location: str | None) -> str | None:
 
 
 class TableArgs(Deletable):
-    """What is declared of a table."""
+    """Properties of a table."""
 
     warehouse_id: Annotated[str, Replace()]
     """Warehouse that the table is in."""
     namespace: Annotated[NamespacePath, Update(via="rename")]
-    """Namespace that the table is in, its levels with dots between."""
+    """Namespace that the table is in, with dots between its levels."""
     name: Annotated[TableName, Update(via="rename")]
-    """Name of the table; renamed in place."""
+    """Name of the table. A change renames the table in place."""
     columns: Annotated[Columns, Update(via="commit")]
     """The columns, in order."""
     identifier: Annotated[list[str], Update(via="commit")] = []
-    """Columns that together tell rows apart, for engines that update rows; Iceberg does not enforce it."""
+    """Columns that together identify a row, for engines that update rows. Iceberg does not enforce uniqueness."""
     partition_by: Annotated[list[PartitionText], Update(via="commit")] = []
     """Partition transforms: `days(at)`, `bucket(16, id) as shard`."""
     sort_by: Annotated[list[SortingText], Update(via="commit")] = []
     """Sort order: `at desc nulls last`."""
     properties: Annotated[TableProperties, Update(via="commit")] = {}
-    """Those that are declared; what engines and the server write beside them is theirs."""
+    """Declared table properties. Other properties, which engines and the server write, stay unchanged."""
     format_version: Annotated[FormatVersion | None, Update(via="commit"), ServerKeeps()] = None
-    """Iceberg format version; only ever raised."""
+    """Iceberg format version. It can only be raised."""
     location: Annotated[str | None, AfterValidator(_without_slash), Replace(), ServerKeeps()] = None
-    """Folder of the table, within the warehouse. Left out: chosen by the server."""
+    """Folder of the table, within the warehouse. If left out, the server chooses it."""
     protected: Annotated[bool | None, Update(via="protection"), ServerKeeps()] = None
-    """Whether the server refuses to drop it. Left out: as the server has it."""
+    """Whether the server refuses to drop the table. If left out, the server's value stays."""
     dropped_columns: Annotated[list[str], StateOnly()] = []
-    """Columns, by path, that may be dropped: no other ever is."""
+    """Paths of the columns that may be dropped. No other column is dropped."""
     undeclared_columns: Annotated[Literal["refuse", "keep"], StateOnly()] = "refuse"
-    """What to do about columns that jobs added: `refuse` shows them as drift, `keep` leaves them alone."""
+    """Handling of columns that jobs added: `refuse` reports them as drift, `keep` ignores them."""
     adopt: Annotated[bool, CreateOnly()] = False
-    """Take over a table of this name that exists, changing it to what is declared."""
+    """Take over an existing table of this name, and change it to match the declaration."""
 
     @classmethod
     @override
@@ -72,7 +72,7 @@ class TableArgs(Deletable):
 
     @property
     def full_name(self) -> str:
-        """Namespace and name, as people say it."""
+        """Namespace and name, with a dot between them."""
         return f"{self.namespace}.{self.name}"
 
     @model_validator(mode="after")

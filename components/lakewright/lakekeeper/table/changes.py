@@ -1,4 +1,4 @@
-"""How a table is changed in place: found again, renamed, and led to its declaration by commits."""
+"""Update a table in place: find it, rename it, and commit changes until it matches its declaration."""
 
 from __future__ import annotations
 
@@ -21,41 +21,41 @@ from lakewright.lakekeeper.table.finding import LoadedTable
 from lakewright.lakekeeper.table.requests import commit
 
 TRIES = 5
-"""So often a change is made anew when others were faster or its answer got lost, each time after a look."""
+"""Attempts of a change after conflicts or lost responses, each after a lookup."""
 
 
 def where(declared: TableArgs) -> str:
-    """A table, as messages name it."""
+    """Return the name of a table for messages."""
     return f"table `{declared.full_name}` in warehouse {declared.warehouse_id} at {declared.server.endpoint}"
 
 
 def refuse(declared: TableArgs, problems: list[str]) -> None:
-    """Raise EvolutionRefusedError, with all reasons, if there are any."""
+    """Raise EvolutionRefusedError with all reasons if there are any."""
     if problems:
         raise EvolutionRefusedError(refusal(declared, problems))
 
 
 def refusal(declared: TableArgs, problems: list[str]) -> str:
-    """Return the sentence that says why a table is not changed."""
-    return f"{where(declared)} was left as it is: {' '.join(problems)}"
+    """Return the error message of a refused change."""
+    return f"{where(declared)} was not changed: {' '.join(problems)}"
 
 
-def unsaid(there: LoadedTable, state: TableArgs, *, again: bool) -> list[str]:
-    """Drift that no property shows: of the uuid, and of the place, which a declaration changes by replacing alone."""
+def hidden_drift(there: LoadedTable, state: TableArgs, *, again: bool) -> list[str]:
+    """Return drift that no property shows: a new uuid or location, which only a replacement can change."""
     location = str(there.metadata["location"]).rstrip("/")
     moved = [f"moved to {location}"] if state.location not in {None, location} else []
-    return [*([f"made again as {there.table_id}"] if again else []), *moved]
+    return [*([f"recreated as {there.table_id}"] if again else []), *moved]
 
 
 def expiry(client: Client, warehouse_id: str, dropped: Tabular) -> str:
-    """Until when (UTC) a soft-deleted table can be brought back."""
+    """Return until when (UTC) a soft-deleted table can be restored."""
     found = tabulars.deleted(client, warehouse_id)
-    return next((str(one["expiration-date"]) for one in found if one["id"] == dropped.tabular_id), "now")
+    return next((str(table["expiration-date"]) for table in found if table["id"] == dropped.tabular_id), "now")
 
 
 def found_again(client: Client, old: TableArgs, new: TableArgs, table_id: str) -> LoadedTable:
-    """The table that the state knows, wherever it is; one that was soft-deleted is brought back."""
-    for declared in (old, new):  # its namespace may have been moved a moment ago, and the table with it
+    """Find the table of the state under any name. Restore it if it was soft-deleted."""
+    for declared in (old, new):  # its namespace may just have been renamed
         there = table_finding.find_by_name(client, old.warehouse_id, declared.path, declared.name)
         if there and there.table_id == table_id:
             return there
@@ -66,8 +66,7 @@ def found_again(client: Client, old: TableArgs, new: TableArgs, table_id: str) -
         lost = _brought_back(client, old, lost)
     if lost is None:
         raise DeletedOutsideStackError(
-            f"{where(old)} ({table_id}) is not there any more, or hidden because the warehouse is inactive."
-            " Run `up --refresh`."
+            f"{where(old)} ({table_id}) does not exist any more, or its warehouse is inactive. Run `up --refresh`."
         )
     return lost
 
@@ -77,14 +76,14 @@ def _brought_back(client: Client, old: TableArgs, dropped: Tabular) -> LoadedTab
         tabulars.undrop(client, old.warehouse_id, dropped)
     except AlreadyExistsError:
         raise NotOwnedError(
-            f"{where(old)} was dropped and cannot be brought back: another one has its name. Rename or drop"
-            " that one, and run `up` again."
+            f"{where(old)} was dropped and cannot be restored, because another table has its name. Rename or"
+            " drop that table, and run `up` again."
         ) from None
     return table_finding.find_by_name(client, old.warehouse_id, dropped.namespace, dropped.name)
 
 
 def renamed(client: Client, there: LoadedTable, new: TableArgs) -> LoadedTable:
-    """The table under its declared name. A rename whose answer got lost is looked for before it is sent again."""
+    """Rename the table to its declared name. After a lost response, look it up before the next request."""
     wanted = LoadedTable(new.path, new.name, there.metadata)
     for tries_left in reversed(range(TRIES)):
         if (there.path, there.name) == (wanted.path, wanted.name):
@@ -109,7 +108,7 @@ def renamed(client: Client, there: LoadedTable, new: TableArgs) -> LoadedTable:
 def _is_refused_name(client: Client, there: LoadedTable, new: TableArgs, missing: NotFoundError) -> bool:
     """Return whether a rename to a taken name was refused.
 
-    Servers before 0.14 answer such a rename as if the table were missing; a dropped table keeps its name there.
+    Servers before 0.14 report the table as missing then. On them, a dropped table keeps its name.
     """
     if missing.kind != "NoSuchTableException":
         return False
@@ -128,10 +127,10 @@ def _name_taken(there: LoadedTable, new: TableArgs) -> NotOwnedError:
 def committed(
     client: Client, there: LoadedTable, old: TableArgs | None, new: TableArgs, ids: dict[str, int]
 ) -> LoadedTable:
-    """The table as declared. Changes that others made meanwhile are built upon, as long as ours stay safe.
+    """Commit the declared changes. Keep concurrent changes of other clients while the declared ones stay safe.
 
-    A commit is made from what the table is at that moment, and says so in its requirements; after a conflict or a lost
-    answer the table is read again, and what is still missing is committed.
+    The requirements of a commit name the metadata that it is based on. After a conflict or a lost response, the table
+    is read again, and the remaining changes are committed.
     """
     for tries_left in reversed(range(TRIES)):
         needed = commit(there.metadata, old, new, ids)
@@ -153,7 +152,6 @@ def _read_again(client: Client, there: LoadedTable, new: TableArgs, after: Lakek
     now = looked(lambda: table_finding.find_by_name(client, new.warehouse_id, there.path, there.name), after)
     if now is None or now.table_id != there.table_id:
         raise DeletedOutsideStackError(
-            f"{where(new)} ({there.table_id}) was dropped, renamed or made again while it was being changed."
-            " Run `up --refresh`."
+            f"{where(new)} ({there.table_id}) was dropped, renamed or recreated during this change. Run `up --refresh`."
         )
     return now

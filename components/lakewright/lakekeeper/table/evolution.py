@@ -1,4 +1,4 @@
-"""From the schema that a table has to the declared one: what changes in place, and what is refused, and why. Pure."""
+"""Schema evolution: in-place changes from a table's schema to the declared one, and refused ones. Pure functions."""
 
 from __future__ import annotations
 
@@ -27,23 +27,27 @@ _WIDENS = {("int", "long"), ("float", "double")}
 
 @dataclass
 class Evolution:
-    """A schema to be, in Iceberg's JSON, and what leads to it."""
+    """A new schema in Iceberg's JSON, with the changes that lead to it."""
 
     schema: Json
     last_id: int
-    """The highest id that any field of the table has, or had."""
+    """Highest id that any field of the table has or had."""
     changes: list[str] = field(default_factory=list[str])
     problems: list[str] = field(default_factory=list[str])
-    """Why it must not be committed; each names its column and the way out."""
+    """Reasons against the commit. Each names its column and the solution."""
     dropped: dict[int, str] = field(default_factory=dict[int, str])
-    """Ids and paths of the fields that go."""
+    """Paths of the dropped fields, by id."""
 
 
 def evolve(metadata: Json, old: TableArgs | None, new: TableArgs, ids: dict[str, int]) -> Evolution:
-    """Lead the current schema of a table to a declaration.
+    """Compute the changes from the current schema of a table to a declaration.
 
-    `old` is what the state has of the table, None for one that is taken over. `ids` are the fields' ids, by path, that
-    the state knows: a column renamed or dropped behind the stack's back is found again by them.
+    Args:
+        metadata: Metadata of the table.
+        old: Declaration in the state; None for a table that is taken over.
+        new: The declaration.
+        ids: Field ids by path, as recorded in the state. They identify columns that were renamed or dropped outside
+            the stack.
     """
     current = current_schema(metadata)
     made = Evolution(current, int(metadata["last-column-id"]))
@@ -70,8 +74,8 @@ def _identify(current: Json, made: Evolution, new: TableArgs) -> None:
     if there and wanted and not set(there) <= set(wanted):
         names = {number: path for path, number in ids_by_path(current).items()}
         made.problems.append(
-            f"identifier: rows are told apart by {_listed([names[one] for one in there])}; they need not differ in"
-            f" {_listed(new.identifier)} alone. Add columns to the identifier, or take it away first."
+            f"identifier: {_listed([names[number] for number in there])} identify a row;"
+            f" {_listed(new.identifier)} alone may not be unique. Add columns to the identifier, or remove it first."
         )
     made.changes.append(f"identifier: {', '.join(new.identifier) or 'none'}")
 
@@ -86,29 +90,30 @@ class _Work:
     before: dict[str, Column]
 
     def struct(self, live: list[Json], declared: list[Column], path: str) -> list[Json]:
-        """The fields of a struct, in the declared order; those that stay undeclared keep their place."""
+        """Return the fields of a struct in the declared order. Undeclared fields keep their position."""
         matched = self._matched(live, declared, path)
         fields: list[Json] = []
         for column in declared:
             inner = _below(path, column.name)
             there = matched.get(column.name)
             fields.append(self._evolved(there, column, inner) if there else self._added(column, inner))
-        claimed = {int(one["id"]) for one in matched.values()}
-        for index, one in enumerate(live):
-            if int(one["id"]) not in claimed and self._stays(one, _below(path, str(one["name"])), declared):
+        claimed = {int(field["id"]) for field in matched.values()}
+        for index, undeclared in enumerate(live):
+            name = str(undeclared["name"])
+            if int(undeclared["id"]) not in claimed and self._stays(undeclared, _below(path, name), declared):
                 before = int(live[index - 1]["id"]) if index else None
                 place = next(
                     (at + 1 for at, made in enumerate(fields) if made["id"] == before), 0 if not index else None
                 )
-                fields.insert(len(fields) if place is None else place, one)
-        kept = [int(one["id"]) for one in live if any(made["id"] == one["id"] for made in fields)]
-        if [int(one["id"]) for one in fields if one["id"] in kept] != kept:
+                fields.insert(len(fields) if place is None else place, undeclared)
+        kept = [int(field["id"]) for field in live if any(made["id"] == field["id"] for made in fields)]
+        if [int(field["id"]) for field in fields if field["id"] in kept] != kept:
             self.made.changes.append(f"{path or 'columns'}: in another order")
         return fields
 
     def _matched(self, live: list[Json], declared: list[Column], path: str) -> dict[str, Json]:
-        """For each declared column the field that it is: by its name, its former name, or its id."""
-        by_name = {str(one["name"]): one for one in live}
+        """Return the field of each declared column, matched by name, former name or id."""
+        by_name = {str(field["name"]): field for field in live}
         names = {column.name for column in declared}
         matched = {column.name: by_name[column.name] for column in declared if column.name in by_name}
         for column in declared:
@@ -117,44 +122,46 @@ class _Work:
             former = column.renamed_from
             found = by_name.get(former) if former and former not in names else None
             number = self.ids.get(_below(path, column.name))
-            found = found or next((one for one in live if one["id"] == number and one["name"] not in names), None)
-            if found and all(one["id"] != found["id"] for one in matched.values()):
+            found = found or next(
+                (field for field in live if field["id"] == number and field["name"] not in names), None
+            )
+            if found and all(field["id"] != found["id"] for field in matched.values()):
                 matched[column.name] = found
                 self.made.changes.append(f"{_below(path, str(found['name']))}: renamed to {column.name}")
             elif number is not None and not found and (earlier := self._earlier(number, column)):
                 matched[column.name] = earlier
-                self.made.changes.append(f"{_below(path, column.name)}: brought back, with its data")
+                self.made.changes.append(f"{_below(path, column.name)}: restored, with its data")
         return matched
 
     def _earlier(self, number: int, column: Column) -> Json | None:
-        """A field that a job dropped, from an earlier schema: under its old id its data is readable again."""
+        """Return a field that a job dropped, from an earlier schema. With its old id, its data is readable again."""
         if number in ids_by_path(current_schema(self.metadata)).values():
             return None
         for schema in reversed(cast(list[Json], self.metadata["schemas"])):
-            for one in cast(list[Json], schema["fields"]):
-                if one["id"] == number and same_type(one["type"], column.type):
-                    # Rows written meanwhile lack it.
-                    return {**one, "name": column.name, "required": False}
+            for earlier in cast(list[Json], schema["fields"]):
+                if earlier["id"] == number and same_type(earlier["type"], column.type):
+                    # Rows written since then have no value for it.
+                    return {**earlier, "name": column.name, "required": False}
         return None
 
-    def _stays(self, one: Json, path: str, declared: list[Column]) -> bool:
-        """Whether a field stays that is not declared."""
+    def _stays(self, live: Json, path: str, declared: list[Column]) -> bool:
+        """Return whether an undeclared field stays."""
         if path in self.new.dropped_columns:
             self.made.changes.append(f"{path}: dropped")
-            gone = ids_by_path({"fields": [one]}).values()
+            gone = ids_by_path({"fields": [live]}).values()
             self.made.dropped |= dict.fromkeys(gone, path)
             return False
         if self.new.undeclared_columns == "refuse" and (self.known is None or path in self.known):
-            self.made.problems.append(self._undeclared(one, path, declared))
+            self.made.problems.append(self._undeclared(live, path, declared))
         return True
 
-    def _undeclared(self, one: Json, path: str, declared: list[Column]) -> str:
+    def _undeclared(self, live: Json, path: str, declared: list[Column]) -> str:
         there = ids_by_path(current_schema(self.metadata))
         above = path.rpartition(".")[0]
-        fresh = [c.name for c in declared if _below(above, c.name) not in there and same_type(one["type"], c.type)]
-        hint = f", or say `renamed_from: {one['name']}` on `{fresh[0]}` if it is that one" if fresh else ""
+        fresh = [c.name for c in declared if _below(above, c.name) not in there and same_type(live["type"], c.type)]
+        hint = f", or set `renamed_from: {live['name']}` on `{fresh[0]}` if it is the same column" if fresh else ""
         return (
-            f"column `{path}` is in the table and not declared; it would be dropped. Declare it, name it in"
+            f"column `{path}` is in the table and not declared, so it would be dropped. Declare it, name it in"
             f" `dropped_columns` to drop it, or set `undeclared_columns` to `keep`{hint}."
         )
 
@@ -176,14 +183,14 @@ class _Work:
     def _required(self, what: str, path: str, *, live: bool, declared: bool) -> bool:
         if declared and not live:
             self.made.problems.append(
-                f"{what} would become required: rows that are there may lack it. Keep it optional."
+                f"{what} would become required, but existing rows may have no value. Keep it optional."
             )
         if live and not declared:
             self.made.changes.append(f"{path}: optional")
         return declared
 
     def type(self, live: Any, declared: Any, path: str) -> Any:
-        """A type that leads from one to the other with the data kept readable, or a problem."""
+        """Return the evolved type. Add a problem if existing data would become unreadable."""
         there: Json = cast(Json, live) if isinstance(live, dict) else {"type": None}
         kind = there["type"]
         match declared:
@@ -200,7 +207,7 @@ class _Work:
                 return {**there, "element": element, "element-required": needed}
             case MapType() if kind == "map":
                 if not same_type(there["key"], declared.key):
-                    self.made.problems.append(f"map `{path}`: the keys of a map never change. Add a new column.")
+                    self.made.problems.append(f"map `{path}`: the key type of a map cannot change. Add a new column.")
                 value = self.type(there["value"], declared.value, f"{path}.value")
                 needed = self._required(
                     f"value of `{path}`", path, live=bool(there.get("value-required")), declared=declared.value_required
@@ -217,17 +224,17 @@ class _Work:
             self.made.changes.append(f"{path}: {was} -> {now}")
             return declared
         if _widens(now, was):
-            why = f"would narrow it: values that are there may not fit. Keep `{was}`"
+            why = f"would narrow it: existing values may not fit. Keep `{was}`"
         else:
-            why = f"is another type: what is stored as {was} cannot be read as it. Add a new column and move the data"
+            why = f"is another type: data stored as {was} cannot be read as {now}. Add a new column and move the data"
         self.made.problems.append(f"column `{path}`: {was} -> {now} {why}.")
         return live
 
     def _added(self, column: Column, path: str) -> Json:
         if column.required and column.default is None:
             self.made.problems.append(
-                f"column `{path}` would be added as required: rows that are there have no value for it. Make it"
-                " optional, or (from format version 3 on) give it a `default`."
+                f"column `{path}` would be added as required, but existing rows have no value for it. Make it"
+                " optional, or (with format version 3) give it a `default`."
             )
         self.made.changes.append(f"{path}: added")
         return field_json(column, self._next)
@@ -238,7 +245,7 @@ class _Work:
 
 
 def _set_declared(made: Json, key: str, now: Any, before: Any) -> None:
-    """Set a declared value; remove one that is not declared any more; leave any other one."""
+    """Set a declared value. Remove a value that is no longer declared. Keep any other value."""
     if now is not None:
         made[key] = now
     elif before is not None:

@@ -1,4 +1,4 @@
-"""A table's metadata in the words of a declaration. Pure functions."""
+"""Convert a table's metadata to a declaration. Pure functions."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ from lakewright.lakekeeper.table.schema.layout import Partition, column_names, p
 
 
 def observed(metadata: Json, declared: TableArgs) -> TableArgs:
-    """What the server answers, as far as the declaration speaks of it; columns that nobody declared show, too."""
+    """Return the declared properties as found on the server, and undeclared columns unless they are kept."""
     schema = current_schema(metadata)
     names = column_names(metadata)
     keep = declared.undeclared_columns == "keep"
-    columns = [_column(one, _of(declared.columns), keep=keep) for one in _fields(schema, declared.columns, keep=keep)]
+    columns = [
+        _column(live, _by_name(declared.columns), keep=keep) for live in _fields(schema, declared.columns, keep=keep)
+    ]
     properties = cast(dict[str, str], metadata.get("properties") or {})
-    identifier = [names[one] for one in cast(list[int], schema.get("identifier-field-ids") or [])]
+    identifier = [names[number] for number in cast(list[int], schema.get("identifier-field-ids") or [])]
     found = {
         "columns": [column.model_dump(exclude_none=True) for column in columns],
         "identifier": _in_order(identifier, declared.identifier),
@@ -38,18 +40,18 @@ def observed(metadata: Json, declared: TableArgs) -> TableArgs:
 
 
 def _in_order(found: list[str], declared: list[str]) -> list[str]:
-    """Identifiers are a set: in the declared order if they are the declared ones."""
+    """Return the found identifier, in the declared order if it has the same columns."""
     return declared if set(found) == set(declared) else found
 
 
-def _of(columns: list[Column]) -> dict[str, Column]:
+def _by_name(columns: list[Column]) -> dict[str, Column]:
     return {column.name: column for column in columns}
 
 
 def _fields(schema: Json, declared: list[Column], *, keep: bool) -> list[Json]:
     fields = cast(list[Json], schema["fields"])
-    names = _of(declared)
-    return [one for one in fields if not keep or one["name"] in names]
+    names = _by_name(declared)
+    return [field for field in fields if not keep or field["name"] in names]
 
 
 def _column(live: Json, declared: dict[str, Column], *, keep: bool) -> Column:
@@ -58,7 +60,7 @@ def _column(live: Json, declared: dict[str, Column], *, keep: bool) -> Column:
         "name": live["name"],
         "type": _type(live["type"], known.type if known else None, keep=keep),
         "required": bool(live.get("required")),
-        # Who says nothing of these leaves them to whoever writes them.
+        # An undeclared `doc` or `default` belongs to the engine that wrote it.
         "doc": live.get("doc") if known and known.doc is not None else None,
         "default": live.get("write-default") if known and known.default is not None else None,
         "renamed_from": known.renamed_from if known else None,
@@ -74,8 +76,8 @@ def _type(live: Any, declared: Any, *, keep: bool) -> Any:
         case "struct":
             inner = declared.fields if isinstance(declared, StructType) else []
             hide = keep and bool(inner)
-            fields = [_column(one, _of(inner), keep=keep) for one in _fields(parts, inner, keep=hide)]
-            return {"type": "struct", "fields": [one.model_dump(exclude_none=True) for one in fields]}
+            fields = [_column(field, _by_name(inner), keep=keep) for field in _fields(parts, inner, keep=hide)]
+            return {"type": "struct", "fields": [field.model_dump(exclude_none=True) for field in fields]}
         case "list":
             inner = declared.element if isinstance(declared, ListType) else None
             element = _type(parts["element"], inner, keep=keep)
@@ -93,12 +95,12 @@ def _type(live: Any, declared: Any, *, keep: bool) -> Any:
 
 def _partition_by(metadata: Json, declared: TableArgs) -> list[str]:
     wanted = [parse_partition(text) for text in declared.partition_by]
-    unnamed = [(one.column, one.transform) for one in wanted if one.name is None]
+    unnamed = [(field.column, field.transform) for field in wanted if field.name is None]
     found = [
-        Partition(one.column, one.transform) if (one.column, one.transform) in unnamed else one
-        for one in partitions(metadata)
+        Partition(field.column, field.transform) if (field.column, field.transform) in unnamed else field
+        for field in partitions(metadata)
     ]
-    found = [one for one in found if one.transform != "void" or str(one) in declared.partition_by]
-    if metadata["format-version"] == 1 and {str(one) for one in found} == set(declared.partition_by):
-        return declared.partition_by  # their places are for good there, so the order says nothing
-    return [str(one) for one in found]
+    found = [field for field in found if field.transform != "void" or str(field) in declared.partition_by]
+    if metadata["format-version"] == 1 and {str(field) for field in found} == set(declared.partition_by):
+        return declared.partition_by  # version 1 never reorders the fields, so the order does not matter
+    return [str(field) for field in found]

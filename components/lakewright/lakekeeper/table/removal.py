@@ -1,4 +1,4 @@
-"""How a table goes: never without `deletion: purge`, and then at once, with its files."""
+"""Drop tables: only with `deletion: purge`, and then immediately and with their files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lakewright.lakekeeper.table.finding import LoadedTable
 
 
 def refuse_replacement(client: Client, old: TableArgs, new: TableArgs, table_id: str, changes: list[Change]) -> None:
-    """Raise if a table must not be replaced. What counts is the state's `deletion`, as when destroying."""
+    """Raise if a table must not be replaced. The `deletion` in the state decides, as for `destroy`."""
     what = ", ".join(str(change) for change in changes)
     if old.deletion == "purge" or _find(client, old, table_id) is None:
         return
@@ -26,28 +26,28 @@ def refuse_replacement(client: Client, old: TableArgs, new: TableArgs, table_id:
         if old.warehouse_id == new.warehouse_id:
             raise ReplacementRefusedError(
                 f"{where(old)} cannot be replaced ({what}): `deletion: retain` keeps it, and its name stays"
-                " taken. Give the new one another name."
+                " taken. Give the new table another name."
             )
         return
     raise HoldsTablesError(
         f"{where(old)} would be replaced, since the server cannot change {what}. `deletion` is"
-        f" `{old.deletion}` in the state: to lose the table, set it to `purge` and run `up` before this change."
+        f" `{old.deletion}` in the state. To delete the table, set it to `purge` and run `up` before this change."
     )
 
 
 def remove(client: Client, state: TableArgs, table_id: str) -> None:
-    """Drop a table, or refuse to. One that is gone, or that somebody else made under its name, is left alone."""
+    """Drop a table, or refuse to. Succeed if it does not exist. Keep another table that has its name."""
     if state.deletion == "retain":
         return
     found = _find(client, state, table_id)
     if found is None:
         return
     if state.deletion == "protect":
-        if isinstance(found, Tabular):  # dropped by somebody else, who can still bring it back
+        if isinstance(found, Tabular):  # dropped outside the stack, and can still be restored
             return
         raise HoldsTablesError(
             f"{where(state)} is not dropped: its `deletion` is `protect`. Set it to `purge` (drops the table"
-            " with its files) or `retain` (leaves it alone) and run `up` before taking it away."
+            " with its files) or `retain` (keeps it) and run `up` before removing it."
         )
     if isinstance(found, LoadedTable) and tables.is_protected(client, state.warehouse_id, found.table_id):
         raise ProtectedError(
@@ -59,12 +59,12 @@ def remove(client: Client, state: TableArgs, table_id: str) -> None:
 
 def _drop(client: Client, state: TableArgs, found: LoadedTable | Tabular) -> None:
     if isinstance(found, LoadedTable):
-        one = Tabular(found.path, found.name, "table", found.table_id)
+        tabular = Tabular(found.path, found.name, "table", found.table_id)
     else:
-        # Only a drop of its own says that its files are to go, and go now.
-        one = found
-        tabulars.undrop(client, state.warehouse_id, one)
-    tabulars.drop(client, state.warehouse_id, one)
+        # Only a new drop request deletes the files, and immediately.
+        tabular = found
+        tabulars.undrop(client, state.warehouse_id, tabular)
+    tabulars.drop(client, state.warehouse_id, tabular)
 
 
 def _find(client: Client, state: TableArgs, table_id: str) -> LoadedTable | Tabular | None:
@@ -81,5 +81,5 @@ def _find(client: Client, state: TableArgs, table_id: str) -> LoadedTable | Tabu
         )
     found = table_finding.elsewhere(client, state.warehouse_id, state.path, table_id)
     if found is None and there is not None:
-        warn(f"{where(state)} is another table now ({there.table_id}, was {table_id}), and is left alone")
+        warn(f"{where(state)} is another table now ({there.table_id}, was {table_id}), and was not dropped")
     return found

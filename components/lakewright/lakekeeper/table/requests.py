@@ -1,4 +1,4 @@
-"""What is sent to make a table, or to lead one to its declaration in a single commit. Pure functions."""
+"""Requests that create a table, or change it to its declaration in a single commit. Pure functions."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from lakewright.lakekeeper.table.schema.layout import Partition, parse_partition
 from lakewright.lakekeeper.table.schema.properties import FIXED
 
 _LAST_ADDED = -1
-"""In an update, an id that stands for what the same commit added."""
+"""Id in an update of the object that the same commit added."""
 
 
 @dataclass
 class Commit:
-    """One commit: what it assumes and what it changes; or why it must not be."""
+    """One commit with its requirements and updates, or the reasons against it."""
 
     uuid: str
     requirements: list[Json] = field(default_factory=list[Json])
@@ -30,17 +30,17 @@ class Commit:
 
     @property
     def body(self) -> Json:
-        """As it is sent."""
+        """Body of the request."""
         always = {"type": "assert-table-uuid", "uuid": self.uuid}
         return {"requirements": [always, *self.requirements], "updates": self.updates}
 
     def require(self, kind: str, name: str, value: Any) -> None:
-        """The commit holds only while the table still has this value."""
+        """Add a requirement: the commit applies only if the table still has this value."""
         self.requirements.append({"type": kind, name: value})
 
 
 def create_request(new: TableArgs) -> Json:
-    """A declaration as it is sent to create. The server gives the fields ids of its own."""
+    """Return the request body that creates a table. The server assigns its own field ids."""
     numbers = count(1)
     schema: Json = {
         "type": "struct",
@@ -63,7 +63,7 @@ def create_request(new: TableArgs) -> Json:
 
 
 def commit(metadata: Json, old: TableArgs | None, new: TableArgs, ids: dict[str, int]) -> Commit:
-    """What leads a table, as its metadata has it, to a declaration; arguments as those of `evolve`."""
+    """Return the commit that changes a table to a declaration. The arguments are those of `evolve`."""
     made = Commit(str(metadata["table-uuid"]))
     _format_version(made, metadata, new)
     schema = evolve(metadata, old, new, ids)
@@ -71,10 +71,13 @@ def commit(metadata: Json, old: TableArgs | None, new: TableArgs, ids: dict[str,
     _partitioning(made, metadata, new, schema)
     _sort_order(made, metadata, new, schema)
     location = str(metadata["location"]).rstrip("/")
-    if old is not None and new.location not in {None, location}:  # drift; another declared location is a replacement
+    if old is not None and new.location not in {
+        None,
+        location,
+    }:  # drift; a change of the declared location is a replacement
         made.problems.append(
-            f"location: the table lies at {location}, declared is {new.location}, and the server never moves a table."
-            " Leave `location` out to keep it where it is."
+            f"location: the table is at {location}, not at the declared {new.location}, and the server cannot move a"
+            " table. Remove `location` to keep the current one."
         )
     _properties(made, cast(dict[str, str], metadata.get("properties") or {}), old, new)
     return made
@@ -87,9 +90,7 @@ def _format_version(made: Commit, metadata: Json, new: TableArgs) -> None:
         made.updates.append({"action": "upgrade-format-version", "format-version": wanted})
         made.changes.append(f"format_version: {there} -> {wanted}")
     if wanted < there:
-        made.problems.append(
-            f"format_version: a table of version {there} never goes back to {wanted}. Declare {there}."
-        )
+        made.problems.append(f"format_version: a table of version {there} cannot go back to {wanted}. Declare {there}.")
 
 
 def _schema(made: Commit, metadata: Json, schema: Evolution) -> None:
@@ -100,7 +101,7 @@ def _schema(made: Commit, metadata: Json, schema: Evolution) -> None:
     made.changes += schema.changes
     made.require("assert-current-schema-id", "current-schema-id", metadata["current-schema-id"])
     made.require("assert-last-assigned-field-id", "last-assigned-field-id", metadata["last-column-id"])
-    number = max(int(one["schema-id"]) for one in metadata["schemas"]) + 1
+    number = max(int(earlier["schema-id"]) for earlier in metadata["schemas"]) + 1
     added = {**schema.schema, "schema-id": number}
     made.updates.append({"action": "add-schema", "schema": added, "last-column-id": schema.last_id})
     made.updates.append({"action": "set-current-schema", "schema-id": _LAST_ADDED})
@@ -108,38 +109,40 @@ def _schema(made: Commit, metadata: Json, schema: Evolution) -> None:
 
 def _sources_dropped(metadata: Json, schema: Evolution) -> Iterator[str]:
     for spec in cast(list[Json], metadata["partition-specs"]):
-        for one in cast(list[Json], spec["fields"]):
-            if one["transform"] != "void" and (path := schema.dropped.get(one.get("source-id", 0))):
+        for partition in cast(list[Json], spec["fields"]):
+            if partition["transform"] != "void" and (path := schema.dropped.get(partition.get("source-id", 0))):
                 yield (
-                    f"column `{path}` cannot be dropped: partition spec {spec['spec-id']} of the table divides files by"
-                    " it, and those files are found by it. Keep it declared."
+                    f"column `{path}` cannot be dropped: partition spec {spec['spec-id']} of the table uses it to find"
+                    " files. Keep it declared."
                 )
 
 
 def _partitioning(made: Commit, metadata: Json, new: TableArgs, schema: Evolution) -> None:
-    specs = {one["spec-id"]: cast(list[Json], one["fields"]) for one in metadata["partition-specs"]}
+    specs = {spec["spec-id"]: cast(list[Json], spec["fields"]) for spec in metadata["partition-specs"]}
     there = partition_fields(metadata)
     by_path = ids_by_path(schema.schema)
     wanted = [parse_partition(text) for text in new.partition_by]
-    sources = [by_path.get(one.column) for one in wanted]
+    sources = [by_path.get(partition.column) for partition in wanted]
     if None in sources:
-        return  # a problem of the schema, told there
+        return  # `_schema` reports this problem
     kept = [
-        next((one for one in there if _is(one, partition, source)), None)
+        next((live for live in there if _matches(live, partition, source)), None)
         for partition, source in zip(wanted, sources, strict=True)
     ]
-    live = [one for one in there if one["transform"] != "void" or one in kept]
+    live = [current for current in there if current["transform"] != "void" or current in kept]
     if kept == live or (metadata["format-version"] == 1 and None not in kept and len(kept) == len(live)):
         return
-    earlier = [one for fields in specs.values() for one in fields]
+    earlier = [former for fields in specs.values() for former in fields]
     fields = [
         have
-        or next((one for one in earlier if _is(one, partition, source)), None)
+        or next((former for former in earlier if _matches(former, partition, source)), None)
         or _partition_json(partition, by_path)
         for have, partition, source in zip(kept, wanted, sources, strict=True)
     ]
-    if metadata["format-version"] == 1:  # its fields are known by their places, so none is ever taken out
-        fields = [one if one in kept else _voided(one) for one in there] + [one for one in fields if one not in there]
+    if metadata["format-version"] == 1:  # readers identify its fields by position, so none is removed
+        fields = [current if current in kept else _voided(current) for current in there] + [
+            added for added in fields if added not in there
+        ]
     made.changes.append(f"partition_by: {', '.join(new.partition_by) or 'none'}")
     made.require("assert-default-spec-id", "default-spec-id", metadata["default-spec-id"])
     made.require("assert-last-assigned-partition-id", "last-assigned-partition-id", metadata["last-partition-id"])
@@ -147,7 +150,7 @@ def _partitioning(made: Commit, metadata: Json, new: TableArgs, schema: Evolutio
     made.updates.append({"action": "set-default-spec", "spec-id": _LAST_ADDED})
 
 
-def _is(there: Json, wanted: Partition, source: int | None) -> bool:
+def _matches(there: Json, wanted: Partition, source: int | None) -> bool:
     named = wanted.name is None or there["name"] == wanted.name
     return named and (there.get("source-id"), there["transform"]) == (source, wanted.transform)
 
@@ -174,12 +177,12 @@ def _sort_order(made: Commit, metadata: Json, new: TableArgs, schema: Evolution)
         return
     fields = _sort_fields(new, by_path)
     if fields == [
-        {key: one.get(key) for key in ("transform", "source-id", "direction", "null-order")} for one in there
+        {key: current.get(key) for key in ("transform", "source-id", "direction", "null-order")} for current in there
     ]:
         return
     made.changes.append(f"sort_by: {', '.join(new.sort_by) or 'none'}")
     made.require("assert-default-sort-order-id", "default-sort-order-id", default)
-    number = max((int(one["order-id"]) for one in metadata["sort-orders"]), default=0) + 1 if fields else 0
+    number = max((int(order["order-id"]) for order in metadata["sort-orders"]), default=0) + 1 if fields else 0
     made.updates.append({"action": "add-sort-order", "sort-order": {"order-id": number, "fields": fields}})
     made.updates.append({"action": "set-default-sort-order", "sort-order-id": _LAST_ADDED})
 
@@ -187,18 +190,18 @@ def _sort_order(made: Commit, metadata: Json, new: TableArgs, schema: Evolution)
 def _sort_fields(new: TableArgs, by_path: dict[str, int]) -> list[Json]:
     return [
         {
-            "transform": one.transform,
-            "source-id": by_path[one.column],
-            "direction": one.direction,
-            "null-order": f"nulls-{one.nulls}",
+            "transform": sorting.transform,
+            "source-id": by_path[sorting.column],
+            "direction": sorting.direction,
+            "null-order": f"nulls-{sorting.nulls}",
         }
-        for one in map(parse_sorting, new.sort_by)
+        for sorting in map(parse_sorting, new.sort_by)
     ]
 
 
 def _properties(made: Commit, there: dict[str, str], old: TableArgs | None, new: TableArgs) -> None:
     made.problems += [
-        f"properties.{key}: never changes once a table has it, here {there[key]!r}. Declare that."
+        f"properties.{key}: cannot change from its current value {there[key]!r}. Declare that value."
         for key in sorted(FIXED & there.keys())
         if (key in new.properties and new.properties[key] != there[key])
         or (old is not None and key in old.properties and key not in new.properties)

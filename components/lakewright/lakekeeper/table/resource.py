@@ -34,14 +34,14 @@ from lakewright.lakekeeper.table.schema.columns import current_schema, ids_by_pa
 from lakewright.names.types import Deletion
 
 COMPUTED = ("table_id", "table_location", "field_ids", "drift", "unsafe")
-"""Outputs beside the declared properties.
+"""Computed outputs.
 
-`drift` says what a refresh found that no property shows, `unsafe` what of its findings `up` will not undo.
+`drift` lists changes found by a refresh that no property shows. `unsafe` lists changes that `up` refuses to undo.
 """
 
 
 class TableProvider(LakekeeperProvider[TableArgs]):
-    """Creates, reads, evolves, renames and drops tables. A resource's id is the uuid that the table was made with."""
+    """Provider of tables. The id of a resource is the uuid that the table was created with."""
 
     args = TableArgs
     seen_by = ("columns", "partition_by", "sort_by", "properties")
@@ -93,9 +93,9 @@ class TableProvider(LakekeeperProvider[TableArgs]):
                 return None
             if isinstance(lost, Tabular):
                 until = table_changes.expiry(client, state.warehouse_id, lost)
-                warn(f"{where(state)} was dropped; `up --refresh` brings it back, if it comes before {until}")
+                warn(f"{where(state)} was dropped; `up --refresh` restores it if it runs before {until}")
                 return ObservedResource(
-                    state, {**_computed(known), "drift": [f"dropped; can be brought back until {until}"]}
+                    state, {**_computed(known), "drift": [f"dropped; can be restored until {until}"]}
                 )
             there = lost
         return self._seen(client, known, there)
@@ -112,29 +112,31 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         refused = commit(there.metadata, now, state, ids).problems
         found = _found(now, there)
         found.computed["field_ids"] = {**ids, **found.computed["field_ids"]}
-        # The state may be what an earlier refresh found; as long as nothing changed, so is what it would refuse.
+        # The state may come from an earlier refresh. Without later changes, the refused changes are also the same.
         found.computed["unsafe"] = refused if difference.between(now, state) else [*refused, *_unsafe(known)]
-        found.computed["drift"] = table_changes.unsaid(there, state, again=again)
+        found.computed["drift"] = table_changes.hidden_drift(there, state, again=again)
         if again:
-            warn(f"{where(state)} was dropped and made again: it is {there.table_id} now, was {_table_id(known)}")
+            warn(f"{where(state)} was dropped and recreated: its uuid is {there.table_id} now, was {_table_id(known)}")
         return found
 
     @override
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
-        """As of every resource; what a table would lose by is refused here already, with the reason."""
+        """Return the changes. Refuse changes that would lose data of the table."""
         result = super().diff(_id, _olds, _news)
         known, new = RecordedResource(_id, self.args.from_state(_olds), _olds), self.args.from_state(_news)
         if not result.replaces and self.needs_calls(known, new):
-            # A refresh calls this, too, and must not fail over what it found: `check` refuses that.
-            table_changes.refuse(new, [one for one in self._refused(known, new) if one not in _unsafe(known)])
+            # A refresh calls this too, and must not fail because of drift, which `check` refuses.
+            table_changes.refuse(
+                new, [problem for problem in self._refused(known, new) if problem not in _unsafe(known)]
+            )
         result.changes = bool(result.changes or _olds.get("drift") or _unsafe(known))
         return result
 
     @override
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
-        """Check a declaration, and refuse what `up` would refuse of a table that a refresh found changed.
+        """Check a declaration. Refuse it if a refresh found drift that `up` refuses to undo.
 
-        Engines check for programs alone, so a refresh itself shows such drift and does not fail.
+        The engine calls this only for programs, so a refresh reports such drift and does not fail.
         """
         result = super().check(_olds, news)
         known = (
@@ -153,7 +155,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
 
     @override
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
-        """Read a table. Where `up` could not fix its drift, the inputs say so to the next `check`."""
+        """Read a table. If `up` cannot fix its drift, add that to the inputs for the next `check`."""
         result = super().read(id_, props)
         outs = result.outs or {}
         if outs.get("unsafe"):
@@ -162,7 +164,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         return result
 
     def _refused(self, known: RecordedResource[TableArgs], new: TableArgs) -> list[str]:
-        """Why `up` would refuse to lead the table to a declaration; nothing while that is not known."""
+        """Return why `up` would refuse to change the table to a declaration; empty if that is not known."""
         old = known.declared
         if has_unknown(list(new.props().values())):
             return []
@@ -173,7 +175,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
 
     @override
     def needs_calls(self, known: RecordedResource[TableArgs], new: TableArgs) -> bool:
-        """As of every resource; drift that no property shows needs calls, too."""
+        """Return whether an update changes more than the state. Drift that no property shows also needs calls."""
         return bool(known.outs.get("drift") or _unsafe(known)) or super().needs_calls(known, new)
 
     @override
@@ -195,19 +197,17 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         table_removal.remove(client, known.declared, _table_id(known))
 
     def _taken_over(self, client: Client, there: LoadedTable, new: TableArgs, origin: Origin) -> LoadedTable:
-        """Return an existing table as declared. Raises NotOwnedError if it must not be adopted."""
+        """Change an existing table to match the declaration. Raise NotOwnedError if it must not be adopted."""
         differs = commit(there.metadata, None, new, {})
         location = str(there.metadata["location"]).rstrip("/")
         moved = [f"location: {location} -> {new.location}"] if new.location not in {None, location} else []
         written = there.metadata.get("current-snapshot-id") not in {None, -1}
-        found = "; ".join(
-            [*moved, *differs.changes, *differs.problems, *(["data was written to it"] if written else [])]
-        )
+        found = "; ".join([*moved, *differs.changes, *differs.problems, *(["it contains data"] if written else [])])
         self.require_ours(client, observed(there.metadata, new), new, origin, found and f"not as created: {found}")
         if moved:
             raise NotOwnedError(
-                f"{where(new)} lies at {location}, declared is {new.location}, and it cannot be moved."
-                " Declare where it is."
+                f"{where(new)} is at {location}, not at the declared {new.location}, and cannot be moved."
+                " Declare its current location."
             )
         return table_changes.committed(client, there, None, new, {})
 
@@ -216,7 +216,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
             tables.protect(client, new.warehouse_id, there.table_id, protected=new.protected)
 
     def _protected(self, client: Client, there: LoadedTable, declared: TableArgs) -> bool | None:
-        if declared.protected is None:  # costs a call of its own
+        if declared.protected is None:  # needs a separate call
             return None
         return tables.is_protected(client, declared.warehouse_id, there.table_id)
 
@@ -247,18 +247,18 @@ def _found(declared: TableArgs, there: LoadedTable) -> ObservedResource[TableArg
 
 
 class Table(Resource, module="lakekeeper", name="Table"):
-    """An Iceberg table. Its namespace has to be there first.
+    """An Iceberg table. Its namespace must exist.
 
-    `columns` are mappings with the fields of `table_schema.Column`. What keeps the data readable is changed in place:
-    columns added, renamed (`renamed_from`), reordered, made optional, widened, dropped (`dropped_columns`); partitions,
-    sort order and properties. What would lose data is refused. `deletion` says what happens when the resource goes; a
-    table is dropped with `purge` alone.
+    `columns` are mappings with the fields of `Column`. Changes that keep the data readable are made in place: columns
+    are added, renamed (`renamed_from`), reordered, made optional, widened or dropped (`dropped_columns`); partitions,
+    sort order and properties change. Changes that would lose data are refused. `deletion` defines what happens when
+    the resource is deleted; a table is dropped only with `purge`.
     """
 
     table_id: pulumi.Output[str]
     """Uuid of the table."""
     table_location: pulumi.Output[str]
-    """Where its files lie."""
+    """Location of its files."""
     warehouse_id: pulumi.Output[str]
     namespace: pulumi.Output[str]
     name: pulumi.Output[str]

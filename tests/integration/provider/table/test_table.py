@@ -261,7 +261,7 @@ def test_recreated_table_is_adopted_and_updated(
     body = {"name": "orders", "schema": schema}
     http.post(url(orders).removesuffix("/orders"), json=body).raise_for_status()
     assert table.refresh() == "update"
-    assert "was dropped and made again" in capsys.readouterr().err
+    assert "was dropped and recreated" in capsys.readouterr().err
     assert table.outs["table_id"] != first
     assert table.up(**orders) == "update"
     assert [one["name"] for one in columns(http, orders)] == ["id", "day", "note", "lines"]
@@ -285,8 +285,8 @@ def test_soft_deleted_table_is_restored_with_its_data(  # noqa: PLR0917 - fixtur
     warehouse.up(**declared, delete_profile=SOFT)
     http.delete(url(orders)).raise_for_status()
     assert table.refresh() == "update"
-    assert "`up --refresh` brings it back" in capsys.readouterr().err
-    assert "can be brought back until" in table.outs["drift"][0]
+    assert "`up --refresh` restores it" in capsys.readouterr().err
+    assert "can be restored until" in table.outs["drift"][0]
     assert table.up(**orders) == "update"
     assert metadata(http, orders)["table-uuid"] == table.id
     assert table.refresh() == "same"

@@ -113,7 +113,7 @@ def test_concurrently_dropped_table_is_reported(table: Resource, orders: Props, 
 
     use_transport(RacingTransport(replace))
 
-    with pytest.raises(DeletedOutsideStackError, match=r"dropped, renamed or made again while it was being changed"):
+    with pytest.raises(DeletedOutsideStackError, match=r"dropped, renamed or recreated during this change"):
         table.up(**orders | {"columns": MORE})
 
 

@@ -206,7 +206,7 @@ def test_preview_refuses_a_table_moved_by_a_job(orders: Props, http: httpx.Clien
 
     assert table.refresh() == "update"
     (refusal,) = table.refused(**orders)
-    assert f"the table lies at {moved}, declared is {orders['location']}" in refusal
+    assert f"the table is at {moved}, not at the declared {orders['location']}" in refusal
     assert job.current_metadata()["location"] == moved
     elsewhere = {key: value for key, value in orders.items() if key != "location"}
     assert table.up(**elsewhere) == "update"

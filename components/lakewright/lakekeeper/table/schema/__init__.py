@@ -1,1 +1,1 @@
-"""Columns, layout and properties of tables, as declared and in Iceberg's JSON."""
+"""Columns, layout and properties of tables, as declarations and in Iceberg's JSON."""

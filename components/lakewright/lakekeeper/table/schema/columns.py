@@ -1,4 +1,4 @@
-"""A table's columns as people declare them, and the same in the JSON of Iceberg's schemas. Pure functions."""
+"""Columns of a table, as declared and in the JSON of Iceberg schemas. Pure functions."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _FIXED = re.compile(r"fixed\[\s*(\d{1,9})\s*\]")
 _NESTED = re.compile(r"(list|map|struct)\s*<(.*)>", re.DOTALL)
 _SINCE_3 = re.compile(r"timestamp_ns|timestamptz_ns|unknown|variant|geometry.*|geography.*")
 _EXPECTED = (
-    "expected a type of Iceberg's, such as `long`, `decimal(12,2)`, `list<string>`, `map<string, long>` or"
+    "expected an Iceberg type, such as `long`, `decimal(12,2)`, `list<string>`, `map<string, long>` or"
     " `struct<street: string, zip: int>`"
 )
 
 OBSERVED = {"observed": True}
-"""Context of validation for what a server answered or a state holds: rules for people do not bind other engines."""
+"""Validation context of values from a server or a state. Rules for declarations do not apply to other engines."""
 
 
 def observed(info: ValidationInfo) -> bool:
-    """Whether what is validated was found, not declared."""
+    """Return whether the validated value was observed, not declared."""
     return info.context == OBSERVED
 
 
@@ -42,7 +42,7 @@ def _column_name(name: str, info: ValidationInfo) -> str:
     if not name.strip():
         raise ValueError("a column's name must not be empty")
     if "." in name:
-        raise ValueError("a column's name must not contain `.`: it stands between the levels of nested columns")
+        raise ValueError("a column's name must not contain `.`, which separates the levels of nested columns")
     return name
 
 
@@ -58,14 +58,14 @@ def _column_type(value: Any, info: ValidationInfo) -> Any:
 
 
 def _canonical(value: str) -> Any:
-    """A type in its one form: primitive ones as Iceberg writes them, nested ones as a mapping."""
+    """Return the canonical form of a type: text for a primitive type, a mapping for a nested one."""
     text = value.strip()
     if nested := _NESTED.fullmatch(text):
         return _nested(nested[1], [part.strip() for part in _split(nested[2])])
     if decimal := _DECIMAL.fullmatch(text):
         precision, scale = int(decimal[1]), int(decimal[2])
         if not 0 < precision <= 38 or scale > precision:
-            raise ValueError("a decimal has a precision from 1 to 38, and a scale that is not above it")
+            raise ValueError("a decimal has a precision from 1 to 38, and a scale of at most the precision")
         return f"decimal({precision},{scale})"
     if fixed := _FIXED.fullmatch(text):
         return f"fixed[{int(fixed[1])}]"
@@ -86,7 +86,7 @@ def _nested(kind: str, parts: list[str]) -> Json:
 
 
 def _split(text: str) -> Iterator[str]:
-    """The parts between the commas of the outermost level."""
+    """Yield the parts between the commas of the outermost level."""
     depth = start = 0
     for index, character in enumerate(text):
         depth += (character in "<([") - (character in ">)]")
@@ -98,7 +98,7 @@ def _split(text: str) -> Iterator[str]:
 
 ColumnName = Annotated[str, AfterValidator(_column_name)]
 ColumnType = Annotated["str | StructType | ListType | MapType", BeforeValidator(_column_type)]
-"""`long`, `decimal(12,2)`, `struct<a: int>`, or a mapping with `type: struct`, `list` or `map` that says more."""
+"""`long`, `decimal(12,2)`, `struct<a: int>`, or a mapping with `type: struct`, `list` or `map` for more detail."""
 
 
 class Column(_Part):
@@ -107,29 +107,29 @@ class Column(_Part):
     name: ColumnName
     """Name of the column."""
     type: ColumnType
-    """A type of Iceberg's, as text or, for nested ones that say more, as a mapping."""
+    """Iceberg type, as text, or as a mapping for nested types with more detail."""
     required: bool = False
-    """Whether it always has a value."""
+    """Whether the column always has a value."""
     doc: str | None = None
-    """What it means. Left out, what engines wrote stays."""
+    """Description. If left out, the one that engines wrote stays."""
     default: bool | int | float | str | None = None
-    """For rows that say nothing: those that are there when the column is added, and those to come. Needs version 3."""
+    """Value for rows without one, both existing and new ones. Needs format version 3."""
     renamed_from: ColumnName | None = None
-    """The name that it had: the column is renamed and keeps its data."""
+    """Former name of a column to rename. The column keeps its data."""
 
     @model_validator(mode="after")
     def _default_fits(self, info: ValidationInfo) -> Column:
         if observed(info):
             return self
         if self.default is not None and not _fits(self.default, self.type):
-            raise ValueError("`default` must be a value of the column's type, which must not be a nested one")
+            raise ValueError("`default` must be a value of the column's type, which must not be nested")
         return self
 
 
 def _unique(columns: list[Column], info: ValidationInfo) -> list[Column]:
     names = [column.name.casefold() for column in columns]
     if not observed(info) and len(names) != len(set(names)):
-        raise ValueError("expected names that more than upper and lower case tells apart: engines do not look at it")
+        raise ValueError("expected names that differ in more than upper and lower case, which engines ignore")
     return columns
 
 
@@ -137,7 +137,7 @@ Columns = Annotated[list[Column], Field(min_length=1), AfterValidator(_unique)]
 
 
 class StructType(_Part):
-    """Columns within a column."""
+    """A nested type that consists of columns."""
 
     type: Literal["struct"] = "struct"
     """`struct`."""
@@ -166,7 +166,7 @@ class MapType(_Part):
     value: ColumnType
     """Type of a value."""
     value_required: bool = False
-    """Whether values are always there."""
+    """Whether a key always has a value."""
 
 
 for _model in (Column, StructType, ListType, MapType):
@@ -188,7 +188,7 @@ def _fits(value: object, kind: object) -> bool:
 
 
 def type_text(kind: Any) -> str:
-    """A declared type, or one in Iceberg's JSON, as text for people: `list<decimal(12,2)>`."""
+    """Return a type, declared or in Iceberg's JSON, as text for messages: `list<decimal(12,2)>`."""
     if isinstance(kind, BaseModel):
         kind = kind.model_dump()
     if not isinstance(kind, dict):
@@ -203,7 +203,7 @@ def type_text(kind: Any) -> str:
 
 
 def children(kind: Any, path: str) -> Iterator[tuple[str, Column | None, Any]]:
-    """What a declared type consists of: path, column (None for elements, keys and values) and type."""
+    """Yield the parts of a declared type: path, column (None for elements, keys and values) and type."""
     match kind:
         case StructType():
             for column in kind.fields:
@@ -218,7 +218,7 @@ def children(kind: Any, path: str) -> Iterator[tuple[str, Column | None, Any]]:
 
 
 def paths(columns: list[Column]) -> Iterator[tuple[str, Column | None, Any]]:
-    """Every column, however deep, outer ones first: path, column (None for elements, keys and values) and type."""
+    """Yield all columns of all levels, outer ones first, each as `children` does."""
     pending: list[tuple[Any, str]] = [(StructType.model_construct(fields=columns), "")]
     while pending:
         kind, above = pending.pop(0)
@@ -228,7 +228,7 @@ def paths(columns: list[Column]) -> Iterator[tuple[str, Column | None, Any]]:
 
 
 def needs_version_3(columns: list[Column]) -> list[str]:
-    """The columns that only format version 3 can hold."""
+    """Return the paths of the columns that need format version 3."""
     return [
         path
         for path, column, kind in paths(columns)
@@ -237,12 +237,12 @@ def needs_version_3(columns: list[Column]) -> list[str]:
 
 
 def same_type(live: Any, declared: Any) -> bool:
-    """Whether a type of Iceberg's JSON is the declared one, whatever is required in it."""
+    """Return whether a type in Iceberg's JSON equals the declared one, regardless of what is required."""
     return type_text(live) == type_text(declared)
 
 
 def ids_by_path(schema: Json) -> dict[str, int]:
-    """The id of every field of a schema in Iceberg's JSON, by path."""
+    """Return the ids of all fields of a schema in Iceberg's JSON, by path."""
     found: dict[str, int] = {}
 
     def walk(kind: Any, path: str) -> None:
@@ -263,21 +263,21 @@ def ids_by_path(schema: Json) -> dict[str, int]:
 
 
 def current_schema(metadata: Json) -> Json:
-    """The schema that a table has now."""
+    """Return the current schema of a table."""
     return _current(metadata, "schemas", "schema-id", metadata["current-schema-id"])
 
 
 def partition_fields(metadata: Json) -> list[Json]:
-    """The fields that new files of a table are divided by."""
+    """Return the fields of the partition spec for new files."""
     return _current(metadata, "partition-specs", "spec-id", metadata["default-spec-id"])["fields"]
 
 
 def sort_fields(metadata: Json) -> list[Json]:
-    """The fields that new files of a table are sorted by."""
+    """Return the fields of the sort order for new files."""
     default = metadata["default-sort-order-id"]
-    # Order 0 means unsorted, and need not be listed.
+    # Order 0 means unsorted, and may be absent from the list.
     return _current(metadata, "sort-orders", "order-id", default)["fields"] if default else []
 
 
 def _current(metadata: Json, collection: str, key: str, number: int) -> Json:
-    return next(one for one in cast(list[Json], metadata[collection]) if one[key] == number)
+    return next(entry for entry in cast(list[Json], metadata[collection]) if entry[key] == number)

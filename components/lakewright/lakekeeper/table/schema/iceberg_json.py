@@ -1,4 +1,4 @@
-"""Declared columns in the JSON of Iceberg's schemas, with ids for their fields. Pure functions."""
+"""Convert declared columns to the JSON of Iceberg schemas, with field ids. Pure functions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lakewright.lakekeeper.table.schema.columns import Column, Json, ListType, M
 
 
 def field_json(column: Column, number: Callable[[], int]) -> Json:
-    """A new field in Iceberg's JSON; `number` gives ids."""
+    """Return a new field in Iceberg's JSON. `number` returns the next id."""
     made: Json = {"id": number(), "name": column.name, "required": column.required}
     made["type"] = type_json(column.type, number)
     if column.doc is not None:
@@ -21,7 +21,7 @@ def field_json(column: Column, number: Callable[[], int]) -> Json:
 
 
 def type_json(kind: Any, number: Callable[[], int]) -> Any:
-    """A declared type in Iceberg's JSON."""
+    """Return a declared type in Iceberg's JSON."""
     match kind:
         case StructType():
             return {"type": "struct", "fields": [field_json(column, number) for column in kind.fields]}
@@ -36,5 +36,5 @@ def type_json(kind: Any, number: Callable[[], int]) -> Any:
 
 
 def single_value(value: Any, kind: Any) -> Any:
-    """A default as Iceberg's JSON has it: engines hand whole numbers over as integers."""
+    """Return a default value in Iceberg's JSON. The engine passes whole numbers as integers."""
     return float(value) if kind in {"float", "double"} else value

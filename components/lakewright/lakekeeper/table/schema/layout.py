@@ -1,4 +1,4 @@
-"""How a table's files are laid out, in words: partition transforms and sort orders. Pure functions."""
+"""Text form of a table's layout: partition transforms and sort orders. Pure functions."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ class Partition:
     column: str
     """Path of the column."""
     transform: str
-    """As Iceberg writes it: `identity`, `day`, `bucket[16]`."""
+    """Transform in Iceberg's notation: `identity`, `day`, `bucket[16]`."""
     name: str | None = None
-    """Its own name; without one, it is named after column and transform."""
+    """Explicit name. Without one, the name consists of column and transform."""
 
     @property
     def field_name(self) -> str:
-        """The name in the partition spec, as Iceberg's own libraries make it."""
+        """Name in the partition spec, formed as in Iceberg's libraries."""
         if self.name:
             return self.name
         kind = self.transform.partition("[")[0]
@@ -103,7 +103,7 @@ def _transform_text(column: str, transform: str) -> str:
 
 
 def _transform(text: str) -> tuple[str, str]:
-    """Column and transform."""
+    """Parse a transform. Return column and transform."""
     found = _TRANSFORM.fullmatch(text.strip())
     if not found:
         raise ValueError(
@@ -117,7 +117,7 @@ def _transform(text: str) -> tuple[str, str]:
 
 
 def parse_partition(text: str) -> Partition:
-    """`days(ts)`, or with a name of its own `bucket(16, id) as shard`. Raises ValueError."""
+    """Parse `days(ts)`, or with an explicit name `bucket(16, id) as shard`. Raises ValueError."""
     alias = _ALIAS.fullmatch(text.strip())
     column, transform = _transform(alias["what"] if alias else text)
     made = Partition(column, transform)
@@ -125,10 +125,12 @@ def parse_partition(text: str) -> Partition:
 
 
 def parse_sorting(text: str) -> Sorting:
-    """`ts`, `ts desc`, `bucket(16, id) asc nulls last`. Raises ValueError."""
+    """Parse `ts`, `ts desc` or `bucket(16, id) asc nulls last`. Raises ValueError."""
     found = _ORDER.fullmatch(text.strip())
     if not found:
-        raise ValueError("expected a column or transform, and perhaps `asc` or `desc`, `nulls first` or `nulls last`")
+        raise ValueError(
+            "expected a column or transform, optionally with `asc` or `desc` and `nulls first` or `nulls last`"
+        )
     column, transform = _transform(found["what"])
     direction = (found["way"] or "asc").lower()
     return Sorting(
@@ -137,35 +139,35 @@ def parse_sorting(text: str) -> Sorting:
 
 
 def sort_texts(metadata: Json) -> list[str]:
-    """The sort order that a table has, in words."""
+    """Return the sort order of a table as text."""
     names = column_names(metadata)
     return [
         str(
             Sorting(
-                names.get(one.get("source-id", 0), str(one.get("source-id"))),
-                str(one["transform"]),
-                str(one["direction"]),
-                str(one["null-order"]).removeprefix("nulls-"),
+                names.get(field.get("source-id", 0), str(field.get("source-id"))),
+                str(field["transform"]),
+                str(field["direction"]),
+                str(field["null-order"]).removeprefix("nulls-"),
             )
         )
-        for one in sort_fields(metadata)
+        for field in sort_fields(metadata)
     ]
 
 
 def partitions(metadata: Json) -> list[Partition]:
-    """The fields that new files of a table are divided by, each with its own name if it is an unusual one."""
+    """Return the partition fields for new files, each with its name if it is not the default one."""
     names = column_names(metadata)
     found: list[Partition] = []
-    for one in partition_fields(metadata):
-        column = names.get(one.get("source-id", 0), str(one.get("source-ids", one.get("source-id"))))
-        usual = Partition(column, str(one["transform"]))
-        named = Partition(column, usual.transform, str(one["name"]))
-        found.append(usual if usual.field_name == one["name"] else named)
+    for field in partition_fields(metadata):
+        column = names.get(field.get("source-id", 0), str(field.get("source-ids", field.get("source-id"))))
+        usual = Partition(column, str(field["transform"]))
+        named = Partition(column, usual.transform, str(field["name"]))
+        found.append(usual if usual.field_name == field["name"] else named)
     return found
 
 
 def column_names(metadata: Json) -> dict[int, str]:
-    """The paths of a table's fields, by id."""
+    """Return the paths of a table's fields, by id."""
     return {number: path for path, number in ids_by_path(current_schema(metadata)).items()}
 
 
@@ -191,7 +193,7 @@ def layout_mistakes(
     sort_by: list[str],
     format_version: int | None,
 ) -> Iterator[str]:
-    """What does not fit together in a declaration, each in a sentence."""
+    """Yield an error message for each conflict between the properties of a declaration."""
     leaves = dict(_reachable(columns))
     for path in identifier:
         yield from _identifier_mistakes(leaves, path)
@@ -203,11 +205,11 @@ def layout_mistakes(
         sorting = parse_sorting(text)
         yield from _transform_mistakes("sort_by", sorting.column, sorting.transform, leaves)
     if (format_version or 2) < 3 and (later := needs_version_3(columns)):
-        yield f"{_listed(later)} can only be in a table with `format_version: 3`: a type or default needs it"
+        yield f"{_listed(later)} can only be in a table with `format_version: 3`, because of a type or default"
 
 
 def _reachable(columns: list[Column], above: str = "") -> Iterator[tuple[str, Column]]:
-    """Columns that are not inside a list or map, by path."""
+    """Yield the columns that are not inside a list or map, with their paths."""
     for column in columns:
         path = f"{above}{column.name}"
         yield path, column
@@ -222,8 +224,8 @@ def _identifier_mistakes(leaves: dict[str, Column], path: str) -> Iterator[str]:
         return
     levels = path.split(".")
     above = [leaves[".".join(levels[:depth])] for depth in range(1, len(levels) + 1)]
-    if not all(one.required for one in above):
-        yield f"identifier `{path}` must be required, and so must be what it is nested in"
+    if not all(level.required for level in above):
+        yield f"identifier `{path}` must be required, and so must the columns that it is nested in"
     if column.type in {"float", "double"}:
         yield f"identifier `{path}` must not be a floating-point number"
 
@@ -241,16 +243,16 @@ def _transform_mistakes(where: str, column: str, transform: str, leaves: dict[st
 def _partition_mistakes(partitions: list[Partition], leaves: dict[str, Column]) -> Iterator[str]:
     names = [partition.field_name for partition in partitions]
     for name in sorted({name for name in names if names.count(name) > 1}):
-        yield f"partition_by: there are several fields named `{name}`; name them apart with `as`"
+        yield f"partition_by: there are several fields named `{name}`; give them different names with `as`"
     for partition in partitions:
         if partition.field_name in leaves and (partition.field_name, "identity") != (
             partition.column,
             partition.transform,
         ):
-            yield f"partition_by: `{partition}` is named like the column `{partition.field_name}`; name it with `as`"
+            yield f"partition_by: `{partition}` is named like the column `{partition.field_name}`; rename it with `as`"
     timed = [partition.column for partition in partitions if partition.transform in _WORDS]
     for column in sorted({column for column in timed if timed.count(column) > 1}):
-        yield f"partition_by: of years, months, days and hours of `{column}`, the finest alone is enough"
+        yield f"partition_by: use only the finest of years, months, days and hours of `{column}`"
 
 
 def _listed(names: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""Properties of tables: which ones a declaration can have."""
+"""Rules for the table properties of a declaration."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ RESERVED = frozenset(
         "default-sort-order",
     }
 )
-"""Names that Iceberg's libraries show a table's own values under; properties cannot have them."""
+"""Names that Iceberg reserves for values of a table. Properties cannot have them."""
 
 FIXED = frozenset({"encryption.key-id"})
-"""Properties that never change once a table has them: by Iceberg's specification, and by Lakekeeper from 0.12 on."""
+"""Properties that cannot change after they are set, by Iceberg's specification and in Lakekeeper since 0.12."""
 
 _CODEC = "write.metadata.compression-codec"
 _CODECS = ("none", "gzip")
@@ -35,23 +35,23 @@ _METRICS = "write.metadata.metrics."
 
 
 def property_mistakes(properties: dict[str, str]) -> Iterator[str]:
-    """Yield a sentence for each property that no table can have.
+    """Yield an error message for each invalid property.
 
     The rules about `write.*` are those of Lakekeeper's `validate_table_properties` and `CompressionCodec`, which are
     the same from 0.11 to 0.14. The server refuses such a table or commit with 409 or 400.
     """
     for key, value in sorted(properties.items()):
         if key == "format-version":
-            yield "`format-version` is no property of a table that is there; use `format_version`"
+            yield "`format-version` is not a table property; use `format_version`"
         elif key in RESERVED:
             yield f"`{key}` is reserved by Iceberg"
         elif key.startswith("write.data.path"):
-            yield f"`{key}` is refused by Lakekeeper, which keeps a table's files in its location; leave it out"
+            yield f"`{key}` is refused by Lakekeeper, which keeps a table's files in its location; remove it"
         elif key == _CODEC and value not in _CODECS:
             yield f"`{key}`: expected {' or '.join(_CODECS)}, found {value!r}"
         elif key.startswith("write.metadata") and key not in _WRITE_METADATA and not key.startswith(_METRICS):
-            known = ", ".join(f"`{one}`" for one in [*sorted(_WRITE_METADATA), f"{_METRICS}*"])
-            yield f"`{key}` is refused by Lakekeeper, which knows {known} alone; leave it out"
+            known = ", ".join(f"`{name}`" for name in [*sorted(_WRITE_METADATA), f"{_METRICS}*"])
+            yield f"`{key}` is refused by Lakekeeper, which accepts only {known}; remove it"
 
 
 def _declarable(properties: dict[str, str], info: ValidationInfo) -> dict[str, str]:
