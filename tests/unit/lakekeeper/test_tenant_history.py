@@ -142,7 +142,7 @@ def test_prefixes_overlap_by_whole_segments() -> None:
 def test_renamed_from_is_refused_where_both_names_exist(deletion: str) -> None:
     before = record(a=warehouse(deletion), b=warehouse(deletion))
 
-    with pytest.raises(RemovalRefusedError, match=r"the state has both `a` and `b`.*put `a` back"):
+    with pytest.raises(RemovalRefusedError, match=r"the state has both `a` and `b`.*restore `a`"):
         record(before, b=warehouse(deletion, renamed_from="a"))
 
 

@@ -1,1 +1,1 @@
-"""Buckets that a stack made: what they hold, and how they are emptied and deleted."""
+"""Buckets that a stack created: their contents, emptying and deletion."""

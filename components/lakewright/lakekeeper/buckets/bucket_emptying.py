@@ -1,6 +1,6 @@
-"""Emptying a part of a bucket of the stack, and deleting the bucket once nothing is left in it."""
+"""Empty a key prefix of a bucket of the stack, and delete an empty bucket."""
 
-# boto3 carries no types; what comes of it is cast where it is used.
+# boto3 has no types; its results are cast where they are used.
 # pyright: reportMissingTypeStubs=false
 
 from collections.abc import Generator, Iterator, Sequence
@@ -28,9 +28,9 @@ def empty(own: OwnBucket, key_prefix: str, spared: Sequence[str] = ()) -> None:
     """Delete every object, old version and delete marker under a key prefix, and nothing else.
 
     Args:
-        own: The bucket. One that is gone is empty.
+        own: The bucket. A missing bucket counts as empty.
         key_prefix: Without slashes at its ends; never empty.
-        spared: Key prefixes of others. One that is `key_prefix` or covers it spares everything.
+        spared: Key prefixes of other warehouses. If one equals or contains `key_prefix`, nothing is deleted.
 
     Raises:
         BucketRefusedError: The prefix is empty, S3 refused a call, or it kept an object.
@@ -40,16 +40,16 @@ def empty(own: OwnBucket, key_prefix: str, spared: Sequence[str] = ()) -> None:
             f"{own.where} was not emptied: expected the key prefix of a warehouse, found none. Give the warehouse a"
             " `key_prefix` and run `up`."
         )
-    if any(key_prefixes.is_within(key_prefix, one) for one in spared):
+    if any(key_prefixes.is_within(key_prefix, other) for other in spared):
         return
     with refused(f"emptying {key_prefix}/ of {own.where}"):
         client = client_of(own)
-        found = entries_outside(client, own.bucket, f"{key_prefix}/", [f"{one}/" for one in spared])
+        found = entries_outside(client, own.bucket, f"{key_prefix}/", [f"{other}/" for other in spared])
         _delete(client, own, found)
 
 
 def delete_bucket(own: OwnBucket) -> None:
-    """Delete a bucket that holds nothing but deleted validation objects. One that is gone is a success.
+    """Delete a bucket that contains at most deleted validation objects. Succeed if it does not exist.
 
     Raises:
         BucketRefusedError: S3 refused the call.
@@ -76,20 +76,22 @@ def _delete(client: Any, own: OwnBucket, found: Iterator[ObjectVersion]) -> None
 def _require_no_errors(own: OwnBucket, answer: dict[str, Any]) -> None:
     for error in answer.get("Errors", []):
         raise BucketRefusedError(
-            f"emptying {own.where}: S3 answered {error['Code']} for {error['Key']}. Let the stack's identity delete"
+            f"emptying {own.where}: S3 responded {error['Code']} for {error['Key']}. Let the stack's identity delete"
             " object versions, and run the command again."
         )
 
 
 @contextmanager
 def refused(doing: str) -> Generator[None]:
-    """Raise BucketRefusedError with what was being done where AWS refuses a call of the block."""
+    """Raise BucketRefusedError with the name of the operation if AWS refuses a call of the block."""
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - slow to load
 
     try:
         yield
     except ClientError as error:
         code = code_of(error)
-        raise BucketRefusedError(f"{doing}: AWS answered {code}. Check the rights of the stack's identity.") from None
+        raise BucketRefusedError(
+            f"{doing}: AWS responded {code}. Check the permissions of the stack's identity."
+        ) from None
     except BotoCoreError as error:
         raise BucketRefusedError(f"{doing}: {' '.join(str(error).split())}") from None

@@ -1,6 +1,6 @@
-"""The stack's own KMS key of a bucket: what is encrypted with it, and the end of its use."""
+"""The stack's own KMS key of a bucket: whether objects need it, and its deletion."""
 
-# boto3 carries no types; what comes of it is cast where it is used.
+# boto3 has no types; its results are cast where they are used.
 # pyright: reportMissingTypeStubs=false
 
 from concurrent.futures import ThreadPoolExecutor
@@ -21,33 +21,33 @@ from lakewright.lakekeeper.buckets.own_bucket import (
 from lakewright.lakekeeper.provider.errors import CannotCountError
 
 LOOKED_AT = 20_000
-"""So many objects are asked for their key, a call each; a bucket with more counts as encrypted with it."""
+"""Limit of objects checked for their key, one call each. A bucket with more counts as encrypted with the key."""
 PAGE = 1000
-"""So many objects are asked before the next are listed."""
+"""Objects that are checked before the next ones are listed."""
 AT_A_TIME = 10
-"""Calls at the same time: the connections of a client."""
+"""Concurrent calls, as many as a client has connections."""
 
 
 def alias_of(bucket: str) -> str:
-    """Name of the alias that the stack gives the key of a bucket."""
+    """Return the alias of the key that the stack creates for a bucket."""
     return f"alias/{bucket}".replace(".", "-")
 
 
 def description_of(bucket: str) -> str:
-    """Description of the key that the stack makes for a bucket, by which it is known."""
+    """Return the description of the key that the stack creates for a bucket. It identifies the key."""
     return f"Encrypts bucket {bucket}"
 
 
 def encrypted(own: OwnBucket) -> str | None:
     """Find an object that is encrypted with a KMS key.
 
-    A bucket with a key of the stack's has no other KMS key by default, so whichever key it is counts.
+    A bucket with a key of the stack has no other default KMS key, so any KMS key counts.
 
     Returns:
-        The object's key; None if there is none, or no such bucket.
+        The object's key; None if there is no such object or bucket.
 
     Raises:
-        CannotCountError: The bucket cannot be listed, or holds too many objects to ask each of them.
+        CannotCountError: The bucket cannot be listed, or contains too many objects to check each of them.
     """
     with listing(own), ThreadPoolExecutor(AT_A_TIME) as pool:
         client = client_of(own)
@@ -56,22 +56,22 @@ def encrypted(own: OwnBucket) -> str | None:
         while looked < LOOKED_AT and (page := list(islice(objects, min(PAGE, LOOKED_AT - looked)))):
             looked += len(page)
             answers = pool.map(partial(_is_encrypted, client, own), page)
-            if found := next((one for one, is_encrypted in zip(page, answers, strict=True) if is_encrypted), None):
+            if found := next((entry for entry, is_encrypted in zip(page, answers, strict=True) if is_encrypted), None):
                 return found.key
         is_more = next(objects, None) is not None
     if is_more:
         raise CannotCountError(
-            f"{own.where} holds more than {LOOKED_AT} objects and versions, too many to ask each for its key."
+            f"{own.where} holds more than {LOOKED_AT} objects and versions, too many to check the key of each one."
         )
     return None
 
 
-def _is_encrypted(client: Any, own: OwnBucket, one: ObjectVersion) -> bool:
-    """Whether a version is encrypted with a KMS key; one that was deleted meanwhile is not."""
+def _is_encrypted(client: Any, own: OwnBucket, entry: ObjectVersion) -> bool:
+    """Return whether a version is encrypted with a KMS key. A version deleted since the listing is not."""
     from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
 
     try:
-        head = client.head_object(Bucket=own.bucket, Key=one.key, VersionId=one.version)
+        head = client.head_object(Bucket=own.bucket, Key=entry.key, VersionId=entry.version)
     except ClientError as error:
         if code_of(error) not in {*NO_BUCKET, "NoSuchKey", "NoSuchVersion"}:
             raise
@@ -80,12 +80,12 @@ def _is_encrypted(client: Any, own: OwnBucket, one: ObjectVersion) -> bool:
 
 
 def is_default(own: OwnBucket, key_id: str) -> bool:
-    """Whether a bucket encrypts new objects with a key. A bucket that is gone does not. Raises CannotCountError."""
+    """Return whether a bucket encrypts new objects with a key; False if it does not exist. Raises CannotCountError."""
     return any(key.rpartition("/")[2] == key_id for key in _default_keys(own))
 
 
 def _default_keys(own: OwnBucket) -> list[str]:
-    """The KMS keys that a bucket encrypts new objects with: one or none."""
+    """Return the KMS keys that a bucket encrypts new objects with: one or none."""
     from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
 
     with listing(own):
@@ -96,14 +96,17 @@ def _default_keys(own: OwnBucket) -> list[str]:
                 raise
             return []
     rules = found["ServerSideEncryptionConfiguration"]["Rules"]
-    keys = [one.get("ApplyServerSideEncryptionByDefault", {}).get("KMSMasterKeyID") or "" for one in rules]
+    keys = [rule.get("ApplyServerSideEncryptionByDefault", {}).get("KMSMasterKeyID") or "" for rule in rules]
     return [key for key in keys if key]
 
 
 def is_own_default(own: OwnBucket) -> bool:
-    """Whether a bucket encrypts new objects with a key that the stack made for it.
+    """Return whether a bucket encrypts new objects with a key that the stack created for it.
 
-    An identity that may not look at the key did not make it. Raises CannotCountError where the bucket refuses the look.
+    An identity without access to the key did not create it.
+
+    Raises:
+        CannotCountError: The bucket's encryption cannot be read.
     """
     from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
 
@@ -121,7 +124,7 @@ def is_own_default(own: OwnBucket) -> bool:
 
 
 def end_key(own: OwnBucket, key_id: str) -> None:
-    """Schedule the deletion of a key, and delete its alias: a bucket of the name may get a new key.
+    """Schedule the deletion of a key, and delete its alias, which a new key of the bucket may need.
 
     Raises:
         BucketRefusedError: KMS refused a call.

@@ -1,7 +1,7 @@
-"""BucketRemoval and KeyRemoval: end a bucket of the stack, and its key, when nothing that has to stay needs them.
+"""BucketRemoval and KeyRemoval: delete a bucket of the stack, and its key, if no remaining data needs them.
 
-The `aws` plugin cannot decide that: it deletes a bucket with all that is in it, or refuses, by what the spec of the
-last `up` said. So the stack keeps bucket and key from the plugin (`retain_on_delete`), and these look before they act.
+The `aws` plugin cannot decide that: depending on the spec of the last `up`, it deletes a bucket with all contents or
+refuses. The stack therefore sets `retain_on_delete` for bucket and key, and these resources check before they delete.
 """
 
 from collections.abc import Mapping
@@ -34,14 +34,14 @@ from lakewright.lakekeeper.provider.options import given, not_imported
 B = TypeVar("B", bound=OwnBucket)
 
 RECORD_TAG = "lakewright:record"
-"""Tag of a bucket that a stack made. Its value is in the tenant's record of that stack alone."""
+"""Tag of a bucket that a stack created. Only the tenant's record of that stack contains its value."""
 
 
 class BucketRemovalArgs(OwnBucket):
-    """The bucket, and whose data stays in it."""
+    """The bucket, and the warehouses whose data stays in it."""
 
     kept: list[str] = []
-    """Warehouses whose data stays in the bucket by `deletion: retain`, whether the spec still has them or not."""
+    """Warehouses whose data stays in the bucket by `deletion: retain`, both declared and removed ones."""
 
 
 class KeyRemovalArgs(OwnBucket):
@@ -52,15 +52,15 @@ class KeyRemovalArgs(OwnBucket):
 
 
 class _RemovalProvider(ResourceProvider, Generic[B]):
-    """Acts when it is deleted. The base of the two."""
+    """Base of the two providers, which act when their resource is deleted."""
 
     serialize_as_secret_always = False
     args: type[B]
     replacing: tuple[str, ...]
-    """Properties that say which object is meant: where one changes, the earlier object is to go."""
+    """Properties that identify the object. If one changes, the earlier object is removed."""
 
     def remove(self, own: B) -> None:
-        """End the object. One that is gone already is a success."""
+        """Delete the object. Succeed if it does not exist."""
         raise NotImplementedError
 
     @override
@@ -76,7 +76,7 @@ class _RemovalProvider(ResourceProvider, Generic[B]):
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
         changes = difference.between(self.args.from_state(_olds), self.args.from_state(_news))
         replaced = [change.path for change in changes if change.path in self.replacing]
-        # What was in the earlier bucket leaves it before that bucket goes, so the new one comes first.
+        # The contents leave the earlier bucket before it is deleted, so the new one is created first.
         return DiffResult(changes=bool(changes), replaces=replaced, delete_before_replace=False)
 
     @override
@@ -96,7 +96,7 @@ class _RemovalProvider(ResourceProvider, Generic[B]):
 
 
 class BucketRemovalProvider(_RemovalProvider[BucketRemovalArgs]):
-    """Deletes a bucket that holds nothing, and leaves one alone that holds what is to stay."""
+    """Deletes an empty bucket, and keeps a bucket with retained data."""
 
     args = BucketRemovalArgs
     replacing = ("bucket", "region", "endpoint")
@@ -104,18 +104,18 @@ class BucketRemovalProvider(_RemovalProvider[BucketRemovalArgs]):
     @override
     def remove(self, own: BucketRemovalArgs) -> None:
         if own.kept:
-            note(f"{own.where} stays: `deletion: retain` keeps what is in it of warehouse {', '.join(own.kept)}")
+            note(f"{own.where} stays: `deletion: retain` keeps the data of warehouse {', '.join(own.kept)}")
         elif content := own_bucket.held(own):
             raise StillHeldError(
-                f"{own.where} is not deleted, since it holds {content}, which belongs to no warehouse that is purged."
-                " Remove that, and run the command again."
+                f"{own.where} is not deleted, since it holds {content}, which belongs to no purged warehouse."
+                " Delete these objects, and run the command again."
             )
         else:
             bucket_emptying.delete_bucket(own)
 
 
 class KeyRemovalProvider(_RemovalProvider[KeyRemovalArgs]):
-    """Schedules the deletion of a key that encrypts nothing any more, and leaves any other alone."""
+    """Schedules the deletion of an unused key, and keeps a key in use."""
 
     args = KeyRemovalArgs
     replacing = ("bucket", "region", "endpoint", "key_id")
@@ -128,36 +128,36 @@ class KeyRemovalProvider(_RemovalProvider[KeyRemovalArgs]):
             warn(f"KMS key {own.key_id} stays, as it may be in use: {error}")
             return
         if is_default:
-            note(f"KMS key {own.key_id} stays: {own.where} stays, and encrypts with it")
+            note(f"KMS key {own.key_id} stays: {own.where} stays, and is encrypted with it")
         elif example:
-            note(f"KMS key {own.key_id} stays: {own.where} holds what is encrypted with it, such as {example}")
+            note(f"KMS key {own.key_id} stays: {own.where} holds objects encrypted with it, such as {example}")
         else:
             bucket_key.end_key(own, own.key_id)
 
 
 def remove_left_over(own: OwnBucket, tag: str) -> None:
-    """Delete a bucket that the stack made, if it is still there when all else is gone.
+    """Delete a bucket that the stack created, if it still exists after all other resources are deleted.
 
-    A run that is killed when it has made the bucket, and not yet its `BucketRemoval`, leaves one that nothing ends. A
-    bucket without this stack's tag is another's.
+    A run that is killed between creating the bucket and its `BucketRemoval` leaves a bucket that no resource deletes.
+    A bucket without this stack's tag belongs to another stack.
 
     Raises:
-        StillHeldError: The bucket holds something.
+        StillHeldError: The bucket is not empty.
         BucketRefusedError: S3 refused a call.
     """
     if own_bucket.tags(own).get(RECORD_TAG) != tag:
         return
     if content := own_bucket.held(own):
         raise StillHeldError(
-            f"{own.where} is not deleted, since it holds {content}. An `up` that was interrupted made it. Remove what"
-            " it holds, and run the command again."
+            f"{own.where} is not deleted, since it holds {content}. An interrupted `up` created it. Empty it, and"
+            " run the command again."
         )
     bucket_emptying.delete_bucket(own)
-    note(f"{own.where}, which an interrupted `up` made, is deleted")
+    note(f"{own.where}, which an interrupted `up` created, is deleted")
 
 
 class BucketRemoval(Resource, module="lakekeeper", name="BucketRemoval"):
-    """Deletes a bucket of the stack when it is deleted itself. `bucket` takes the fields of `OwnBucket`."""
+    """Deletes a bucket of the stack when this resource is deleted. `bucket` takes the fields of `OwnBucket`."""
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ class BucketRemoval(Resource, module="lakekeeper", name="BucketRemoval"):
 
 
 class KeyRemoval(Resource, module="lakekeeper", name="KeyRemoval"):
-    """Ends the key of a bucket when it is deleted itself. `bucket` takes the fields of `OwnBucket`."""
+    """Deletes the key of a bucket when this resource is deleted. `bucket` takes the fields of `OwnBucket`."""
 
     def __init__(
         self,

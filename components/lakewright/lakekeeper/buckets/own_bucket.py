@@ -1,6 +1,6 @@
-"""What a bucket of the stack still holds: AWS deletes only an empty one, when all that leads to it is gone already."""
+"""Contents of a bucket of the stack. They are checked before a deletion, as AWS deletes only empty buckets."""
 
-# boto3 carries no types; what comes of it is cast where it is used.
+# boto3 has no types; its results are cast where they are used.
 # pyright: reportMissingTypeStubs=false
 
 import re
@@ -15,9 +15,9 @@ from lakewright.lakekeeper.provider.errors import CannotCountError
 from lakewright.lakekeeper.provider.inputs import Declared
 
 NAMED = 3
-"""So many keys are named in a message."""
+"""Maximum of keys in a message."""
 COUNTED = 1000
-"""So many objects and versions are counted for a message."""
+"""Maximum of objects and versions counted for a message."""
 _FORBIDDEN = frozenset({"403", "AccessDenied"})
 NO_BUCKET = frozenset({"404", "NoSuchBucket"})
 _PROBE = re.compile(r"(?:.*/)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:/vended-test)?/metadata/test")
@@ -39,7 +39,7 @@ class ObjectVersion:
 
     @property
     def is_deleted_probe(self) -> bool:
-        """Whether this is what remains in a versioned bucket of an object with which Lakekeeper validated a profile."""
+        """Whether this is a noncurrent version or marker of an object with which Lakekeeper validated a profile."""
         return (
             not (self.is_current and not self.is_marker)
             and self.size <= _PROBE_BYTES
@@ -48,37 +48,37 @@ class ObjectVersion:
 
 
 class OwnBucket(Declared):
-    """A bucket that the stack made, and the AWS identity that may look into it; no secret."""
+    """A bucket that the stack created, and the AWS identity that may read it. It contains no secret."""
 
     bucket: str
     """Name of the bucket."""
     region: str
-    """Its region."""
+    """Region of the bucket."""
     endpoint: str | None = None
-    """A sandbox's, in place of AWS."""
+    """Endpoint of a sandbox in place of AWS."""
     profile: str | None = None
-    """AWS profile to look with."""
+    """AWS profile to read the bucket with."""
     shared_credentials_file: str | None = None
-    """File that has the profile."""
+    """Shared credentials file that contains the profile."""
 
     @property
     def where(self) -> str:
-        """The bucket and its place, as messages say it."""
+        """Name and place of the bucket, for messages."""
         return f"bucket `{self.bucket}` at {self.endpoint or f'AWS in {self.region}'}"
 
 
 def held(own: OwnBucket, besides: Sequence[str] = (), within: str | None = None) -> str | None:
-    """Describe what a bucket holds outside some prefixes.
+    """Describe the contents of a bucket outside some key prefixes.
 
     Deleted validation objects of Lakekeeper do not count: every warehouse leaves them in a versioned bucket.
 
     Args:
         own: The bucket.
         besides: Key prefixes, without slashes at their ends, whose objects do not count.
-        within: Key prefix, without slashes at its ends, that alone counts; the whole bucket if left out.
+        within: Key prefix to check, without slashes at its ends; the whole bucket if left out.
 
     Returns:
-        `2 objects and 5 old versions: KEY, ...`; None where there is nothing, or no such bucket.
+        `2 objects and 5 old versions: KEY, ...`; None if there is nothing, or no such bucket.
 
     Raises:
         CannotCountError: The bucket cannot be listed.
@@ -86,19 +86,19 @@ def held(own: OwnBucket, besides: Sequence[str] = (), within: str | None = None)
     with listing(own):
         client = client_of(own)
         found: list[ObjectVersion] = []
-        for one in entries_outside(
+        for entry in entries_outside(
             client, own.bucket, f"{within}/" if within else "", [f"{prefix}/" for prefix in besides]
         ):
-            if one.is_deleted_probe:
+            if entry.is_deleted_probe:
                 continue
-            found.append(one)
+            found.append(entry)
             if len(found) > COUNTED:
                 break
     return _described(found[:COUNTED], more=len(found) > COUNTED) if found else None
 
 
 def exists(own: OwnBucket) -> bool:
-    """Whether there is a bucket of the name that the identity may look into. Raises CannotCountError."""
+    """Return whether the bucket exists and the identity may read it. Raises CannotCountError."""
     from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
 
     with listing(own):
@@ -112,7 +112,7 @@ def exists(own: OwnBucket) -> bool:
 
 
 def tags(own: OwnBucket) -> dict[str, str]:
-    """Tags of a bucket; none where it is gone, has none, or belongs to an account that does not show them.
+    """Return the tags of a bucket; none if it does not exist or does not allow reading them.
 
     Raises:
         CannotCountError: S3 refused the call for another reason.
@@ -126,11 +126,11 @@ def tags(own: OwnBucket) -> dict[str, str]:
             if code_of(error) in {*NO_BUCKET, *_FORBIDDEN, "NoSuchTagSet"}:
                 return {}
             raise
-    return {str(one["Key"]): str(one["Value"]) for one in found}
+    return {str(tag["Key"]): str(tag["Value"]) for tag in found}
 
 
 def entries_outside(client: Any, bucket: str, prefix: str, besides: Sequence[str]) -> Iterator[ObjectVersion]:
-    """Every version and delete marker under a key prefix, but for those under some prefixes within it.
+    """Yield the versions and delete markers under a key prefix, except those under some prefixes within it.
 
     Args:
         client: A client of S3.
@@ -138,20 +138,20 @@ def entries_outside(client: Any, bucket: str, prefix: str, besides: Sequence[str
         prefix: Key prefix with a slash at its end; empty for the whole bucket.
         besides: Key prefixes, with slashes at their ends. They are not listed.
     """
-    if not any(one.startswith(prefix) for one in besides):
+    if not any(other.startswith(prefix) for other in besides):
         yield from entries(client, bucket, prefix)
         return
     for page in _pages(client, bucket, prefix, "/"):
-        yield from _of(page)
+        yield from _parse_page(page)
         for folder in page.get("CommonPrefixes", []):
             if folder["Prefix"] not in besides:
                 yield from entries_outside(client, bucket, folder["Prefix"], besides)
 
 
 def entries(client: Any, bucket: str, prefix: str) -> Iterator[ObjectVersion]:
-    """Every version and delete marker under a key prefix; none where the bucket is gone."""
+    """Yield the versions and delete markers under a key prefix; none if the bucket does not exist."""
     for page in _pages(client, bucket, prefix):
-        yield from _of(page)
+        yield from _parse_page(page)
 
 
 def _pages(client: Any, bucket: str, prefix: str, delimiter: str | None = None) -> Iterator[dict[str, Any]]:
@@ -166,23 +166,25 @@ def _pages(client: Any, bucket: str, prefix: str, delimiter: str | None = None) 
             raise
 
 
-def _of(page: dict[str, Any]) -> Iterator[ObjectVersion]:
-    for one in page.get("Versions", []):
-        yield ObjectVersion(one["Key"], one["VersionId"], is_current=bool(one["IsLatest"]), size=int(one["Size"]))
-    for one in page.get("DeleteMarkers", []):
-        yield ObjectVersion(one["Key"], one["VersionId"], is_marker=True)
+def _parse_page(page: dict[str, Any]) -> Iterator[ObjectVersion]:
+    for version in page.get("Versions", []):
+        yield ObjectVersion(
+            version["Key"], version["VersionId"], is_current=bool(version["IsLatest"]), size=int(version["Size"])
+        )
+    for marker in page.get("DeleteMarkers", []):
+        yield ObjectVersion(marker["Key"], marker["VersionId"], is_marker=True)
 
 
 @contextmanager
 def listing(own: OwnBucket) -> Generator[None]:
-    """Raise CannotCountError where S3 does not let the block look into the bucket."""
+    """Raise CannotCountError if S3 does not let the block read the bucket."""
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - slow to load
 
     try:
         yield
     except ClientError as error:
         raise CannotCountError(
-            f"what {own.where} holds cannot be listed: S3 answered {code_of(error)}. Let the stack's identity list its"
+            f"what {own.where} holds cannot be listed: S3 responded {code_of(error)}. Let the stack's identity list its"
             " versions."
         ) from None
     except BotoCoreError as error:
@@ -190,25 +192,25 @@ def listing(own: OwnBucket) -> Generator[None]:
 
 
 def code_of(error: Exception) -> str:
-    """The code of a botocore ClientError."""
+    """Return the code of a botocore ClientError."""
     return str(cast(Any, error).response["Error"]["Code"])
 
 
 def _described(found: list[ObjectVersion], *, more: bool) -> str:
-    current = [one for one in found if one.is_current]
+    current = [entry for entry in found if entry.is_current]
     counts = [
         f"{count} {noun}{'' if count == 1 else 's'}"
         for count, noun in ((len(current), "object"), (len(found) - len(current), "old version"))
         if count
     ]
-    # What a person would miss is named first.
-    names = list(dict.fromkeys(one.key for one in [*current, *found]))
+    # Current objects matter most, so they are named first.
+    names = list(dict.fromkeys(entry.key for entry in [*current, *found]))
     rest = " and more" if more or len(names) > NAMED else ""
     return f"{'at least ' if more else ''}{' and '.join(counts)} ({', '.join(names[:NAMED])}{rest})"
 
 
 def client_of(own: OwnBucket, service: str = "s3") -> Any:
-    """A client with the identity of the stack's `aws` provider."""
+    """Return an AWS client with the identity of the stack's `aws` provider."""
     from botocore.config import Config  # noqa: PLC0415 - slow to load
 
     timeout = settings.answer_within()

@@ -1,4 +1,4 @@
-"""Iceberg tables under a warehouse's key prefix that its layout does not account for: those of an unseen warehouse.
+"""Find Iceberg tables under a warehouse's key prefix that its layout does not explain: those of an unseen warehouse.
 
 Lakekeeper puts the tables of a warehouse under `PREFIX/UUID/` by default, and those of a warehouse at `PREFIX/inner`
 under `PREFIX/inner/UUID/`.
@@ -20,9 +20,9 @@ class FoundTables:
     """Folders directly below a key prefix that hold current table metadata."""
 
     own: list[str]
-    """Named by a UUID, as the warehouse's own are."""
+    """Folders named by a UUID, as those of the warehouse's own tables."""
     unaccounted: list[str]
-    """Named otherwise."""
+    """Folders with other names."""
 
 
 def find_tables(own: OwnBucket, key_prefix: str, spared: Sequence[str] = ()) -> FoundTables:
@@ -31,7 +31,7 @@ def find_tables(own: OwnBucket, key_prefix: str, spared: Sequence[str] = ()) -> 
     Args:
         own: The bucket.
         key_prefix: Without slashes at its ends; never empty.
-        spared: Key prefixes that are not looked into.
+        spared: Key prefixes to skip.
 
     Raises:
         BucketRefusedError: S3 refused a call.
@@ -39,11 +39,11 @@ def find_tables(own: OwnBucket, key_prefix: str, spared: Sequence[str] = ()) -> 
     start = f"{key_prefix}/"
     folders: set[str] = set()
     with bucket_emptying.refused(f"looking for tables under {start} of {own.where}"):
-        for one in entries_outside(client_of(own), own.bucket, start, [f"{other}/" for other in spared]):
-            folder, slash, _ = one.key.removeprefix(start).partition("/")
-            if slash and one.is_current and _METADATA.search(one.key):
+        for entry in entries_outside(client_of(own), own.bucket, start, [f"{other}/" for other in spared]):
+            folder, slash, _ = entry.key.removeprefix(start).partition("/")
+            if slash and entry.is_current and _METADATA.search(entry.key):
                 folders.add(folder)
     return FoundTables(
-        own=sorted(start + one for one in folders if _UUID.search(one)),
-        unaccounted=sorted(start + one for one in folders if not _UUID.search(one)),
+        own=sorted(start + folder for folder in folders if _UUID.search(folder)),
+        unaccounted=sorted(start + folder for folder in folders if not _UUID.search(folder)),
     )

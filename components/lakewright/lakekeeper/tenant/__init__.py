@@ -1,1 +1,1 @@
-"""The resources of a tenant as a whole: its record and its deletion guard."""
+"""Resources for a whole tenant: its record and its deletion guard."""

@@ -1,4 +1,4 @@
-"""DeletionGuard: depends on all else of a tenant, is therefore deleted first, and refuses while there is data."""
+"""DeletionGuard: depends on all resources of a tenant, so it is deleted first, and refuses while there is data."""
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,45 +26,45 @@ from lakewright.names.types import Deletion
 
 
 class GuardedBucket(OwnBucket):
-    """A bucket that goes with the stack."""
+    """A bucket that is deleted with the stack."""
 
     emptied: list[str] = []
-    """Key prefixes that are emptied with their warehouses. What is elsewhere in the bucket stands in the way."""
+    """Key prefixes that are emptied with their warehouses. Objects outside them block the deletion."""
     kept: list[str] = []
-    """Warehouses that left data in the bucket by `deletion: retain`, which is why it stays whatever it holds."""
+    """Warehouses that left data in the bucket by `deletion: retain`. If there are any, the bucket stays."""
 
 
 class DeletionGuardArgs(Deletable):
-    """What is guarded: warehouse ids by warehouse name, and what else may hold something that is not the stack's."""
+    """The guarded warehouses, and other objects that may contain objects outside the stack."""
 
     warehouses: Annotated[dict[str, str], StateOnly()]
     """Ids of the warehouses to guard, by name."""
     namespaces: Annotated[dict[str, list[str]] | None, StateOnly()] = None
-    """The stack's own namespaces by warehouse name; of a warehouse that is named here, others stand in the way."""
+    """The stack's own namespaces by warehouse name. Other namespaces of these warehouses block the deletion."""
     projects: Annotated[dict[str, list[str]] | None, StateOnly()] = None
-    """The stack's own warehouse ids by id of a project that goes with them; others in it stand in the way."""
+    """The stack's own warehouse ids by project id. Other warehouses of these projects block the deletion."""
     roles: Annotated[dict[str, list[str]] | None, StateOnly()] = None
-    """Names of the stack's own roles by id of such a project; of one that is named here, others stand in the way."""
+    """Names of the stack's own roles by project id. Other roles of these projects block the deletion."""
     buckets: Annotated[list[GuardedBucket] | None, StateOnly()] = None
-    """Buckets that go with the stack."""
+    """Buckets that are deleted with the stack."""
     declared: Annotated[dict[str, str] | None, StateOnly()] = None
-    """Ids of all warehouses of the stack, by name. A guarded one that leaves these must hold nothing."""
+    """Ids of all warehouses of the stack, by name. A guarded warehouse that is removed from them must be empty."""
 
 
 class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
-    """Is nothing on the server; looks when it is deleted."""
+    """Provider of the guard. It has no object on the server, and checks for data when it is deleted."""
 
     args = DeletionGuardArgs
 
     @override
     def checked(self, declared: DeletionGuardArgs, olds: dict[str, Any]) -> DeletionGuardArgs:
-        """As declared. A guard depends on all else, so this is the end of a run's checks."""
+        """Return the declaration. The guard depends on all other resources, so this is the last check of a run."""
         adoption.warn_of_spent_adopt(self.run.own_objects)
         return super().checked(declared, olds)
 
     @override
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
-        """As of every resource. A guarded warehouse that leaves the program is looked into, in previews too."""
+        """Return the changes. Refuse to remove a guarded warehouse with contents, in previews too."""
         result = super().diff(_id, _olds, _news)
         declared, old = _news.get("declared"), self.args.from_state(_olds)
         if old.deletion == "protect" and isinstance(declared, dict):
@@ -79,8 +79,8 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
             raise (HoldsTablesError if tables else StillHeldError if others else CannotCountError)(
                 f"warehouse {', '.join(f'`{name}`' for name in leaving)} is not declared any more, and its `deletion`"
                 f" is `protect` in the state: {'; '.join([*tables, *others, *uncounted])}. To rename it, use"
-                " `renamed_from`; otherwise put it back, or set its `deletion` to `retain` or `purge` and run `up`"
-                " before taking it out."
+                " `renamed_from`; otherwise restore it, or set its `deletion` to `retain` or `purge` and run `up`"
+                " before removing it."
             )
 
     @override
@@ -91,7 +91,7 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
     def find(
         self, client: Client, known: RecordedResource[DeletionGuardArgs]
     ) -> ObservedResource[DeletionGuardArgs] | None:
-        """The guard as the state has it. Raises MovedServerError if its warehouses may be on another server."""
+        """Return the guard of the state. Raise MovedServerError if its warehouses may be on another server."""
         state = known.declared
         if state.deletion == "protect" and not server_identity.is_proven(client, known.outs):
             for name, warehouse_id in sorted(state.warehouses.items()):
@@ -112,8 +112,8 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
             return
         if state.roles is not None and state.buckets is not None and state.declared is None:
             raise StillHeldError(
-                "nothing was destroyed: the state is of an earlier version, which does not record what a bucket may"
-                " hold. Run `up` first, without other changes, and then `destroy`."
+                "nothing was destroyed: the state is of an earlier version, which does not record the allowed contents"
+                " of buckets. Run `up` first, without other changes, and then `destroy`."
             )
         tables, others, uncounted = _inside(client, state, sorted(state.warehouses))
         for project_id, ours in sorted((state.projects or {}).items()):
@@ -140,7 +140,7 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
 
 
 def _inside(client: Client, state: DeletionGuardArgs, names: list[str]) -> tuple[list[str], list[str], list[str]]:
-    """What warehouses hold: tables, what else stands in the way, and what cannot be counted."""
+    """Return the contents of warehouses: tables, other blocking objects, and errors of counting."""
     tables: list[str] = []
     others: list[str] = []
     uncounted: list[str] = []
@@ -156,29 +156,31 @@ def _inside(client: Client, state: DeletionGuardArgs, names: list[str]) -> tuple
 
 
 def _leaving(old: DeletionGuardArgs, declared: dict[str, Any]) -> list[str]:
-    """The guarded warehouses that the stack does not declare any more, under no name."""
-    known = {one for one in declared.values() if isinstance(one, str)}
-    return sorted(name for name, one in old.warehouses.items() if name not in declared and one not in known)
+    """Return the guarded warehouses that the stack no longer declares under any name."""
+    known = {warehouse_id for warehouse_id in declared.values() if isinstance(warehouse_id, str)}
+    return sorted(
+        name for name, warehouse_id in old.warehouses.items() if name not in declared and warehouse_id not in known
+    )
 
 
 def _neighbours(client: Client, bucket: GuardedBucket, ours: Iterable[str]) -> list[str]:
-    """Warehouses of others under the key prefixes that would be emptied."""
+    """Describe other warehouses under the key prefixes to empty."""
     if not bucket.emptied:
         return []
     around = surroundings.look_around(client)
     known = [*ours]
     return [
         *{
-            one.id: f"{bucket.where} has {one} under a key prefix of a warehouse with `deletion: purge`"
+            found.id: f"{bucket.where} has {found} under a key prefix of a warehouse with `deletion: purge`"
             for prefix in bucket.emptied
-            for one in around.within(bucket, prefix, known)
+            for found in around.within(bucket, prefix, known)
         }.values()
     ]
 
 
 @contextmanager
 def _noting(uncounted: list[str]) -> Generator[None]:
-    """Collect what cannot be counted, to report it together with what can."""
+    """Collect errors of counting, to report them together with other problems."""
     try:
         yield
     except CannotCountError as error:
@@ -186,21 +188,27 @@ def _noting(uncounted: list[str]) -> Generator[None]:
 
 
 def _strangers(client: Client, project_id: str, ours: list[str], our_roles: list[str] | None) -> list[str]:
-    """What others made in a project, all of which the server wants gone before the project; nothing of one gone."""
+    """Describe objects of a project outside the stack, which block its deletion; none if it does not exist."""
     try:
         found = {
-            "warehouses": [one for one in warehouses.list_all(client, project_id) if warehouses.id_of(one) not in ours]
+            "warehouses": [
+                warehouse
+                for warehouse in warehouses.list_all(client, project_id)
+                if warehouses.id_of(warehouse) not in ours
+            ]
         }
         if our_roles is not None:
             known = {name.casefold() for name in our_roles}
-            found["roles"] = [one for one in roles.list_all(client, project_id) if _name(one).casefold() not in known]
+            found["roles"] = [
+                role for role in roles.list_all(client, project_id) if _name(role).casefold() not in known
+            ]
     except (NotFoundError, ForbiddenError):
         if projects.name_of(client, project_id) is not None:
             raise
         return []
     return [
         f"at {client.endpoint} project {project_id} holds {kind} that the stack does not declare"
-        f" (only deleting them helps): {', '.join(sorted(map(_name, strangers)))}"
+        f" (delete them first): {', '.join(sorted(map(_name, strangers)))}"
         for kind, strangers in found.items()
         if strangers
     ]
@@ -211,10 +219,10 @@ def _name(found: dict[str, Any]) -> str:
 
 
 class DeletionGuard(Resource, module="lakekeeper", name="DeletionGuard"):
-    """Guards warehouses against destruction. Give it `depends_on` everything that is to stay when it refuses.
+    """Guards warehouses against destruction. Set `depends_on` to all resources that must stay when it refuses.
 
-    `buckets` takes the fields of `GuardedBucket`. With `declared`, it also refuses an `up` or a preview in which a
-    warehouse that it guards, and that is not empty, leaves the program.
+    `buckets` takes the fields of `GuardedBucket`. With `declared`, it also refuses an `up` or a preview that removes a
+    guarded warehouse with contents from the program.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Whether data that `retain` or `protect` left is gone: only then its entry in a tenant's record is forgotten."""
+"""Check whether data that `retain` or `protect` left still exists. If not, a tenant's record removes its entry."""
 
 from collections.abc import Mapping
 
@@ -13,17 +13,17 @@ from lakewright.lakekeeper.tenant.tenant_history import KeptData
 
 
 def is_gone(client: Client, tenant: str, buckets: Mapping[str, OwnBucket], kept: KeptData) -> bool:
-    """Return whether nothing is left of a warehouse, neither on the server nor under its key prefix.
+    """Return whether a warehouse has neither an object on the server nor files under its key prefix.
 
-    What cannot be looked at counts as there.
+    Data counts as existing if it cannot be checked.
 
     Args:
         client: Client of the server.
         tenant: Name of the tenant, and id of its project.
-        buckets: Buckets of the stack: no other can be looked into.
-        kept: What the warehouse may have left.
+        buckets: Buckets of the stack. Other buckets cannot be read.
+        kept: Data that may remain of the warehouse.
     """
-    own = next((one for one in buckets.values() if one.bucket == kept.bucket), None)
+    own = next((bucket for bucket in buckets.values() if bucket.bucket == kept.bucket), None)
     if own is None:
         return False
     try:

@@ -1,4 +1,4 @@
-"""Which changes of a tenant's warehouses and buckets are refused, because data would be lost or a run would stop."""
+"""Refuse changes of a tenant's warehouses and buckets that would lose data or fail half-way."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -30,7 +30,7 @@ from lakewright.names.object_names import LONGEST_ROLE_NAME, role_name
 
 
 class Recorded(Protocol):
-    """What is needed of a record here."""
+    """Fields of a tenant record that the checks use."""
 
     @property
     def tenant(self) -> str:
@@ -49,28 +49,28 @@ class Recorded(Protocol):
 
     @property
     def dropped_warehouses(self) -> list[str]:
-        """Purged warehouses that may leave, by name."""
+        """Names of purged warehouses that may be removed."""
         ...
 
     @property
     def kept(self) -> list[KeptData]:
-        """Data that earlier warehouses left."""
+        """Remaining data of earlier warehouses."""
         ...
 
 
 def refuse(client: Callable[[], Client], old: Recorded, new: Recorded) -> None:
-    """Raise if a change must not be made. Looks at what is there only where a change may lose it.
+    """Raise if a change must not be made. Check existing data only if a change may lose it.
 
     Args:
-        client: Makes a client of the server that has the warehouses.
-        old: What the state has.
-        new: What the spec has.
+        client: Returns a client of the server that has the warehouses.
+        old: Record in the state.
+        new: Record of the spec.
 
     Raises:
         HoldsTablesError: A warehouse with tables would be deleted.
-        KeyInUseError: Objects would be left without the key that they are encrypted with.
-        RemovalRefusedError: A bucket with data would be deleted, or a warehouse would get a place with data.
-        CannotCountError: What is there cannot be counted.
+        KeyInUseError: The key of encrypted objects would be removed.
+        RemovalRefusedError: A bucket with data would be deleted, or a warehouse would be placed on existing data.
+        CannotCountError: Existing data cannot be counted.
     """
     _refuse_places(new)
     _refuse_purging(old, new)
@@ -91,19 +91,19 @@ def refuse(client: Callable[[], Client], old: Recorded, new: Recorded) -> None:
 
 
 def refuse_names(tenant: str, declared: Warehouses, before: Warehouses, kept: list[KeptData]) -> None:
-    """Raise RemovalRefusedError if a warehouse would be taken for another one. Compares names and places alone.
+    """Raise RemovalRefusedError if a warehouse would be confused with another. Compare only names and places.
 
     Args:
         tenant: Name of the tenant.
-        declared: What the spec has, as written.
-        before: What was recorded before, by name.
-        kept: What earlier warehouses left.
+        declared: Warehouses of the spec, as written.
+        before: Warehouses of the earlier record, by name.
+        kept: Remaining data of earlier warehouses.
     """
     for name, earlier in rename_conflicts(declared, before):
         raise RemovalRefusedError(
             f"warehouse `{name}` is `renamed_from: {earlier}`, but the state has both `{earlier}` and `{name}`. Nothing"
-            f" was changed. Remove `renamed_from` and put `{earlier}` back. To rename it, first take `{name}` out in an"
-            " `up` of its own."
+            f" was changed. Remove `renamed_from` and restore `{earlier}`. To rename it, first remove `{name}` in a"
+            " separate `up`."
         )
     for name, earlier in unnamed_renames(tenant, declared, before, kept):
         raise RemovalRefusedError(
@@ -118,15 +118,15 @@ def refuse_role_names(tenant: str, named: Warehouses, before: Warehouses, bucket
 
     Args:
         tenant: Name of the tenant.
-        named: What the spec has, each with its origin.
-        before: What was recorded before; its roles exist.
-        buckets: Buckets that the stack makes. Only their warehouses have roles of the stack.
+        named: Warehouses of the spec, each with its origin.
+        before: Warehouses of the earlier record. Their roles exist.
+        buckets: Buckets that the stack creates. Only their warehouses have roles of the stack.
     """
-    existing = {tenant_history.origin_of(name, one) for name, one in before.items()}
-    made = {one.bucket for one in buckets.values()}
-    for name, one in named.items():
-        role = role_name(tenant, tenant_history.origin_of(name, one))
-        if one.bucket in made and one.origin not in existing and len(role) > LONGEST_ROLE_NAME:
+    existing = {tenant_history.origin_of(name, earlier) for name, earlier in before.items()}
+    made = {bucket.bucket for bucket in buckets.values()}
+    for name, warehouse in named.items():
+        role = role_name(tenant, tenant_history.origin_of(name, warehouse))
+        if warehouse.bucket in made and warehouse.origin not in existing and len(role) > LONGEST_ROLE_NAME:
             raise RemovalRefusedError(
                 f"warehouse `{name}` would have the role `{role}` with {len(role)} characters; IAM allows"
                 f" {LONGEST_ROLE_NAME}. Nothing was changed. Use a shorter name of the warehouse or of `renamed_from`."
@@ -137,9 +137,9 @@ def refuse_covering(client: Callable[[], Client], old: Recorded | None, new: Rec
     """Raise RemovalRefusedError if a purged warehouse would cover a warehouse of another project.
 
     Args:
-        client: Makes a client of the server that has the warehouses. It shows the projects that the identity may see.
-        old: What the state has, if anything.
-        new: What the spec has.
+        client: Returns a client of the server that has the warehouses. It lists the projects visible to the identity.
+        old: Record in the state, if any.
+        new: Record of the spec.
     """
     buckets = {one.bucket: one for one in new.buckets.values()}
     before = {_place(one) for one in old.warehouses.values()} if old else set[tuple[str | None, ...]]()
@@ -148,7 +148,7 @@ def refuse_covering(client: Callable[[], Client], old: Recorded | None, new: Rec
         for name, one in new.warehouses.items()
         if one.deletion == "purge" and one.bucket in buckets and _place(one) not in before
     }
-    # In a bucket that is still to be made there is nothing.
+    # A bucket that does not exist yet is empty.
     for name, one in coming.items():
         if not own_bucket.exists(buckets[one.bucket]):
             continue
@@ -157,7 +157,7 @@ def refuse_covering(client: Callable[[], Client], old: Recorded | None, new: Rec
             warn(
                 f"warehouse `{name}` with `deletion: purge` will be emptied at {one.key_prefix}/ of bucket"
                 f" `{one.bucket}`, and not every warehouse can be seen. {around.unseen} Check that no other warehouse"
-                " is there."
+                " uses this place."
             )
         for other in around.within(buckets[one.bucket], one.key_prefix or ""):
             if other.project != new.tenant:
@@ -177,7 +177,7 @@ def _refuse_removal(client: Client, tenant: str, name: str, joining: list[str]) 
         raise HoldsTablesError(
             f"warehouse `{name}` is not in the spec any more, and its `deletion` is `protect` in the state; at"
             f" {client.endpoint} it holds {contents.described(tables)}. Nothing was changed. {_rename(name, joining)}"
-            "Put it back, or set its `deletion` to `retain` or `purge` and run `up` before taking it out."
+            "Restore it, or set its `deletion` to `retain` or `purge` and run `up` before removing it."
         )
 
 
@@ -185,14 +185,14 @@ def _refuse_replacing(client: Client, tenant: str, name: str, joining: list[str]
     tables = _tables(client, tenant, name)
     if tables:
         raise HoldsTablesError(
-            f"warehouse `{name}` leaves the spec while {', '.join(f'`{one}`' for one in joining)} joins it; at"
+            f"warehouse `{name}` leaves the spec while {', '.join(f'`{new}`' for new in joining)} joins it; at"
             f" {client.endpoint} it holds {contents.described(tables)}, which `purge` would drop. Nothing was changed."
             f" {_rename(name, joining)}To drop its tables, name it in `dropped_warehouses`."
         )
 
 
 def _rename(name: str, joining: list[str]) -> str:
-    """The way to keep the tables where a rename may be meant."""
+    """Return the hint for a rename, which keeps the tables."""
     return f"To rename it, give the warehouse with the new name `renamed_from: {name}`. " if joining else ""
 
 
@@ -202,7 +202,7 @@ def _tables(client: Client, tenant: str, name: str) -> list[Tabular]:
 
 
 def _refuse_places(new: Recorded) -> None:
-    """An origin or prefix that an earlier warehouse has, or has left data at, is no place for another one."""
+    """Refuse a warehouse at the place of another warehouse or of retained data."""
     for name, one in new.warehouses.items():
         for other in new.kept:
             if (
@@ -225,36 +225,36 @@ def _refuse_places(new: Recorded) -> None:
 
 
 def _refuse_purging(old: Recorded, new: Recorded) -> None:
-    """A `purge` must not delete what a protected warehouse left, without a word about that one."""
+    """Refuse a `purge` of files that a protected warehouse left, unless the spec allows it explicitly."""
     buckets = {one.bucket: one for one in new.buckets.values()}
     kept = {(one.bucket, one.key_prefix): one for one in [*old.kept, *new.kept]}
     for name, left in threatened(new.warehouses, old.warehouses, [*kept.values()], new.dropped_warehouses):
         if left.bucket not in buckets:
-            continue  # what is in a bucket of others is never emptied
+            continue  # buckets outside the stack are never emptied
         if content := own_bucket.held(buckets[left.bucket], within=left.key_prefix):
             again = (
                 "Declare it with `deletion: protect` and run `up` before you change that to `purge`."
                 if name == left.name
-                else f"Give it another `key_prefix`, or name `{left.name}` in `dropped_warehouses` to let its files go."
+                else f"Give it another `key_prefix`, or name `{left.name}` in `dropped_warehouses` to delete its files."
             )
             raise RemovalRefusedError(
                 f"warehouse `{name}` with `deletion: purge` would be at a place of bucket `{left.bucket}` where"
-                f" warehouse `{left.name}`, which was protected, has left {content}. Nothing was changed. {again}"
+                f" the protected warehouse `{left.name}` left {content}. Nothing was changed. {again}"
             )
 
 
 def _refuse_another_name(storage: str, bucket: RecordedBucket, buckets: dict[str, RecordedBucket]) -> None:
-    """A bucket under another storage is another resource: it would be made again, and then deleted."""
+    """Refuse to rename the storage of a bucket: it would be a new resource, and its bucket would be deleted."""
     for name, one in buckets.items():
         if one.bucket == bucket.bucket:
             raise RemovalRefusedError(
-                f"storage `{name}` would make {bucket.where}, which storage `{storage}` has made. Nothing was changed."
-                f" Keep the name `{storage}`: a storage that makes its bucket cannot be renamed."
+                f"storage `{name}` would create {bucket.where}, which storage `{storage}` created. Nothing was changed."
+                f" Keep the name `{storage}`: a storage that creates its bucket cannot be renamed."
             )
 
 
 def _refuse_bucket(storage: str, bucket: RecordedBucket, before: Warehouses, kept: list[KeptData]) -> None:
-    """A bucket that leaves is deleted if its warehouses are purged, and stays if one of them is retained."""
+    """Refuse to remove a bucket with data, unless its warehouses are purged or one of them is retained."""
     if any(one.bucket == bucket.bucket and one.deletion == "retain" for one in kept):
         return
     emptied = [
@@ -262,15 +262,15 @@ def _refuse_bucket(storage: str, bucket: RecordedBucket, before: Warehouses, kep
     ]
     if content := own_bucket.held(bucket, besides=emptied):
         raise RemovalRefusedError(
-            f"storage `{storage}` would leave {bucket.where}, which holds {content}. Nothing was changed. Put the"
-            " storage back, or remove what is there first."
+            f"storage `{storage}` no longer names {bucket.where}, which holds {content}. Nothing was changed. Restore"
+            " the storage, or delete the contents of the bucket first."
         )
 
 
 def refuse_unrecorded_keys(buckets: dict[str, RecordedBucket]) -> None:
     """Raise KeyInUseError if a bucket has a key of the stack that its spec does not name, and objects may need it.
 
-    Only for a tenant without a record: state of an earlier version would let the key go.
+    Used only for a tenant without a record, since state of an earlier version does not protect the key.
     """
     for name, bucket in sorted(buckets.items()):
         if not bucket.has_own_key:
@@ -279,8 +279,8 @@ def refuse_unrecorded_keys(buckets: dict[str, RecordedBucket]) -> None:
 
 def _refuse_key(storage: str, bucket: RecordedBucket, has_own_key: Callable[[], bool] = lambda: True) -> None:
     way_out = (
-        f"Nothing was changed. Keep `encryption: {{kms: own}}` of storage `{storage}`; it can leave when nothing in"
-        " the bucket, old versions included, is encrypted with its key."
+        f"Nothing was changed. Keep `encryption: {{kms: own}}` of storage `{storage}`; remove it when nothing in"
+        " the bucket, including old versions, is encrypted with its key."
     )
     try:
         found = bucket_key.encrypted(bucket) if has_own_key() else None
@@ -288,5 +288,5 @@ def _refuse_key(storage: str, bucket: RecordedBucket, has_own_key: Callable[[], 
         raise KeyInUseError(f"Could not check whether the key of {bucket.where} is in use: {error} {way_out}") from None
     if found:
         raise KeyInUseError(
-            f"{bucket.where} holds what is encrypted with the stack's own key, such as {found}. {way_out}"
+            f"{bucket.where} holds objects encrypted with the stack's own key, such as {found}. {way_out}"
         )

@@ -1,9 +1,8 @@
-"""TenantRecord: what a tenant had before this `up`, made before all else, so that a change can be refused in time.
+"""TenantRecord: the warehouses and buckets of a tenant, recorded first, so that a run can refuse changes in time.
 
-An engine asks a provider for the difference of a resource that changes, in previews too, and for nothing about one
-that the program does not declare any more. So the tenant's warehouses are properties of one resource, whose difference
-sees which of them leave. What it works out goes into its inputs: these are known in previews, and `check` is given
-the earlier ones.
+The engine calls `diff` for a changed resource, in previews too, but not for a resource that the program no longer
+declares. The tenant's warehouses are therefore properties of one resource, whose `diff` finds the removed ones.
+Computed values are inputs, because previews know the inputs and `check` receives the earlier ones.
 """
 
 import secrets
@@ -30,21 +29,21 @@ class TenantRecordArgs(ResourceInputs):
     tenant: Annotated[str, StateOnly()]
     """Name of the tenant, and id of its project."""
     warehouses: Annotated[dict[str, RecordedWarehouse], StateOnly()]
-    """By name."""
+    """Warehouses, by name."""
     buckets: Annotated[dict[str, RecordedBucket], StateOnly()] = {}
-    """Those that the stack makes, by name of the storage."""
+    """Buckets that the stack creates, by name of the storage."""
     dropped_warehouses: Annotated[list[str], CreateOnly()] = []
-    """Purged warehouses that may leave although others join, and protected ones whose files need no protection."""
+    """Purged warehouses that may be removed while others are added, and protected ones whose files may be purged."""
     adopting: Annotated[list[str], CreateOnly()] = []
-    """Warehouses that are taken over if they exist."""
+    """Warehouses to take over if they exist."""
     kept: Annotated[list[KeptData], StateOnly()] = []
-    """What `retain` and `protect` left of warehouses that the spec has no more. Worked out."""
+    """Data that `retain` and `protect` left of removed warehouses. Computed."""
     bucket_tag: Annotated[str | None, StateOnly()] = None
-    """Value of the tag `lakewright:record` of the buckets that this stack made. Worked out once."""
+    """Value of the tag `lakewright:record` of the buckets that this stack created. Computed once."""
 
 
 class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
-    """Is nothing on the server. Looks when it changes."""
+    """Provider of the record. It has no object on the server, and checks the warehouses when it changes."""
 
     args = TenantRecordArgs
 
@@ -80,9 +79,9 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
     def find(
         self, client: Client, known: RecordedResource[TenantRecordArgs]
     ) -> ObservedResource[TenantRecordArgs] | None:
-        """The record, without what is gone of the retained data."""
+        """Return the record without the retained data that no longer exists."""
         state = known.declared
-        kept = [one for one in state.kept if not kept_data.is_gone(client, state.tenant, state.buckets, one)]
+        kept = [data for data in state.kept if not kept_data.is_gone(client, state.tenant, state.buckets, data)]
         return ObservedResource(state.model_copy(update={"kept": kept}))
 
     @override
@@ -93,19 +92,19 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
 
     @override
     def remove(self, client: Client, known: RecordedResource[TenantRecordArgs]) -> None:
-        """Delete the buckets that a killed run made and did not get to the `BucketRemoval` of."""
+        """Delete the buckets that a killed run created without their `BucketRemoval`."""
         state = known.declared
-        stays = {one.bucket for one in [*state.warehouses.values(), *state.kept] if one.deletion == "retain"}
+        stays = {data.bucket for data in [*state.warehouses.values(), *state.kept] if data.deletion == "retain"}
         for bucket in state.buckets.values():
             if bucket.bucket not in stays and state.bucket_tag:
                 bucket_removal.remove_left_over(bucket, state.bucket_tag)
 
 
 class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
-    """What a tenant had. Everything that leads to its data depends on it."""
+    """Record of a tenant's warehouses and buckets. All resources that lead to its data depend on it."""
 
     warehouses: pulumi.Output[dict[str, Any]]
-    """Each with its key prefix and its first name."""
+    """Warehouses by name, each with its key prefix and origin."""
     kept: pulumi.Output[list[dict[str, str]]]
     bucket_tag: pulumi.Output[str]
 
@@ -130,8 +129,8 @@ class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
             dropped_warehouses=dropped_warehouses or None,
             adopting=adopting or None,
         )
-        worked_out = {"kept": None, "bucket_tag": None}
-        super().__init__(TenantRecordProvider(), resource_name, {**props, **worked_out}, not_imported(opts))
+        computed = {"kept": None, "bucket_tag": None}
+        super().__init__(TenantRecordProvider(), resource_name, {**props, **computed}, not_imported(opts))
 
     def of_warehouse(self, name: str, field: str) -> pulumi.Output[str]:
         """Return a field of a warehouse: `key_prefix` or `origin`."""
@@ -140,14 +139,14 @@ class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
     def kept_warehouses(self, bucket: str | None = None) -> pulumi.Output[list[str]]:
         """Return the names of warehouses whose data `retain` keeps, in one bucket or in any.
 
-        Not of those that the spec has again and that are taken over: their own `deletion` counts.
+        Warehouses that the spec declares again and took over are not included: their own `deletion` applies.
         """
         return self.kept.apply(
             lambda kept: [
-                one["name"]
-                for one in kept
-                if bucket in {None, one["bucket"]}
-                and one.get("deletion", "retain") == "retain"
-                and not one.get("is_declared")
+                data["name"]
+                for data in kept
+                if bucket in {None, data["bucket"]}
+                and data.get("deletion", "retain") == "retain"
+                and not data.get("is_declared")
             ]
         )

@@ -271,7 +271,7 @@ def test_guard_names_undeclared_roles(
         ids[name] = made.raise_for_status().json()["id"]
     declared: Props = {"server": server, "warehouses": {"main": warehouse.id}, "projects": {project_id: [warehouse.id]}}
     guard.up(**declared, roles={project_id: ["analysts"]})
-    refusal = "holds roles that the stack does not declare (only deleting them helps): Others, strangers"
+    refusal = "holds roles that the stack does not declare (delete them first): Others, strangers"
     with pytest.raises(StillHeldError, match=re.escape(f"project {project_id} {refusal}.")):
         guard.destroy()
     for name in ("strangers", "Others"):
