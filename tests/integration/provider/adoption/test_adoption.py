@@ -226,8 +226,8 @@ def test_repeated_post_is_not_called_another_stacks(
     resource = Resource(WarehouseProvider() if kind == "warehouse" else ProjectProvider())
     with pytest.raises(NotOwnedError) as refused:
         resource.up(**(declared if kind == "warehouse" else other))
-    assert "did not when this run looked for it" in str(refused.value)
-    assert "a gateway on the way sent this run's request twice" in str(refused.value)
+    assert "did not exist when this run looked for it" in str(refused.value)
+    assert "a gateway sent this run's request twice" in str(refused.value)
     assert "`adopt: true`" in str(refused.value)
     assert "this stack did not make it" not in str(refused.value)
 

@@ -125,7 +125,7 @@ def test_deleted_role_has_no_members(members: Resource, declared: Props, light: 
     before = members.outs
     assert members.refresh() == "delete"
     members.provider.delete(declared["role_id"], before)
-    with pytest.raises(DeletedOutsideStackError, match=rf"role {declared['role_id']} of project .* is not there"):
+    with pytest.raises(DeletedOutsideStackError, match=rf"role {declared['role_id']} of project .* does not exist"):
         members.up(**declared)
 
 
