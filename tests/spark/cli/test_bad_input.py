@@ -177,4 +177,4 @@ def test_machine_without_java(catalog_config: CatalogConfig, refused: Refused, t
     environment = os.environ | {"JAVA_HOME": str(tmp_path)}
     done = subprocess.run([sys.executable, *words], env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, "Traceback" in done.stderr) == (1, False), done.stderr
-    assert "expected Java 17 or newer, named by JAVA_HOME" in " ".join(done.stderr.split())
+    assert "expected Java 17 or newer in JAVA_HOME or on the PATH" in " ".join(done.stderr.split())
