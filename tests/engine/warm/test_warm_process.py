@@ -161,8 +161,8 @@ def answer_on_terminal(commands: Any, variables: dict[str, str]) -> tuple[int, s
     text = re.sub(r"Duration: .*?\d+s", "", seen.decode())
     # How often the line of progress is drawn depends on the time.
     lines = {line.replace("\x1b[2K", "").replace("\x1b[1A", "") for line in re.split(r"[\r\n]+", text)}
-    shown = sorted(line for line in lines if line.strip() and "Previewing update" not in line)
-    return os.waitpid(process, 0)[1], "\n".join(shown)
+    output = sorted(line for line in lines if line.strip() and "Previewing update" not in line)
+    return os.waitpid(process, 0)[1], "\n".join(output)
 
 
 @pytest.mark.timeout(90)
