@@ -23,12 +23,14 @@ $(READY): $(wildcard requirements*.lock) $(wildcard */pyproject.toml) scripts/se
 	@scripts/setup.sh
 	@touch $@
 
-check: $(READY)  ## Format, lint, types, import rules, spelling; changes nothing
+check: $(READY)  ## Format, lint, types, import rules, structure, spelling, wording; changes nothing
 	ruff format --check .
 	ruff check .
 	pyright --project .
 	lint-imports
 	codespell
+	python scripts/structure.py
+	python scripts/wording.py
 
 test: $(READY)  ## Run all tests; those for the Pulumi CLI are skipped if it is not on the PATH
 	pytest -n 2 --dist loadgroup $(ARGS)
