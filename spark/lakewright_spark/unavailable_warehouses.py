@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -27,7 +27,7 @@ class UnavailableWarehouses:
     """Failures by warehouse."""
 
     @contextmanager
-    def leaving_out(self, warehouse: str) -> Iterator[None]:
+    def leaving_out(self, warehouse: str) -> Generator[None, None, None]:
         """Record the failure of a warehouse in the block. Errors about the identity itself are raised."""
         try:
             yield

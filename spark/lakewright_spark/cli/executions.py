@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
@@ -184,7 +184,7 @@ def _list_orphans(found: Orphans, dropped: Collection[ResultUri], *, forgotten: 
 
 
 @contextmanager
-def _cleaner(config: ConfigFile, registry: RegistryUrl) -> Iterator[Cleaner]:
+def _cleaner(config: ConfigFile, registry: RegistryUrl) -> Generator[Cleaner, None, None]:
     from lakewright_spark.results.cleanup import Cleaner  # noqa: PLC0415  # pyarrow takes a second to load
 
     catalog = load_config(config)

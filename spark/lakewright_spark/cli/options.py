@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -76,7 +76,9 @@ def key_and_value(text: str) -> tuple[str, str]:
 
 
 @contextmanager
-def open_registry(config: CatalogConfig, url: str | None, *, none: bool = False) -> Iterator[ExecutionRegistry | None]:
+def open_registry(
+    config: CatalogConfig, url: str | None, *, none: bool = False
+) -> Generator[ExecutionRegistry | None, None, None]:
     """The tenant's registry of executions, closed after the block. Raises RegistryError."""
     from lakewright_spark.execution_registry.registry import ExecutionRegistry  # noqa: PLC0415  # `jars` and `read` do without
 

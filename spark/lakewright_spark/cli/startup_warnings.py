@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import TextIO
 
@@ -31,7 +31,7 @@ def is_startup_warning(line: bytes) -> bool:
 
 
 @contextmanager
-def left_out() -> Iterator[None]:
+def left_out() -> Generator[None, None, None]:
     """Filter what this process's children write on standard error, for the block.
 
     Only file descriptor 2 leads through the filter: what Python writes goes where it went before, at once.

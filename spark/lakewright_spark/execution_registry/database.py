@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,7 @@ def connect(url: str, *, read_only: bool = False) -> Engine:
 
 
 @contextmanager
-def explain_errors(engine: Engine) -> Iterator[None]:
+def explain_errors(engine: Engine) -> Generator[None, None, None]:
     """Turn errors of the database into RegistryError, without parameters."""
     try:
         yield
@@ -95,12 +95,14 @@ def _sqlite(url: URL, *, read_only: bool) -> Engine:
         url = url.set(database=f"file:{path}").update_query_dict({"mode": "ro", "uri": "true"})
     elif path:
         Path(path).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
+
     engine = create_engine(url, connect_args={"timeout": 30})
     event.listen(engine, "connect", _prepare_sqlite)
     # One writer at a time, from the transaction's start: two that read before they write never fail each other.
-    event.listen(
-        engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
-    )
+    event.listen(engine, "begin", begin)
     return engine
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
@@ -185,7 +185,7 @@ class ExecutionRegistry:
         )
 
     @contextmanager
-    def _session(self) -> Iterator[Session]:
+    def _session(self) -> Generator[Session, None, None]:
         with database.explain_errors(self._engine), Session(self._engine) as session, session.begin():
             yield session
 

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, TypeGuard, get_args
 
 from pydantic import (
     AfterValidator,
@@ -44,6 +44,10 @@ _CENTURY = 36_525
 """Days."""
 
 
+def _is_mapping(value: object) -> TypeGuard[Mapping[object, object]]:
+    return isinstance(value, Mapping)
+
+
 class _Policy(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
@@ -51,7 +55,7 @@ class _Policy(BaseModel):
     @classmethod
     def _check_keys(cls, raw: Any) -> Any:
         """Report unknown keys together with the valid ones."""
-        if isinstance(raw, Mapping) and (unknown := sorted(str(key) for key in raw if key not in cls.model_fields)):
+        if _is_mapping(raw) and (unknown := sorted(str(key) for key in raw if key not in cls.model_fields)):
             raise ValueError(f"unknown key {', '.join(unknown)}; expected some of {', '.join(cls.model_fields)}")
         return raw
 

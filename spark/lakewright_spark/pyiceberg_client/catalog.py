@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
@@ -118,7 +118,7 @@ def open_catalog(config: CatalogConfig, name: str, environ: Mapping[str, str] = 
 
 
 @contextmanager
-def explain_errors(config: CatalogConfig, warehouse: str, what: str = "") -> Iterator[None]:
+def explain_errors(config: CatalogConfig, warehouse: str, what: str = "") -> Generator[None, None, None]:
     """Turn errors of PyIceberg into errors of this package that name the warehouse, its address and the target.
 
     Args:

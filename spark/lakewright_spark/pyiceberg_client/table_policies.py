@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
 from pydantic import ValidationError
 from pyiceberg.catalog import Catalog
@@ -90,7 +91,8 @@ def find_mistakes(policies: TablePolicies, table: Table) -> list[str]:
     schema = table.schema()
     columns = {name: str(schema.find_type(name)) for name in schema.column_names}
     partitions = [
-        (schema.find_column_name(field.source_id) or "", str(field.transform)) for field in table.spec().fields
+        (schema.find_column_name(field.source_id) or "", str(cast(Any, field).transform))
+        for field in table.spec().fields
     ]
     mistakes = retention_mistakes(policies.retention, columns, partitions) if policies.retention else []
     if policies.history:
@@ -102,11 +104,14 @@ def to_json(resolved: Resolved) -> dict[str, dict[str, object]]:
     """Return value and source of each policy, for JSON."""
     properties = resolved.policies.properties()
     values = {key.removeprefix(PREFIX): json.loads(text) for key, text in properties.items()}
-    sources = {
+    sources: dict[str, dict[str, object]] = {
         name: {"value": value, "from": resolved.sources[name.replace("-", "_")]} for name, value in values.items()
     }
     by_server = resolved.policies.done_by_server if isinstance(resolved.policies, PoliciesInForce) else {}
-    return sources | {f"{job} by the server": {"value": True, "from": where} for job, where in by_server.items()}
+    by_servers: dict[str, dict[str, object]] = {
+        f"{job} by the server": {"value": True, "from": where} for job, where in by_server.items()
+    }
+    return sources | by_servers
 
 
 def format_error(error: ValueError) -> str:

@@ -40,11 +40,11 @@ Existing = dict[tuple[int, int], list[ResultUri]]
 class Swept:
     """What a sweep did, or would do in a dry run."""
 
-    executions: list[ExecutionRecord] = field(default_factory=list)
-    tables: list[ResultUri] = field(default_factory=list)
-    failed: list[tuple[ExecutionRecord, str]] = field(default_factory=list)
+    executions: list[ExecutionRecord] = field(default_factory=list[ExecutionRecord])
+    tables: list[ResultUri] = field(default_factory=list[ResultUri])
+    failed: list[tuple[ExecutionRecord, str]] = field(default_factory=list[tuple[ExecutionRecord, str]])
     """Executions whose tables could not all be dropped, and why; their rows stay."""
-    postponed: list[tuple[ExecutionRecord, str]] = field(default_factory=list)
+    postponed: list[tuple[ExecutionRecord, str]] = field(default_factory=list[tuple[ExecutionRecord, str]])
     """Earlier executions in other warehouses that could not be replaced, and why; a later run tries again."""
 
 
@@ -62,11 +62,11 @@ class Orphans:
 class DroppedOrphans:
     """What came of dropping orphans."""
 
-    tables: list[ResultUri] = field(default_factory=list)
+    tables: list[ResultUri] = field(default_factory=list[ResultUri])
     """Those that are gone."""
-    rows: list[ExecutionRecord] = field(default_factory=list)
+    rows: list[ExecutionRecord] = field(default_factory=list[ExecutionRecord])
     """Executions whose rows changed."""
-    failed: list[tuple[ResultUri, str]] = field(default_factory=list)
+    failed: list[tuple[ResultUri, str]] = field(default_factory=list[tuple[ResultUri, str]])
     """Tables that stay, and why."""
 
     def error(self) -> LakewrightSparkError | None:

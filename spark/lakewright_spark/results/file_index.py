@@ -127,7 +127,11 @@ def _added(table: Table, since: list[Snapshot]) -> Iterator[ManifestEntry]:
 
 def _entries(table: Table, manifests: Iterable[ManifestFile]) -> Iterator[ManifestEntry]:
     io = table.io
-    for entries in ExecutorFactory.get_or_create().map(lambda manifest: manifest.fetch_manifest_entry(io), manifests):
+
+    def fetch(manifest: ManifestFile) -> list[ManifestEntry]:
+        return manifest.fetch_manifest_entry(io)
+
+    for entries in ExecutorFactory.get_or_create().map(fetch, manifests):
         yield from entries
 
 

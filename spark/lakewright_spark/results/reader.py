@@ -81,7 +81,7 @@ class ResultReader:
     executions: KnowsWarehouses | None = None
     catalogs: CatalogCache = field(default=CATALOGS, repr=False, compare=False)
     _indexes: OrderedDict[tuple[str, str], FileIndex] = field(
-        default_factory=OrderedDict, init=False, repr=False, compare=False
+        default_factory=OrderedDict[tuple[str, str], FileIndex], init=False, repr=False, compare=False
     )
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
 

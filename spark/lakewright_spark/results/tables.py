@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -106,7 +106,7 @@ class ResultTables:
                 yield uri
 
     @contextmanager
-    def _asking(self, what: str) -> Iterator[Catalog]:
+    def _asking(self, what: str) -> Generator[Catalog, None, None]:
         catalog = self.catalogs.get(self.config, self.warehouse)
         with explain_errors(self.config, self.warehouse, what):
             yield catalog

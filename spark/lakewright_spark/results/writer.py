@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 from pyiceberg.table import Table
@@ -78,7 +78,7 @@ class ResultWriter:
     @contextmanager
     def stream(
         self, uri: ResultUri, schema: pa.Schema, *, reuse: bool = False, batch: int = BATCH_ROWS
-    ) -> Iterator[ResultStream]:
+    ) -> Generator[ResultStream, None, None]:
         """Replace the result by what is appended until the block ends; with `reuse`, add to the one that is there.
 
         The first commit replaces the old rows, so that readers see them until then. A block that fails leaves what was
@@ -250,7 +250,8 @@ class ResultStream:
 def _columns(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
     if isinstance(rows[0], Mapping):
         check_surplus({name for row in rows for name in row}, schema.names)
-        columns = [[row[name] for row in rows] for name in schema.names]  # type: ignore[index]
+        named = cast(list[Mapping[str, Any]], rows)
+        columns: Sequence[Sequence[Any]] = [[row[name] for row in named] for name in schema.names]
     else:
         columns = list(zip(*rows, strict=True))
     arrays = [pa.array(column, one.type) for column, one in zip(columns, schema, strict=True)]

@@ -9,7 +9,7 @@ run.write("Clean-1", run.spark.table("raw.flights").dropna())
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -40,7 +40,7 @@ class ExecutionRun:
     facts: RunFacts
     config: CatalogConfig
     namespaces: ResultNamespaces = field(default_factory=ResultNamespaces.from_environment)
-    _statistics: list[dict[str, object]] = field(default_factory=list, init=False, repr=False)
+    _statistics: list[dict[str, object]] = field(default_factory=list[dict[str, object]], init=False, repr=False)
 
     @property
     def addresses(self) -> Execution:
@@ -83,7 +83,7 @@ class ExecutionRun:
     @contextmanager
     def stream(
         self, operator: str | Port, schema: pa.Schema, *, commit: CommitInterval | None = None
-    ) -> Iterator[ResultStream]:
+    ) -> Generator[ResultStream, None, None]:
         """Write an operator's result row by row, visible to readers as it grows. No session is needed."""
         uri, began = self._result(operator), time.monotonic_ns()
         with self._writer(commit).stream(uri, schema) as stream:
@@ -91,7 +91,7 @@ class ExecutionRun:
         self._count(operator, uri, time.monotonic_ns() - began, 0)
 
     @contextmanager
-    def state(self, port: Port, schema: pa.Schema) -> Iterator[ResultStream]:
+    def state(self, port: Port, schema: pa.Schema) -> Generator[ResultStream, None, None]:
         """Append to the state of a loop. The table is created once and kept."""
         with self._writer(None).stream(self.addresses.state(port), schema, reuse=True) as stream:
             yield stream

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -217,13 +217,17 @@ class _EndedError(Exception):
 
 
 @contextmanager
-def _signals() -> Iterator[threading.Event]:
+def _signals() -> Generator[threading.Event, None, None]:
     """Yield an event that SIGTERM and SIGINT set. Only the main thread can receive signals."""
     ended = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield ended
         return
-    before = {number: signal.signal(number, lambda *_: ended.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def end(*_: object) -> None:
+        ended.set()
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield ended
     finally:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from urllib.parse import quote, urlsplit
+from typing import Any, cast
+from urllib.parse import SplitResult, quote, urlsplit
 
 import requests
-from botocore.awsrequest import AWSRequest
+from botocore.awsrequest import AWSRequest  # pyright: ignore[reportMissingTypeStubs]
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import SignError
 from pyiceberg.io import S3_ENDPOINT, S3_REGION
@@ -56,13 +57,13 @@ def refusal_of_listings(table: Table) -> str | None:
     properties = table.io.properties
     location = urlsplit(table.location())
     region = properties.get(S3_REGION, properties.get("client.region", ""))
-    endpoint = urlsplit(properties.get(S3_ENDPOINT, f"https://{service_host('s3', region)}"))
+    endpoint = cast(SplitResult, urlsplit(properties.get(S3_ENDPOINT, f"https://{service_host('s3', region)}")))
     bucket = f"{location.netloc}.{endpoint.netloc}/"
     if properties.get("s3.path-style-access") == "true":
         bucket = f"{endpoint.netloc}/{location.netloc}"
     prefix = quote(f"{location.path.strip('/')}/", safe="")
     request = AWSRequest("GET", f"{endpoint.scheme}://{bucket}?list-type=2&prefix={prefix}")
-    request.context["client_region"] = region
+    cast(Any, request).context["client_region"] = region
     try:
         S3V4RestSigner(properties)(request)
     except SignError as error:

@@ -41,7 +41,9 @@ def find_overlaps(
     overlaps: dict[TableIdentifier, str] = {}
     for facts in tables:
         location = _normalize(facts.location)
-        around = {table for folder in _folders(location) for table in at[folder]} if location else set()
+        around = (
+            {table for folder in _folders(location) for table in at[folder]} if location else set[TableIdentifier]()
+        )
         if others := sorted(map(str, (around | below[location]) - {facts.table})):
             more = f" and {len(others) - 3} more" if len(others) > 3 else ""
             overlaps[facts.table] = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -18,7 +18,7 @@ _ALWAYS_PRINTED = {RunState.FAILED, RunState.CANCELLED}
 
 
 @contextmanager
-def show_progress(console: Console) -> Iterator[Observer]:
+def show_progress(console: Console) -> Generator[Observer, None, None]:
     """Yield an observer for the block. The console must not interpret markup or emoji in names."""
     if not console.is_terminal:
         lines = _Lines(console)
@@ -37,9 +37,9 @@ class _Lines:
     """Print a line for each table whose runs have ended. This package's own tables get one only for failures."""
 
     console: Console
-    open: dict[TableIdentifier, set[str]] = field(default_factory=dict)
+    open: dict[TableIdentifier, set[str]] = field(default_factory=dict[TableIdentifier, set[str]])
     """IDs of open runs by table."""
-    ended: dict[TableIdentifier, list[RunRecord]] = field(default_factory=dict)
+    ended: dict[TableIdentifier, list[RunRecord]] = field(default_factory=dict[TableIdentifier, list[RunRecord]])
 
     def __call__(self, run: RunRecord) -> None:
         waiting = self.open.setdefault(run.table, set())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -35,7 +35,7 @@ def exclusive_access(
     cancel: Callable[[], None],
     warn: Callable[[str], None],
     life: timedelta = LIFE,
-) -> Iterator[Callable[[], None]]:
+) -> Generator[Callable[[], None], None, None]:
     """Hold the claim of a table for the block.
 
     Args:

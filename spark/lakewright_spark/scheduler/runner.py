@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -176,7 +176,7 @@ class Maintenance:
                 observer(ended)
 
     @contextmanager
-    def _leased(self, catalogs: Mapping[str, Catalog], outcome: Outcome) -> Iterator[dict[str, Catalog]]:
+    def _leased(self, catalogs: Mapping[str, Catalog], outcome: Outcome) -> Generator[dict[str, Catalog], None, None]:
         """Hold the leases for the block, and yield the catalogs of the leased warehouses.
 
         Raises:
@@ -258,7 +258,9 @@ class Maintenance:
         return hold_jobs_without_listings(self.config, catalog, found)
 
     @contextmanager
-    def _reporting_damage(self, warehouse: str, catalog: Catalog, outcome: Outcome, consequence: str) -> Iterator[None]:
+    def _reporting_damage(
+        self, warehouse: str, catalog: Catalog, outcome: Outcome, consequence: str
+    ) -> Generator[None, None, None]:
         """Warn about a damaged table of `ops`, which must not stop the maintenance of the user's tables."""
         with explain_errors(self.config, warehouse, "tables in ops"):
             try:
@@ -309,7 +311,7 @@ class Maintenance:
         return PlannedTable(run.table_uuid, policies_of, wait)
 
     @contextmanager
-    def _spark(self) -> Iterator[SparkSession]:
+    def _spark(self) -> Generator[SparkSession, None, None]:
         if self.session is not None:
             yield self.session
             return

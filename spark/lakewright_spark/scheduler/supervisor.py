@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -229,7 +229,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 @contextmanager
-def handle_signals() -> Iterator[Control]:
+def handle_signals() -> Generator[Control, None, None]:
     """Yield a control that SIGTERM and SIGINT set during the block. A second signal ends the grace period.
 
     Only the main thread can receive signals.

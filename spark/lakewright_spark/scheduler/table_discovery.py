@@ -81,9 +81,13 @@ def discover_tables(
         names = sorted(_names(warehouse, catalog, filters, unlisted), key=lambda table: table.within)
         yield from {unreadable.table: unreadable for unreadable in unlisted}.values()
         left = iter(names)
+
+        def load(table: TableIdentifier) -> TableFacts | UnreadableTable | None:
+            return None if stop.is_set() else _load_facts(catalog, table)
+
         with ThreadPoolExecutor(PARALLEL, thread_name_prefix="metadata") as pool:
             while batch := list(islice(left, READ_AHEAD)):
-                for facts in pool.map(lambda name: None if stop.is_set() else _load_facts(catalog, name), batch):
+                for facts in pool.map(load, batch):
                     if facts is not None:
                         yield facts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -109,7 +109,7 @@ class TableWorker:
         return dataclasses.replace(run, **_fields_of(metrics))
 
     @contextmanager
-    def _tagged(self, run: RunRecord) -> Iterator[None]:
+    def _tagged(self, run: RunRecord) -> Generator[None, None, None]:
         context = self.spark.sparkContext
         context.setLocalProperty(POOL, f"maintenance-{self.slot}")
         context.setLocalProperty("spark.job.description", str(run))

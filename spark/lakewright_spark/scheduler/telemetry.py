@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -74,7 +74,9 @@ class JsonLines:
 
 
 @contextmanager
-def open_observers(lines: Path | None, environ: Mapping[str, str] = os.environ) -> Iterator[list[Observer]]:
+def open_observers(
+    lines: Path | None, environ: Mapping[str, str] = os.environ
+) -> Generator[list[Observer], None, None]:
     """Yield the observers for the block: telemetry and JSON lines, if configured.
 
     Raises:

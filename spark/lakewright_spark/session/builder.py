@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from pyspark import SparkConf, SparkContext
@@ -162,7 +163,7 @@ def _start_jvm(properties: Mapping[str, str]) -> None:
     conf = SparkConf(loadDefaults=False)
     for key, value in properties.items():
         conf.set(key, value)
-    SparkContext._ensure_initialized(conf=conf)
+    cast(Any, SparkContext)._ensure_initialized(conf=conf)
 
 
 def _of_workload(workload: Workload) -> Mapping[str, str]:

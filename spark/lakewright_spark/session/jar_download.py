@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
-from pyspark.java_gateway import launch_gateway
+from pyspark.java_gateway import launch_gateway  # pyright: ignore[reportUnknownVariableType]
 
 _WITH_DEPENDENCIES = False
 """Dependencies are left out, since their digests are not known."""

@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 from lakewright_spark.errors import JarsChangedError, JarsMissingError
 from lakewright_spark.session.jar_download import download
@@ -91,7 +92,7 @@ def _checked() -> dict[str, list[str | int | None]]:
         found = json.loads((ivy_home() / "jars" / _CHECKED).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return cast("dict[str, list[str | int | None]]", found) if isinstance(found, dict) else {}
 
 
 def _record(checked: dict[str, list[str | int | None]]) -> None:

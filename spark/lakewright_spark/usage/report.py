@@ -174,8 +174,12 @@ def _warehouse(config: CatalogConfig, name: str, owner: str | None, since: datet
                 names += (TableIdentifier(name, one[:-1], one[-1]) for one in _tables(catalog, space))
             except Exception as error:  # noqa: BLE001  # of whatever kind: other namespaces are not concerned
                 leave_out(space, error)
+
+        def measure(table: TableIdentifier) -> TableUsage | str | None:
+            return _measured(catalog, table, before)
+
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="usage") as pool:
-            found = list(pool.map(lambda table: _measured(catalog, table, before), names))
+            found = list(pool.map(measure, names))
     tables = tuple(one for one in found if isinstance(one, TableUsage))
     unread |= {table: one for table, one in zip(names, found, strict=True) if isinstance(one, str)}
     return WarehouseUsage(name, owner, tables, tuple(views), tuple(unread.items()))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 from py4j.protocol import Py4JJavaError
 
@@ -15,6 +15,7 @@ from lakewright_spark.maintenance.jobs.job import PAUSE, DueDecision, History, J
 from lakewright_spark.maintenance.table.backups import build_manifest, manifest_path
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, first_line, instant_sql, iterate
+from lakewright_spark.maintenance.table.sql_session import SqlSession
 from lakewright_spark.policies.date_pattern import DEFAULT_PATTERN, formatted
 from lakewright_spark.policies.model import RetentionPolicy, TablePolicies
 from lakewright_spark.policies.retention_rules import cutoff, retention_mistakes
@@ -138,7 +139,8 @@ def _plan(opened: IcebergTable, column: str, limit: str, *, dry_run: bool = Fals
         JobFailedError: A file holds rows on both sides of the limit.
     """
     whole, mixed = _file_conditions(column, limit)
-    found = opened.spark.sql(
+    session = cast(SqlSession, opened.spark)
+    found = session.sql(
         f"SELECT count_if({whole}) AS files, count_if({mixed}) AS mixed, "  # noqa: S608  # quoted parts alone
         f"coalesce(sum(record_count) FILTER (WHERE {whole}), 0) AS rows, "
         f"coalesce(sum(file_size_in_bytes) FILTER (WHERE {whole}), 0) AS bytes FROM {opened.metadata('data_files')}"
@@ -154,7 +156,8 @@ def _plan(opened: IcebergTable, column: str, limit: str, *, dry_run: bool = Fals
 def _delete_with_backup(opened: IcebergTable, column: str, limit: str, old: Any, now: datetime) -> RetentionMetrics:
     """Delete exactly the files that a manifest names. Files that are added in the meantime stay."""
     whole, _ = _file_conditions(column, limit)
-    rows = opened.spark.sql(f"SELECT file_path FROM {opened.metadata('data_files')} WHERE {whole}").collect()  # noqa: S608
+    session = cast(SqlSession, opened.spark)
+    rows = session.sql(f"SELECT file_path FROM {opened.metadata('data_files')} WHERE {whole}").collect()  # noqa: S608
     old_files = {row.file_path for row in rows}
     tasks = [task for task in _scan_tasks(opened, old) if task.file().location() in old_files]
     manifest = manifest_path(opened.location, now)

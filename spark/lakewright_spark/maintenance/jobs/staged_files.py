@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import cast
 from uuid import uuid4
 
 from pyspark.sql import DataFrame
@@ -21,6 +22,7 @@ from lakewright_spark.maintenance.table.candidates import (
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, instant_sql
 from lakewright_spark.maintenance.table.ops_tables import ensure_ops_table
+from lakewright_spark.maintenance.table.sql_session import SqlSession
 from lakewright_spark.policies.model import StagedFilesPolicy, TablePolicies
 from lakewright_spark.table_identifier import literal
 
@@ -92,8 +94,9 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
             opened.buffer.forget_candidates(table.warehouse, again.uuid, now - ttl)
             return StagedFilesMetrics(deleted=len(paths), waiting=waiting)
         # Due candidates that were neither deleted nor refused are referenced again, or gone.
-        spark.createDataFrame([(path,) for path in refused], "file_path string").createOrReplaceTempView(view)
-        spark.sql(
+        session = cast(SqlSession, spark)
+        session.createDataFrame([(path,) for path in refused], "file_path string").createOrReplaceTempView(view)
+        session.sql(
             f"DELETE FROM {ensure_ops_table(CANDIDATES, spark, table.warehouse)} "  # noqa: S608
             f"WHERE table_uuid = {literal(again.uuid)} AND first_seen <= {instant_sql(now - ttl)}"
             + (f" AND file_path NOT IN (SELECT file_path FROM {view})" if refused else "")  # noqa: S608
@@ -126,7 +129,7 @@ def _remaining_files(opened: IcebergTable, paths: Sequence[str], limit: datetime
     """Return the files that still exist. The store's response to a deletion is not reliable."""
     if not paths:
         return []
-    deleted = opened.spark.createDataFrame([(path,) for path in paths], "file_path string")
+    deleted = cast(SqlSession, opened.spark).createDataFrame([(path,) for path in paths], "file_path string")
     return [
         row.file_path for row in deleted.join(unreferenced_files(opened, limit), "file_path", "left_semi").collect()
     ]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 from lakewright_spark.iceberg_values import instant_of
 from lakewright_spark.maintenance.jobs.job import PAUSE, DueDecision, History, JobMetrics, MaintenanceJob, due_after
@@ -15,6 +15,7 @@ from lakewright_spark.maintenance.table.iceberg import IcebergTable, instant_sql
 from lakewright_spark.maintenance.table.metadata import Metadata
 from lakewright_spark.maintenance.table.ops_tables import ensure_ops_table, keep_rows
 from lakewright_spark.maintenance.table.row_buffer import OpsTable
+from lakewright_spark.maintenance.table.sql_session import SqlSession
 from lakewright_spark.policies.builtin import COMMIT_STATISTICS, COMMITS_KEPT, PARTITION_STATISTICS, TABLE_STATISTICS
 from lakewright_spark.policies.model import TablePolicies
 from lakewright_spark.table_identifier import literal
@@ -120,7 +121,8 @@ def _table_row(opened: IcebergTable, metadata: Metadata, partitions: list[Row]) 
 
 def _sizes(opened: IcebergTable, files: str) -> tuple[int, int]:
     """Return number and bytes of the distinct files of a metadata table."""
-    row = opened.spark.sql(
+    session = cast(SqlSession, opened.spark)
+    row = session.sql(
         "SELECT count(*) AS n, coalesce(sum(file_size_in_bytes), 0) AS size FROM "  # noqa: S608
         f"(SELECT DISTINCT file_path, file_size_in_bytes FROM {opened.metadata(files)})"
     ).collect()[0]
@@ -132,7 +134,8 @@ def _partitions(opened: IcebergTable) -> list[Row]:
     # By the current spec or an earlier one: files stay in the partition that they were written to.
     is_partitioned = not opened.jvm.org.apache.iceberg.Partitioning.partitionType(opened.java).fields().isEmpty()
     partition, spec = ("to_json(partition)", "spec_id") if is_partitioned else ("'{}'", "0")
-    rows = opened.spark.sql(
+    session = cast(SqlSession, opened.spark)
+    rows = session.sql(
         f"SELECT {spec} AS spec_id, {partition} AS partition, record_count AS row_count, "  # noqa: S608
         "CAST(file_count AS bigint) AS data_files, total_data_file_size_in_bytes AS data_bytes, "
         "position_delete_record_count AS position_deletes, equality_delete_record_count AS equality_deletes, "
@@ -167,7 +170,8 @@ def _recorded_commits(opened: IcebergTable, metadata: Metadata) -> frozenset[int
     if not metadata.snapshots:
         return frozenset()
     oldest = min(snapshot.committed_at for snapshot in metadata.snapshots)
-    rows = opened.spark.sql(
+    session = cast(SqlSession, opened.spark)
+    rows = session.sql(
         f"SELECT snapshot_id FROM {ensure_ops_table(COMMITS, opened.spark, opened.table.warehouse)} "  # noqa: S608
         # The partition is the day, so rows of older snapshots are not read.
         f"WHERE committed_at >= {instant_sql(oldest)} AND table_uuid = {literal(opened.uuid)}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from lakewright_spark.errors import JobFailedError
 from lakewright_spark.maintenance.table.iceberg import IcebergTable
@@ -79,7 +79,7 @@ def scan_tasks(opened: IcebergTable, path: str, manifest: Mapping[str, Any]) -> 
             f"{manifest['table_uuid']}"
         )
     iceberg = opened.jvm.org.apache.iceberg
-    gateway: Any = opened.spark.sparkContext._gateway
+    gateway = cast(Any, opened.spark.sparkContext)._gateway
     every_row = iceberg.expressions.Expressions.alwaysTrue()
     for task in manifest["tasks"]:
         shared = {name: manifest[name][task[name]] for name in _SHARED}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import cast
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -12,6 +13,7 @@ from lakewright_spark.maintenance.table.iceberg import IcebergTable, instant_sql
 from lakewright_spark.maintenance.table.metadata import Metadata
 from lakewright_spark.maintenance.table.ops_tables import ensure_ops_table
 from lakewright_spark.maintenance.table.row_buffer import OpsTable
+from lakewright_spark.maintenance.table.sql_session import SqlSession
 from lakewright_spark.policies.builtin import ORPHAN_CANDIDATES
 from lakewright_spark.policies.model import OrphanFilesPolicy, TablePolicies
 
@@ -45,7 +47,7 @@ def unreferenced_files(opened: IcebergTable, older_than: datetime) -> DataFrame:
     path = f.col("file_path")
     found = found.where(~path.endswith(".metadata.json") & ~path.startswith(f"{opened.location}/{FOLDER}/"))
     if kept := backed_up_files(opened):
-        rows = opened.spark.createDataFrame([(file,) for file in sorted(kept)], "file_path string")
+        rows = cast(SqlSession, opened.spark).createDataFrame([(file,) for file in sorted(kept)], "file_path string")
         found = found.join(rows, "file_path", "left_anti")
     return found
 

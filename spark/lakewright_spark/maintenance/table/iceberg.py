@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 from py4j.protocol import Py4JJavaError
@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lakewright_spark.errors import JobFailedError, NoSuchResultError
 from lakewright_spark.iceberg_values import is_switched_off
 from lakewright_spark.maintenance.table.row_buffer import RowBuffer
+from lakewright_spark.maintenance.table.sql_session import SqlSession
 from lakewright_spark.table_identifier import TableIdentifier, quoted
 
 MARK = "lakewright.change"
@@ -44,14 +45,15 @@ class IcebergTable:
             NoSuchResultError: The table does not exist.
             JobFailedError: The catalog failed.
         """
-        jvm: Any = spark._jvm
+        session = cast(Any, spark)
+        jvm = session._jvm
         where = jvm.org.apache.iceberg.spark.Spark3Util.catalogAndIdentifier
         try:
-            found = where(spark._jsparkSession, table.sql)
+            found = where(session._jsparkSession, table.sql)
             if found.catalog().name() != table.warehouse:
                 # Spark has to load the catalog first: threads of py4j do not see the jars of its class.
                 spark.catalog.refreshTable(table.sql)
-                found = where(spark._jsparkSession, table.sql)
+                found = where(session._jsparkSession, table.sql)
             # One request to the catalog: Spark's `refreshTable` loads the table three times.
             found.catalog().invalidateTable(found.identifier())
             java = found.catalog().loadTable(found.identifier()).table()
@@ -90,7 +92,7 @@ class IcebergTable:
     @property
     def jvm(self) -> Any:
         """The JVM, for Iceberg's packages through py4j."""
-        return self.spark._jvm
+        return cast(Any, self.spark)._jvm
 
     def columns(self) -> dict[str, str]:
         """Return the Iceberg type of each top-level column."""
@@ -109,7 +111,7 @@ class IcebergTable:
     def call(self, procedure: str, **arguments: str) -> DataFrame:
         """Run one of Iceberg's procedures. Arguments are Spark SQL expressions."""
         given = ", ".join(f"{name} => {value}" for name, value in {"table": self.table.argument, **arguments}.items())
-        return self.spark.sql(f"CALL {quoted(self.table.warehouse)}.system.{procedure}({given})")
+        return cast(SqlSession, self.spark).sql(f"CALL {quoted(self.table.warehouse)}.system.{procedure}({given})")
 
     def commit(self, change: Any) -> dict[str, str]:
         """Commit a change of the Java library and return the summary of its snapshot.

@@ -12,6 +12,7 @@ from lakewright_spark.errors import NoSuchResultError
 from lakewright_spark.iceberg_values import COMMIT_RETRIES
 from lakewright_spark.maintenance.table.iceberg import IcebergTable
 from lakewright_spark.maintenance.table.row_buffer import OpsTable
+from lakewright_spark.maintenance.table.sql_session import SqlSession
 from lakewright_spark.policies.builtin import OPS
 from lakewright_spark.table_identifier import TableIdentifier, quoted
 
@@ -23,8 +24,9 @@ def ensure_ops_table(table: OpsTable, spark: SparkSession, warehouse: str) -> st
         IcebergTable.open(spark, identifier)  # refreshes it: other runs write to it as well
     except NoSuchResultError:
         properties = ", ".join(f"'{key}' = '{value}'" for key, value in COMMIT_RETRIES.items())
-        spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted(warehouse)}.{OPS}")
-        spark.sql(
+        session = cast(SqlSession, spark)
+        session.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted(warehouse)}.{OPS}")
+        session.sql(
             f"CREATE TABLE IF NOT EXISTS {identifier.sql} ({table.columns}) USING iceberg "
             f"PARTITIONED BY ({table.partition}) "
             f"TBLPROPERTIES ({properties}, 'write.distribution-mode' = 'none')"
@@ -46,4 +48,5 @@ def append_rows(table: OpsTable, spark: SparkSession, warehouse: str, rows: Sequ
         return
     schema = cast(StructType, StructType.fromDDL(table.columns))
     values = [tuple(row[name] for name in schema.names) for row in rows]
-    spark.createDataFrame(values, schema).coalesce(1).writeTo(ensure_ops_table(table, spark, warehouse)).append()
+    frame = cast(SqlSession, spark).createDataFrame(values, schema)
+    frame.coalesce(1).writeTo(ensure_ops_table(table, spark, warehouse)).append()

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import pyarrow as pa
@@ -147,7 +147,7 @@ def _write_tasks(table: Table, rows: Sequence[Mapping[str, Any]]) -> list[WriteT
 def _value(field: PartitionField, schema: Schema, row: Mapping[str, Any]) -> Any:
     source = schema.find_field(field.source_id)
     value = row[source.name]
-    return None if value is None else field.transform.transform(source.field_type)(value)
+    return None if value is None else cast(Any, field).transform.transform(source.field_type)(value)
 
 
 def _arrow(table: Table) -> pa.Schema:

@@ -1,0 +1,9 @@
+"""Types of the errors of py4j, which has none of its own."""
+
+from typing import Any
+
+class Py4JError(Exception): ...
+
+class Py4JJavaError(Py4JError):
+    java_exception: Any
+    """The exception of Java, behind py4j."""

@@ -1,0 +1,9 @@
+"""Types of the part of pyarrow.fs that this repository uses."""
+
+from typing import Any
+
+class FileSystem: ...
+
+class S3FileSystem(FileSystem):
+    def __init__(self, **settings: Any) -> None: ...
+    def __reduce__(self) -> tuple[Any, tuple[dict[str, Any]]]: ...

@@ -1,0 +1,23 @@
+"""Types of the part of pyarrow.parquet that this repository uses."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyarrow import Schema, Table
+
+class RowGroupMetaData:
+    @property
+    def num_rows(self) -> int: ...
+
+class FileMetaData:
+    @property
+    def num_row_groups(self) -> int: ...
+    def row_group(self, i: int) -> RowGroupMetaData: ...
+
+class ParquetFile:
+    def __init__(self, source: Any, *, pre_buffer: bool = False) -> None: ...
+    @property
+    def metadata(self) -> FileMetaData: ...
+    @property
+    def schema_arrow(self) -> Schema: ...
+    def read_row_groups(self, row_groups: Sequence[int], columns: Sequence[str] | None = None) -> Table: ...
