@@ -89,7 +89,7 @@ class Ground:
         return environment
 
     def pulumi(self, program: Path, *words: str) -> None:
-        """Return the Pulumi CLI for a program, with its own state."""
+        """Run the Pulumi CLI on a program, with its own state."""
         state = program.parent / f"{program.name}-cli-state"
         state.mkdir(exist_ok=True)
         mine = {

@@ -24,7 +24,8 @@ from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.writer import ResultWriter
 from lakewright_spark.scheduler.recovery import close_abandoned_runs
 from lakewright_spark.scheduler.run_log import job_runs
-from lakewright_spark.scheduler.run_log.job_runs import HISTORY_WINDOW, load_histories
+from lakewright_spark.scheduler.run_log.histories import load_histories
+from lakewright_spark.scheduler.run_log.job_runs import HISTORY_WINDOW
 from lakewright_spark.scheduler.run_log.ops_buffer import OpsBuffer
 from lakewright_spark.scheduler.run_log.ops_tables import create_if_missing
 from pyiceberg.catalog.sql import SqlCatalog

@@ -40,7 +40,7 @@ class Stage:
 
     @property
     def state(self) -> Path:
-        """Return the address of a port's state."""
+        """Return the folder of the stack's state."""
         return self.folder / "state"
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 
 
@@ -22,4 +23,5 @@ def main(arguments: list[str] | None = None) -> None:
         run(arguments)
     finally:
         if warm is not None:
-            warm.start_process()
+            with contextlib.suppress(OSError):  # the command's own result counts
+                warm.start_process()

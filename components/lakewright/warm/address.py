@@ -140,6 +140,7 @@ def _key(root: str) -> str:
         os.getpriority(os.PRIO_PROCESS, 0),
         [line for line in _read("/proc/self/status").splitlines() if line.partition(b":")[0] in _RIGHTS],
         _read("/proc/self/limits"),
+        _read("/proc/self/cgroup"),
         [os.readlink(f"/proc/self/ns/{name}") for name in _NAMESPACES],
     )
     return hashlib.sha256(repr(facts).encode("utf-8", "surrogateescape")).hexdigest()[:24]

@@ -32,7 +32,10 @@ class Client:
     @classmethod
     def for_command(cls, arguments: list[str]) -> Client | None:
         """Return the client of a command; None for a command that always runs by itself."""
-        address = find_address(arguments)
+        try:
+            address = find_address(arguments)
+        except OSError:  # no /proc, a namespace that this kernel lacks, or a working directory that is gone
+            return None
         if address is None or signal.pthread_sigmask(signal.SIG_BLOCK, []):
             return None
         return cls(arguments, address)
@@ -60,10 +63,13 @@ class Client:
     def start_process(self) -> None:
         """Start a warm process for the next command, unless one is running."""
         import subprocess  # noqa: PLC0415 - slow to load, and loaded where a command has run here
+        from typing import Any, cast  # noqa: PLC0415
 
         if not os.path.isdir(self._address.root):  # noqa: PTH112
             return
-        command = [sys.executable, "-P", "-m", "lakewright.warm.process", self._address.base, self._address.root, ENTRY]
+        flags: list[str] = cast(Any, subprocess)._args_from_interpreter_flags()
+        process_name = "lakewright.warm.process"
+        command = [sys.executable, *flags, "-P", "-m", process_name, self._address.base, self._address.root, ENTRY]
         descriptor = os.open(self._address.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         with os.fdopen(descriptor, "wb") as log:
             process = subprocess.Popen(

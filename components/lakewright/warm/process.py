@@ -130,7 +130,8 @@ class WarmProcess:
                 with contextlib.suppress(OSError):
                     send(connection, {"ends": self._end})
                 return
-            os.utime(self._address.socket)
+            with contextlib.suppress(OSError):  # the surplus of another project's process
+                os.utime(self._address.socket)
             self._fork(connection)
 
     def _fork(self, connection: socket.socket) -> None:

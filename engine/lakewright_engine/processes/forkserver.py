@@ -185,9 +185,12 @@ def is_own_interpreter(python: str) -> bool:
 
 
 def _has_shadows(folder: Path) -> bool:
-    """Return whether a program's folder has modules that are hidden by imported modules of the same name."""
+    """Return whether a program's folder may have modules that are hidden by imported modules of the same name."""
     loaded = {name.partition(".")[0] for name in sys.modules} - {"__main__"}
-    return any(entry.name.partition(".")[0] in loaded for entry in folder.iterdir())
+    try:
+        return any(entry.name.partition(".")[0] in loaded for entry in folder.iterdir())
+    except OSError:  # the engine reports a folder that is missing or cannot be read
+        return True
 
 
 class ForkedChild(ChildProcess):

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.errors import ConfigMissingError, WarehouseRefusedError
-from lakewright_spark.pyiceberg_client.table_policies import PolicyTables
 from lakewright_spark.table_identifier import TableIdentifier
 
 
@@ -59,6 +58,8 @@ def check_shared(
     warehouse = config.warehouse(table.warehouse)
     if may_write(warehouse, submitter):
         return
+    from lakewright_spark.pyiceberg_client.table_policies import PolicyTables  # noqa: PLC0415 - loads PyIceberg
+
     resolved = PolicyTables(config, table.warehouse).of(table, dict(properties))
     if resolved.policies.sharing is False:
         who = repr(submitter) if submitter else "an unnamed submitter"

@@ -30,7 +30,7 @@ from lakewright_spark.scheduler.lease import LIFE, Heartbeat, Lease, read_lease
 from lakewright_spark.scheduler.listings import hold_jobs_without_listings
 from lakewright_spark.scheduler.outcome import Outcome
 from lakewright_spark.scheduler.plan import WarehousePlan, expired_candidates, plan
-from lakewright_spark.scheduler.run_log.job_runs import load_histories
+from lakewright_spark.scheduler.run_log.histories import load_histories
 from lakewright_spark.scheduler.run_log.ops_buffer import OpsBuffer, delete_handled_candidates
 from lakewright_spark.scheduler.run_log.recorder import EVERY, Recorder
 from lakewright_spark.scheduler.run_log.records import PLAN, RESTORE, RunRecord, RunState

@@ -6,8 +6,6 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-import jwt
-
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog.auth import TokenAuth, TokenFileAuth
 from lakewright_spark.catalog.config import REDACTION
@@ -82,6 +80,8 @@ NEVER = datetime.max.replace(tzinfo=UTC)
 
 def expiry(token: str) -> datetime | None:
     """Return when a JWT expires (UTC), NEVER without an expiry, or None if the token is no JWT."""
+    import jwt  # noqa: PLC0415 - slow to load, and only some catalogs have tokens
+
     try:
         claims = jwt.decode(token, options={"verify_signature": False, "verify_exp": False})
         return datetime.fromtimestamp(claims["exp"], UTC) if "exp" in claims else NEVER

@@ -279,7 +279,7 @@ def test_lost_lease_stops_the_work(scheduled: ScheduledNamespace, endless_orphan
         other.release(datetime.now(UTC))
     found = states(outcome.runs)
     assert found["one", "orphan-files"][0] == "CANCELLED"
-    assert "taken by another" in found["one", "orphan-files"][1]
+    assert "another runner took over" in found["one", "orphan-files"][1]
     assert isinstance(outcome.error(), LeaseLostError)
     assert all(not run.state.has_ended for run in scheduled.recorded_runs()), "the new holder closes the runs"
     again = scheduled.maintenance(jobs=STATISTICS_ONLY).run()

@@ -35,7 +35,7 @@ class JobFunction(Protocol):
     """Runs a job on one table. `now` is the instant (UTC) that ages are counted from."""
 
     def __call__(self, opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime) -> JobMetrics:
-        """Handle a run whose state changed."""
+        """Run the job on a table and return what it did."""
         ...
 
 
@@ -64,7 +64,7 @@ class DueRule(Protocol):
     """
 
     def __call__(self, facts: TableFacts, policies: TablePolicies, history: History, now: datetime) -> DueDecision:
-        """Handle a run whose state changed."""
+        """Return whether the job is due, and why."""
         ...
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -18,8 +17,6 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType, TimestamptzType
 
 from lakewright_spark.catalog import COMMIT_RETRIES
-from lakewright_spark.maintenance.jobs.job import History
-from lakewright_spark.maintenance.table.candidates import CANDIDATES
 from lakewright_spark.policies.builtin import JOB_RUNS
 from lakewright_spark.policies.model import JobName
 from lakewright_spark.scheduler.run_log.ops_tables import create_if_missing, find_table, read_parts
@@ -153,28 +150,3 @@ def _records(warehouse: str, rows: Iterable[dict[str, Any]]) -> Iterator[RunReco
 
 HISTORY_WINDOW = timedelta(days=60)
 """Older runs do not count, so every job runs again after this time."""
-
-_NEVER = datetime.min.replace(tzinfo=UTC)
-
-
-def load_histories(catalog: Catalog, now: datetime) -> Mapping[str, History]:
-    """Return the earlier runs by table UUID. Tables without runs and candidates are left out."""
-    succeeded: defaultdict[str, dict[JobName, datetime]] = defaultdict(dict)
-    if (runs := find_table(catalog, NAME)) is not None:
-        wanted = f"{since(now - HISTORY_WINDOW)} AND state = '{RunState.SUCCEEDED}'"
-        for part in read_parts(runs, wanted, ("table_uuid", "job", "started_at")):
-            newest = part.group_by(["table_uuid", "job"]).aggregate([("started_at", "max")])
-            for uuid, job, at in _rows(newest, "table_uuid", "job", "started_at_max"):
-                times = succeeded[uuid]
-                times[cast(JobName, job)] = max(at.astimezone(UTC), times.get(cast(JobName, job), _NEVER))
-    oldest: dict[str, datetime] = {}
-    if (candidates := find_table(catalog, CANDIDATES.name)) is not None:
-        for part in read_parts(candidates, AlwaysTrue(), ("table_uuid", "first_seen")):
-            first = part.group_by(["table_uuid"]).aggregate([("first_seen", "min")])
-            for uuid, at in _rows(first, "table_uuid", "first_seen_min"):
-                oldest[uuid] = min(at.astimezone(UTC), oldest.get(uuid, now))
-    return {uuid: History(succeeded[uuid], oldest.get(uuid)) for uuid in [*succeeded, *oldest]}
-
-
-def _rows(table: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
-    return zip(*(table.column(name).to_pylist() for name in names), strict=True)

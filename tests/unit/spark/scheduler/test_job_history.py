@@ -15,7 +15,7 @@ from lakewright_spark.scheduler import recovery
 from lakewright_spark.scheduler.plan import Decision, TablePlan, WarehousePlan, expired_candidates
 from lakewright_spark.scheduler.recovery import close_abandoned_runs
 from lakewright_spark.scheduler.run_log import job_runs, ops_tables
-from lakewright_spark.scheduler.run_log.job_runs import load_histories
+from lakewright_spark.scheduler.run_log.histories import load_histories
 from lakewright_spark.scheduler.run_log.ops_buffer import delete_handled_candidates
 from lakewright_spark.scheduler.run_log.ops_tables import append
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
