@@ -151,7 +151,7 @@ def answer_on_terminal(commands: Any, variables: dict[str, str]) -> tuple[int, s
         words = commands.words("up")
         os.execve(words[0], words, {**commands.environment, **variables, "TERM": "xterm"})
     seen = b""
-    while b"[yes/no/details]" not in seen:
+    while b"[yes/no/details]: " not in seen:
         seen += os.read(terminal, 4096)
     os.write(terminal, b"no\n")
     with suppress(OSError):  # the end of a terminal

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -11,7 +14,6 @@ from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog.auth import ClientCredentialsAuth
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
-from lakewright_spark.session.builder import spark_session
 from projects import Project
 
 ROWS = pa.table({"id": [1, 2, 3]})
@@ -49,16 +51,27 @@ def test_pyiceberg_sends_the_project_header(config: CatalogConfig, proxy: Authen
     assert any(path.endswith("/sign") for path in proxy.paths) == (warehouse == "signed")
 
 
+SCRIPT = """
+import sys
+from pathlib import Path
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.session.builder import spark_session
+
+session = spark_session(CatalogConfig.from_json(Path(sys.argv[1]).read_text()), "project-header")
+for warehouse in ("headed", "signed"):
+    table = f"{warehouse}.`operator-port-result`.rows"
+    session.sql(f"CREATE TABLE {table} (id bigint)")
+    session.sql(f"INSERT INTO {table} VALUES (1), (2), (3)")
+    assert session.table(table).count() == 3
+    session.sql(f"DROP TABLE {table} PURGE")
+"""
+
+
 @pytest.mark.spark
-def test_spark_sends_the_project_header(config: CatalogConfig, proxy: AuthenticatingProxy) -> None:
-    session = spark_session(config, "project-header")
-    try:
-        for warehouse in ("headed", "signed"):
-            table = f"{warehouse}.`operator-port-result`.rows"
-            session.sql(f"CREATE TABLE {table} (id bigint)")
-            session.sql(f"INSERT INTO {table} VALUES (1), (2), (3)")
-            assert session.table(table).count() == 3
-            session.sql(f"DROP TABLE {table} PURGE")
-    finally:
-        session.stop()
+def test_spark_sends_the_project_header(config: CatalogConfig, proxy: AuthenticatingProxy, tmp_path: Path) -> None:
+    """The JVM is a new one: Iceberg's signer keeps the authentication of the first session of its JVM."""
+    file = tmp_path / "catalog.json"
+    file.write_text(config.to_json())
+    done = subprocess.run([sys.executable, "-c", SCRIPT, str(file)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
     assert any(path.endswith("/sign") for path in proxy.paths)

@@ -125,7 +125,7 @@ def test_unread_location_blocks_deletion_by_location(local_config: CatalogConfig
     }
     others = {decision.verdict for plan in found.tables for decision in plan.decisions if decision.job == "statistics"}
     assert (orphans, others) == ({"held"}, {"due"})
-    assert all("location of local.sales.odd is not known" in reason for reason in found.shared.values())
+    assert all("location of local.sales.odd is unknown" in reason for reason in found.shared.values())
 
 
 def test_plan_skips_a_table_dropped_meanwhile(
@@ -165,7 +165,7 @@ def test_plan_stops_if_the_catalog_is_down(
 
     monkeypatch.setattr(catalog, "list_namespaces", list_once)
     monkeypatch.setattr(catalog, "load_table", refuse)
-    with pytest.raises(CatalogUnreachableError, match="does not answer: refused"):
+    with pytest.raises(CatalogUnreachableError, match="does not respond: refused"):
         planned(local_config, catalog)
 
 
@@ -216,7 +216,7 @@ def test_maintain_repeats_nothing_after_a_brief_failure(
         raise ServerError("InternalServerError: try again")
 
     monkeypatch.setattr(application, "open_catalog", lambda config, name: catalog)
-    monkeypatch.setattr(application, "histories", refuse)
+    monkeypatch.setattr(application, "load_histories", refuse)
     with pytest.raises(CatalogUnreachableError, match="try again"):
         Maintenance(local_config, Filters(jobs=("staged-files",))).run()
 
