@@ -14,7 +14,7 @@ from lakewright_spark.policies.model import StagedFilesPolicy, TablePolicies
 from lakewright_spark.scheduler import recovery
 from lakewright_spark.scheduler.plan import Decision, TablePlan, WarehousePlan, expired_candidates
 from lakewright_spark.scheduler.recovery import close_abandoned_runs
-from lakewright_spark.scheduler.run_log import job_runs, ops_tables
+from lakewright_spark.scheduler.run_log import histories, job_runs, ops_tables
 from lakewright_spark.scheduler.run_log.histories import load_histories
 from lakewright_spark.scheduler.run_log.ops_buffer import delete_handled_candidates
 from lakewright_spark.scheduler.run_log.ops_tables import append
@@ -70,7 +70,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Read:
 
 def test_history_is_read_in_bounded_parts(catalog: SqlCatalog, read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     """Regression: sixty days at once took 4 GB with 10,000 tables."""
-    monkeypatch.setattr(job_runs, "read_parts", lambda *words: ops_tables.read_parts(*words, rows_per_part=100))
+    monkeypatch.setattr(histories, "read_parts", lambda *words: ops_tables.read_parts(*words, rows_per_part=100))
     known = load_histories(catalog, NOW)
     assert {uuid: one.succeeded["statistics"] for uuid, one in known.items()} == {
         f"u{number}": NOW - DAY for number in range(TABLES)
