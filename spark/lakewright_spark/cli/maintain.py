@@ -91,11 +91,11 @@ def maintain(
     names = [chosen_warehouse(catalog, name) for name in dict.fromkeys(warehouse or [])]
     if names:
         catalog = catalog.for_warehouses(names)
-    for one in catalog.warehouses:
+    for chosen in catalog.warehouses:
         # Refuse jobs that the user named. Otherwise the decision on each table says so.
-        if served := [name for name in job or [] if name in one.server_jobs]:
+        if served := [name for name in job or [] if name in chosen.server_jobs]:
             raise JobRefusedError(
-                f"{', '.join(served)} of warehouse {one.name}: the catalog's server does it itself, by "
+                f"{', '.join(served)} of warehouse {chosen.name}: the catalog's server does it itself, by "
                 "`maintenance.server` of the tenant's spec; leave out the job, or the warehouse"
             )
     ends = datetime.now(UTC) + deadline if deadline else None
@@ -135,9 +135,9 @@ def _summary(outcome: Outcome) -> str:
     from lakewright_spark.policies.builtin import is_own  # noqa: PLC0415  # as above
 
     counts = ", ".join(f"{number} {state.lower()}" for state, number in sorted(outcome.counts().items()))
-    users = [one for plan in outcome.plans for one in plan.tables if not is_own(one.facts.table)]
-    held = [decision for one in users for decision in one.decisions]
-    off = sum(one.verdict == "held" for one in held)
+    users = [table for plan in outcome.plans for table in plan.tables if not is_own(table.facts.table)]
+    held = [decision for table in users for decision in table.decisions]
+    off = sum(decision.verdict == "held" for decision in held)
     those = "1 more is" if off == 1 else f"{off} more are"
     more = f"; {those} due and held back by switches, locks or running executions" if off else ""
     tables = f"{outcome.tables} table{'' if outcome.tables == 1 else 's'}{' (dry run)' if outcome.dry_run else ''}"
@@ -156,10 +156,10 @@ def _show_plan(outcome: Outcome, *, as_json: bool) -> None:
     if as_json:
         found: list[dict[str, Any]] = [
             {
-                "table": str(one.facts.table),
-                "jobs": [{"job": each.job, "verdict": each.verdict, "reason": each.reason} for each in one.decisions],
+                "table": str(table.facts.table),
+                "jobs": [{"job": each.job, "verdict": each.verdict, "reason": each.reason} for each in table.decisions],
             }
-            for one in tables
+            for table in tables
         ]
         print(json.dumps({"tables": found, "undecided": problems, "held": outcome.held}))
     else:
@@ -172,13 +172,13 @@ def _show_plan(outcome: Outcome, *, as_json: bool) -> None:
 
 
 def _print_plan(tables: list[TablePlan], problems: dict[str, str]) -> None:
-    for one in tables:
-        print(one.facts.table)
-        for each in one.decisions:
+    for table in tables:
+        print(table.facts.table)
+        for each in table.decisions:
             print(f"  {each.verdict:<7}  {each.job}: {each.reason}")
     for table, reason in problems.items():
         print(f"{table}\n  unknown  {reason}")
-    due = sum(len(one.due) for one in tables)
+    due = sum(len(table.due) for table in tables)
     print(f"{len(tables) + len(problems)} tables, {due} jobs are due")
 
 
@@ -186,4 +186,4 @@ def _tables(outcome: Outcome) -> list[TablePlan]:
     """Return the plans of the user's tables: those that maintenance keeps for itself are its own affair."""
     from lakewright_spark.policies.builtin import is_own  # noqa: PLC0415  # loads PySpark
 
-    return [one for plan in outcome.plans for one in plan.tables if not is_own(one.facts.table)]
+    return [table for plan in outcome.plans for table in plan.tables if not is_own(table.facts.table)]

@@ -97,7 +97,7 @@ def show(
     from lakewright_spark.scheduler.outcome import run_to_json  # noqa: PLC0415  # as below
 
     runs, error = _runs(config, warehouse, None, f"run_id LIKE '{run}%'")
-    found = [one for one in runs if one.id.startswith(run)]
+    found = [record for record in runs if record.id.startswith(run)]
     if len(found) != 1:
         raise error or NoSuchResultError(f"expected one run whose id begins with {run}, found {len(found)}")
     values = run_to_json(found[0])
@@ -119,7 +119,7 @@ def _runs(
     earliest = datetime.now(UTC) - since if since else None
     found: list[RunRecord] = []
     chosen = [chosen_warehouse(catalog, name) for name in warehouses or []]
-    names, unavailable = chosen or [one.name for one in catalog.warehouses], UnavailableWarehouses(chosen)
+    names, unavailable = chosen or [warehouse.name for warehouse in catalog.warehouses], UnavailableWarehouses(chosen)
     for name in names:
         with unavailable.leaving_out(name):
             opened = open_catalog(catalog, name)

@@ -44,7 +44,7 @@ def resolve(table: TableIdentifier, properties: Mapping[str, str], patterns: Seq
 def property_name(policy: str) -> str:
     """The property of a policy by its name as people write it, `orphan-files`; ValueError if there is none such."""
     if (name := policy.replace("-", "_")) not in POLICIES:
-        raise ValueError(f"expected one of {', '.join(sorted(one.replace('_', '-') for one in POLICIES))}")
+        raise ValueError(f"expected one of {', '.join(sorted(name.replace('_', '-') for name in POLICIES))}")
     return property_of(name)
 
 

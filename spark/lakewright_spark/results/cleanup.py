@@ -193,7 +193,7 @@ class Cleaner:
         done = DroppedOrphans(rows=[record for record, _ in orphans.rows])
         for uri in orphans.tables:
             run = uri.execution
-            if any(one.knows(run.workflow, run.execution) for one in (self.registry, *others)):
+            if any(registry.knows(run.workflow, run.execution) for registry in (self.registry, *others)):
                 continue  # entered since they were listed
             tables = self._in(uri.warehouse)
             try:
@@ -217,7 +217,7 @@ class Cleaner:
         """The results in these warehouses; those that cannot be listed are noted in `unavailable`."""
         found: Existing = defaultdict(list)
         wanted = set(warehouses)
-        for name in [one.name for one in self.config.warehouses if one.name in wanted]:
+        for name in [warehouse.name for warehouse in self.config.warehouses if warehouse.name in wanted]:
             with self.unavailable.leaving_out(name):
                 for uri in self._in(name).results():
                     found[uri.execution.workflow, uri.execution.execution].append(uri)

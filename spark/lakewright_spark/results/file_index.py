@@ -137,7 +137,7 @@ def _entries(table: Table, manifests: Iterable[ManifestFile]) -> Iterator[Manife
 
 def _sorted(entries: Iterable[ManifestEntry]) -> list[tuple[int, DataFile]]:
     found = [(entry.sequence_number or 0, _slim(entry.data_file)) for entry in entries]
-    return sorted(found, key=lambda one: (one[0], one[1].file_path))
+    return sorted(found, key=lambda entry: (entry[0], entry[1].file_path))
 
 
 def _slim(file: DataFile) -> DataFile:

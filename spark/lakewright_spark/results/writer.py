@@ -254,5 +254,5 @@ def _columns(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
         columns: Sequence[Sequence[Any]] = [[row[name] for row in named] for name in schema.names]
     else:
         columns = list(zip(*rows, strict=True))
-    arrays = [pa.array(column, one.type) for column, one in zip(columns, schema, strict=True)]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.record_batch(arrays, schema=schema)

@@ -108,7 +108,7 @@ class UsageReport:
     def owners(self) -> dict[str | None, Total]:
         """Each owner's warehouses together, in the order of the warehouses."""
         names = dict.fromkeys(warehouse.owner for warehouse in self.warehouses)
-        return {name: total(one for one in self.warehouses if one.owner == name) for name in names}
+        return {name: total(warehouse for warehouse in self.warehouses if warehouse.owner == name) for name in names}
 
 
 def usage(
@@ -121,10 +121,10 @@ def usage(
     can be used.
     """
     unavailable, found = UnavailableWarehouses(chosen), list[WarehouseUsage]()
-    for one in config.warehouses:
-        with unavailable.leaving_out(one.name):
-            found.append(_warehouse(config, one.name, one.owner, now - window))
-    unavailable.check_any_left([one.name for one in config.warehouses])
+    for warehouse in config.warehouses:
+        with unavailable.leaving_out(warehouse.name):
+            found.append(_warehouse(config, warehouse.name, warehouse.owner, now - window))
+    unavailable.check_any_left([warehouse.name for warehouse in config.warehouses])
     return UsageReport(config.tenant, now, tuple(found), unavailable)
 
 
@@ -133,24 +133,24 @@ def total(warehouses: Iterable[WarehouseUsage]) -> Total:
     found = Total()
     for warehouse in warehouses:
         found = replace(found, views=found.views + len(warehouse.views))
-        for one in warehouse.tables:
+        for table in warehouse.tables:
             found = replace(
                 found,
-                bytes_live=found.bytes_live + one.size.bytes_live,
-                bytes_reclaimable=found.bytes_reclaimable + one.size.bytes_reclaimable,
-                bytes_current=found.bytes_current + one.size.bytes_current,
-                files=found.files + one.size.files,
-                snapshots=found.snapshots + one.size.snapshots,
+                bytes_live=found.bytes_live + table.size.bytes_live,
+                bytes_reclaimable=found.bytes_reclaimable + table.size.bytes_reclaimable,
+                bytes_current=found.bytes_current + table.size.bytes_current,
+                files=found.files + table.size.files,
+                snapshots=found.snapshots + table.size.snapshots,
                 tables=found.tables + 1,
-                growth=_both(found.growth, one.growth),
+                growth=_both(found.growth, table.growth),
             )
     return found
 
 
-def _both(one: Growth | None, other: Growth | None) -> Growth | None:
-    if one is None or other is None:
-        return one or other
-    return Growth(one.bytes + other.bytes, min(one.since, other.since))
+def _both(first: Growth | None, other: Growth | None) -> Growth | None:
+    if first is None or other is None:
+        return first or other
+    return Growth(first.bytes + other.bytes, min(first.since, other.since))
 
 
 def _warehouse(config: CatalogConfig, name: str, owner: str | None, since: datetime) -> WarehouseUsage:
@@ -170,8 +170,8 @@ def _warehouse(config: CatalogConfig, name: str, owner: str | None, since: datet
         views: list[TableIdentifier] = []
         for space in sorted(list_namespaces(catalog, on_error=leave_out)):
             try:
-                views += (TableIdentifier(name, one[:-1], one[-1]) for one in _views(catalog, space))
-                names += (TableIdentifier(name, one[:-1], one[-1]) for one in _tables(catalog, space))
+                views += (TableIdentifier(name, path[:-1], path[-1]) for path in _views(catalog, space))
+                names += (TableIdentifier(name, path[:-1], path[-1]) for path in _tables(catalog, space))
             except Exception as error:  # noqa: BLE001  # of whatever kind: other namespaces are not concerned
                 leave_out(space, error)
 
@@ -180,8 +180,8 @@ def _warehouse(config: CatalogConfig, name: str, owner: str | None, since: datet
 
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="usage") as pool:
             found = list(pool.map(measure, names))
-    tables = tuple(one for one in found if isinstance(one, TableUsage))
-    unread |= {table: one for table, one in zip(names, found, strict=True) if isinstance(one, str)}
+    tables = tuple(usage for usage in found if isinstance(usage, TableUsage))
+    unread |= {table: reason for table, reason in zip(names, found, strict=True) if isinstance(reason, str)}
     return WarehouseUsage(name, owner, tables, tuple(views), tuple(unread.items()))
 
 

@@ -29,7 +29,7 @@ def measured(table: Table) -> TableSize:
     """Count. Reads the manifest lists of all snapshots, and the manifests in them. OSError if one cannot be read."""
     metadata = table.metadata
     manifests: dict[str, dict[str, int]] = {}
-    found = {one.snapshot_id: _files(table, one, manifests) for one in metadata.snapshots}
+    found = {snapshot.snapshot_id: _files(table, snapshot, manifests) for snapshot in metadata.snapshots}
     current = found.get(metadata.current_snapshot_id or 0, {})
     live = _together([current, *(found.get(ref.snapshot_id, {}) for ref in metadata.refs.values())])
     every = _together(found.values())

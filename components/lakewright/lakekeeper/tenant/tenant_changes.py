@@ -141,34 +141,35 @@ def refuse_covering(client: Callable[[], Client], old: Recorded | None, new: Rec
         old: Record in the state, if any.
         new: Record of the spec.
     """
-    buckets = {one.bucket: one for one in new.buckets.values()}
-    before = {_place(one) for one in old.warehouses.values()} if old else set[tuple[str | None, ...]]()
+    buckets = {bucket.bucket: bucket for bucket in new.buckets.values()}
+    before = {_place(warehouse) for warehouse in old.warehouses.values()} if old else set[tuple[str | None, ...]]()
     coming = {
-        name: one
-        for name, one in new.warehouses.items()
-        if one.deletion == "purge" and one.bucket in buckets and _place(one) not in before
+        name: warehouse
+        for name, warehouse in new.warehouses.items()
+        if warehouse.deletion == "purge" and warehouse.bucket in buckets and _place(warehouse) not in before
     }
     # A bucket that does not exist yet is empty.
-    for name, one in coming.items():
-        if not own_bucket.exists(buckets[one.bucket]):
+    for name, wanted in coming.items():
+        if not own_bucket.exists(buckets[wanted.bucket]):
             continue
         around = surroundings.look_around(client())
         if around.unseen:
             warn(
-                f"warehouse `{name}` with `deletion: purge` will be emptied at {one.key_prefix}/ of bucket"
-                f" `{one.bucket}`, and not every warehouse can be seen. {around.unseen} Check that no other warehouse"
-                " uses this place."
+                f"warehouse `{name}` with `deletion: purge` will be emptied at {wanted.key_prefix}/ of bucket"
+                f" `{wanted.bucket}`, and not every warehouse can be seen. {around.unseen} Check that no other"
+                " warehouse uses this place."
             )
-        for other in around.within(buckets[one.bucket], one.key_prefix or ""):
+        for other in around.within(buckets[wanted.bucket], wanted.key_prefix or ""):
             if other.project != new.tenant:
                 raise RemovalRefusedError(
-                    f"warehouse `{name}` with `deletion: purge` would be at {one.key_prefix}/ of bucket `{one.bucket}`,"
-                    f" which overlaps with {other}. Nothing was changed. Give it another `key_prefix`."
+                    f"warehouse `{name}` with `deletion: purge` would be at {wanted.key_prefix}/ of bucket"
+                    f" `{wanted.bucket}`, which overlaps with {other}. Nothing was changed. Give it another"
+                    " `key_prefix`."
                 )
 
 
-def _place(one: RecordedWarehouse) -> tuple[str | None, ...]:
-    return (one.bucket, one.key_prefix, one.deletion)
+def _place(warehouse: RecordedWarehouse) -> tuple[str | None, ...]:
+    return (warehouse.bucket, warehouse.key_prefix, warehouse.deletion)
 
 
 def _refuse_removal(client: Client, tenant: str, name: str, joining: list[str]) -> None:
@@ -203,31 +204,31 @@ def _tables(client: Client, tenant: str, name: str) -> list[Tabular]:
 
 def _refuse_places(new: Recorded) -> None:
     """Refuse a warehouse at the place of another warehouse or of retained data."""
-    for name, one in new.warehouses.items():
+    for name, wanted in new.warehouses.items():
         for other in new.kept:
             if (
                 other.deletion == "retain"
-                and one.bucket == other.bucket
-                and (one.origin, one.key_prefix) != (other.origin, other.key_prefix)
-                and key_prefixes.overlaps(one.key_prefix or "", other.key_prefix)
+                and wanted.bucket == other.bucket
+                and (wanted.origin, wanted.key_prefix) != (other.origin, other.key_prefix)
+                and key_prefixes.overlaps(wanted.key_prefix or "", other.key_prefix)
             ):
                 raise RemovalRefusedError(
-                    f"warehouse `{name}` would be at {one.key_prefix}/ of bucket `{one.bucket}`, where `deletion:"
+                    f"warehouse `{name}` would be at {wanted.key_prefix}/ of bucket `{wanted.bucket}`, where `deletion:"
                     f" retain` keeps what warehouse `{other.name}` left at {other.key_prefix}/. Give it another"
                     " `key_prefix`. If that data is deleted, run `up --refresh` to forget it."
                 )
         for second, another in new.warehouses.items():
-            if name < second and share_place(one, another):
+            if name < second and share_place(wanted, another):
                 raise RemovalRefusedError(
-                    f"warehouse `{name}` at {one.key_prefix}/ and warehouse `{second}` at {another.key_prefix}/ of"
-                    f" bucket `{one.bucket}` overlap. Give one of them another `key_prefix`."
+                    f"warehouse `{name}` at {wanted.key_prefix}/ and warehouse `{second}` at {another.key_prefix}/ of"
+                    f" bucket `{wanted.bucket}` overlap. Give one of them another `key_prefix`."
                 )
 
 
 def _refuse_purging(old: Recorded, new: Recorded) -> None:
     """Refuse a `purge` of files that a protected warehouse left, unless the spec allows it explicitly."""
-    buckets = {one.bucket: one for one in new.buckets.values()}
-    kept = {(one.bucket, one.key_prefix): one for one in [*old.kept, *new.kept]}
+    buckets = {bucket.bucket: bucket for bucket in new.buckets.values()}
+    kept = {(left.bucket, left.key_prefix): left for left in [*old.kept, *new.kept]}
     for name, left in threatened(new.warehouses, old.warehouses, [*kept.values()], new.dropped_warehouses):
         if left.bucket not in buckets:
             continue  # buckets outside the stack are never emptied
@@ -245,8 +246,8 @@ def _refuse_purging(old: Recorded, new: Recorded) -> None:
 
 def _refuse_another_name(storage: str, bucket: RecordedBucket, buckets: dict[str, RecordedBucket]) -> None:
     """Refuse to rename the storage of a bucket: it would be a new resource, and its bucket would be deleted."""
-    for name, one in buckets.items():
-        if one.bucket == bucket.bucket:
+    for name, other in buckets.items():
+        if other.bucket == bucket.bucket:
             raise RemovalRefusedError(
                 f"storage `{name}` would create {bucket.where}, which storage `{storage}` created. Nothing was changed."
                 f" Keep the name `{storage}`: a storage that creates its bucket cannot be renamed."
@@ -255,10 +256,12 @@ def _refuse_another_name(storage: str, bucket: RecordedBucket, buckets: dict[str
 
 def _refuse_bucket(storage: str, bucket: RecordedBucket, before: Warehouses, kept: list[KeptData]) -> None:
     """Refuse to remove a bucket with data, unless its warehouses are purged or one of them is retained."""
-    if any(one.bucket == bucket.bucket and one.deletion == "retain" for one in kept):
+    if any(left.bucket == bucket.bucket and left.deletion == "retain" for left in kept):
         return
     emptied = [
-        one.key_prefix or "" for one in before.values() if one.bucket == bucket.bucket and one.deletion == "purge"
+        warehouse.key_prefix or ""
+        for warehouse in before.values()
+        if warehouse.bucket == bucket.bucket and warehouse.deletion == "purge"
     ]
     if content := own_bucket.held(bucket, besides=emptied):
         raise RemovalRefusedError(

@@ -158,7 +158,7 @@ def test_grants_on_a_deleted_table_are_gone_and_refused(own_ground: Ground) -> N
     own_ground.drop_table()
     assert grants.refresh() == "delete"
     grants.provider.delete("x", outs)
-    with pytest.raises(TargetMissingError, match=r"table/sales\.orders is not at"):
+    with pytest.raises(TargetMissingError, match=r"table/sales\.orders does not exist at"):
         grants.up(**declared(own_ground, "table"))
 
 

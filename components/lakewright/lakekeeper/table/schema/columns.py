@@ -195,7 +195,7 @@ def type_text(kind: Any) -> str:
         return "".join(str(kind).split())
     parts = cast(Json, kind)
     if parts["type"] == "struct":
-        fields = [f"{one['name']}: {type_text(one['type'])}" for one in cast(list[Json], parts["fields"])]
+        fields = [f"{field['name']}: {type_text(field['type'])}" for field in cast(list[Json], parts["fields"])]
         return f"struct<{', '.join(fields)}>"
     if parts["type"] == "list":
         return f"list<{type_text(parts['element'])}>"
