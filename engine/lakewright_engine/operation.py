@@ -42,12 +42,12 @@ class Operation:
 
     @property
     def is_limited(self) -> bool:
-        """Whether the operation targets only a part of the stack."""
+        """Return whether the operation targets only a part of the stack."""
         return bool(self.targets or self.excludes)
 
     @property
     def is_dry(self) -> bool:
-        """Whether the operation is a preview."""
+        """Return whether the operation is a preview."""
         return self.verb == "preview" or self.preview_only
 
 

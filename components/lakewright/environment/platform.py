@@ -38,7 +38,7 @@ class Platform:
 
     @property
     def bootstraps(self) -> bool:
-        """Whether stacks bootstrap the server if needed."""
+        """Return whether stacks bootstrap the server if needed."""
         return self.environment.lakekeeper.bootstrap
 
     @property

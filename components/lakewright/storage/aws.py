@@ -43,5 +43,5 @@ class AwsStorage(AwsBackend):
 
     @property
     def has_own_key(self) -> bool:
-        """Whether the stack makes a KMS key for the bucket."""
+        """Return whether the stack makes a KMS key for the bucket."""
         return self.encryption.kms == "own"

@@ -125,7 +125,7 @@ class StorageBackend(StrictModel):
 
     @property
     def has_own_key(self) -> bool:
-        """Whether the stack makes a KMS key for the bucket."""
+        """Return whether the stack makes a KMS key for the bucket."""
         return False
 
     @abstractmethod

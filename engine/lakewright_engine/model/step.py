@@ -22,7 +22,7 @@ class Diff:
 
     @property
     def replaces(self) -> bool:
-        """Whether a difference requires a replacement."""
+        """Return whether a difference requires a replacement."""
         return bool(self.replace_keys) or any(kind.endswith("-replace") for kind, _ in (self.detailed or {}).values())
 
     def inverted(self) -> Diff:

@@ -107,7 +107,7 @@ class PulumiProject:
 
     @property
     def has_own_state(self) -> bool:
-        """Whether the state is kept in the project's folder because no backend was chosen."""
+        """Return whether the state is kept in the project's folder because no backend was chosen."""
         return self.state_url == self._own_state_url
 
     @property

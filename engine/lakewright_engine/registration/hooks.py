@@ -70,7 +70,7 @@ class Hooks:
 
     @property
     def registered(self) -> bool:
-        """Whether there are hooks. The program must then run until the last step has ended."""
+        """Return whether there are hooks. The program must then run until the last step has ended."""
         return bool(self._steps or self._errors)
 
     def add(self, request: Any) -> None:

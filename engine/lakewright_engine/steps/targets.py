@@ -69,7 +69,7 @@ class TargetScope:
 
     @property
     def is_limited(self) -> bool:
-        """Whether some resources are not targeted."""
+        """Return whether some resources are not targeted."""
         return bool(self.targets or self.excludes)
 
     def includes(self, state: ResourceState) -> bool:

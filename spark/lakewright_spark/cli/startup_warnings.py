@@ -26,7 +26,7 @@ _END = b"\0end of the command's output\0\n"
 
 
 def is_startup_warning(line: bytes) -> bool:
-    """Whether a line, without its end, is one of those that say nothing about the work."""
+    """Return whether a line, without its end, is one of those that say nothing about the work."""
     return _WARNINGS.fullmatch(line) is not None
 
 

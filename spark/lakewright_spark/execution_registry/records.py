@@ -23,7 +23,7 @@ class ExecutionStatus(StrEnum):
 
     @property
     def has_ended(self) -> bool:
-        """Whether the status is final."""
+        """Return whether the status is final."""
         return self in {ExecutionStatus.COMPLETED, ExecutionStatus.FAILED, ExecutionStatus.KILLED}
 
 

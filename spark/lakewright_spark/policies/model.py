@@ -258,7 +258,7 @@ class PolicyPattern(TablePolicies):
     """WAREHOUSE.NAMESPACE.TABLE; `*` stands for any text within a level; backquotes around a part with a dot in it."""
 
     def matches(self, warehouse: str, namespace: tuple[str, ...], table: str) -> bool:
-        """Whether a table is meant; names are compared as Lakekeeper does, without regard to case."""
+        """Return whether a table is meant; names are compared as Lakekeeper does, without regard to case."""
         wanted, found = _levels(self.match), (warehouse, *namespace, table)
         return len(wanted) == len(found) and all(_like(one, text) for one, text in zip(wanted, found, strict=True))
 

@@ -50,7 +50,7 @@ class ResultTables:
             return catalog.load_table(identifier)
 
     def exists(self, uri: ResultUri) -> bool:
-        """Whether there is such a table."""
+        """Return whether there is such a table."""
         identifier = self.identifier(uri)
         with self._asking(str(uri)) as catalog:
             return catalog.table_exists(identifier)

@@ -28,7 +28,7 @@ _EXPIRY = "s3.session-token-expires-at-ms"
 
 
 def ending(table: Table, now: float | None = None) -> bool:
-    """Whether its credentials end within LEAD_SECONDS. `now` in seconds since the epoch."""
+    """Return whether its credentials end within LEAD_SECONDS. `now` in seconds since the epoch."""
     end = table.io.properties.get(_EXPIRY)
     return end is not None and int(end) / 1000 - (time.time() if now is None else now) <= LEAD_SECONDS
 

@@ -50,7 +50,7 @@ class Child:
 
     @property
     def is_output_passed_on(self) -> bool:
-        """Whether the script has ended and `line` has got all that it printed."""
+        """Return whether the script has ended and `line` has got all that it printed."""
         return not self._reader.is_alive()
 
     def end(self) -> None:

@@ -35,7 +35,7 @@ def warehouse_of_run(config: CatalogConfig, submitter: str | None, asked: str | 
 
 
 def may_write(warehouse: CatalogWarehouse, submitter: str | None) -> bool:
-    """Whether runs of this submitter may write there."""
+    """Return whether runs of this submitter may write there."""
     return warehouse.owner is None or (submitter is not None and submitter in {warehouse.owner, *warehouse.writers})
 
 

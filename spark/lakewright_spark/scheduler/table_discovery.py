@@ -32,7 +32,7 @@ class Filters:
 
     @property
     def is_every_table(self) -> bool:
-        """Whether no table is filtered out."""
+        """Return whether no table is filtered out."""
         return self.namespace is None and self.table is None
 
     def wants_namespace(self, namespace: tuple[str, ...]) -> bool:
@@ -62,7 +62,7 @@ class UnreadableTable:
 
     @property
     def is_namespace(self) -> bool:
-        """Whether this stands for all tables of a namespace."""
+        """Return whether this stands for all tables of a namespace."""
         return self.table.name == ALL_TABLES
 
 

@@ -52,7 +52,7 @@ class Old:
         return answer.json()
 
     def unknown(self, method: str, path: str, **request: Any) -> bool:
-        """Whether the server has no such call: 404 with nothing in it."""
+        """Return whether the server has no such call: 404 with nothing in it."""
         answer = self.http.request(method, path, **request)
         return (answer.status_code, answer.content) == (404, b"")
 

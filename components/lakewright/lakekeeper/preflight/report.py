@@ -38,7 +38,7 @@ class Report(BaseModel):
 
     @property
     def failed(self) -> bool:
-        """Whether a check of this warehouse failed."""
+        """Return whether a check of this warehouse failed."""
         return any(check.status == "failed" for check in self.checks)
 
 

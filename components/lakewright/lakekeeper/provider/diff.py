@@ -28,7 +28,7 @@ class Change:
 
     @property
     def known(self) -> bool:
-        """Whether the new value is known. It may be unknown in a preview."""
+        """Return whether the new value is known. It may be unknown in a preview."""
         return isinstance(self.new, Declared) or not has_unknown(self.new)
 
     def __str__(self) -> str:

@@ -35,7 +35,7 @@ class Claim:
 
     @property
     def owns_all(self) -> bool:
-        """Whether the resource owns everything on its object."""
+        """Return whether the resource owns everything on its object."""
         return self.resource in OWNED
 
     def is_same_resource(self, other: Claim) -> bool:

@@ -49,7 +49,7 @@ class TableFacts:
 
     @property
     def keeps_garbage(self) -> bool:
-        """Whether `gc.enabled=false` forbids to delete files."""
+        """Return whether `gc.enabled=false` forbids to delete files."""
         return is_switched_off(self.properties, "gc.enabled")
 
 

@@ -76,12 +76,12 @@ class IcebergTable:
 
     @property
     def keeps_garbage(self) -> bool:
-        """Whether `gc.enabled=false` forbids to delete files, since other tables may use them."""
+        """Return whether `gc.enabled=false` forbids to delete files, since other tables may use them."""
         return is_switched_off(self.java.properties(), "gc.enabled")
 
     @property
     def deletes_files(self) -> bool:
-        """Whether this session may delete files. A catalog with soft delete tells clients not to."""
+        """Return whether this session may delete files. A catalog with soft delete tells clients not to."""
         return not is_switched_off(self.java.io().properties(), "s3.delete-enabled")
 
     @property

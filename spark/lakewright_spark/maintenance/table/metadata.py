@@ -63,13 +63,13 @@ class Metadata:
 
     @property
     def is_small(self) -> bool:
-        """Whether the table is known to have few snapshots, each of few files."""
+        """Return whether the table is known to have few snapshots, each of few files."""
         sizes = [_files(summary) for _, summary in self.commits]
         return len(sizes) <= SMALL_SNAPSHOTS and all(size is not None and size <= SMALL_FILES for size in sizes)
 
     @property
     def has_deletes(self) -> bool:
-        """Whether some snapshot may have delete files."""
+        """Return whether some snapshot may have delete files."""
         return any(summary.get("total-delete-files") != "0" for _, summary in self.commits)
 
     def referenced_files(self) -> set[str]:

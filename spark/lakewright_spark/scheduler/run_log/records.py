@@ -33,7 +33,7 @@ class RunState(StrEnum):
 
     @property
     def has_ended(self) -> bool:
-        """Whether the state is final."""
+        """Return whether the state is final."""
         return self not in {RunState.QUEUED, RunState.RUNNING}
 
 
