@@ -251,7 +251,7 @@ def test_dropping_orphans_requires_a_named_registry(
     named = ["--registry", f"sqlite:///{tmp_path}/executions.db"]
     unnamed = command_line("--no-texera", "--yes")
     assert isinstance(unnamed.exception, RegistryError)
-    assert "expected the registry in which the tenant's runs are" in str(unnamed.exception)
+    assert "expected the registry of the tenant's executions" in str(unnamed.exception)
     empty = command_line("--registry", f"sqlite:///{tmp_path}/empty.db", "--no-texera", "--yes")
     assert isinstance(empty.exception, RegistryError)
     for words, message in ((["--yes"], "either --texera URL or --no-texera"), (["--no-texera"], "expected --yes")):
