@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -41,14 +42,8 @@ for example in sys.argv[1:]:
 
 
 @pytest.fixture(scope="module")
-def reference() -> Any:
-    spec = importlib.util.spec_from_file_location("reference", ROOT / "scripts" / "reference.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["reference"] = module
-    spec.loader.exec_module(module)
-    return module
+def reference(load_script: Callable[[str], ModuleType]) -> Any:
+    return load_script("reference")
 
 
 def test_reference_is_up_to_date(reference: Any) -> None:

@@ -1,7 +1,6 @@
 """`scripts/structure.py` measures levels, circles and sizes of a package."""
 
-import importlib.util
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -11,14 +10,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
-def structure() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("structure", ROOT / "scripts" / "structure.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+def structure(load_script: Callable[[str], ModuleType]) -> ModuleType:
+    return load_script("structure")
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -13,14 +13,8 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def wording() -> Any:
-    spec = importlib.util.spec_from_file_location("wording", REPOSITORY / "scripts" / "wording.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["wording"] = module
-    spec.loader.exec_module(module)
-    return module
+def wording(load_script: Callable[[str], ModuleType]) -> Any:
+    return load_script("wording")
 
 
 def found(hits: list[Any]) -> list[tuple[int, str]]:

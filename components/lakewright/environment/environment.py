@@ -20,8 +20,8 @@ from lakewright.kubernetes.jobs_identity import AUDIENCE, JobsSecret, PodIdentit
 from lakewright.lakekeeper.api.connection.server import Auth, NoAuth, ServerRef
 from lakewright.names.host_kinds import leaves_without_tls
 from lakewright.names.types import Arn, PolicyArn, Region, ServiceUrl, StorageEndpoint
-from lakewright.project_files.stack_files import mapping
 from lakewright.spec.computing_unit import Runtime
+from lakewright.validation.documents import mapping_of
 from lakewright.validation.problems import Problem, SpecError, problems_of
 from lakewright.validation.strict_model import StrictModel
 from lakewright.validation.yaml_text import load_yaml
@@ -185,10 +185,10 @@ class Environment(StrictModel):
             defaults = _sandbox_document(sandbox)
             # Settings of the file override those of the sandbox.
             document = {**document, "sandbox": str(sandbox)} | {
-                section: {**defaults[section], **mapping(document.get(section))} for section in defaults
+                section: {**defaults[section], **mapping_of(document.get(section))} for section in defaults
             }
         for section, key in _PATHS:
-            part = mapping(document.get(section))
+            part = mapping_of(document.get(section))
             if isinstance(part.get(key), str):
                 document[section] = {**part, key: str(_anchored(folder, part[key]))}
         try:

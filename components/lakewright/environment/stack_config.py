@@ -14,8 +14,8 @@ from lakewright.kubernetes.runtimes import RUNTIMES
 from lakewright.spec import Problem, SpecError, TenantSpec, parse_spec
 from lakewright.spec.checks.aws import vending_checks
 from lakewright.spec.checks.cross_checks import made_storages, makes_roles, on_storages
-from lakewright.spec.checks.documents import list_of, mapping_of
 from lakewright.spec.computing_unit import Runtime
+from lakewright.validation.documents import list_of, mapping_of
 from lakewright.validation.problems import dotted
 
 

@@ -15,8 +15,8 @@ from pydantic import AfterValidator
 from lakewright.credentials.references import FORMS, SCHEMES, check_reference
 from lakewright.names.host_kinds import HostKind, kind_of_host
 from lakewright.names.types import normalised_endpoint
-from lakewright.project_files.stack_files import mapping
 from lakewright.storage.registry import CONFIG_KEY_PATHS, ENDPOINT_PATHS, REFERENCE_PATHS
+from lakewright.validation.documents import mapping_of
 from lakewright.validation.problems import Problem
 from lakewright.validation.strict_model import StrictModel
 
@@ -84,8 +84,8 @@ class RuleCheck:
     def problems(self, document: Mapping[str, Any]) -> Iterator[Problem]:
         """Yield each reference and endpoint of a spec, as written, that the environment does not allow."""
         tenant = str(document.get("name"))
-        for name, storage in mapping(document.get("storage")).items():
-            store = mapping(storage)
+        for name, storage in mapping_of(document.get("storage")).items():
+            store = mapping_of(storage)
             references = {path: _value_at(store, path) for path in REFERENCE_PATHS}
             references |= {
                 path: value
@@ -144,7 +144,7 @@ def _value_at(document: Mapping[str, Any], path: str) -> object:
     """Return the value at a dotted path; None if there is none."""
     value: object = document
     for key in path.split("."):
-        value = mapping(value).get(key)
+        value = mapping_of(value).get(key)
     return value
 
 

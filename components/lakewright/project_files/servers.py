@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from lakewright.names.types import normalised_endpoint
-from lakewright.project_files.stack_files import mapping
+from lakewright.validation.documents import mapping_of
 
 _AWS = re.compile(r"s3[.a-z0-9-]*\.amazonaws\.com")
 _CLUSTER_DOMAINS = (".svc", ".local", ".localhost", ".internal")
@@ -59,11 +59,12 @@ def servers_of(name: str, document: Mapping[str, Any], folder: Path) -> Servers:
         document: Content of its file, unchecked.
         folder: Folder of the file.
     """
-    lakekeeper, aws = mapping(document.get("lakekeeper")).get("endpoint"), mapping(document.get("aws")).get("endpoint")
+    lakekeeper = mapping_of(document.get("lakekeeper")).get("endpoint")
+    aws = mapping_of(document.get("aws")).get("endpoint")
     sandbox = document.get("sandbox")
     if not isinstance(sandbox, str) and not isinstance(lakekeeper, str):
         return Servers(ServiceAddress(f"environment {name}"), ServiceAddress(f"environment {name}"), name)
-    kubernetes = mapping(document.get("kubernetes"))
+    kubernetes = mapping_of(document.get("kubernetes"))
     network = f"{kubernetes.get('context') or ''} {kubernetes.get('render_to') or ''}".strip()
     default = (
         ServiceAddress(f"sandbox {(folder / Path(sandbox).expanduser()).resolve()}")

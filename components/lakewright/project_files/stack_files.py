@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
+
+from lakewright.validation.documents import mapping_of
 
 SPEC_KEY = "lakewright:tenant"
 """Key of a tenant's spec in `config` of a stack file."""
@@ -18,10 +21,10 @@ def read_text(file: Path) -> str:
         return ""
 
 
-def raw_spec(file: Path) -> dict[str, Any]:
+def raw_spec(file: Path) -> Mapping[str, Any]:
     """Return the spec in a stack file, unchecked; empty if there is none."""
-    config = mapping(_document(file).get("config"))
-    return mapping(config.get(SPEC_KEY) or config.get(_EARLIER_SPELLING))
+    config = mapping_of(_document(file).get("config"))
+    return mapping_of(config.get(SPEC_KEY) or config.get(_EARLIER_SPELLING))
 
 
 def environment_file(root: Path, name: str) -> Path:
@@ -29,21 +32,16 @@ def environment_file(root: Path, name: str) -> Path:
     return root / "environments" / f"{name}.yaml"
 
 
-def raw_environment(root: Path, name: str) -> dict[str, Any]:
+def raw_environment(root: Path, name: str) -> Mapping[str, Any]:
     """Return an environment of a project, unchecked; empty if it cannot be read."""
     return _document(environment_file(root, name))
 
 
-def mapping(value: object) -> dict[str, Any]:
-    """Return a value that is a mapping, else an empty one."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def _document(file: Path) -> dict[str, Any]:
+def _document(file: Path) -> Mapping[str, Any]:
     from lakewright_engine.project.yaml_text import load_yaml  # noqa: PLC0415 - `--help` reads no file
     from yaml import YAMLError  # noqa: PLC0415
 
     try:
-        return mapping(load_yaml(read_text(file)))
+        return mapping_of(load_yaml(read_text(file)))
     except YAMLError:
         return {}

@@ -10,6 +10,8 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 Path = tuple[str | int, ...]
+SpecMistake = tuple[Path, str]
+"""Path of a mistake in a spec, and what is wrong."""
 
 _MAX_QUOTED = 60
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from lakewright.cli.environments import servers_by_environment
-from lakewright.project_files.stack_files import environment_file, mapping, raw_spec, read_text
+from lakewright.project_files.stack_files import environment_file, raw_spec, read_text
+from lakewright.validation.documents import mapping_of
 
 if TYPE_CHECKING:
     from lakewright_engine import Operation, Result
@@ -83,7 +84,7 @@ def _owners(project: PulumiProject, stack: str) -> Iterator[str]:
         if (other.project, other.name) == (project.name, stack):
             continue
         for inputs in _projects(backend.export(other.project, other.name)):
-            theirs = mapping(inputs.get("server")).get("endpoint")
+            theirs = mapping_of(inputs.get("server")).get("endpoint")
             if inputs.get("project_id") == tenant and isinstance(theirs, str) and same_url(theirs, endpoint):
                 yield (
                     f"tenant `{tenant}` is in the state of stack `{other.name}` of project `{other.project}`."
@@ -92,10 +93,11 @@ def _owners(project: PulumiProject, stack: str) -> Iterator[str]:
                 break
 
 
-def _projects(export: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _projects(export: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Return the inputs of the Lakekeeper projects in an exported state."""
-    resources = cast(list[dict[str, Any]], mapping(export.get("deployment")).get("resources") or [])
-    return (mapping(resource.get("inputs")) for resource in resources if str(resource.get("type")).endswith(_PROJECT))
+    resources = cast(list[dict[str, Any]], mapping_of(export.get("deployment")).get("resources") or [])
+    projects = (resource for resource in resources if str(resource.get("type")).endswith(_PROJECT))
+    return (mapping_of(project.get("inputs")) for project in projects)
 
 
 def _endpoint(project: PulumiProject, environment: object) -> str | None:
@@ -109,7 +111,7 @@ def _endpoint(project: PulumiProject, environment: object) -> str | None:
         return None
 
 
-def _names(spec: dict[str, Any]) -> list[str]:
+def _names(spec: Mapping[str, Any]) -> list[str]:
     """Return the names that a file must mention to declare the same tenant or an overlapping place."""
     storage: Any = spec.get("storage")
     parts: list[Any] = list(cast(dict[str, Any], storage).values()) if isinstance(storage, dict) else []

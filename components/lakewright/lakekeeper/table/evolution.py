@@ -20,6 +20,7 @@ from lakewright.lakekeeper.table.schema.columns import (
     type_text,
 )
 from lakewright.lakekeeper.table.schema.iceberg_json import field_json, single_value
+from lakewright.lakekeeper.table.schema.layout import quote_names
 
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _WIDENS = {("int", "long"), ("float", "double")}
@@ -74,8 +75,9 @@ def _identify(current: Json, made: Evolution, new: TableArgs) -> None:
     if there and wanted and not set(there) <= set(wanted):
         names = {number: path for path, number in ids_by_path(current).items()}
         made.problems.append(
-            f"identifier: {_listed([names[number] for number in there])} identify a row;"
-            f" {_listed(new.identifier)} alone may not be unique. Add columns to the identifier, or remove it first."
+            f"identifier: {quote_names([names[number] for number in there])} identify a row;"
+            f" {quote_names(new.identifier)} alone may not be unique. Add columns to the identifier, or remove it"
+            " first."
         )
     made.changes.append(f"identifier: {', '.join(new.identifier) or 'none'}")
 
@@ -261,7 +263,3 @@ def _widens(was: str, now: str) -> bool:
 
 def _below(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)

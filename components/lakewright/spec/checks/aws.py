@@ -8,8 +8,8 @@ from typing import Any
 from lakewright_spark.aws_partition import partition_of
 
 from lakewright.names.object_names import LONGEST_ROLE_NAME, role_name
-from lakewright.spec.checks.documents import SpecMistake
 from lakewright.storage.registry import find_backend
+from lakewright.validation.problems import SpecMistake
 
 PlacedWarehouses = Iterable[tuple[int, Mapping[str, Any], Mapping[str, Any]]]
 """Position of each warehouse, the warehouse, and its storage."""

@@ -9,12 +9,12 @@ from typing import Any, cast
 from lakewright.names import key_prefixes
 from lakewright.names.object_names import catalog_name, reserved_names
 from lakewright.spec.checks.aws import role_checks, vending_checks
-from lakewright.spec.checks.documents import SpecMistake, items_of, join_names, list_of, mapping_of, text_of
 from lakewright.spec.checks.maintenance import maintenance_checks
 from lakewright.spec.checks.tables import table_checks
 from lakewright.spec.checks.warehouses import warehouse_checks
 from lakewright.storage.registry import find_backend
-from lakewright.validation.problems import Path
+from lakewright.validation.documents import items_of, join_names, list_of, mapping_of, text_of
+from lakewright.validation.problems import Path, SpecMistake
 from lakewright.validation.quantity import bytes_of
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from lakewright_spark.policies.server_queues import QUEUES
 
-from lakewright.spec.checks.documents import SpecMistake, join_names, list_of, mapping_of
+from lakewright.validation.documents import join_names, list_of, mapping_of
+from lakewright.validation.problems import SpecMistake
 
 
 def maintenance_checks(document: Mapping[str, Any], warehouses: list[str]) -> Iterator[SpecMistake]:

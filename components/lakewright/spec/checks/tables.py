@@ -7,7 +7,8 @@ from typing import Any, cast
 
 from lakewright.names.namespace_presets import PRESETS
 from lakewright.names.table_name import QualifiedName, parse_table_name
-from lakewright.spec.checks.documents import SpecMistake, items_of, join_names
+from lakewright.validation.documents import items_of, join_names
+from lakewright.validation.problems import SpecMistake
 
 _ALLOWED_DELETIONS = {"protect": ("protect", "retain", "purge"), "retain": ("retain", "purge"), "purge": ("purge",)}
 """Allowed `deletion` of a table by its warehouse's. With others, destroying would fail midway or drop the table."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lakewright.spec.checks.documents import SpecMistake, items_of, list_of, mapping_of
-from lakewright.validation.problems import Path
+from lakewright.validation.documents import items_of, list_of, mapping_of
+from lakewright.validation.problems import Path, SpecMistake
 
 
 def warehouse_checks(document: Mapping[str, Any]) -> Iterator[SpecMistake]:

@@ -205,7 +205,7 @@ def layout_mistakes(
         sorting = parse_sorting(text)
         yield from _transform_mistakes("sort_by", sorting.column, sorting.transform, leaves)
     if (format_version or 2) < 3 and (later := needs_version_3(columns)):
-        yield f"{_listed(later)} can only be in a table with `format_version: 3`, because of a type or default"
+        yield f"{quote_names(later)} can only be in a table with `format_version: 3`, because of a type or default"
 
 
 def _reachable(columns: list[Column], above: str = "") -> Iterator[tuple[str, Column]]:
@@ -255,5 +255,6 @@ def _partition_mistakes(partitions: list[Partition], leaves: dict[str, Column]) 
         yield f"partition_by: use only the finest of years, months, days and hours of `{column}`"
 
 
-def _listed(names: list[str]) -> str:
+def quote_names(names: list[str]) -> str:
+    """Return names in backquotes, with commas between them."""
     return ", ".join(f"`{name}`" for name in names)

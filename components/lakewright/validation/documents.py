@@ -5,11 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from lakewright.validation.problems import Path
-
-SpecMistake = tuple[Path, str]
-"""A path of the document, and what was expected there."""
-
 
 def mapping_of(value: object) -> Mapping[str, Any]:
     """Return a value that is a mapping, else an empty one."""
