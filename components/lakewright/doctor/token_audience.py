@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from lakewright.doctor.finding import Finding
-from lakewright.environment.environment import Environment, LakekeeperServer
+from lakewright.environment.environment import Environment, LakekeeperSettings
 from lakewright.kubernetes.jobs_identity import AUDIENCE
 from lakewright.lakekeeper.api.connection.server import TokenAuth
 
@@ -65,7 +65,7 @@ def _account(api: Any, namespace: str) -> tuple[str, str]:
     return (namespace, str(accounts[0].metadata.name)) if accounts else ("default", "default")
 
 
-def _compare_audiences(server: LakekeeperServer, account: _Account) -> Finding:
+def _compare_audiences(server: LakekeeperSettings, account: _Account) -> Finding:
     audience = server.jobs_token_audience
     if (refused := _refusal(server, account.token(audience))) is None:
         return Finding(SUBJECT, "ok", f"{_describe(audience)} is accepted ({account.title})")
@@ -82,7 +82,7 @@ def _compare_audiences(server: LakekeeperServer, account: _Account) -> Finding:
     return Finding(SUBJECT, "missing", found, fix)
 
 
-def _refusal(server: LakekeeperServer, token: str) -> str | None:
+def _refusal(server: LakekeeperSettings, token: str) -> str | None:
     """Return why the server refuses a token, or None if it accepts it."""
     from lakewright.lakekeeper.api.connection.client import Client  # noqa: PLC0415 - slow to load
     from lakewright.lakekeeper.api.connection.errors import ForbiddenError, NotAuthenticatedError  # noqa: PLC0415

@@ -52,7 +52,7 @@ PathOfJobs = Annotated[str, AfterValidator(_absolute)]
 TokenAudience = Annotated[str, Field(min_length=1)]
 
 
-class LakekeeperServer(StrictModel):
+class LakekeeperSettings(StrictModel):
     """The Lakekeeper that serves the tenants."""
 
     endpoint: ServiceUrl
@@ -81,7 +81,7 @@ class LakekeeperServer(StrictModel):
     """Whether stacks of this environment bootstrap the server if needed."""
 
     @model_validator(mode="after")
-    def _secrets_need_tls(self) -> LakekeeperServer:
+    def _secrets_need_tls(self) -> LakekeeperSettings:
         if not self.allow_plain_http:
             sent = {"auth": (self.auth, self.endpoint), "jobs_auth": (self.jobs_auth, self.catalog)}
             for name, (auth, address) in sent.items():
@@ -148,7 +148,7 @@ class Environment(StrictModel):
     """Settings that tenants share. With `sandbox`, addresses and identities are those of the sandbox in that folder."""
 
     sandbox: Path | None = None
-    lakekeeper: LakekeeperServer
+    lakekeeper: LakekeeperSettings
     aws: AwsAccount = AwsAccount()
     kubernetes: Cluster = Cluster()
     tenant_specs: TenantSpecRules = TenantSpecRules()

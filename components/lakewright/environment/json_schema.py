@@ -10,7 +10,7 @@ def environment_schema() -> dict[str, Any]:
     """Return the schema. `lakekeeper` is optional with a `sandbox`."""
     schema = Environment.model_json_schema()
     schema.pop("required")
-    schema["$defs"]["LakekeeperServer"].pop("required")
+    schema["$defs"]["LakekeeperSettings"].pop("required")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **schema,
