@@ -12,7 +12,8 @@ from lakewright.credentials import references as credentials
 from lakewright.credentials.aws_session import aws_session
 from lakewright.doctor.finding import Finding
 from lakewright.doctor.token_audience import check_pod_tokens
-from lakewright.environment.environment import AwsAccount, Cluster, Environment
+from lakewright.environment.cluster import Cluster
+from lakewright.environment.environment import AwsAccount, Environment
 from lakewright.storage.backend import BucketProbe
 
 TIMEOUT = 5

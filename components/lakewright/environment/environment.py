@@ -13,14 +13,13 @@ from lakewright_spark.catalog.auth import CatalogAuth
 from lakewright_spark.catalog.auth import NoAuth as NoJobAuth
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
+from lakewright.environment.cluster import Cluster
 from lakewright.environment.tenant_spec_rules import TenantSpecRules
 from lakewright.kubernetes import jobs_identity
-from lakewright.kubernetes.images import TRIAL_IMAGES
-from lakewright.kubernetes.jobs_identity import AUDIENCE, JobsSecret, PodIdentity
+from lakewright.kubernetes.jobs_identity import AUDIENCE, PodIdentity
 from lakewright.lakekeeper.api.connection.server import Auth, NoAuth, ServerRef
 from lakewright.names.host_kinds import leaves_without_tls
 from lakewright.names.types import Arn, PolicyArn, Region, ServiceUrl, StorageEndpoint
-from lakewright.spec.computing_unit import Runtime
 from lakewright.validation.documents import mapping_of
 from lakewright.validation.problems import Problem, SpecError, problems_of
 from lakewright.validation.strict_model import StrictModel
@@ -117,31 +116,6 @@ class AwsAccount(StrictModel):
     """Managed policy that limits every role that stacks make."""
     profile: str | None = None
     shared_credentials_file: Path | None = None
-
-
-class Cluster(StrictModel):
-    """The cluster of computing units and maintenance jobs."""
-
-    context: str | None = None
-    """Context of the kubeconfig. Default: its current one."""
-    render_to: Path | None = None
-    """Folder to write manifests to, one folder per tenant, instead of applying them."""
-    clients_namespace: str = "texera"
-    """Namespace whose pods may connect to computing units."""
-    images: dict[Runtime, str] = {}
-    """Default images by runtime. By digest, `NAME@sha256:...`, unless `trial` is set."""
-    trial: bool = False
-    """Whether images may be named by tag, and have defaults. For trials: the image of a tag may change."""
-    maintenance_image: str | None = None
-    """Image of maintenance jobs, with `lakewright-spark` and its jars. Default: the image for `spark`."""
-
-    jobs_secret: JobsSecret | None = None
-    """The Kubernetes Secret in each tenant's namespace that provides the variable or file of `lakekeeper.jobs_auth`
-    (env:NAME or file:PATH) to pods."""
-
-    def image(self, runtime: Runtime) -> str | None:
-        """Return the default image of a runtime; None if there is none."""
-        return self.images.get(runtime) or (TRIAL_IMAGES[runtime] if self.trial else None)
 
 
 class Environment(StrictModel):

@@ -1,0 +1,84 @@
+"""The compute of a tenant: computing units, maintenance jobs and their namespace."""
+
+from __future__ import annotations
+
+import pulumi
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.catalog.auth import ClientCredentialsAuth
+
+from lakewright.environment.cluster import Cluster
+from lakewright.environment.platform import Platform
+from lakewright.kubernetes import images
+from lakewright.kubernetes.computing_unit import ComputingUnit, TenantNamespace
+from lakewright.kubernetes.maintenance import Maintenance
+from lakewright.spec import Problem, SpecError, TenantSpec
+from lakewright.tenant_storage import TenantStorage
+
+
+def compute_for(
+    spec: TenantSpec,
+    platform: Platform,
+    storage: dict[str, TenantStorage],
+    catalog: pulumi.Output[CatalogConfig],
+    opts: pulumi.ResourceOptions,
+    *,
+    after: pulumi.Resource,
+) -> list[pulumi.Resource]:
+    """Make the computing units, the maintenance CronJob and their namespace. Without units and jobs, make nothing."""
+    if not spec.computing_units and spec.maintenance is None:
+        return []
+    cluster, identity = platform.environment.kubernetes, platform.environment.pod_identity
+    on_cluster = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(providers=[platform.kubernetes()]))
+    namespace = TenantNamespace(spec, on_cluster, after=after)
+    made: list[pulumi.Resource] = [namespace]
+    for unit in spec.computing_units:
+        visible = unit.visible_warehouses(spec.warehouse_names)
+        made.append(
+            ComputingUnit(
+                spec,
+                unit,
+                catalog=catalog.apply(lambda config, names=visible: config.for_warehouses(names)),
+                image=_image(unit.image or cluster.image(unit.runtime), cluster, f"computing_units.{unit.name}"),
+                urls=_outgoing_urls(spec, platform, storage, visible),
+                clients_namespace=cluster.clients_namespace,
+                identity=identity,
+                opts=pulumi.ResourceOptions.merge(on_cluster, pulumi.ResourceOptions(depends_on=[namespace])),
+            )
+        )
+    if spec.maintenance:
+        made.append(
+            Maintenance(
+                spec,
+                spec.maintenance,
+                catalog=catalog,
+                image=_image(
+                    spec.maintenance.image or cluster.maintenance_image or cluster.image("spark"),
+                    cluster,
+                    "maintenance",
+                ),
+                urls=_outgoing_urls(spec, platform, storage, spec.warehouse_names),
+                identity=identity,
+                opts=pulumi.ResourceOptions.merge(on_cluster, pulumi.ResourceOptions(depends_on=[namespace])),
+            )
+        )
+    return made
+
+
+def _image(image: str | None, cluster: Cluster, path: str) -> str:
+    """Return an image after checking it, for programs without a stack file. Raises SpecError."""
+    if found := images.mistake(image, trial=cluster.trial):
+        raise SpecError("tenant", [Problem(f"{path}.image", found)])
+    return str(image)
+
+
+def _outgoing_urls(
+    spec: TenantSpec, platform: Platform, storage: dict[str, TenantStorage], warehouses: list[str]
+) -> list[str]:
+    """Return the addresses that pods with these warehouses must reach: catalog, token endpoint and storages."""
+    auth = platform.environment.lakekeeper.jobs_auth
+    stores = [storage[spec.storage_of(warehouse)] for warehouse in spec.warehouses if warehouse.name in warehouses]
+    return [
+        platform.catalog_uri,
+        *([auth.token_url] if isinstance(auth, ClientCredentialsAuth) else []),
+        *(store.backend.network_url(store.address) for store in stores),
+    ]
