@@ -17,6 +17,7 @@ from lakewright.names.object_names import role_name
 from lakewright.spec import TenantSpec, WarehouseSpec
 from lakewright.spec.warehouse_writers import writers
 from lakewright.storage.backend import WarehouseAccess
+from lakewright.storage.existing import reserved_key
 from lakewright.tenant_storage import TenantStorage
 
 _SECONDS_PER_DAY = 86_400
@@ -58,7 +59,7 @@ class TenantWarehouse(pulumi.ComponentResource):
         within = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(aliases=aliases(earlier)))
         prefix = record.of_warehouse(spec.name, "key_prefix")
 
-        external_id = _external_id(name, storage, within)
+        external_id = _external_id(name, tenant.storage_of(spec), storage, within)
         self.role_arn = self._role_arn(
             tenant, spec, platform=platform, storage=storage, record=record, external_id=external_id, after=after
         )
@@ -169,13 +170,16 @@ def catalog_warehouse(
     )
 
 
-def _external_id(name: str, storage: TenantStorage, opts: pulumi.ResourceOptions) -> pulumi.Output[str] | None:
-    """Return the external ID that the role requires: the tenant's, else one that is made once."""
+def _external_id(
+    name: str, storage_name: str, storage: TenantStorage, opts: pulumi.ResourceOptions
+) -> pulumi.Output[str] | None:
+    """Return the external ID that the role requires: the tenant's, the reserved one, else one that is made once."""
     if not storage.backend.needs_external_id:
         return None
     chosen = storage.backend.external_id_of_tenant
     if chosen is None:
-        return ExternalId(name, opts=opts).value
+        reserved = None if storage.backend.makes_role else pulumi.Config().get_secret(reserved_key(storage_name))
+        return reserved or ExternalId(name, opts=opts).value
     if chosen.startswith("config:"):
         return pulumi.Config().require_secret(chosen.removeprefix("config:"))
     return pulumi.Output.secret(chosen)

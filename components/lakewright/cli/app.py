@@ -35,6 +35,10 @@ COMMANDS = {
     "new": ("lakewright.cli.commands.new:new", "Write the spec of a new tenant."),
     "spec": ("lakewright.cli.commands.spec:app", "Check a tenant's spec; print its JSON Schema."),
     "undrop": ("lakewright.cli.commands.undrop:undrop", "List dropped tables; restore one."),
+    "byo": (
+        "lakewright.cli.commands.byo:app",
+        "Bring your own bucket: reserve the external ID of a role, and print the policies that the role needs.",
+    ),
     "external-ids": (
         "lakewright.cli.commands.external_ids:print_external_ids",
         "Print the external IDs that tenant-managed IAM roles must require.",

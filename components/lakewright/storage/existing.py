@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, cast
+
+from pydantic import BeforeValidator, model_validator
 
 from lakewright.names.types import Arn, ExternalIdValue, Region, RoleArn
 from lakewright.storage.backend import AwsBackend, BucketProbe, Question
 from lakewright.storage.restricted_fields import ConfigKeyOrText
+
+
+def reserved_key(storage: str) -> str:
+    """Return the key of the stack's configuration that holds the reserved external ID of a storage."""
+    return f"byo_external_id_{storage}"
+
+
+def _named(value: Any) -> Any:
+    if value is None:
+        raise ValueError(
+            "required: the ARN of the role that the bucket's owner makes. `lakewright byo reserve` prints its policies"
+        )
+    return value
 
 
 class ExistingStorage(AwsBackend):
@@ -21,14 +36,21 @@ class ExistingStorage(AwsBackend):
 
     backend: Literal["existing"]
     region: Region
-    role_arn: RoleArn
+    role_arn: Annotated[RoleArn, BeforeValidator(_named)]
     external_id: Annotated[ExternalIdValue, ConfigKeyOrText()] | None = None
     """External ID that the tenant's role requires (`sts:ExternalId`), or `config:KEY` of the stack's configuration.
 
-    Without it the stack makes one: the first `up` fails at the role, `lakewright external-ids` prints the ID that the
-    role must require, and the next `up` continues.
+    Default: the ID that `lakewright byo reserve` keeps in the stack's configuration. Without one, the stack makes it:
+    the first `up` fails at the role, `lakewright byo reserve` prints the policies that the role needs, and the next
+    `up` continues.
     """
     kms_key_arn: Arn | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _role_is_named(cls, storage: Any) -> Any:
+        # A missing role gets its own message, together with the other mistakes of the storage.
+        return {"role_arn": None} | cast(dict[str, Any], storage) if isinstance(storage, dict) else storage
 
     @property
     def role_arn_of_tenant(self) -> str | None:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from lakewright.byo.stack_state import external_ids
 from lakewright.cli.options import HERE, Directory, StackName, existing_stack
-
-if TYPE_CHECKING:
-    from lakewright_engine.model.resources import ResourceState
-
-_TYPE = "pulumi-python:dynamic/lakekeeper:ExternalId"
 
 
 def print_external_ids(
@@ -23,26 +19,15 @@ def print_external_ids(
 ) -> None:
     """Print the external IDs that tenant-managed IAM roles must require. Needs the stack's passphrase.
 
-    The first `up` makes them before it fails at a role that does not require them yet.
+    These are the IDs that an `up` made, because none was reserved before. `lakewright byo reserve` takes them over, and
+    prints them with the policies of the role.
     """
     project, backend = existing_stack(directory, stack)
-    snapshot = backend.load(project.name, stack)
-    external_ids = {
-        resource.urn.rpartition("::")[2]: _value(resource)
-        for resource in (snapshot.resources if snapshot else [])
-        if resource.type == _TYPE and not resource.delete
-    }
+    made = external_ids(backend.load(project.name, stack))
     if as_json:
-        print(json.dumps(external_ids, indent=2))
+        print(json.dumps(made, indent=2))
         return
-    for name, value in sorted(external_ids.items()):
+    for name, value in sorted(made.items()):
         print(f"{name}  {value}")
-    if not external_ids:
+    if not made:
         print(f"Stack '{stack}' has made no external IDs.")
-
-
-def _value(state: ResourceState) -> str:
-    from lakewright_engine.model.resources import SecretValue  # noqa: PLC0415 - `--help` needs no engine
-
-    value = state.outputs["value"]
-    return str(value.value if isinstance(value, SecretValue) else value)

@@ -1,0 +1,1 @@
+"""External IDs for buckets that tenants bring: reserved in the stack's configuration, or in its state."""

@@ -1,0 +1,159 @@
+"""`lakewright byo`: reserve the external ID for a tenant's own bucket, and print the policies of the role."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lakewright.aws.role_request_formats import RequestFormat
+from lakewright.cli.errors import UsageError
+from lakewright.cli.options import HERE, Directory, StackName, load_project
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from lakewright_engine.project.project import PulumiProject
+    from lakewright_engine.project.stack_config import StackConfig
+
+    from lakewright.byo.reservation import Reservation
+    from lakewright.environment.environment import Environment
+    from lakewright.spec import TenantSpec
+    from lakewright.storage.existing import ExistingStorage
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Bring your own bucket.")
+
+_UNNAMED_ROLE = "arn:aws:iam::000000000000:role/lakewright/not-made-yet"
+"""Stands for the role while the spec is read: the external ID is reserved before the role exists."""
+
+
+@app.callback()
+def byo() -> None:
+    """Bring your own bucket."""
+
+
+@app.command()
+def reserve(
+    stack: StackName,
+    *,
+    storage: Annotated[
+        str | None, typer.Option("--storage", help="Name of the storage, if several have backend `existing`.")
+    ] = None,
+    request_format: Annotated[
+        RequestFormat, typer.Option("--format", help="Form of the role's policies.")
+    ] = RequestFormat.JSON,
+    directory: Directory = HERE,
+) -> None:
+    """Reserve the external ID of a role, and print the trust and permission policies that the role needs.
+
+    The external ID is kept encrypted in the stack's configuration. Later calls print the same one. Needs the stack's
+    passphrase.
+    """
+    from lakewright.aws.role_request import request_of  # noqa: PLC0415
+    from lakewright.aws.role_request_formats import render  # noqa: PLC0415 - `--help` needs no models
+    from lakewright.byo.reservation import reserve_external_id  # noqa: PLC0415
+    from lakewright.byo.stack_state import external_ids, key_prefixes  # noqa: PLC0415
+
+    project = load_project(directory)
+    spec, environment = _spec(project, stack)
+    name, chosen = _storage(spec, storage)
+    warehouses = [warehouse for warehouse in spec.warehouses if spec.storage_of(warehouse) == name]
+    if not warehouses:
+        raise UsageError(f"no warehouse of stack '{stack}' uses storage `{name}`; declare one first")
+    principal = environment.lakekeeper.principal_arn
+    if principal is None:
+        raise UsageError(
+            f"environment {spec.environment} names no `lakekeeper.principal_arn`: the AWS identity of Lakekeeper,"
+            " which the role must trust"
+        )
+    backend = project.backend()
+    snapshot = backend.load(project.name, stack) if backend.exists(project.name, stack) else None
+    made = {key.removeprefix(f"{spec.name}-"): value for key, value in external_ids(snapshot).items()}
+    with _saving(project, stack, chosen) as settings:
+        reservation = reserve_external_id(name, chosen, settings, made, [warehouse.name for warehouse in warehouses])
+    _explain(reservation, stack, name)
+    recorded = key_prefixes(snapshot)
+    request = request_of(
+        spec.name,
+        name,
+        chosen,
+        key_prefixes=[
+            recorded.get(warehouse.name)
+            or warehouse.key_prefix
+            or f"{spec.name}/{warehouse.renamed_from or warehouse.name}"
+            for warehouse in warehouses
+        ],
+        external_id=reservation.external_id,
+        principal_arn=principal,
+        session_tags=any(warehouse.session_tags for warehouse in warehouses),
+    )
+    print(render(request, request_format))
+
+
+def _spec(project: PulumiProject, stack: str) -> tuple[TenantSpec, Environment]:
+    """Return spec and environment of a stack whose storages may not name their roles yet. Raises SpecError."""
+    from lakewright.environment.stack_config import read_stack_config  # noqa: PLC0415
+    from lakewright.project_files.stack_files import SPEC_KEY, raw_spec  # noqa: PLC0415
+    from lakewright.validation.documents import mapping_of  # noqa: PLC0415
+
+    document = raw_spec(project.stack_file(stack))
+    storages: dict[str, Any] = {}
+    for name, item in mapping_of(document.get("storage")).items():
+        store = mapping_of(item)
+        unnamed = store.get("backend") == "existing" and store.get("role_arn") is None
+        storages[str(name)] = {**store, "role_arn": _UNNAMED_ROLE} if unnamed else item
+    settings = project.stack_config(stack)
+    return read_stack_config(
+        {**document, "storage": storages or document.get("storage")} if document else None,
+        source=f"stack {stack}, {SPEC_KEY}",
+        environments=project.root / "environments",
+        environ=os.environ,
+        region=settings.get("aws:region"),
+    )
+
+
+def _storage(spec: TenantSpec, named: str | None) -> tuple[str, ExistingStorage]:
+    from lakewright.storage.existing import ExistingStorage  # noqa: PLC0415
+
+    found = {name: storage for name, storage in spec.storage.items() if isinstance(storage, ExistingStorage)}
+    names = ", ".join(sorted(found)) or "none"
+    if named is not None:
+        if named not in found:
+            raise UsageError(f"no storage `{named}` with backend `existing`; there are: {names}")
+        return named, found[named]
+    if len(found) != 1:
+        raise UsageError(f"expected one storage with backend `existing`, or --storage NAME; there are: {names}")
+    return next(iter(found.items()))
+
+
+@contextmanager
+def _saving(project: PulumiProject, stack: str, storage: ExistingStorage) -> Generator[StackConfig]:
+    """Give the block the stack's configuration, and save what it changes."""
+    from lakewright.byo.reservation import is_kept  # noqa: PLC0415
+
+    if is_kept(storage):
+        project.secrets(stack)  # before the settings are read: this may save a new salt
+    settings = project.stack_config(stack)
+    before = settings.text
+    yield settings
+    if settings.text != before:
+        settings.save()
+
+
+def _explain(reservation: Reservation, stack: str, name: str) -> None:
+    """Print to standard error where the external ID is kept. Standard output has the policies only."""
+    if reservation.is_new:
+        print(
+            f"Reserved an external ID for storage `{name}`. It is encrypted in the configuration of stack '{stack}',"
+            f" key `{reservation.key}`.",
+            file=sys.stderr,
+        )
+    if reservation.others:
+        print(
+            f"note: {', '.join(reservation.others)} still use another external ID, which an earlier `up` made. The next"
+            " `up` moves them to this one: let the role accept both until then.",
+            file=sys.stderr,
+        )

@@ -1,0 +1,73 @@
+"""A tenant brings its bucket: the external ID is reserved first, then the role is made, then the stack."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import yaml
+
+from .conftest import Tenant
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture
+def own_bucket(make_tenant: Callable[..., Tenant], aws: Callable[..., Any]) -> Tenant:
+    """A tenant whose bucket exists, and whose role is not made yet."""
+    tenant = make_tenant()
+    bucket = f"{tenant.name}-own"
+    aws("s3").create_bucket(Bucket=bucket)
+    tenant.spec["storage"] = {"main": {"backend": "existing", "bucket": bucket, "region": tenant.sandbox.aws.region}}
+    tenant.write()
+    return tenant
+
+
+def make_role(tenant: Tenant, aws: Callable[..., Any], asked: dict[str, Any]) -> str:
+    """Make the role that `byo reserve` asks for, and name it in the spec; return its name."""
+    iam = aws("iam")
+    trust = json.dumps(asked["trust_policy"])
+    role = iam.create_role(RoleName=asked["role_name"], Path=asked["role_path"], AssumeRolePolicyDocument=trust)["Role"]
+    rights = json.dumps(asked["permission_policy"])
+    iam.put_role_policy(RoleName=role["RoleName"], PolicyName="lakewright", PolicyDocument=rights)
+    tenant.spec["storage"]["main"]["role_arn"] = role["Arn"]
+    file = tenant.folder / "tenants" / f"Pulumi.{tenant.name}.yaml"
+    document = yaml.safe_load(file.read_text())
+    document["config"]["lakewright:tenant"] = tenant.spec
+    file.write_text(yaml.safe_dump(document, sort_keys=False))
+    return role["RoleName"]
+
+
+def test_reserved_external_id_opens_the_role(own_bucket: Tenant, aws: Callable[..., Any]) -> None:
+    asked = json.loads(own_bucket.output("byo", "reserve"))
+    again = own_bucket.run("byo", "reserve")
+    make_role(own_bucket, aws, asked)
+
+    ran = own_bucket.output("up", "--yes", "--engine", "embedded")
+
+    assert json.loads(again.stdout) == asked
+    assert "Reserved" not in again.stderr
+    external_id = asked["external_id"]
+    files = "".join(file.read_text() for file in own_bucket.folder.rglob("*.yaml"))
+    state = own_bucket.output("stack", "export")
+    assert external_id not in ran + files + state
+    assert "ExternalId" not in own_bucket.recorded_kinds()
+    own_bucket.verb("preview", "--refresh", "--expect-no-changes")
+    table = own_bucket.catalog("executions").create_table("results.flights", schema=pa.schema([("n", pa.int64())]))
+    assert table.location().startswith(f"s3://{asked['bucket']}/{asked['key_prefixes'][0]}/")
+
+
+def test_missing_role_names_the_command(own_bucket: Tenant) -> None:
+    text = own_bucket.error("up", "--yes", "--engine", "embedded")
+
+    assert "storage.main.role_arn: required" in text
+    assert "lakewright byo reserve" in text
+
+
+def test_reserve_without_such_a_storage_is_refused(make_tenant: Callable[..., Tenant]) -> None:
+    text = make_tenant().error("byo", "reserve")
+
+    assert "expected one storage with backend `existing`, or --storage NAME; there are: none" in text
