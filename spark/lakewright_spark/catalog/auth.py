@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
 from lakewright_spark.errors import IdentityError
 
 _MANAGERS = "lakewright_spark.pyiceberg_client.auth"
+_JAVA_MANAGER = "lakewright.spark.ReferencedAuthManager"
+"""Class in this package's jar (spark/lakewright_spark/java)."""
 
 
 class _Auth(BaseModel):
@@ -20,6 +22,13 @@ class _Auth(BaseModel):
     def java_options(self) -> dict[str, str]:
         """Return the options of Iceberg's Java catalog, without secrets."""
         return {}
+
+    def java_references(self) -> dict[str, str]:
+        """Return the options of Iceberg's Java catalog by which it reads the credential itself, at every use.
+
+        They need this package's jar, and replace `java_options` and `secret_options`.
+        """
+        return self.java_options()
 
     def pyiceberg_options(self) -> dict[str, Any]:
         """Return the options of PyIceberg's catalog. They hold references to secrets, not the secrets."""
@@ -56,6 +65,10 @@ class TokenAuth(_Auth):
         # Iceberg would ask the server for a new token, which fails for a fixed one.
         return {"token-refresh-enabled": "false"}
 
+    def java_references(self) -> dict[str, str]:
+        """Return the options of Iceberg's Java catalog by which it reads the token at every request."""
+        return _java_manager({"token": self.token})
+
     def pyiceberg_options(self) -> dict[str, Any]:
         """Return the options of PyIceberg's catalog, without secrets."""
         return _custom("ReferencedToken", {"token": self.token})
@@ -68,7 +81,7 @@ class TokenAuth(_Auth):
 class TokenFileAuth(_Auth):
     """A token file that another process renews, such as a Kubernetes service-account token.
 
-    PyIceberg reads it at every request. Iceberg's Java client cannot: Spark reads it once, at the start.
+    PyIceberg and Spark Connect in a computing unit read it at every request. Other Spark jobs read it at their start.
     """
 
     kind: Literal["token-file"]
@@ -77,6 +90,10 @@ class TokenFileAuth(_Auth):
     def java_options(self) -> dict[str, str]:
         """Return the options of Iceberg's Java catalog, without secrets."""
         return {"token-refresh-enabled": "false"}
+
+    def java_references(self) -> dict[str, str]:
+        """Return the options of Iceberg's Java catalog by which it reads the file at every request."""
+        return _java_manager({"token": f"file:{self.path}"})
 
     def pyiceberg_options(self) -> dict[str, Any]:
         """Return the options of PyIceberg's catalog, without secrets."""
@@ -96,17 +113,35 @@ class ClientCredentialsAuth(_Auth):
     client_secret: str
     """A reference: `env:NAME` or `file:PATH`."""
     scope: str | None = None
+    audience: str | None = None
+    """Requested audience of the token, for identity providers that require one. Lakekeeper checks it."""
 
     def java_options(self) -> dict[str, str]:
         """Return the options of Iceberg's Java catalog, without secrets."""
         # A refresh sends the credential again. Few providers support the token exchange that is Iceberg's default.
         options = {"rest.auth.type": "oauth2", "oauth2-server-uri": self.token_url, "token-exchange-enabled": "false"}
-        return options | ({"scope": self.scope} if self.scope else {})
+        return options | self._restrictions
+
+    def java_references(self) -> dict[str, str]:
+        """Return the options of Iceberg's Java catalog by which it reads the client secret for each token."""
+        settings = {"token-url": self.token_url, "client-id": self.client_id, "client-secret": self.client_secret}
+        return _java_manager(settings | self._restrictions)
 
     def pyiceberg_options(self) -> dict[str, Any]:
         """Return the options of PyIceberg's catalog, without secrets."""
         settings = {"client_id": self.client_id, "client_secret": self.client_secret, "token_url": self.token_url}
-        return _custom("ReferencedClientCredentials", settings | ({"scope": self.scope} if self.scope else {}))
+        return _custom("ReferencedClientCredentials", settings | self._restrictions)
+
+    @model_serializer(mode="wrap")
+    def _omit_missing_audience(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Readers of the first release reject fields that they do not know.
+        values: dict[str, Any] = serialize(self)
+        return values if self.audience else {key: value for key, value in values.items() if key != "audience"}
+
+    @property
+    def _restrictions(self) -> dict[str, str]:
+        given = {"scope": self.scope, "audience": self.audience}
+        return {name: value for name, value in given.items() if value}
 
     def secret_options(self, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
         """Return the secret options of Iceberg's Java catalog, read now."""
@@ -166,6 +201,10 @@ def resolve(reference: str, environ: Mapping[str, str] = os.environ) -> str:
     raise IdentityError(
         f"catalog credential {reference!r}: expected env:NAME or file:PATH of a variable or file that is not empty"
     )
+
+
+def _java_manager(settings: Mapping[str, str]) -> dict[str, str]:
+    return {"rest.auth.type": _JAVA_MANAGER, **{f"lakewright.auth.{name}": value for name, value in settings.items()}}
 
 
 def _custom(manager: str, settings: Mapping[str, str]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import yaml
 from pydantic import Field, model_validator
 
 from lakewright_spark.catalog import kinds
-from lakewright_spark.catalog.auth import CatalogAuth, NoAuth
+from lakewright_spark.catalog.auth import CatalogAuth, NoAuth, PasswordAuth
 from lakewright_spark.catalog.kinds import Kind
 from lakewright_spark.catalog.warehouse import ADDED_LATER, CatalogWarehouse, ConfigModel
 from lakewright_spark.policies.model import PolicyPattern
@@ -80,6 +80,24 @@ class CatalogConfig(ConfigModel):
             properties[prefix] = "org.apache.iceberg.spark.SparkCatalog"
             options = kinds.java_options(self, warehouse)
             properties |= {f"{prefix}.{key}": value for key, value in options.items()}
+        return properties
+
+    def spark_properties_with_references(self) -> dict[str, str]:
+        """Return Spark properties by which Iceberg reads the credential from its file or variable, at every use.
+
+        They need this package's jar on driver and executors. No property is a secret.
+
+        Raises:
+            ValueError: Spark cannot read the credentials of this configuration itself.
+        """
+        if isinstance(self.auth, PasswordAuth) or any(warehouse.s3_keys for warehouse in self.warehouses):
+            raise ValueError("expected auth by token or client credentials and no S3 keys: Spark reads no other itself")
+        properties = self.spark_properties()
+        for warehouse in self.warehouses:
+            prefix = f"spark.sql.catalog.{warehouse.name}"
+            for key in self.auth.java_options():
+                del properties[f"{prefix}.{key}"]
+            properties |= {f"{prefix}.{key}": value for key, value in self.auth.java_references().items()}
         return properties
 
     def spark_secrets(self, environ: Mapping[str, str] = os.environ) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from lakewright_spark.cli import (
+    connect_server,
     executions,
     job,
     maintain,
@@ -40,12 +41,13 @@ app.command("restore")(restore.restore)
 app.add_typer(runs.app, name="runs")
 app.add_typer(policy.app, name="policy")
 app.command("usage")(usage.usage)
+app.command(connect_server.NAME)(connect_server.serve)
 
 
 @app.command("jars")
 def fetch_jars() -> None:
-    """Download the Iceberg jars unless they exist, and print their paths."""
-    for path in jars.fetch():
+    """Download the Iceberg jars and compile this package's own, unless they exist, and print their paths."""
+    for path in [*jars.fetch(), jars.own()]:
         print(path)
 
 
@@ -68,7 +70,8 @@ def root(
 ) -> None:
     """Run scripts and maintenance on a tenant's warehouses; read and clean up execution results."""
     del show_version  # printed while it is parsed
-    if not verbose:
+    # A server replaces this process, which then filters nothing.
+    if not verbose and context.invoked_subcommand != connect_server.NAME:
         context.with_resource(startup_warnings.left_out())
 
 

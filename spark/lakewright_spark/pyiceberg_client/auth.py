@@ -28,10 +28,13 @@ class ReferencedToken(AuthManager):
 
 
 class TimedTokenProvider(OAuth2TokenProvider):
-    """Requests tokens with a time limit. PyIceberg 0.12 has none."""
+    """Requests tokens with a time limit and an audience. PyIceberg 0.12 has neither."""
+
+    audience: str | None = None
 
     def _refresh_token(self) -> None:
         data = {"grant_type": "client_credentials", **({"scope": self.scope} if self.scope else {})}
+        data |= {"audience": self.audience} if self.audience else {}
         headers = {"Authorization": self._client_secret_header}
         response = requests.post(self.token_url, data=data, headers=headers, timeout=(CONNECT, SOCKET))
         response.raise_for_status()
@@ -43,12 +46,14 @@ class TimedTokenProvider(OAuth2TokenProvider):
 class ReferencedClientCredentials(OAuth2AuthManager):
     """Client credentials, exchanged for a token that is renewed a minute before it expires."""
 
-    def __init__(self, client_id: str, client_secret: str, token_url: str, scope: str | None = None) -> None:
-        """Store the client ID, the reference of its secret, and the token endpoint."""
+    def __init__(
+        self, client_id: str, client_secret: str, token_url: str, scope: str | None = None, audience: str | None = None
+    ) -> None:
+        """Store the client ID, the reference of its secret, the token endpoint, and what the token is limited to."""
         super().__init__(client_id, resolve(client_secret), token_url, scope, expires_in=DEFAULT_LIFETIME)
-        self.token_provider = TimedTokenProvider(
-            client_id, resolve(client_secret), token_url, scope, expires_in=DEFAULT_LIFETIME
-        )
+        provider = TimedTokenProvider(client_id, resolve(client_secret), token_url, scope, expires_in=DEFAULT_LIFETIME)
+        provider.audience = audience
+        self.token_provider = provider
         self._failure = f"token endpoint {token_url} gave no token to client {client_id}"
 
     def auth_header(self) -> str:

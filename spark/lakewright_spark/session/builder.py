@@ -84,7 +84,7 @@ def spark_properties(
     properties = {**ALWAYS, **(_of_workload(workload) if local else {}), **config.spark_properties()}
     driver = [jars.DRIVERS[urlsplit(config.uri).scheme]] if config.kind == "jdbc" else []
     properties |= jars.spark_properties([*jars.PACKAGES, *driver])
-    if options := _trust(config, local=local):
+    if options := trust_options(config, local=local):
         properties |= {key: f"{properties.get(key, '')} {options}".strip() for key in _JVM_OPTIONS}
     if event_log:
         # Plain text, so that logs can be searched.
@@ -136,7 +136,7 @@ def spark_session(
         made = cluster_properties(master, properties)
         made |= spark_properties(config, master=master, event_log=event_log, workload=workload)
         made["spark.master"] = master
-        if options := _trust(config, local=master.startswith("local")):
+        if options := trust_options(config, local=master.startswith("local")):
             # The user's JVM options keep the truststore.
             properties = {k: f"{v} {options}" if k in _JVM_OPTIONS else v for k, v in properties.items()}
         check_executors(master, secrets, {**spark_defaults(), **made, **properties})
@@ -198,7 +198,12 @@ def _connect(
     return session
 
 
-def _trust(config: CatalogConfig, *, local: bool) -> str:
+def trust_options(config: CatalogConfig, *, local: bool) -> str:
+    """Return the JVM options for custom certificate authorities; empty without any.
+
+    Raises:
+        ConfigMissingError: Executors on other machines, and no truststore.
+    """
     if config.truststore:
         return truststore.java_options(Path(config.truststore))
     if config.ca_bundle is None:

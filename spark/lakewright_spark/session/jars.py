@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import cast
 
 from lakewright_spark.errors import JarsChangedError, JarsMissingError
+from lakewright_spark.session import own_jar
 from lakewright_spark.session.jar_download import download
 
 PACKAGES = (
@@ -32,6 +33,7 @@ SHA256: Mapping[str, str] = {
     ),
     "org.apache.iceberg:iceberg-aws-bundle:1.12.0": "dd7e49ffa4ac9b215bed846581991259e3aec9bb2fa08d6cec029c46cd66d957",
     "org.postgresql:postgresql:42.7.8": "2a32a9dcbc42d67a50ad3a0de5efd102c8d2be46720045f2cbd6689f160ab7c7",
+    own_jar.COMPILER: "01f5a92ac19bb2b3bf85e295a68f2c73c264369109158b566ce9b490af982948",
     "org.xerial:sqlite-jdbc:3.50.3.0": "a3f53a2aa15ae9425a9e793bbe9c8e5288febeb4b65ef5c1a4e80d4c2045cf08",
 }
 """What each jar's content is. A new version comes with its new digest."""
@@ -63,6 +65,19 @@ def spark_properties(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
     Spark never downloads them itself: it would load unchecked jars with their dependencies.
     """
     return {"spark.jars": ",".join(str(path) for path in fetch(packages))}
+
+
+def own() -> Path:
+    """Return the jar of this package's Java sources, compiled unless it exists.
+
+    Raises:
+        JarsMissingError: The compiler could not be downloaded, or failed.
+        JarsChangedError: The compiler or a jar of Iceberg has another content.
+    """
+    jar = own_jar.path_in(ivy_home() / "jars")
+    if not jar.is_file():
+        own_jar.build(jar, compiler=fetch([own_jar.COMPILER])[0], classpath=fetch(PACKAGES))
+    return jar
 
 
 def check(packages: Sequence[str] = PACKAGES) -> None:

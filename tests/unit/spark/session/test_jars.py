@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from lakewright_spark.errors import JarsChangedError
-from lakewright_spark.session import jars
+from lakewright_spark.session import jars, own_jar
 
 PACKAGE = "org.example:tool:1.0"
 CONTENT = b"the jar"
@@ -58,4 +58,4 @@ def test_jar_without_a_digest_is_refused(jar: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_every_jar_that_spark_loads_has_a_digest() -> None:
-    assert set(jars.SHA256) == {*jars.PACKAGES, *jars.DRIVERS.values()}
+    assert set(jars.SHA256) == {*jars.PACKAGES, *jars.DRIVERS.values(), own_jar.COMPILER}
