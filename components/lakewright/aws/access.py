@@ -1,14 +1,18 @@
-"""IAM roles of warehouses: only the catalog may assume them, and each has access to one prefix only."""
+"""IAM documents of a warehouse's roles: who may assume a role, and what it may do. Pure functions.
+
+Each role has the rights of one `RolePurpose` on the prefix of one warehouse, and no others.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
-import pulumi
 from lakewright_spark.aws_partition import bucket_arn, partition_of, service_host
-from pulumi_aws import iam
+
+OWN_ACTIONS = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload")
+"""Actions on objects that Lakekeeper uses itself."""
 
 OBJECT_ACTIONS = (
     "s3:GetObject",
@@ -18,9 +22,52 @@ OBJECT_ACTIONS = (
     "s3:AbortMultipartUpload",
     "s3:ListMultipartUploadParts",
 )
-"""Actions that Lakekeeper uses itself, and allows in the session policy of vended credentials."""
+"""Actions on objects that Lakekeeper allows in the session policy of vended credentials; they include its own."""
 
 Policy = dict[str, Any]
+
+
+class RolePurpose(StrEnum):
+    """What a role is for; it decides the rights of the role."""
+
+    CATALOG = "catalog"
+    """Lakekeeper's own access, and the credentials that it vends."""
+    OWN_ACCESS = "own-access"
+    """Lakekeeper's own access, beside a role of `VENDING`."""
+    SIGNING = "signing"
+    """Lakekeeper's own access, and the requests of clients that it signs."""
+    VENDING = "vending"
+    """The credentials that Lakekeeper vends."""
+    MAINTENANCE = "maintenance"
+    """Maintenance outside the catalog: find files without a table, read old versions, delete files. It cannot delete
+    versions, so whatever it deletes can be restored while the bucket keeps old versions."""
+    SHARE = "share"
+    """Reading by a consumer outside the catalog."""
+
+
+@dataclass(frozen=True)
+class _Rights:
+    """The rights of a purpose, by the resource that the actions need."""
+
+    objects: tuple[str, ...]
+    listing: tuple[str, ...] = ("s3:ListBucket",)
+    bucket: tuple[str, ...] = ()
+    key: tuple[str, ...] = ("kms:Decrypt", "kms:GenerateDataKey")
+
+
+_VENDED = _Rights(OBJECT_ACTIONS, bucket=("s3:GetBucketLocation",))
+
+_RIGHTS: dict[RolePurpose, _Rights] = {
+    RolePurpose.CATALOG: _VENDED,
+    RolePurpose.OWN_ACCESS: _Rights(OWN_ACTIONS),
+    RolePurpose.SIGNING: _Rights(OBJECT_ACTIONS),
+    RolePurpose.VENDING: _VENDED,
+    RolePurpose.MAINTENANCE: _Rights(
+        ("s3:GetObject", "s3:GetObjectVersion", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"),
+        listing=("s3:ListBucket", "s3:ListBucketVersions"),
+    ),
+    RolePurpose.SHARE: _Rights(("s3:GetObject",), bucket=("s3:GetBucketLocation",), key=("kms:Decrypt",)),
+}
 
 
 def trust_policy(principal_arn: str, external_id: str, *, session_tags: bool = False) -> Policy:
@@ -47,36 +94,53 @@ def trust_policy(principal_arn: str, external_id: str, *, session_tags: bool = F
     return {"Version": "2012-10-17", "Statement": statements}
 
 
-def access_policy(bucket: str, key_prefix: str, kms_key_arn: str | None = None, *, region: str) -> Policy:
-    """Return the policy of access to `BUCKET/KEY_PREFIX/*`, which covers every vended credential."""
-    arn = bucket_arn(bucket, region)
+def principal_trust(principal_arn: str, external_id: str) -> Policy:
+    """Return the trust policy of a role for another principal than the catalog's, such as a consumer's."""
+    statement = {
+        "Sid": "PrincipalAssumes",
+        "Effect": "Allow",
+        "Principal": {"AWS": principal_arn},
+        "Action": "sts:AssumeRole",
+        "Condition": {"StringEquals": {"sts:ExternalId": external_id}},
+    }
+    return {"Version": "2012-10-17", "Statement": [statement]}
+
+
+def access_policy(
+    bucket: str,
+    key_prefix: str,
+    kms_key_arn: str | None = None,
+    *,
+    region: str,
+    purpose: RolePurpose = RolePurpose.CATALOG,
+) -> Policy:
+    """Return the policy of access to `BUCKET/KEY_PREFIX/*` for a purpose."""
+    arn, rights = bucket_arn(bucket, region), _RIGHTS[purpose]
     statements: list[dict[str, Any]] = [
         {
             "Sid": "WarehouseObjects",
             "Effect": "Allow",
-            "Action": list(OBJECT_ACTIONS),
+            "Action": list(rights.objects),
             "Resource": f"{arn}/{key_prefix}/*",
         },
         {
             "Sid": "WarehouseListing",
             "Effect": "Allow",
-            "Action": "s3:ListBucket",
+            "Action": _as_written(rights.listing),
             "Resource": arn,
             "Condition": {"StringLike": {"s3:prefix": f"{key_prefix}/*"}},
         },
-        {
-            "Sid": "BucketLocation",
-            "Effect": "Allow",
-            "Action": "s3:GetBucketLocation",
-            "Resource": arn,
-        },
     ]
+    if rights.bucket:
+        statements.append(
+            {"Sid": "BucketLocation", "Effect": "Allow", "Action": _as_written(rights.bucket), "Resource": arn}
+        )
     if kms_key_arn:
         statements.append(
             {
                 "Sid": "BucketKey",
                 "Effect": "Allow",
-                "Action": ["kms:Decrypt", "kms:GenerateDataKey"],
+                "Action": list(rights.key),
                 "Resource": kms_key_arn,
                 "Condition": key_conditions(arn, key_prefix, region),
             }
@@ -98,60 +162,5 @@ def key_conditions(arn: str, key_prefix: str, region: str) -> dict[str, Any]:
     }
 
 
-def aliases(earlier: str | None) -> list[str | pulumi.Alias] | None:
-    """Return the alias of a resource with an earlier name."""
-    return [pulumi.Alias(name=earlier)] if earlier else None
-
-
-class AccessRole(pulumi.ComponentResource):
-    """The role of one warehouse."""
-
-    arn: pulumi.Output[str]
-
-    def __init__(
-        self,
-        name: str,
-        *,
-        role: pulumi.Input[str],
-        principal_arn: str,
-        external_id: pulumi.Input[str],
-        bucket: pulumi.Input[str],
-        key_prefix: pulumi.Input[str],
-        kms_key_arn: pulumi.Input[str] | None = None,
-        region: str,
-        permissions_boundary: str | None = None,
-        session_tags: bool = False,
-        tags: dict[str, str] | None = None,
-        retain: bool = False,
-        after: Sequence[pulumi.Resource] = (),
-        existing: str | None = None,
-        renamed_from: str | None = None,
-        opts: pulumi.ResourceOptions | None = None,
-    ) -> None:
-        """Make the role after the resources in `after`, or adopt the role named `existing`.
-
-        `role` is the name of the IAM role. It stays when the resource is renamed (`renamed_from`).
-        """
-        earlier = pulumi.ResourceOptions(aliases=aliases(renamed_from))
-        super().__init__("lakewright:index:AccessRole", name, {}, pulumi.ResourceOptions.merge(opts, earlier))
-        inside = pulumi.ResourceOptions(parent=self, retain_on_delete=retain, depends_on=after)
-        within = pulumi.ResourceOptions.merge(inside, earlier)
-        trust = pulumi.Output.from_input(external_id).apply(
-            lambda value: json.dumps(trust_policy(principal_arn, value, session_tags=session_tags))
-        )
-        rights = pulumi.Output.all(bucket, key_prefix, kms_key_arn).apply(
-            lambda values: json.dumps(access_policy(*values, region=region))
-        )
-        made = iam.Role(
-            name,
-            name=role,
-            description=pulumi.Output.format("Lakekeeper's way to {0}/ and to nothing else", key_prefix),
-            assume_role_policy=trust,
-            permissions_boundary=permissions_boundary,
-            tags=tags,
-            opts=pulumi.ResourceOptions.merge(within, pulumi.ResourceOptions(import_=existing)),
-        )
-        policy = iam.RolePolicy(name, name="warehouse-prefix", role=made.name, policy=rights, opts=within)
-        # Users of the ARN need the policy, so the ARN is known only after the policy exists.
-        self.arn = pulumi.Output.all(made.arn, policy.id).apply(lambda values: values[0])
-        self.register_outputs({"arn": self.arn})
+def _as_written(actions: tuple[str, ...]) -> str | list[str]:
+    return actions[0] if len(actions) == 1 else list(actions)

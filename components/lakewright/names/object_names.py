@@ -15,10 +15,25 @@ DEFAULT_SERVICE_ACCOUNT = "default"
 LONGEST_ROLE_NAME = 64
 """Characters that IAM allows in the name of a role."""
 
+ROLE_PATH = "/lakewright/"
+"""IAM path of the roles of tenants. The catalog's identity may assume roles of this path only."""
 
-def role_name(tenant: str, warehouse: str) -> str:
-    """Return the name of a warehouse's role. It is unique, as neither part contains a dot."""
-    return f"lakewright.{tenant}.{warehouse}"
+FORMER_ROLE_PATH = "/"
+"""IAM path of roles that earlier versions made. A path cannot change, so those roles keep it."""
+
+
+def role_name(tenant: str, warehouse: str, purpose: str | None = None) -> str:
+    """Return the name of a warehouse's role, or of a further role for a purpose such as `vending`.
+
+    It is unique, as no part contains a dot.
+    """
+    name = f"lakewright.{tenant}.{warehouse}"
+    return f"{name}.{purpose}" if purpose else name
+
+
+def share_purpose(share: str) -> str:
+    """Return the purpose in the name of the role of a share."""
+    return f"share-{share}"
 
 
 def namespace_name(tenant: str) -> str:

@@ -16,7 +16,8 @@ from lakewright_sandbox.policies.evaluation import IdentityPolicies
 from lakewright_sandbox.runtime.credentials import IamAccessKey, new_access_key
 from lakewright_sandbox.typed.json_values import is_object
 
-ANONYMOUS = Caller("anonymous")
+# Source: IAM, "AWS global condition context keys": anonymous requests have this value, and lack the other keys.
+ANONYMOUS = Caller("anonymous", context={"aws:principalaccount": ["anonymous"]})
 
 
 @dataclass(frozen=True)
@@ -175,6 +176,7 @@ def _identity_keys(arn: str, user_id: str, kind: str, tags: dict[str, str]) -> d
         "aws:userid": [user_id],
         "aws:principaltype": [kind],
         "aws:principalaccount": [ACCOUNT_ID],
+        "aws:principalisawsservice": ["false"],
     }
     return keys | {f"aws:principaltag/{name.lower()}": [value] for name, value in tags.items()}
 

@@ -1,4 +1,4 @@
-"""The initial identities: `admin`, who may do everything, and `lakekeeper`, who may only assume roles."""
+"""The initial identities: `admin`, who may do everything, and `lakekeeper`, who may only assume roles of tenants."""
 
 import json
 
@@ -14,10 +14,11 @@ _POLICIES = {
         "Version": "2012-10-17",
         "Statement": [
             {
-                "Sid": "AssumeRolesOnly",
+                # The policy that platforms give their catalog. Roles that earlier versions made have no path.
+                "Sid": "AssumeTenantRoles",
                 "Effect": "Allow",
                 "Action": ["sts:AssumeRole", "sts:TagSession"],
-                "Resource": "*",
+                "Resource": ["arn:aws:iam::*:role/lakewright/*", "arn:aws:iam::*:role/lakewright.*"],
             }
         ],
     },

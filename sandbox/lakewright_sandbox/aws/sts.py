@@ -75,10 +75,10 @@ class Sts:
             return self._assume_own_role(identity, parameters, policies, now)
         request = _AssumeRole(parameters)
         role = find_role(request.role_arn)
-        request.authorize(identity, role, context)
+        inherited = self._transitive_tags(identity)
+        request.authorize(identity, role, context, inherited)
         assert role is not None  # authorize refuses a missing role
         seconds = _duration(parameters, int(role.max_session_duration or 3600), 3600, chained=identity.temporary)
-        inherited = self._transitive_tags(identity)
         session = self._directory.sessions.open(
             expires_at=now + timedelta(seconds=seconds),
             issued_at=now,
@@ -146,20 +146,26 @@ class _AssumeRole:
         self.transitive_tags = frozenset(_members(parameters, "TransitiveTagKeys"))
         self.source_identity = parameters.get("SourceIdentity")
 
-    def authorize(self, identity: Identity, role: Role | None, context: Context) -> None:
-        """Raise AwsAccessDeniedError unless the trust policy and the caller's policies allow everything requested."""
+    def authorize(
+        self, identity: Identity, role: Role | None, context: Context, inherited_tags: dict[str, str]
+    ) -> None:
+        """Raise AwsAccessDeniedError unless the trust policy and the caller's policies allow everything requested.
+
+        Transitive tags of the caller's session are tags of the request, too: they need `sts:TagSession`.
+        """
+        tags = inherited_tags | self.tags
         own: dict[str, list[str]] = {"sts:rolesessionname": [self.session_name]}
         if self.external_id is not None:
             own["sts:externalid"] = [self.external_id]
         if self.source_identity is not None:
             own["sts:sourceidentity"] = [self.source_identity]
-        if self.tags:
-            own["aws:tagkeys"] = list(self.tags)
-            own |= {f"aws:requesttag/{name.lower()}": [value] for name, value in self.tags.items()}
+        if tags:
+            own["aws:tagkeys"] = list(tags)
+            own |= {f"aws:requesttag/{name.lower()}": [value] for name, value in tags.items()}
         if self.transitive_tags:
             own["sts:transitivetagkeys"] = sorted(self.transitive_tags)
         actions = ["sts:AssumeRole"]
-        actions += ["sts:TagSession"] if self.tags else []
+        actions += ["sts:TagSession"] if tags else []
         actions += ["sts:SetSourceIdentity"] if self.source_identity is not None else []
         for action in actions:
             trust = parse(role.assume_role_policy_document, "trust") if role else None

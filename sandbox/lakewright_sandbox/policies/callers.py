@@ -22,12 +22,13 @@ class PrincipalMatch(IntEnum):
 
 @dataclass(frozen=True)
 class Caller:
-    """An authenticated identity, or an `anonymous` caller."""
+    """An authenticated identity, an AWS service, a token of an OIDC provider, or an `anonymous` caller."""
 
-    kind: Literal["user", "role", "anonymous"]
+    kind: Literal["user", "role", "service", "web-identity", "anonymous"]
     account: str = ""
     arn: str = "anonymous"  # a user's ARN, or the session's (arn:aws:sts::...:assumed-role/ROLE/SESSION)
-    identity_arn: str = ""  # a user's ARN, or the role's (arn:aws:iam::...:role/PATH/ROLE)
+    # a user's ARN, the role's (arn:aws:iam::...:role/PATH/ROLE), the name of a service, or the ARN of an OIDC provider
+    identity_arn: str = ""
     unique_id: str = ""  # AIDA... or AROA...
     context: Context = field(default_factory=dict[str, Sequence[str]])  # condition keys of the identity
 
@@ -36,18 +37,24 @@ class Caller:
         """Return the ARN that stands for the caller's whole account."""
         return f"arn:aws:iam::{self.account}:root"
 
+    @property
+    def has_policies(self) -> bool:
+        """Return whether identity policies can apply: users and roles have some, all others have none."""
+        return self.kind in ("user", "role")
+
 
 @dataclass(frozen=True)
 class Principals:
-    """A Principal or NotPrincipal element. Service, Federated and CanonicalUser entries match no caller here."""
+    """A Principal or NotPrincipal element. CanonicalUser entries match no caller here."""
 
     aws: tuple[str, ...]
     services: tuple[str, ...] = ()
+    federated: tuple[str, ...] = ()
     negated: bool = False
 
     def match(self, caller: Caller) -> PrincipalMatch:
         """Return how closely an Allow with this element names the caller."""
-        closest = max((_match(entry, caller) for entry in self.aws), default=PrincipalMatch.NONE)
+        closest = max((_match(entry, caller) for entry in self._entries(caller)), default=PrincipalMatch.NONE)
         if not self.negated:
             return closest
         return PrincipalMatch.NONE if closest is not PrincipalMatch.NONE else PrincipalMatch.DIRECT
@@ -66,12 +73,19 @@ class Principals:
         account = bool(listed & {caller.account, caller.root_arn})
         return not (account and caller.identity_arn in listed and caller.arn in listed)
 
+    def _entries(self, caller: Caller) -> tuple[str, ...]:
+        """Return the entries that can name a caller of this kind. `*` among those of AWS means everyone."""
+        own = {"service": self.services, "web-identity": self.federated}.get(caller.kind)
+        return self.aws if own is None else (*own, *(entry for entry in self.aws if entry == "*"))
+
 
 def _match(entry: str, caller: Caller) -> PrincipalMatch:
     if entry == "*":
         return PrincipalMatch.DIRECT
     if caller.kind == "anonymous":
         return PrincipalMatch.NONE
+    if not caller.has_policies:
+        return PrincipalMatch.DIRECT if entry == caller.identity_arn else PrincipalMatch.NONE
     if entry in (caller.account, caller.root_arn):
         return PrincipalMatch.ACCOUNT
     if caller.kind == "role" and entry == caller.arn:

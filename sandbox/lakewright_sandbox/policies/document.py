@@ -151,7 +151,11 @@ def _principals(item: Mapping[str, Any], kind: PolicyKind) -> Principals | None:
         # `*` alone is the only wildcard: AWS refuses `arn:aws:iam::1:role/*`.
         if entry != "*" and ("*" in entry or "?" in entry):
             raise MalformedPolicyError(f'Invalid principal in policy: "AWS":"{entry}".')
-    return Principals(aws, _strings(value.get("Service", []), "Service"), negated)
+    services, federated = (_strings(value.get(kind, []), kind) for kind in ("Service", "Federated"))
+    for entry in (*services, *federated):
+        if "*" in entry or "?" in entry:
+            raise MalformedPolicyError(f'Invalid principal in policy: "{entry}".')
+    return Principals(aws, services, federated, negated)
 
 
 def _conditions(block: Any) -> tuple[Condition, ...]:

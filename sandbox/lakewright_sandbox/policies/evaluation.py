@@ -1,9 +1,10 @@
 """Decide whether a caller may do an action on a resource.
 
-Follows the IAM User Guide, "Policy evaluation logic", for one account: an explicit deny in any policy wins. A resource
+Follows the IAM User Guide, "Policy evaluation logic": an explicit deny in any policy wins. A resource
 policy that names a session or `*` decides alone; for one that names a role, session policies and the boundary still
 apply; one that names the account leaves the decision to the identity's policies. Permissions boundary and session
-policies limit what identity policies allow. A boundary does not limit a user whom a resource policy names.
+policies limit what identity policies allow. A boundary does not limit a user whom a resource policy names. Between
+accounts, both the resource policy and the identity's policies must allow a request.
 """
 
 from collections.abc import Iterator, Sequence
@@ -97,18 +98,25 @@ def _missing_allow(
         (s.principals.match(caller) for s in on_resource if s.effect == "Allow" and s.principals),
         default=PrincipalMatch.NONE,
     )
-    if grant is PrincipalMatch.NONE and (trust_needed or caller.kind == "anonymous"):
+    is_foreign = caller.has_policies and _is_foreign(caller, full_request)
+    if grant is PrincipalMatch.NONE and (trust_needed or is_foreign or not caller.has_policies):
         return f"because no resource-based policy allows the {full_request.action} action"
     # A user's own session (an STS of MinIO's kind) is never more than its session policy; a role's may be.
     unlimited = PrincipalMatch.DIRECT if caller.kind == "role" else PrincipalMatch.IDENTITY
-    if grant >= unlimited and (caller.kind == "role" or rights.session is None):
+    if grant >= unlimited and not is_foreign and (caller.kind != "user" or rights.session is None):
         return None
-    if grant < PrincipalMatch.IDENTITY and not any(_covering(rights.identity, full_request, "Allow")):
+    if (is_foreign or grant < PrincipalMatch.IDENTITY) and not any(_covering(rights.identity, full_request, "Allow")):
         return f"because no identity-based policy allows the {full_request.action} action"
     for name, policies in _limits(rights):
         if not any(_covering(policies, full_request, "Allow")):
             return f"because no {name.partition(' ')[2]} allows the {full_request.action} action"
     return None
+
+
+def _is_foreign(caller: Caller, request: Request) -> bool:
+    """Return whether the resource belongs to another account than the caller. Unknown accounts count as the same."""
+    owners = request.context.get("aws:resourceaccount", ())
+    return bool(owners) and caller.account not in owners
 
 
 def _limits(rights: IdentityPolicies) -> list[tuple[str, Sequence[Policy]]]:

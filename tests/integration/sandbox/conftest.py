@@ -65,7 +65,8 @@ class Aws:
     def role(self, trust: dict[str, Any], *statements: dict[str, Any], **more: Any) -> str:
         """A new role with this trust and these rights: its ARN."""
         iam, name = self.client("iam"), f"role-{uuid.uuid4()}"
-        created = iam.create_role(RoleName=name, AssumeRolePolicyDocument=policy(trust), **more)
+        placed = {"Path": "/lakewright/", **more}
+        created = iam.create_role(RoleName=name, AssumeRolePolicyDocument=policy(trust), **placed)
         if statements:
             iam.put_role_policy(RoleName=name, PolicyName="p", PolicyDocument=policy(*statements))
         return str(created["Role"]["Arn"])

@@ -18,6 +18,7 @@ import httpx
 import pytest
 import yaml
 from lakewright.aws.access import access_policy, trust_policy
+from lakewright.names.object_names import ROLE_PATH
 from lakewright_sandbox.runtime.credentials import IamAccessKey
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
@@ -133,7 +134,7 @@ def make_bucket_and_role(tenant: Tenant, aws: Callable[..., Any], external_id: s
     aws("s3").create_bucket(Bucket=bucket)
     iam = aws("iam")
     trust = json.dumps(trust_policy(tenant.sandbox.aws.catalog_principal_arn, external_id))
-    arn = iam.create_role(RoleName=f"{tenant.name}-own", AssumeRolePolicyDocument=trust)["Role"]["Arn"]
+    arn = iam.create_role(RoleName=f"{tenant.name}-own", Path=ROLE_PATH, AssumeRolePolicyDocument=trust)["Role"]["Arn"]
     rights = json.dumps(access_policy(bucket, f"{tenant.name}/executions", region=tenant.sandbox.aws.region))
     iam.put_role_policy(RoleName=f"{tenant.name}-own", PolicyName="lakewright", PolicyDocument=rights)
     tenant.spec["storage"] = {

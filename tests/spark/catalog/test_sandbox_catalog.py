@@ -312,7 +312,7 @@ def _role(sandbox: Sandbox, bucket: str, external_id: str) -> str:
         f'["arn:aws:s3:::{bucket}", "arn:aws:s3:::{bucket}/role/*"]}}]}}'
     )
     iam = _client(sandbox, "iam")
-    role = iam.create_role(RoleName=bucket, AssumeRolePolicyDocument=trust)["Role"]["Arn"]
+    role = iam.create_role(RoleName=bucket, Path="/lakewright/", AssumeRolePolicyDocument=trust)["Role"]["Arn"]
     iam.put_role_policy(RoleName=bucket, PolicyName="warehouse", PolicyDocument=rights)
     return role
 

@@ -101,7 +101,7 @@ def role_arn(aws: AwsClient, sandbox: Any, bucket: str, unique: str) -> str:
     rights = {"Effect": "Allow", "Action": "s3:*", "Resource": [f"arn:aws:s3:::{bucket}", f"arn:aws:s3:::{bucket}/*"]}
     iam = aws("iam")
     document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
-    role = iam.create_role(RoleName=f"role-{unique}", AssumeRolePolicyDocument=document)["Role"]
+    role = iam.create_role(RoleName=f"role-{unique}", Path="/lakewright/", AssumeRolePolicyDocument=document)["Role"]
     policy = json.dumps({"Version": "2012-10-17", "Statement": [rights]})
     iam.put_role_policy(RoleName=f"role-{unique}", PolicyName="data", PolicyDocument=policy)
     return role["Arn"]
