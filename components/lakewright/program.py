@@ -22,6 +22,8 @@ def declare_tenant() -> None:
     pulumi.export("warehouse_ids", tenant.warehouse_ids)
     pulumi.export("catalog_config", tenant.catalog_config.apply(lambda config: config.model_dump(mode="json")))
     pulumi.export("role_arns", tenant.role_arns)
+    if tenant.roles_of_others:
+        pulumi.export("roles_of_others", tenant.roles_of_others)
     pulumi.export("computing_units", tenant.computing_units)
 
 

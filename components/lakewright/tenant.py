@@ -26,6 +26,8 @@ class Tenant(pulumi.ComponentResource):
 
     warehouse_ids: dict[str, pulumi.Output[str]]
     role_arns: dict[str, pulumi.Output[str]]
+    roles_of_others: dict[str, dict[str, pulumi.Output[str]]]
+    """Roles of principals outside the catalog, by warehouse and purpose: `maintenance`, and `share-NAME`."""
     catalog_config: pulumi.Output[CatalogConfig]
     computing_units: list[str]
 
@@ -64,7 +66,9 @@ class Tenant(pulumi.ComponentResource):
         inside = [*tables, *grants, *compute, *queues]
         _guard(spec, platform, storage, warehouses, inside, record=record, opts=within)
         self.warehouse_ids = {name: warehouse.warehouse_id for name, warehouse in warehouses.items()}
-        self.role_arns = {name: warehouse.role_arn for name, warehouse in warehouses.items() if warehouse.role_arn}
+        roles = {name: warehouse.roles for name, warehouse in warehouses.items()}
+        self.role_arns = {name: made.catalog for name, made in roles.items() if made.catalog}
+        self.roles_of_others = {name: made.by_purpose for name, made in roles.items() if made.by_purpose}
         self.computing_units = [unit.name for unit in spec.computing_units]
         self.register_outputs({"warehouse_ids": self.warehouse_ids, "computing_units": self.computing_units})
 

@@ -15,6 +15,7 @@ from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
 from lakewright.spec import TenantSpec
 from lakewright.storage.aws import AwsStorage
 from lakewright.storage.backend import StorageAddress, StorageBackend
+from lakewright.storage.lifecycle import PrefixLifecycle
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ def _make_aws_bucket(provisioning: _Provisioning) -> TenantStorage:
         record=provisioning.record,
         own_bucket=own_bucket,
         kept=_kept_warehouses(spec, name, storage.bucket, provisioning.record),
+        lifecycles=_lifecycles(spec, name, storage.bucket, provisioning.record),
         after=provisioning.after,
         existing=ExistingObjects(platform.environment.aws, address.region) if spec.adopt else None,
         opts=pulumi.ResourceOptions.merge(
@@ -94,6 +96,25 @@ def _make_aws_bucket(provisioning: _Provisioning) -> TenantStorage:
 
 PROVISIONERS: Mapping[str, Callable[[_Provisioning], TenantStorage]] = {"aws": _make_aws_bucket}
 """How buckets are made, by backend; each backend with `makes_bucket` has an entry."""
+
+
+def _lifecycles(
+    spec: TenantSpec, storage: str, bucket: str, record: TenantRecord
+) -> pulumi.Output[Mapping[str, PrefixLifecycle | None]]:
+    """Return the key prefixes in a bucket with their lifecycles. Data of removed warehouses has the storage's."""
+    own = {
+        warehouse.name: warehouse.lifecycle for warehouse in spec.warehouses if spec.storage_of(warehouse) == storage
+    }
+
+    def by_prefix(values: list[Any]) -> Mapping[str, PrefixLifecycle | None]:
+        recorded: dict[str, Any] = values[0]
+        kept: list[dict[str, Any]] = values[1] or []
+        left: dict[str, PrefixLifecycle | None] = {
+            str(data["key_prefix"]): None for data in kept if data["bucket"] == bucket
+        }
+        return left | {str(recorded[name]["key_prefix"]): lifecycle for name, lifecycle in own.items()}
+
+    return pulumi.Output.all(record.warehouses, record.kept).apply(by_prefix)
 
 
 def _kept_warehouses(spec: TenantSpec, storage: str, bucket: str, record: TenantRecord) -> pulumi.Output[list[str]]:

@@ -8,17 +8,16 @@ from typing import Any
 import pulumi
 from lakewright_spark.catalog import CatalogWarehouse
 
-from lakewright.aws.access import AccessRole, aliases
-from lakewright.aws.existing import ExistingObjects
+from lakewright.aws.access_role import aliases
 from lakewright.environment.platform import Platform
 from lakewright.lakekeeper import ExternalId, Namespace, Warehouse
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
-from lakewright.names.object_names import role_name
 from lakewright.spec import TenantSpec, WarehouseSpec
 from lakewright.spec.warehouse_writers import writers
 from lakewright.storage.backend import WarehouseAccess
 from lakewright.storage.existing import reserved_key
 from lakewright.tenant_storage import TenantStorage
+from lakewright.warehouse_roles import RoleSettings, WarehouseRoles, roles_of_warehouse
 
 _SECONDS_PER_DAY = 86_400
 
@@ -27,8 +26,8 @@ class TenantWarehouse(pulumi.ComponentResource):
     """One warehouse of a tenant."""
 
     warehouse_id: pulumi.Output[str]
-    role_arn: pulumi.Output[str] | None
-    """None for storages with access keys."""
+    roles: WarehouseRoles
+    """Roles of the warehouse; none for storages with access keys."""
     namespaces: dict[str, Namespace]
     """By path."""
 
@@ -60,14 +59,15 @@ class TenantWarehouse(pulumi.ComponentResource):
         prefix = record.of_warehouse(spec.name, "key_prefix")
 
         external_id = _external_id(name, tenant.storage_of(spec), storage, within)
-        self.role_arn = self._role_arn(
-            tenant, spec, platform=platform, storage=storage, record=record, external_id=external_id, after=after
-        )
+        settings = RoleSettings(tenant, spec, platform, storage, record, after, within)
+        self.roles = roles_of_warehouse(settings, external_id)
         access = WarehouseAccess(
             storage.bucket,
             prefix,
             vended=spec.delegation == "vended",
-            role_arn=self.role_arn,
+            role_arn=self.roles.catalog,
+            vending_role_arn=self.roles.vending,
+            token_seconds=spec.token_seconds,
             kms_key_arn=storage.kms_key_arn,
             session_tags=spec.session_tags,
         )
@@ -105,46 +105,7 @@ class TenantWarehouse(pulumi.ComponentResource):
                     ),
                 ),
             )
-        self.register_outputs({"warehouse_id": self.warehouse_id, "role_arn": self.role_arn})
-
-    def _role_arn(
-        self,
-        tenant: TenantSpec,
-        spec: WarehouseSpec,
-        *,
-        platform: Platform,
-        storage: TenantStorage,
-        record: TenantRecord,
-        external_id: pulumi.Output[str] | None,
-        after: Sequence[pulumi.Resource],
-    ) -> pulumi.Output[str] | None:
-        """Return the ARN of the role that the catalog assumes: the tenant's, or one that is made."""
-        if role_arn := storage.backend.role_arn_of_tenant:
-            return pulumi.Output.from_input(role_arn)
-        if external_id is None or not storage.backend.makes_role:
-            return None
-        origin = record.of_warehouse(spec.name, "origin")
-        first = role_name(tenant.name, spec.renamed_from or spec.name)
-        return AccessRole(
-            role_name(tenant.name, spec.name),
-            role=origin.apply(lambda name: role_name(tenant.name, name)),
-            principal_arn=platform.principal_arn,
-            external_id=external_id,
-            bucket=storage.bucket,
-            key_prefix=record.of_warehouse(spec.name, "key_prefix"),
-            kms_key_arn=storage.kms_key_arn,
-            region=storage.address.region,
-            permissions_boundary=platform.environment.aws.permissions_boundary,
-            session_tags=bool(spec.session_tags),
-            tags=platform.tags(tenant),
-            retain=spec.deletion == "retain",
-            after=after,
-            existing=ExistingObjects(platform.environment.aws, storage.address.region).role(first)
-            if tenant.adopts(spec)
-            else None,
-            renamed_from=role_name(tenant.name, spec.renamed_from) if spec.renamed_from else None,
-            opts=pulumi.ResourceOptions(parent=self, providers=[platform.aws(storage.address.region)]),
-        ).arn
+        self.register_outputs({"warehouse_id": self.warehouse_id, "role_arn": self.roles.catalog})
 
 
 def delete_profile(spec: WarehouseSpec) -> Mapping[str, Any]:

@@ -106,7 +106,9 @@ def _bucket_and_role(sandbox: Sandbox, bucket: str, external_id: str) -> str:
         "Action": "s3:*",
         "Resource": [f"arn:aws:s3:::{bucket}", f"arn:aws:s3:::{bucket}/*"],
     }
-    role = iam.create_role(RoleName=bucket, Path="/lakewright/", AssumeRolePolicyDocument=_document(trust))["Role"]["Arn"]
+    role = iam.create_role(RoleName=bucket, Path="/lakewright/", AssumeRolePolicyDocument=_document(trust))["Role"][
+        "Arn"
+    ]
     iam.put_role_policy(RoleName=bucket, PolicyName="warehouse", PolicyDocument=_document(rights))
     return role
 

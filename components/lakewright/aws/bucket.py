@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pulumi
-from lakewright_spark.aws_partition import bucket_arn
-from pulumi_aws import kms, s3
+from pulumi_aws import get_caller_identity_output, kms, s3
 
+from lakewright.aws.bucket_policy import tenant_bucket_policy
 from lakewright.aws.existing import ExistingObjects
+from lakewright.aws.log_bucket import LogBucket, log_prefix
+from lakewright.aws.private_bucket import make_private
 from lakewright.environment.platform import Platform
 from lakewright.lakekeeper.buckets.bucket_key import alias_of, description_of
 from lakewright.lakekeeper.buckets.bucket_removal import RECORD_TAG, BucketRemoval, KeyRemoval
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
 from lakewright.storage.aws import AwsStorage
 from lakewright.storage.backend import StorageBackend
+from lakewright.storage.lifecycle import PrefixLifecycle, lifecycle_rules
 
 
 def own_bucket_of(storage: StorageBackend, platform: Platform) -> dict[str, Any]:
@@ -31,43 +33,6 @@ def own_bucket_of(storage: StorageBackend, platform: Platform) -> dict[str, Any]
         "shared_credentials_file": str(file) if file else None,
     }
     return {name: value for name, value in fields.items() if value is not None}
-
-
-def tls_only_policy(bucket: str, region: str) -> dict[str, Any]:
-    """Return the bucket policy that denies requests without TLS."""
-    arn = bucket_arn(bucket, region)
-    return {
-        "Version": "2012-10-17",
-        "Statement": [
-            {
-                "Sid": "TlsOnly",
-                "Effect": "Deny",
-                "Principal": "*",
-                "Action": "s3:*",
-                "Resource": [arn, f"{arn}/*"],
-                "Condition": {"Bool": {"aws:SecureTransport": "false"}},
-            }
-        ],
-    }
-
-
-def lifecycle_rules(storage: AwsStorage) -> list[Any]:
-    """Return the rules that remove incomplete uploads and old versions after their days."""
-    return [
-        {
-            "id": "incomplete-uploads",
-            "status": "Enabled",
-            "filter": {"prefix": ""},
-            "abort_incomplete_multipart_upload": {"days_after_initiation": storage.abort_incomplete_uploads_days},
-        },
-        {
-            "id": "old-versions",
-            "status": "Enabled",
-            "filter": {"prefix": ""},
-            "noncurrent_version_expiration": {"noncurrent_days": storage.noncurrent_version_days},
-            "expiration": {"expired_object_delete_marker": True},
-        },
-    ]
 
 
 def encryption_rules(kms_key_arn: pulumi.Input[str] | None) -> list[Any]:
@@ -97,6 +62,7 @@ class TenantBucket(pulumi.ComponentResource):
         record: TenantRecord,
         own_bucket: dict[str, Any],
         kept: pulumi.Output[list[str]],
+        lifecycles: pulumi.Output[Mapping[str, PrefixLifecycle | None]],
         after: Sequence[pulumi.Resource] = (),
         existing: ExistingObjects | None = None,
         opts: pulumi.ResourceOptions | None = None,
@@ -110,6 +76,7 @@ class TenantBucket(pulumi.ComponentResource):
             record: The tenant's record, whose mark the bucket gets.
             own_bucket: The fields of `OwnBucket`.
             kept: Warehouses whose data stays in the bucket.
+            lifecycles: Key prefixes in the bucket, each with its lifecycle if it has one.
             after: Resources that are made first.
             existing: Where to look for an existing bucket and key to adopt; None to adopt nothing.
             opts: Options of the component.
@@ -124,26 +91,10 @@ class TenantBucket(pulumi.ComponentResource):
         # The key depends on the bucket, else each `up` that is refused at the bucket would leave an unused key.
         with_bucket = pulumi.ResourceOptions(depends_on=[bucket])
         on_it = pulumi.ResourceOptions.merge(within, pulumi.ResourceOptions(deleted_with=bucket))
-        s3.BucketOwnershipControls(
-            name, bucket=bucket.bucket, rule={"object_ownership": "BucketOwnerEnforced"}, opts=on_it
-        )
-        closed = s3.BucketPublicAccessBlock(
-            name,
-            bucket=bucket.bucket,
-            block_public_acls=True,
-            block_public_policy=True,
-            ignore_public_acls=True,
-            restrict_public_buckets=True,
-            opts=on_it,
-        )
-        # AWS refuses to change the policy and the public access of a bucket at the same time.
-        after_closing = pulumi.ResourceOptions.merge(on_it, pulumi.ResourceOptions(depends_on=[closed]))
-        s3.BucketPolicy(
-            name,
-            bucket=bucket.bucket,
-            policy=json.dumps(tls_only_policy(storage.bucket, own_bucket["region"])),
-            opts=after_closing,
-        )
+        account = get_caller_identity_output(opts=pulumi.InvokeOptions(parent=self)).account_id
+        region: str = own_bucket["region"]
+        policy = account.apply(lambda owner: tenant_bucket_policy(storage.bucket, region, owner))
+        make_private(name, bucket, policy, on_it)
         versioning = s3.BucketVersioning(
             name, bucket=bucket.bucket, versioning_configuration={"status": "Enabled"}, opts=on_it
         )
@@ -152,17 +103,72 @@ class TenantBucket(pulumi.ComponentResource):
             name, storage, tags=tags, own_bucket=own_bucket, existing=existing, opts=of_key
         )
         # The bucket is deleted before the key, and both after what uses them.
-        last = pulumi.ResourceOptions(parent=self, depends_on=[bucket, *ended])
+        # Requests to the bucket are logged until it is gone, so the bucket of the logs is deleted last.
+        logged = self._log_access(
+            name,
+            storage,
+            bucket,
+            account=account,
+            region=region,
+            tags=tags,
+            existing=existing,
+            after=after,
+            opts=on_it,
+        )
+        last = pulumi.ResourceOptions(parent=self, depends_on=[bucket, *ended, *logged])
         BucketRemoval(name, bucket=own_bucket, kept=kept, opts=last)
         s3.BucketServerSideEncryptionConfiguration(
             name, bucket=bucket.bucket, rules=encryption_rules(self.kms_key_arn), opts=on_it
         )
         after_versioning = pulumi.ResourceOptions.merge(on_it, pulumi.ResourceOptions(depends_on=[versioning]))
-        s3.BucketLifecycleConfiguration(
-            name, bucket=bucket.bucket, rules=lifecycle_rules(storage), opts=after_versioning
+        rules: pulumi.Output[Any] = lifecycles.apply(
+            lambda found: lifecycle_rules(storage.abort_incomplete_uploads_days, storage.noncurrent_version_days, found)
         )
+        s3.BucketLifecycleConfiguration(name, bucket=bucket.bucket, rules=rules, opts=after_versioning)
         self.bucket = bucket.bucket
         self.register_outputs({"bucket": self.bucket})
+
+    def _log_access(
+        self,
+        name: str,
+        storage: AwsStorage,
+        bucket: s3.Bucket,
+        *,
+        account: pulumi.Output[str],
+        region: str,
+        tags: dict[str, str],
+        existing: ExistingObjects | None,
+        after: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions,
+    ) -> list[pulumi.Resource]:
+        """Turn access logs on. Return the bucket of the logs if the stack makes it."""
+        logs = storage.access_logs
+        if logs is None:
+            return []
+        made = (
+            LogBucket(
+                f"{name}-logs",
+                logs,
+                source=storage.bucket,
+                region=region,
+                account=account,
+                tags=tags,
+                after=after,
+                existing=existing,
+                opts=pulumi.ResourceOptions(parent=self),
+            )
+            if logs.owner == "stack"
+            else None
+        )
+        s3.BucketLogging(
+            name,
+            bucket=bucket.bucket,
+            target_bucket=made.bucket if made else logs.bucket,
+            target_prefix=log_prefix(logs, storage.bucket),
+            # Without `access_logs` in the spec, the bucket stays and its logs end.
+            opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(retain_on_delete=False)),
+        )
+        return [made] if made else []
 
     @staticmethod
     def _key(

@@ -24,9 +24,7 @@ def tenant_bucket_policy(bucket: str, region: str, account: str) -> Policy:
     return {"Version": "2012-10-17", "Statement": _denials(bucket, region, account)}
 
 
-def log_bucket_policy(
-    bucket: str, region: str, account: str, sources: Sequence[str], *, prefix: str = ""
-) -> Policy:
+def log_bucket_policy(bucket: str, region: str, account: str, sources: Sequence[str], *, prefix: str = "") -> Policy:
     """Return the policy of a bucket for access logs: the logging service may write logs of some buckets.
 
     Source: S3, "Enabling Amazon S3 server access logging", "Permissions for log delivery".

@@ -68,14 +68,10 @@ def irsa_trust(
             f"{issuer}:sub": f"system:serviceaccount:{namespace}:{service_account}",
         }
     }
-    return _trust(
-        "ServiceAccountAssumes", {"Federated": oidc_provider_arn}, "sts:AssumeRoleWithWebIdentity", condition
-    )
+    return _trust("ServiceAccountAssumes", {"Federated": oidc_provider_arn}, "sts:AssumeRoleWithWebIdentity", condition)
 
 
-def pod_identity_trust(
-    *, account: str, namespace: str, service_account: str, cluster_arn: str | None = None
-) -> Policy:
+def pod_identity_trust(*, account: str, namespace: str, service_account: str, cluster_arn: str | None = None) -> Policy:
     """Return the trust policy for one ServiceAccount through EKS Pod Identity.
 
     EKS tags the sessions. The tags are transitive, so the trust policy of each tenant role must allow

@@ -19,7 +19,15 @@ from lakewright.kubernetes import jobs_identity
 from lakewright.kubernetes.jobs_identity import AUDIENCE, PodIdentity
 from lakewright.lakekeeper.api.connection.server import Auth, NoAuth, ServerRef
 from lakewright.names.host_kinds import leaves_without_tls
-from lakewright.names.types import Arn, PolicyArn, Region, ServiceUrl, StorageEndpoint
+from lakewright.names.types import (
+    AwsTagKey,
+    AwsTagValue,
+    PolicyArn,
+    PrincipalArn,
+    Region,
+    ServiceUrl,
+    StorageEndpoint,
+)
 from lakewright.validation.documents import mapping_of
 from lakewright.validation.problems import Problem, SpecError, problems_of
 from lakewright.validation.strict_model import StrictModel
@@ -74,8 +82,11 @@ class LakekeeperSettings(StrictModel):
     """Path in jobs and computing units of a PEM file with all certificate authorities, for catalog and storage."""
     jobs_truststore: PathOfJobs | None = None
     """Path of the same as PKCS 12 truststore, for Java. Required if executors run on other machines."""
-    principal_arn: Arn | None = None
+    principal_arn: PrincipalArn | None = None
     """The AWS identity that the server assumes warehouses' roles with."""
+    principal_has_session_tags: bool = False
+    """Whether sessions of that identity have transitive session tags, as those of EKS Pod Identity have. The roles of
+    warehouses then allow `sts:TagSession`."""
     bootstrap: bool = False
     """Whether stacks of this environment bootstrap the server if needed."""
 
@@ -114,6 +125,8 @@ class AwsAccount(StrictModel):
     """Endpoint of a sandbox instead of AWS."""
     permissions_boundary: PolicyArn | None = None
     """Managed policy that limits every role that stacks make."""
+    tags: Annotated[dict[AwsTagKey, AwsTagValue], Field(max_length=20)] = {}
+    """Tags of all AWS objects that stacks make, such as those of cost allocation."""
     profile: str | None = None
     shared_credentials_file: Path | None = None
 

@@ -61,8 +61,9 @@ class Platform:
         raise SpecError(f"environment of tenant {self.tenant}", [Problem("lakekeeper.principal_arn", NO_PRINCIPAL)])
 
     def tags(self, spec: TenantSpec) -> dict[str, str]:
-        """Return the tags of AWS objects."""
-        return {**spec.labels, "lakewright:tenant": spec.name, "lakewright:owner": spec.owner}
+        """Return the tags of AWS objects: those of tenant and environment, and two of the toolkit."""
+        own = {"lakewright:tenant": spec.name, "lakewright:owner": spec.owner}
+        return {**spec.labels, **self.environment.aws.tags, **own}
 
     def _aws(self, region: str) -> pulumi_aws.Provider:
         account = self.environment.aws

@@ -20,7 +20,10 @@ RECORDED = "recorded"
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _ARN = re.compile(r"arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9-]*:(\d{12}|aws)?:\S+")
 _ROLE_ARN = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
+_PRINCIPAL_ARN = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:(root|(role|user)/[\w+=,.@/-]+)")
 _POLICY_ARN = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+")
+_RESERVED_PREFIXES = ("xn--", "sthree-", "amzn-s3-demo-")
+_RESERVED_SUFFIXES = ("-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3")
 _PROJECT_ID = re.compile(r"[A-Za-z0-9_-]+")
 _UUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _DNS_LABEL = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
@@ -74,6 +77,17 @@ def _bucket_name(value: str) -> str:
             "a bucket name has 3 to 63 lower-case letters, digits, `.` and `-`, starts and ends with a letter or digit,"
             " and has no `..`"
         )
+    return value
+
+
+def _aws_bucket_name(value: str) -> str:
+    """Check the rules of AWS for names of new buckets, which S3-compatible stores need not have."""
+    _bucket_name(value)
+    if _is_ipv4(value):
+        raise ValueError("a bucket name on AWS must not be an IP address")
+    if value.startswith(_RESERVED_PREFIXES) or value.endswith(_RESERVED_SUFFIXES):
+        listed = ", ".join(f"`{part}`" for part in (*_RESERVED_PREFIXES, *_RESERVED_SUFFIXES))
+        raise ValueError(f"a bucket name on AWS must not begin or end with a reserved part: {listed}")
     return value
 
 
@@ -152,6 +166,28 @@ def _arn(value: str) -> str:
 def _role_arn(value: str) -> str:
     if not _ROLE_ARN.fullmatch(value):
         raise ValueError("a role's ARN looks like `arn:aws:iam::123456789012:role/NAME`")
+    return value
+
+
+def _principal_arn(value: str) -> str:
+    if not _PRINCIPAL_ARN.fullmatch(value):
+        raise ValueError(
+            "the ARN of a principal looks like `arn:aws:iam::123456789012:role/NAME`, `...:user/NAME` or `...:root`"
+        )
+    return value
+
+
+def _tag_text(value: str) -> str:
+    # Source: AWS, "Tag naming limits and requirements".
+    if not re.fullmatch(r"[\w\s.:/=+@-]*", value):
+        raise ValueError("a tag on AWS has letters, digits, spaces and any of `_.:/=+-@`")
+    return value
+
+
+def _tag_key(value: str) -> str:
+    _tag_text(value)
+    if value.lower().startswith(("aws:", "lakewright:")):
+        raise ValueError("the key of a tag must not begin with `aws:` or `lakewright:`, which are reserved")
     return value
 
 
@@ -254,6 +290,7 @@ NamespacePath = Annotated[str, AfterValidator(_namespace_path)]
 """Levels with dots between them: `sales.daily`."""
 TableName = Annotated[str, AfterValidator(_table_name)]
 BucketName = Annotated[str, AfterValidator(_bucket_name)]
+AwsBucketName = Annotated[str, AfterValidator(_aws_bucket_name)]
 GcsBucketName = Annotated[str, AfterValidator(_gcs_bucket_name)]
 NotBlank = Annotated[str, AfterValidator(_not_blank)]
 KeyPrefix = Annotated[str, AfterValidator(_key_prefix)]
@@ -266,7 +303,11 @@ RoleProviderId = Annotated[str, AfterValidator(_role_provider_id)]
 Region = Annotated[str, AfterValidator(_region)]
 Arn = Annotated[str, AfterValidator(_arn)]
 RoleArn = Annotated[str, AfterValidator(_role_arn)]
+PrincipalArn = Annotated[str, AfterValidator(_principal_arn)]
+"""IAM role, user or account that may assume a role."""
 PolicyArn = Annotated[str, AfterValidator(_policy_arn)]
+AwsTagKey = Annotated[str, Field(min_length=1, max_length=128), AfterValidator(_tag_key)]
+AwsTagValue = Annotated[str, Field(max_length=256), AfterValidator(_tag_text)]
 ExternalIdValue = Annotated[str, AfterValidator(_external_id)]
 StorageEndpoint = Annotated[str, AfterValidator(_storage_endpoint)]
 """`http(s)://host[:port]/`, as the server normalizes it."""

@@ -7,7 +7,8 @@ from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from lakewright.names.namespace_presets import PRESETS
 from lakewright.names.principal import Principal
-from lakewright.names.types import Deletion, FormatVersion, NamespacePath, S3KeyPrefix
+from lakewright.names.types import Deletion, FormatVersion, NamespacePath, PrincipalArn, S3KeyPrefix
+from lakewright.storage.lifecycle import PrefixLifecycle
 from lakewright.validation.strict_model import StrictModel
 
 
@@ -39,6 +40,16 @@ Namespaces = Annotated[
 ]
 
 
+class TrustedPrincipal(StrictModel):
+    """A principal outside the catalog that may assume a role of the warehouse."""
+
+    principal_arn: PrincipalArn
+    """IAM role, user or account. It must name the external ID of the role, which `lakewright external-ids` prints."""
+
+
+ShareName = Annotated[str, Field(pattern=r"^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$")]
+
+
 class WarehouseSpec(StrictModel):
     """One warehouse: a prefix of a storage, with a role that reaches that prefix alone."""
 
@@ -67,6 +78,18 @@ class WarehouseSpec(StrictModel):
     """How clients access S3: with short-lived credentials for one table, or with requests that the catalog signs."""
     session_tags: dict[str, str] = {}
     """Session tags of the catalog's role sessions, for the tenant's own policies."""
+    token_seconds: Annotated[int, Field(ge=900, le=43200)] | None = None
+    """Lifetime of vended credentials, in seconds. Default: 3600. AWS allows more only if Lakekeeper runs as an IAM
+    user: sessions that another role opens last an hour at most."""
+    vending_role: bool = False
+    """Whether Lakekeeper vends credentials with a role of its own, apart from the role of its own access."""
+    maintenance_role: TrustedPrincipal | None = None
+    """Principal that gets a role for maintenance outside the catalog: it lists all files and versions of the warehouse,
+    reads and deletes files, and cannot delete versions."""
+    shares: dict[ShareName, TrustedPrincipal] = {}
+    """Consumers outside the catalog, each with a role that reads the warehouse's files."""
+    lifecycle: PrefixLifecycle | None = None
+    """Lifecycle of the warehouse's objects. Default: that of the storage."""
 
     @property
     def namespace_paths(self) -> list[str]:

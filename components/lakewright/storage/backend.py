@@ -49,6 +49,10 @@ class WarehouseAccess:
     vended: bool
     """Whether clients get credentials; otherwise Lakekeeper signs their requests."""
     role_arn: pulumi.Input[str] | None = None
+    vending_role_arn: pulumi.Input[str] | None = None
+    """Role that vends credentials; None if `role_arn` does."""
+    token_seconds: int | None = None
+    """Lifetime of vended credentials."""
     kms_key_arn: pulumi.Input[str] | None = None
     session_tags: Mapping[str, str] = field(default_factory=dict[str, str])
 
@@ -171,6 +175,8 @@ def s3_profile(flavor: str, access: WarehouseAccess, address: StorageAddress, **
         "endpoint": address.endpoint,
         "path_style_access": address.path_style or None,
         "assume_role_arn": access.role_arn,
+        "sts_role_arn": access.vending_role_arn,
+        "sts_token_validity_seconds": access.token_seconds,
         "sts_enabled": access.vended,
         "remote_signing_enabled": not access.vended,
         "sts_session_tags": dict(access.session_tags) or None,

@@ -1,6 +1,7 @@
 """Moto as one WSGI application for one account, without its own access checks: the proxy in front of it decides."""
 
 import os
+from typing import Any
 
 from lakewright_sandbox.aws import ACCOUNT_ID
 
@@ -20,6 +21,11 @@ from moto.moto_server.werkzeug_app import (  # pyright: ignore[reportMissingType
 from moto.s3.models import FakeBucket, FakeDeleteMarker, S3Backend, s3_backends
 
 from lakewright_sandbox.aws.server import WsgiApp
+from lakewright_sandbox.policies.callers import Caller
+from lakewright_sandbox.policies.document import parse
+from lakewright_sandbox.policies.evaluation import IdentityPolicies, Request, decide
+
+_LOGGING = "logging.s3.amazonaws.com"
 
 
 def create_app() -> WsgiApp:
@@ -38,7 +44,48 @@ def create_app() -> WsgiApp:
         return None
 
     FakeDeleteMarker.dispose = nothing  # type: ignore[attr-defined]
+    _check_log_delivery()
     return DomainDispatcherApplication(create_backend_app)  # type: ignore[return-value]
+
+
+def _check_log_delivery() -> None:
+    """Let moto deliver access logs only where the target's policy allows the logging service to write."""
+
+    def enabled(self: FakeBucket, target_bucket: FakeBucket, target_prefix: str | None) -> bool:
+        return _may_deliver(self, target_bucket, target_prefix or "")
+
+    deliver = S3Backend.log_incoming_request
+
+    def delivered(self: S3Backend, request: Any, bucket_name: str) -> None:
+        source = self.buckets.get(bucket_name)
+        target = self.buckets.get(source.logging.get("TargetBucket", "")) if source else None
+        if source and target and _may_deliver(source, target, source.logging.get("TargetPrefix") or ""):
+            deliver(self, request, bucket_name)
+
+    # Moto looks for one spelling of one statement.
+    FakeBucket._log_permissions_enabled_policy = enabled  # type: ignore[method-assign]
+    S3Backend.log_incoming_request = delivered  # type: ignore[method-assign]
+
+
+def _may_deliver(source: FakeBucket, target: FakeBucket, prefix: str) -> bool:
+    if target.policy is None:
+        return False
+    service = Caller(
+        "service",
+        arn=_LOGGING,
+        identity_arn=_LOGGING,
+        context={
+            "aws:principalisawsservice": ["true"],
+            "aws:principalservicename": [_LOGGING],
+            "aws:sourcearn": [f"arn:aws:s3:::{source.name}"],
+            "aws:sourceaccount": [ACCOUNT_ID],
+            "aws:securetransport": ["true"],
+        },
+    )
+    log = f"arn:aws:s3:::{target.name}/{prefix}2026-01-01-00-00-00-0123456789ABCDEF"
+    context = {"aws:resourceaccount": [ACCOUNT_ID]}
+    request = Request("s3:PutObject", log, context)
+    return decide(service, IdentityPolicies(), request, parse(target.policy.decode(), "resource")).allowed
 
 
 def iam() -> IAMBackend:

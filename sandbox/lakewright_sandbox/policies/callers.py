@@ -82,8 +82,6 @@ class Principals:
 def _match(entry: str, caller: Caller) -> PrincipalMatch:
     if entry == "*":
         return PrincipalMatch.DIRECT
-    if caller.kind == "anonymous":
-        return PrincipalMatch.NONE
     if not caller.has_policies:
         return PrincipalMatch.DIRECT if entry == caller.identity_arn else PrincipalMatch.NONE
     if entry in (caller.account, caller.root_arn):

@@ -34,7 +34,9 @@ def role(aws: Any) -> tuple[str, str]:
     ]
     name = f"warehouse-{uuid.uuid4().hex[:6]}"
     document = {"Version": "2012-10-17", "Statement": [trust]}
-    arn = iam.create_role(RoleName=name, Path="/lakewright/", AssumeRolePolicyDocument=json.dumps(document))["Role"]["Arn"]
+    arn = iam.create_role(RoleName=name, Path="/lakewright/", AssumeRolePolicyDocument=json.dumps(document))["Role"][
+        "Arn"
+    ]
     document = {"Version": "2012-10-17", "Statement": rights}
     iam.put_role_policy(RoleName=name, PolicyName="warehouse", PolicyDocument=json.dumps(document))
     return arn, external_id

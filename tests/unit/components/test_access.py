@@ -2,54 +2,62 @@
 
 from __future__ import annotations
 
-import json
-import sys
-import warnings
-from importlib.util import find_spec
-from pathlib import Path
-from types import ModuleType
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from lakewright.aws.access import access_policy, trust_policy
-from lakewright.aws.bucket import tls_only_policy
+from lakewright.aws.access import RolePurpose, access_policy, principal_trust, trust_policy
+from lakewright.aws.bucket_policy import log_bucket_policy, tenant_bucket_policy
+from lakewright.aws.catalog_identity import assume_policy, irsa_trust, pod_identity_trust, static_trust
 from lakewright.names.object_names import role_name
 
 REGION = "us-west-2"
+ACCOUNT = "123456789012"
+PROVIDER = f"arn:aws:iam::{ACCOUNT}:oidc-provider/oidc.eks.us-west-2.amazonaws.com/id/ABC"
+CLUSTER = f"arn:aws:eks:us-west-2:{ACCOUNT}:cluster/platform"
 CATALOG = "arn:aws:iam::123456789012:role/lakekeeper"
 KEY = "arn:aws:kms:us-west-2:123456789012:key/11111111-2222-3333-4444-555555555555"
 
 
-def _findings(policy: dict[str, Any]) -> list[str]:
-    return [str(finding) for finding in _linter()(json.dumps(policy)).findings]
-
-
-def _linter() -> Any:
-    """Return Parliament's findings. It needs `pkg_resources`, which setuptools no longer has, for two of its files."""
-    places = ModuleType("pkg_resources")
-    spec = find_spec("parliament")
-    assert spec is not None
-    assert spec.origin is not None
-    folder = Path(spec.origin).parent
-    places.__dict__["resource_filename"] = lambda _package, name: str(folder / name)
-    sys.modules.setdefault("pkg_resources", places)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        from parliament import analyze_policy_string
-
-    return analyze_policy_string
+Linter = Callable[[dict[str, Any]], list[str]]
 
 
 @pytest.mark.parametrize("key", [None, KEY])
-def test_linter_finds_nothing_in_the_rights(key: str | None) -> None:
-    assert _findings(access_policy("acme-lakehouse", "acme/executions", key, region=REGION)) == []
+@pytest.mark.parametrize("purpose", RolePurpose)
+def test_linter_finds_nothing_in_the_rights(key: str | None, purpose: RolePurpose, lint_policy: Linter) -> None:
+    assert lint_policy(access_policy("acme-lakehouse", "acme/executions", key, region=REGION, purpose=purpose)) == []
 
 
-def test_linter_finds_a_right_on_the_wrong_resource() -> None:
+@pytest.mark.parametrize(
+    "policy",
+    [
+        trust_policy(CATALOG, "11111111-2222", session_tags=True),
+        principal_trust(CATALOG, "11111111-2222"),
+        static_trust(CATALOG),
+        irsa_trust(PROVIDER, namespace="lakekeeper", service_account="server"),
+        pod_identity_trust(account=ACCOUNT, namespace="lakekeeper", service_account="server", cluster_arn=CLUSTER),
+        assume_policy("aws", [ACCOUNT, "210987654321"], with_former_roles=True),
+        tenant_bucket_policy("acme-lakehouse", REGION, ACCOUNT),
+        log_bucket_policy("acme-logs", REGION, ACCOUNT, ["acme-lakehouse"], prefix="acme-lakehouse/"),
+    ],
+    ids=["trust", "principal", "static", "irsa", "pod-identity", "assume", "bucket", "log-bucket"],
+)
+def test_linter_finds_nothing_in_trust_and_buckets(policy: dict[str, Any], lint_policy: Linter) -> None:
+    assert lint_policy(policy) == []
+
+
+def test_linter_finds_a_right_on_the_wrong_resource(lint_policy: Linter) -> None:
     policy = access_policy("acme-lakehouse", "acme/executions", region=REGION)
     policy["Statement"][0]["Resource"] = "arn:aws:s3:::acme-lakehouse"
 
-    assert _findings(policy)
+    assert lint_policy(policy)
+
+
+def test_linter_finds_a_wrong_condition_of_trust(lint_policy: Linter) -> None:
+    policy = trust_policy(CATALOG, "11111111-2222")
+    policy["Statement"][0]["Condition"] = {"StringEquals": {"s3:prefix": "a"}}
+
+    assert lint_policy(policy)
 
 
 def test_rights_are_limited_to_the_prefix() -> None:
@@ -103,7 +111,10 @@ def test_key_is_used_through_s3_for_the_prefix_only() -> None:
 )
 def test_every_document_names_the_regions_partition(region: str, partition: str) -> None:
     rights = access_policy("b", "p", f"arn:{partition}:kms:{region}:1:key/k", region=region)
-    arns = [item["Resource"] for item in rights["Statement"]] + tls_only_policy("b", region)["Statement"][0]["Resource"]
+    on_bucket = tenant_bucket_policy("b", region, ACCOUNT)["Statement"]
+    logs = log_bucket_policy("l", region, ACCOUNT, ["b"])["Statement"][-1]
+    arns = [item["Resource"] for item in rights["Statement"]] + on_bucket[0]["Resource"] + on_bucket[1]["Resource"]
+    arns += [logs["Resource"], logs["Condition"]["ArnLike"]["aws:SourceArn"]]
 
     assert {arn.split(":")[1] for arn in arns} == {partition}
 
@@ -129,12 +140,42 @@ def test_session_tags_need_their_own_right() -> None:
     assert actions == ["sts:AssumeRole", "sts:TagSession"]
 
 
-def test_access_without_tls_is_denied() -> None:
-    (statement,) = tls_only_policy("acme-lakehouse", REGION)["Statement"]
+def test_access_without_tls_and_of_others_is_denied() -> None:
+    tls, foreign = tenant_bucket_policy("acme-lakehouse", REGION, ACCOUNT)["Statement"]
 
-    assert (statement["Effect"], statement["Principal"], statement["Action"]) == ("Deny", "*", "s3:*")
-    assert statement["Resource"] == ["arn:aws:s3:::acme-lakehouse", "arn:aws:s3:::acme-lakehouse/*"]
-    assert _findings(tls_only_policy("acme-lakehouse", REGION)) == []
+    for statement in (tls, foreign):
+        assert (statement["Effect"], statement["Principal"], statement["Action"]) == ("Deny", "*", "s3:*")
+        assert statement["Resource"] == ["arn:aws:s3:::acme-lakehouse", "arn:aws:s3:::acme-lakehouse/*"]
+    assert foreign["Condition"] == {
+        "StringNotEquals": {"aws:PrincipalAccount": ACCOUNT},
+        "BoolIfExists": {"aws:PrincipalIsAWSService": "false"},
+    }
+
+
+def test_irsa_names_audience_and_service_account() -> None:
+    (statement,) = irsa_trust(PROVIDER, namespace="lakekeeper", service_account="server")["Statement"]
+
+    issuer = "oidc.eks.us-west-2.amazonaws.com/id/ABC"
+    assert statement["Principal"] == {"Federated": PROVIDER}
+    assert statement["Action"] == "sts:AssumeRoleWithWebIdentity"
+    assert statement["Condition"] == {
+        "StringEquals": {
+            f"{issuer}:aud": "sts.amazonaws.com",
+            f"{issuer}:sub": "system:serviceaccount:lakekeeper:server",
+        }
+    }
+
+
+def test_irsa_needs_the_arn_of_a_provider() -> None:
+    with pytest.raises(ValueError, match="expected the ARN of an IAM OIDC provider"):
+        irsa_trust("https://oidc.example", namespace="lakekeeper", service_account="server")
+
+
+def test_catalog_assumes_and_tags_roles_of_the_path_only() -> None:
+    (statement,) = assume_policy("aws", [ACCOUNT])["Statement"]
+
+    assert statement["Action"] == ["sts:AssumeRole", "sts:TagSession"]
+    assert statement["Resource"] == f"arn:aws:iam::{ACCOUNT}:role/lakewright/*"
 
 
 def test_no_two_warehouses_share_a_role() -> None:

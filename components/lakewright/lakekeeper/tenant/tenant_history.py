@@ -25,6 +25,8 @@ class RecordedWarehouse(Declared):
     """Prefix of its keys in the bucket. TENANT/ORIGIN if left out."""
     origin: str | None = None
     """Its first name. Computed from the earlier record."""
+    role_path: str | None = None
+    """IAM path of its role. None for roles of earlier versions, whose path is `/`, and without a role. Computed."""
 
 
 class RecordedBucket(OwnBucket):
@@ -45,6 +47,8 @@ class KeptData(Declared):
     key_prefix: str
     deletion: Deletion = "retain"
     """`retain` keeps its bucket. `protect` only protects its files from a purge of another warehouse."""
+    role_path: str | None = None
+    """IAM path of its role; None for `/`."""
     is_declared: bool | None = None
     """Whether the spec declares the warehouse again, without `adopt`. Its own `deletion` then applies."""
 
@@ -137,6 +141,7 @@ def left_behind(
             bucket=earlier.bucket,
             key_prefix=earlier.key_prefix or "",
             deletion=earlier.deletion,
+            role_path=earlier.role_path,
         )
         for name, earlier in before.items()
         if earlier.deletion != "purge"

@@ -19,8 +19,9 @@ from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.inputs import CreateOnly, ResourceInputs, StateOnly, has_unknown
 from lakewright.lakekeeper.provider.options import ServerInput, given, not_imported
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
-from lakewright.lakekeeper.tenant import kept_data, tenant_changes, tenant_history
-from lakewright.lakekeeper.tenant.tenant_history import KeptData, RecordedBucket, RecordedWarehouse
+from lakewright.lakekeeper.tenant import kept_data, role_paths, tenant_changes, tenant_history
+from lakewright.lakekeeper.tenant.tenant_history import KeptData, RecordedBucket, RecordedWarehouse, Warehouses
+from lakewright.names.object_names import FORMER_ROLE_PATH
 
 
 class TenantRecordArgs(ResourceInputs):
@@ -56,12 +57,31 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
             tenant_changes.refuse_unrecorded_keys(declared.buckets)
         named = tenant_history.identified(declared.tenant, declared.warehouses, warehouses, kept)
         tenant_changes.refuse_role_names(declared.tenant, named, warehouses, declared.buckets)
+        named = self._with_role_paths(declared, named, before)
         left = tenant_history.left_behind(named, warehouses, kept, declared.dropped_warehouses, declared.adopting)
         tag = (before.bucket_tag if before else None) or secrets.token_hex(8)
         checked = declared.model_copy(update={"warehouses": named, "kept": left, "bucket_tag": tag})
         if not has_unknown([declared.server, declared.buckets]):
             tenant_changes.refuse_covering(lambda: self.client(declared.server), before, checked)
         return checked
+
+    @staticmethod
+    def _with_role_paths(declared: TenantRecordArgs, named: Warehouses, before: TenantRecordArgs | None) -> Warehouses:
+        """Return the warehouses with the paths of their roles. IAM is asked only about roles without a record."""
+        if has_unknown(declared.buckets):
+            return named
+        buckets = {bucket.bucket: bucket for bucket in declared.buckets.values()}
+        account = next(iter(buckets.values()), None)
+        return role_paths.with_role_paths(
+            declared.tenant,
+            named,
+            before.warehouses if before else {},
+            before.kept if before else [],
+            made_now=buckets,
+            made_before={bucket.bucket for bucket in before.buckets.values()} if before else set[str](),
+            find_path=lambda role: role_paths.find_role_path(account, role) if account else None,
+            unrecorded=lambda name: before is None or name in declared.adopting,
+        )
 
     @override
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
@@ -135,6 +155,10 @@ class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
     def of_warehouse(self, name: str, field: str) -> pulumi.Output[str]:
         """Return a field of a warehouse: `key_prefix` or `origin`."""
         return self.warehouses.apply(lambda warehouses: str(warehouses[name][field]))
+
+    def role_path(self, name: str) -> pulumi.Output[str]:
+        """Return the IAM path of a warehouse's role."""
+        return self.warehouses.apply(lambda warehouses: str(warehouses[name].get("role_path") or FORMER_ROLE_PATH))
 
     def kept_warehouses(self, bucket: str | None = None) -> pulumi.Output[list[str]]:
         """Return the names of warehouses whose data `retain` keeps, in one bucket or in any.

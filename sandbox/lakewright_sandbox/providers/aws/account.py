@@ -10,6 +10,7 @@ from lakewright_sandbox.providers.aws.resources.bucket import Bucket
 from lakewright_sandbox.providers.aws.resources.bucket_lifecycle import BucketLifecycle
 from lakewright_sandbox.providers.aws.resources.bucket_settings import (
     BucketEncryption,
+    BucketLogging,
     BucketOwnershipControls,
     BucketPolicy,
     BucketPublicAccessBlock,
@@ -38,6 +39,7 @@ KINDS: dict[str, ResourceKind] = {
         Bucket(),
         BucketEncryption(),
         BucketLifecycle(),
+        BucketLogging(),
         BucketOwnershipControls(),
         BucketPolicy(),
         BucketPublicAccessBlock(),

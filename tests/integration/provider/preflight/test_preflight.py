@@ -215,7 +215,9 @@ class TestWithoutADryRun:
             "Condition": {"StringEquals": {"sts:ExternalId": "x-1"}},
         }
         document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
-        arn = aws("iam").create_role(RoleName=unique, Path="/lakewright/", AssumeRolePolicyDocument=document)["Role"]["Arn"]
+        arn = aws("iam").create_role(RoleName=unique, Path="/lakewright/", AssumeRolePolicyDocument=document)["Role"][
+            "Arn"
+        ]
         profile = self.profile(declared, sts_role_arn=arn)
         assert self.found(profile, own_keys, secrets)["role"] == ("passed", f"can be assumed: {arn}")
         stranger = own_keys.model_copy(update={"external_id": "x-2"})

@@ -214,3 +214,38 @@ class BucketPolicy(BucketSetting):
     @override
     def unset(self, s3: Any, bucket: str, olds: Properties) -> None:
         s3.delete_bucket_policy(Bucket=bucket)
+
+
+class BucketLogging(BucketSetting):
+    """Access logs of a bucket."""
+
+    token = "aws:s3/bucketLogging:BucketLogging"  # noqa: S105
+    title = "access logs of bucket"
+    absent = "NoSuchBucket"
+    properties = {
+        "bucket": _BUCKET,
+        "region": REGION,
+        "targetBucket": ResourceProperty(required=True),
+        "targetPrefix": ResourceProperty(required=True),
+    }
+    computed_outputs = ("region",)
+
+    @override
+    def put(self, s3: Any, bucket: str, inputs: Properties) -> None:
+        target = {"TargetBucket": inputs["targetBucket"], "TargetPrefix": inputs["targetPrefix"]}
+        s3.put_bucket_logging(Bucket=bucket, BucketLoggingStatus={"LoggingEnabled": target})
+
+    @override
+    def read(self, aws: AwsConnection, resource_id: str, olds: Properties) -> Properties | None:
+        live = super().read(aws, resource_id, olds)
+        # A bucket without logs responds with an empty status.
+        return live if live and live.get("targetBucket") else None
+
+    @override
+    def get(self, s3: Any, bucket: str) -> Properties:
+        target = s3.get_bucket_logging(Bucket=bucket).get("LoggingEnabled")
+        return {"targetBucket": target["TargetBucket"], "targetPrefix": target["TargetPrefix"]} if target else {}
+
+    @override
+    def unset(self, s3: Any, bucket: str, olds: Properties) -> None:
+        s3.put_bucket_logging(Bucket=bucket, BucketLoggingStatus={})

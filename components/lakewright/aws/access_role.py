@@ -1,0 +1,88 @@
+"""AccessRole: an IAM role with one inline policy, for one purpose of one warehouse."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pulumi
+from pulumi_aws import iam
+
+from lakewright.aws.access import Policy
+
+_DEFAULT_SESSION = 3600
+"""Seconds that sessions of a role may last unless the role says otherwise; also IAM's minimum for that setting."""
+
+
+def aliases(earlier: str | None) -> list[str | pulumi.Alias] | None:
+    """Return the alias of a resource with an earlier name."""
+    return [pulumi.Alias(name=earlier)] if earlier else None
+
+
+class AccessRole(pulumi.ComponentResource):
+    """A role of a warehouse."""
+
+    arn: pulumi.Output[str]
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        role: pulumi.Input[str],
+        path: pulumi.Input[str],
+        description: pulumi.Input[str],
+        trust: pulumi.Input[Policy],
+        rights: pulumi.Input[Policy],
+        session_seconds: int | None = None,
+        permissions_boundary: str | None = None,
+        tags: dict[str, str] | None = None,
+        retain: bool = False,
+        after: Sequence[pulumi.Resource] = (),
+        existing: str | None = None,
+        renamed_from: str | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """Make the role.
+
+        Args:
+            name: Name of the component.
+            role: Name of the IAM role. It stays when the component is renamed.
+            path: IAM path of the role, which cannot change.
+            description: Description of the role.
+            trust: Trust policy.
+            rights: Policy of the role.
+            session_seconds: Longest session that the role must allow; None for IAM's default of an hour.
+            permissions_boundary: ARN of the managed policy that limits the role.
+            tags: Tags of the role.
+            retain: Whether the role stays when the stack is destroyed.
+            after: Resources that are made first.
+            existing: Name of a role to adopt; None to make one.
+            renamed_from: Earlier name of the component.
+            opts: Options of the component.
+        """
+        earlier = pulumi.ResourceOptions(aliases=aliases(renamed_from))
+        super().__init__("lakewright:index:AccessRole", name, {}, pulumi.ResourceOptions.merge(opts, earlier))
+        inside = pulumi.ResourceOptions(parent=self, retain_on_delete=retain, depends_on=after)
+        within = pulumi.ResourceOptions.merge(inside, earlier)
+        longest = session_seconds if session_seconds and session_seconds > _DEFAULT_SESSION else None
+        made = iam.Role(
+            name,
+            name=role,
+            path=path,
+            description=description,
+            assume_role_policy=pulumi.Output.from_input(trust).apply(json.dumps),
+            max_session_duration=longest,
+            permissions_boundary=permissions_boundary,
+            tags=tags,
+            opts=pulumi.ResourceOptions.merge(within, pulumi.ResourceOptions(import_=existing)),
+        )
+        policy = iam.RolePolicy(
+            name,
+            name="warehouse-prefix",
+            role=made.name,
+            policy=pulumi.Output.from_input(rights).apply(json.dumps),
+            opts=within,
+        )
+        # Users of the ARN need the policy, so the ARN is known only after the policy exists.
+        self.arn = pulumi.Output.all(made.arn, policy.id).apply(lambda values: values[0])
+        self.register_outputs({"arn": self.arn})

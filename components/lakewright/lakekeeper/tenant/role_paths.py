@@ -1,0 +1,80 @@
+"""IAM paths of warehouses' roles. A path cannot change, so an existing role keeps the path that it has."""
+
+# boto3 has no types; its results are cast where they are used.
+# pyright: reportMissingTypeStubs=false
+
+from collections.abc import Callable, Collection
+from typing import cast
+
+from lakewright.lakekeeper.buckets import own_bucket
+from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
+from lakewright.lakekeeper.provider.errors import CannotCountError
+from lakewright.lakekeeper.tenant.tenant_history import KeptData, RecordedWarehouse, Warehouses, origin_of
+from lakewright.names.object_names import FORMER_ROLE_PATH, ROLE_PATH, role_name
+
+FindPath = Callable[[str], str | None]
+"""Returns the path of an existing role by its name; None if there is none."""
+
+
+def with_role_paths(
+    tenant: str,
+    named: Warehouses,
+    before: Warehouses,
+    kept: list[KeptData],
+    *,
+    made_now: Collection[str],
+    made_before: Collection[str],
+    find_path: FindPath,
+    unrecorded: Callable[[str], bool],
+) -> Warehouses:
+    """Return the warehouses, each with the path of its role; without one, the role has the path of earlier versions.
+
+    Args:
+        tenant: Name of the tenant.
+        named: Warehouses of the spec, each with its origin.
+        before: Warehouses of the earlier record, by name.
+        kept: Remaining data of earlier warehouses.
+        made_now: Names of the buckets that the stack creates. Only their warehouses have roles of the stack.
+        made_before: Those of the earlier record.
+        find_path: Looks up an existing role.
+        unrecorded: Whether a warehouse, by name, may have a role that the record does not know.
+    """
+    earlier = {origin_of(name, warehouse): warehouse for name, warehouse in before.items()}
+    left = {(data.origin, data.bucket): data for data in kept}
+
+    def path_of(name: str, warehouse: RecordedWarehouse) -> str | None:
+        origin = origin_of(name, warehouse)
+        if warehouse.bucket not in made_now:
+            return None
+        if (known := earlier.get(origin)) and known.bucket in made_before:
+            return known.role_path
+        if data := left.get((origin, warehouse.bucket)):
+            return data.role_path
+        if unrecorded(name) and (found := find_path(role_name(tenant, origin))):
+            return None if found == FORMER_ROLE_PATH else found
+        return ROLE_PATH
+
+    return {
+        name: warehouse.model_copy(update={"role_path": path_of(name, warehouse)}) for name, warehouse in named.items()
+    }
+
+
+def find_role_path(own: OwnBucket, role: str) -> str | None:
+    """Return the path of a role in the account of a bucket; None if there is no such role.
+
+    Raises:
+        CannotCountError: IAM refused the call.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - slow to load
+
+    try:
+        return cast(str, own_bucket.client_of(own, "iam").get_role(RoleName=role)["Role"]["Path"])
+    except ClientError as error:
+        code = own_bucket.code_of(error)
+        if code == "NoSuchEntity":
+            return None
+        raise CannotCountError(
+            f"could not look up role `{role}`: IAM responded {code}. Let the stack's identity call iam:GetRole."
+        ) from None
+    except BotoCoreError as error:
+        raise CannotCountError(f"could not look up role `{role}`: {' '.join(str(error).split())}") from None

@@ -1,0 +1,158 @@
+"""The IAM roles of a tenant's warehouse: for the catalog, for vending, for maintenance and for shares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pulumi
+
+from lakewright.aws.access import Policy, RolePurpose, access_policy, principal_trust, trust_policy
+from lakewright.aws.access_role import AccessRole
+from lakewright.aws.existing import ExistingObjects
+from lakewright.environment.platform import Platform
+from lakewright.lakekeeper import ExternalId
+from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
+from lakewright.names.object_names import role_name, share_purpose
+from lakewright.names.types import PrincipalArn
+from lakewright.spec import TenantSpec, WarehouseSpec
+from lakewright.tenant_storage import TenantStorage
+
+
+@dataclass(frozen=True)
+class WarehouseRoles:
+    """ARNs of the roles of a warehouse; None for those that it does not have."""
+
+    catalog: pulumi.Output[str] | None = None
+    """Role that Lakekeeper assumes for its own access, and for vending unless there is another role."""
+    vending: pulumi.Output[str] | None = None
+    by_purpose: dict[str, pulumi.Output[str]] = field(default_factory=dict[str, pulumi.Output[str]])
+    """Roles for other principals: `maintenance`, and `share-NAME` for each share."""
+
+
+@dataclass(frozen=True)
+class RoleSettings:
+    """What all roles of a warehouse have in common."""
+
+    tenant: TenantSpec
+    warehouse: WarehouseSpec
+    platform: Platform
+    storage: TenantStorage
+    record: TenantRecord
+    after: Sequence[pulumi.Resource]
+    within: pulumi.ResourceOptions
+    """Options of the warehouse's children, with its earlier name."""
+
+    @property
+    def name(self) -> str:
+        """Return the name of the catalog's role, by the present name of the warehouse."""
+        return role_name(self.tenant.name, self.warehouse.name)
+
+
+def roles_of_warehouse(settings: RoleSettings, external_id: pulumi.Output[str] | None) -> WarehouseRoles:
+    """Make the roles of a warehouse, or use the role that the tenant provides.
+
+    Args:
+        settings: What the roles have in common.
+        external_id: External ID that Lakekeeper uses; None for storages without roles.
+    """
+    backend, spec = settings.storage.backend, settings.warehouse
+    if role_arn := backend.role_arn_of_tenant:
+        return WarehouseRoles(pulumi.Output.from_input(role_arn))
+    if external_id is None or not backend.makes_role:
+        return WarehouseRoles()
+    environment = settings.platform.environment.lakekeeper
+    tagged = bool(spec.session_tags) or environment.principal_has_session_tags
+    principal = settings.platform.principal_arn
+    trust = external_id.apply(lambda value: trust_policy(principal, value, session_tags=tagged))
+    own, seconds = RolePurpose.CATALOG, spec.token_seconds
+    if spec.delegation == "remote-signing":
+        own = RolePurpose.SIGNING
+    elif spec.vending_role:
+        own = RolePurpose.OWN_ACCESS
+    catalog = _role(settings, own, trust, session_seconds=None if spec.vending_role else seconds)
+    vending = (
+        _role(settings, RolePurpose.VENDING, trust, suffix="vending", session_seconds=seconds)
+        if spec.vending_role
+        else None
+    )
+    others: dict[str, pulumi.Output[str]] = {}
+    if maintainer := spec.maintenance_role:
+        others["maintenance"] = _role_for(settings, RolePurpose.MAINTENANCE, "maintenance", maintainer.principal_arn)
+    for share, consumer in spec.shares.items():
+        purpose = share_purpose(share)
+        others[purpose] = _role_for(settings, RolePurpose.SHARE, purpose, consumer.principal_arn)
+    return WarehouseRoles(catalog, vending, others)
+
+
+def _role_for(
+    settings: RoleSettings, purpose: RolePurpose, suffix: str, principal_arn: PrincipalArn
+) -> pulumi.Output[str]:
+    """Make a role for another principal than the catalog's, with an external ID of its own."""
+    renamed = settings.warehouse.renamed_from
+    tenant = settings.tenant.name
+    earlier = f"{tenant}-{renamed}.{suffix}" if renamed else None
+    external_id = ExternalId(
+        f"{tenant}-{settings.warehouse.name}.{suffix}", opts=_with_alias(settings.within, earlier)
+    ).value
+    trust = external_id.apply(lambda value: principal_trust(principal_arn, value))
+    return _role(settings, purpose, trust, suffix=suffix)
+
+
+def _role(
+    settings: RoleSettings,
+    purpose: RolePurpose,
+    trust: pulumi.Input[Policy],
+    *,
+    suffix: str | None = None,
+    session_seconds: int | None = None,
+) -> pulumi.Output[str]:
+    tenant, spec, record = settings.tenant, settings.warehouse, settings.record
+    platform, storage = settings.platform, settings.storage
+    region = storage.address.region
+    prefix = record.of_warehouse(spec.name, "key_prefix")
+    first = role_name(tenant.name, spec.renamed_from or spec.name, suffix)
+    adopted = ExistingObjects(platform.environment.aws, region).role(first) if tenant.adopts(spec) else None
+
+    def rights(values: list[Any]) -> Policy:
+        bucket, key_prefix, key = values
+        return access_policy(bucket, key_prefix, key, region=region, purpose=purpose)
+
+    return AccessRole(
+        role_name(tenant.name, spec.name, suffix),
+        role=record.of_warehouse(spec.name, "origin").apply(lambda name: role_name(tenant.name, name, suffix)),
+        path=record.role_path(spec.name),
+        description=_description(purpose, prefix),
+        trust=trust,
+        rights=pulumi.Output.all(storage.bucket, prefix, storage.kms_key_arn).apply(rights),
+        session_seconds=session_seconds,
+        permissions_boundary=platform.environment.aws.permissions_boundary,
+        tags=platform.tags(tenant),
+        retain=spec.deletion == "retain",
+        after=settings.after,
+        existing=adopted,
+        renamed_from=role_name(tenant.name, spec.renamed_from, suffix) if spec.renamed_from else None,
+        opts=pulumi.ResourceOptions(parent=settings.within.parent, providers=[platform.aws(region)]),
+    ).arn
+
+
+def _description(purpose: RolePurpose, prefix: pulumi.Output[str]) -> pulumi.Output[str]:
+    match purpose:
+        case RolePurpose.CATALOG | RolePurpose.OWN_ACCESS | RolePurpose.SIGNING:
+            return pulumi.Output.format("Lakekeeper's way to {0}/ and to nothing else", prefix)
+        case RolePurpose.VENDING:
+            return pulumi.Output.format("Credentials that Lakekeeper vends for {0}/", prefix)
+        case RolePurpose.MAINTENANCE:
+            return pulumi.Output.format("Maintenance of {0}/ outside the catalog", prefix)
+        case RolePurpose.SHARE:
+            return pulumi.Output.format("Reads {0}/", prefix)
+
+
+def _with_alias(opts: pulumi.ResourceOptions, earlier: str | None) -> pulumi.ResourceOptions:
+    """Return the options of a warehouse's child with the alias of its own earlier name."""
+    return pulumi.ResourceOptions(
+        parent=opts.parent,
+        retain_on_delete=opts.retain_on_delete,
+        aliases=[pulumi.Alias(name=earlier)] if earlier else None,
+    )
