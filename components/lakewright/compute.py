@@ -8,10 +8,11 @@ from lakewright_spark.catalog.auth import ClientCredentialsAuth
 
 from lakewright.environment.cluster import Cluster
 from lakewright.environment.platform import Platform
-from lakewright.kubernetes import images
+from lakewright.kubernetes import connect, images
 from lakewright.kubernetes.computing_unit import ComputingUnit, TenantNamespace
+from lakewright.kubernetes.connect import ConnectAccess
 from lakewright.kubernetes.maintenance import Maintenance
-from lakewright.spec import Problem, SpecError, TenantSpec
+from lakewright.spec import ComputingUnitSpec, Problem, SpecError, TenantSpec
 from lakewright.tenant_storage import TenantStorage
 
 
@@ -42,6 +43,7 @@ def compute_for(
                 urls=_outgoing_urls(spec, platform, storage, visible),
                 clients_namespace=cluster.clients_namespace,
                 identity=identity,
+                access=_access(unit, cluster),
                 opts=pulumi.ResourceOptions.merge(on_cluster, pulumi.ResourceOptions(depends_on=[namespace])),
             )
         )
@@ -69,6 +71,13 @@ def _image(image: str | None, cluster: Cluster, path: str) -> str:
     if found := images.mistake(image, trial=cluster.trial):
         raise SpecError("tenant", [Problem(f"{path}.image", found)])
     return str(image)
+
+
+def _access(unit: ComputingUnitSpec, cluster: Cluster) -> ConnectAccess:
+    """Return the access to a unit after checking it, for programs without a stack file. Raises SpecError."""
+    if found := connect.mistake(unit.runtime, cluster.connect, trial=cluster.trial):
+        raise SpecError("environment", [Problem("kubernetes.connect", found)])
+    return cluster.connect
 
 
 def _outgoing_urls(

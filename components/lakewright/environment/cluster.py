@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lakewright.kubernetes.connect import ConnectAccess
 from lakewright.kubernetes.images import TRIAL_IMAGES
 from lakewright.kubernetes.jobs_identity import JobsSecret
 from lakewright.spec.computing_unit import Runtime
@@ -24,8 +25,9 @@ class Cluster(StrictModel):
     trial: bool = False
     """Whether images may be named by tag, and have defaults. For trials: the image of a tag may change."""
     maintenance_image: str | None = None
-    """Image of maintenance jobs, with `lakewright-spark` and its jars. Default: the image for `spark`."""
-
+    """Image of maintenance jobs, with `lakewright-spark` and its jars. Default: that for `spark`, which has both."""
+    connect: ConnectAccess = ConnectAccess()
+    """Token and certificate of Spark Connect in computing units with runtime `spark`."""
     jobs_secret: JobsSecret | None = None
     """The Kubernetes Secret in each tenant's namespace that provides the variable or file of `lakekeeper.jobs_auth`
     (env:NAME or file:PATH) to pods."""

@@ -9,7 +9,7 @@ from typing import Any, cast
 from lakewright.environment.environment import Environment
 from lakewright.environment.platform import NO_PRINCIPAL, NO_REGION
 from lakewright.environment.tenant_spec_rules import RuleCheck
-from lakewright.kubernetes import images
+from lakewright.kubernetes import connect, images
 from lakewright.kubernetes.runtimes import RUNTIMES
 from lakewright.spec import Problem, SpecError, TenantSpec, parse_spec
 from lakewright.spec.checks.aws import vending_checks
@@ -47,6 +47,7 @@ def read_stack_config(
     if environment is not None:
         problems += _missing_settings(document, environment, region)
         problems += _images(document, environment, str(name))
+        problems += _connect(document, environment, str(name))
         problems += rule_check(environment, str(name)).problems(document)
     if spec is None or environment is None or problems:
         raise SpecError(source, problems)
@@ -99,6 +100,14 @@ def _images(document: Mapping[str, Any], environment: Environment, name: str) ->
         elif isinstance(named, str) and (reason := images.mistake(named, trial=cluster.trial)):
             found[path] = reason
     return [Problem(path, reason) for path, reason in found.items()]
+
+
+def _connect(document: Mapping[str, Any], environment: Environment, name: str) -> list[Problem]:
+    """Find computing units that clients in other pods could not reach."""
+    cluster = environment.kubernetes
+    runtimes = [mapping_of(unit).get("runtime") for unit in list_of(document.get("computing_units"))]
+    found = [connect.mistake(runtime, cluster.connect, trial=cluster.trial) for runtime in runtimes]
+    return [Problem(f"environment {name}: kubernetes.connect", reason) for reason in dict.fromkeys(found) if reason]
 
 
 def _missing_settings(document: Mapping[str, Any], environment: Environment, region: str | None) -> list[Problem]:

@@ -6,7 +6,9 @@ import pulumi
 from lakewright_spark.catalog import CatalogConfig
 from pulumi_kubernetes import _utilities as kubernetes_package
 
-from lakewright.kubernetes import manifests, runtimes
+from lakewright.kubernetes import connect, manifests, runtimes
+from lakewright.kubernetes.connect import NO_TLS, ConnectAccess
+from lakewright.kubernetes.connect_token import ConnectToken
 from lakewright.kubernetes.jobs_identity import DEFAULT_IDENTITY, PodIdentity
 from lakewright.kubernetes.manifests import Manifest
 from lakewright.names.object_names import DENY_ALL
@@ -60,6 +62,7 @@ class ComputingUnit(pulumi.ComponentResource):
         urls: list[str],
         clients_namespace: str,
         identity: PodIdentity = DEFAULT_IDENTITY,
+        access: ConnectAccess = NO_TLS,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Make the unit. `urls` are the addresses that it may reach: the catalog and its storage."""
@@ -68,13 +71,30 @@ class ComputingUnit(pulumi.ComponentResource):
         within = pulumi.ResourceOptions(parent=self)
 
         files = catalog.apply(runtimes.catalog_files)
-        spec = catalog.apply(lambda config: manifests.deployment_spec(tenant, unit, config, image, identity))
+        spec = catalog.apply(
+            lambda config: manifests.deployment_spec(tenant, unit, config, image, identity, access=access)
+        )
         before = [
             KubernetesObject(name, manifests.service_account(tenant, unit), within),
             KubernetesObject(name, manifests.config_map(tenant, unit, files), within),
             KubernetesObject(name, manifests.network_policy(tenant, unit, urls, clients_namespace), within),
         ]
+        if unit.runtime == "spark":
+            before += _connect_objects(name, tenant, unit, access, within)
         KubernetesObject(name, manifests.service(tenant, unit), within)
         after = pulumi.ResourceOptions(parent=self, depends_on=before)
         KubernetesObject(name, manifests.deployment(tenant, unit, spec), after)
         self.register_outputs({"name": unit.name})
+
+
+def _connect_objects(
+    name: str, tenant: TenantSpec, unit: ComputingUnitSpec, access: ConnectAccess, opts: pulumi.ResourceOptions
+) -> list[KubernetesObject]:
+    """Make the Secrets of Spark Connect, except those that the environment names."""
+    made: list[KubernetesObject] = []
+    if access.token_secret is None:
+        data = ConnectToken(name, opts).value.apply(connect.token_data)
+        made.append(KubernetesObject(name, manifests.connect_secret(tenant, unit, data), opts))
+    if access.issuer:
+        made.append(KubernetesObject(name, manifests.certificate(tenant, unit, access.issuer), opts))
+    return made

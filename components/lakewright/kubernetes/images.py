@@ -7,12 +7,15 @@ from collections.abc import Mapping
 
 from lakewright.spec.computing_unit import Runtime
 
+NOT_PULLABLE = "images.invalid/"
+"""Registry that no one has (RFC 6761)."""
+
 TRIAL_IMAGES: Mapping[Runtime, str] = {
-    "spark": "apache/spark:4.1.4-python3",
+    "spark": f"{NOT_PULLABLE}lakewright-spark:build-it-with-make-images",
     # Texera publishes no image that fits: a platform builds its own. Manifests of a trial are complete with this one.
-    "texera": "images.invalid/texera-workflow-execution-coordinator:unset",
+    "texera": f"{NOT_PULLABLE}texera-workflow-execution-coordinator:unset",
 }
-"""Default images of computing units in trials."""
+"""Names in the manifests of trials that name no image. No such image exists, so their pods do not start."""
 
 _BY_DIGEST = re.compile(r"[^\s@]+@sha256:[0-9a-f]{64}")
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from lakewright_spark.catalog import CatalogConfig
 
-from lakewright.kubernetes import jobs_identity, network
+from lakewright.kubernetes import connect, jobs_identity, network
+from lakewright.kubernetes.connect import NO_TLS, CertificateIssuer, ConnectAccess
 from lakewright.kubernetes.jobs_identity import DEFAULT_IDENTITY, PodIdentity
 from lakewright.kubernetes.runtimes import CONFIG_DIR, RUNTIMES, SCRATCH_DIR, catalog_files
 from lakewright.names.object_names import DENY_ALL, catalog_name, namespace_name
@@ -90,6 +91,17 @@ def service(tenant: TenantSpec, unit: ComputingUnitSpec) -> Manifest:
     }
 
 
+def connect_secret(tenant: TenantSpec, unit: ComputingUnitSpec, data: Any) -> Manifest:
+    """Return the Secret with the token of Spark Connect's clients; `data` comes from `connect.token_data`."""
+    return _object("v1", "Secret", connect.token_name(unit), tenant, unit) | {"type": "Opaque", "data": data}
+
+
+def certificate(tenant: TenantSpec, unit: ComputingUnitSpec, issuer: CertificateIssuer) -> Manifest:
+    """Return cert-manager's Certificate of the unit."""
+    spec = connect.certificate_spec(tenant.name, unit, issuer)
+    return _object("cert-manager.io/v1", "Certificate", spec["secretName"], tenant, unit) | {"spec": spec}
+
+
 def deployment(tenant: TenantSpec, unit: ComputingUnitSpec, spec: Any) -> Manifest:
     """Return the Deployment of the unit; `spec` comes from `deployment_spec`."""
     return _object("apps/v1", "Deployment", unit.name, tenant, unit) | {"spec": spec}
@@ -101,10 +113,13 @@ def deployment_spec(
     catalog: CatalogConfig,
     image: str,
     identity: PodIdentity = DEFAULT_IDENTITY,
+    *,
+    access: ConnectAccess = NO_TLS,
 ) -> dict[str, Any]:
     """Return the spec of a Deployment with one unprivileged pod, which writes to its scratch disk only.
 
-    `identity` is how the pod authenticates to the catalog. The pod has no key of the storage.
+    `identity` is how the pod authenticates to the catalog, `access` how clients reach Spark Connect in it. The pod has
+    no key of the storage.
     """
     settings = RUNTIMES[unit.runtime]
     digest = hashlib.sha256(json.dumps(catalog_files(catalog), sort_keys=True).encode()).hexdigest()
@@ -119,8 +134,8 @@ def deployment_spec(
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
             "securityContext": pod_security(settings.user),
-            "containers": [_container(unit, catalog, image, identity)],
-            "volumes": _volumes(unit, catalog, identity),
+            "containers": [_container(unit, catalog, image, identity, access)],
+            "volumes": [*_volumes(unit, catalog, identity), *connect.volumes(unit, access)],
         },
     }
     return {
@@ -132,14 +147,16 @@ def deployment_spec(
     }
 
 
-def _container(unit: ComputingUnitSpec, catalog: CatalogConfig, image: str, identity: PodIdentity) -> dict[str, Any]:
+def _container(
+    unit: ComputingUnitSpec, catalog: CatalogConfig, image: str, identity: PodIdentity, access: ConnectAccess
+) -> dict[str, Any]:
     settings = RUNTIMES[unit.runtime]
     listening = {"tcpSocket": {"port": settings.port}}
     amounts = {"cpu": unit.size.cpu, "memory": unit.size.memory, "ephemeral-storage": unit.size.scratch}
     return {
         "name": unit.runtime,
         "image": image,
-        **({"command": list(settings.command)} if settings.command else {}),
+        **({"command": command} if (command := connect.command(unit, access)) else {}),
         "env": jobs_identity.variables(unit.runtime, catalog, identity),
         "ports": [{"name": settings.port_name, "containerPort": settings.port, "protocol": "TCP"}],
         "resources": {"requests": amounts, "limits": amounts},
@@ -154,6 +171,7 @@ def _container(unit: ComputingUnitSpec, catalog: CatalogConfig, image: str, iden
             {"name": "scratch", "mountPath": "/tmp", "subPath": "tmp"},  # noqa: S108 - in the pod
             *([{"name": "shm", "mountPath": "/dev/shm"}] if unit.size.shm else []),  # noqa: S108
             *jobs_identity.mounts(catalog, identity),
+            *connect.mounts(unit, access),
         ],
     }
 

@@ -27,23 +27,10 @@ class RuntimeSettings:
     port_name: str
     user: int
     """User ID; `runAsNonRoot` cannot check a name."""
-    command: tuple[str, ...] = ()
-    """Empty for the image's command."""
 
 
 RUNTIMES: Mapping[Runtime, RuntimeSettings] = {
-    "spark": RuntimeSettings(
-        port=15002,
-        port_name="connect",
-        user=185,
-        command=(
-            "/opt/spark/bin/spark-submit",
-            "--class",
-            "org.apache.spark.sql.connect.service.SparkConnectServer",
-            "--properties-file",
-            f"{CONFIG_DIR}/spark.properties",
-        ),
-    ),
+    "spark": RuntimeSettings(port=15002, port_name="connect", user=185),
     # Port and user as Texera's own computing-unit manager sets them.
     "texera": RuntimeSettings(port=8085, port_name="texera", user=1001),
 }
@@ -59,8 +46,11 @@ def catalog_files(catalog: CatalogConfig) -> dict[str, str]:
 
 
 def spark_defaults(catalog: CatalogConfig) -> str:
-    """Return the text of a spark-defaults.conf. Java reads no PEM, so custom authorities need a truststore."""
-    properties = catalog.spark_properties()
+    """Return the text of a spark-defaults.conf for an image with the jar of `lakewright-spark`, without secrets.
+
+    Spark reads the credential from its file or variable. Java reads no PEM, so custom authorities need a truststore.
+    """
+    properties = catalog.spark_properties_with_references()
     if catalog.truststore:
         trust = java_options(PurePosixPath(catalog.truststore))
         properties |= {"spark.driver.extraJavaOptions": trust, "spark.executor.extraJavaOptions": trust}

@@ -97,11 +97,37 @@ UNIT = {"name": "cu", "runtime": "spark", "warehouse": "executions"}
 def test_images_have_a_digest_outside_trials(
     kubernetes: str, unit: dict[str, Any], path: str | None, tmp_path: Path
 ) -> None:
-    environment = f"{ROLES}kubernetes: {kubernetes}\n"
+    environment = f"{ROLES}kubernetes: {{connect: {{tls_secret: units}}, {kubernetes[1:]}\n"
     if path is None:
         assert read(tmp_path, small(computing_units=[unit]), environment)[0].computing_units
     else:
         assert mistakes(tmp_path, small(computing_units=[unit]), environment) == [path]
+
+
+@pytest.mark.parametrize(
+    ("kubernetes", "refused"),
+    [
+        ("{}", True),
+        ("{trial: true}", False),
+        ("{connect: {tls_secret: units}}", False),
+        ("{connect: {issuer: {name: platform}}}", False),
+        ("{connect: {token_secret: {name: clients, key: token}}}", True),
+    ],
+)
+def test_spark_connect_has_tls_outside_trials(kubernetes: str, *, refused: bool, tmp_path: Path) -> None:
+    units = [UNIT | {"image": DIGEST}, UNIT | {"name": "second", "image": DIGEST}]
+    spec, environment = small(computing_units=units), f"{ROLES}kubernetes: {kubernetes}\n"
+
+    if refused:
+        assert mistakes(tmp_path, spec, environment) == ["environment here: kubernetes.connect"]
+    else:
+        assert read(tmp_path, spec, environment)[0].computing_units
+
+
+def test_certificate_has_one_source(tmp_path: Path) -> None:
+    both = "{connect: {tls_secret: units, issuer: {name: platform}}}"
+
+    assert mistakes(tmp_path, small(), f"{ROLES}kubernetes: {both}\n")
 
 
 @pytest.mark.parametrize(

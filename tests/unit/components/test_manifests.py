@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from lakewright.kubernetes import manifests, network
+from lakewright.kubernetes import connect, manifests, network
 from lakewright.kubernetes.jobs_identity import JobsSecret, PodIdentity
 from lakewright.kubernetes.runtimes import catalog_files, environment
 from lakewright.spec import ComputingUnitSpec, TenantSpec, parse_spec
@@ -81,11 +81,14 @@ def test_no_s3_key_and_no_database_setting_reaches_a_unit(unit: ComputingUnitSpe
     # The redaction pattern of Spark's log names such settings and contains none.
     hidden = CATALOG.spark_properties()["spark.redaction.regex"]
     files = {name: text.replace(hidden, "") for name, text in catalog_files(CATALOG).items()}
-    text = json.dumps([_pod(unit), files]).lower()
+    pod = _pod(unit)
+    text = json.dumps([pod["containers"][0]["env"], files]).lower()
 
     assert not [name for name in names if any(word in name for word in ("JDBC", "POSTGRES", "S3_", "AWS", "SECRET"))]
     for word in ("access-key", "accesskey", "secret", "password", "jdbc", "postgres"):
         assert word not in text, word
+    mounted = {volume["secret"]["secretName"] for volume in pod["volumes"] if "secret" in volume}
+    assert mounted == connect.secret_names(unit)
 
 
 def test_unit_gets_its_size() -> None:
