@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup check fmt lock schema test test-all test-real demo bench docs clean
+.PHONY: help setup check fmt lock schema test test-all test-real test-s3 demo bench docs clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -15,7 +15,7 @@ SERVER_SUITES := tests/integration/provider tests/integration/tenant
 VERSIONS := 0.11 0.12 0.14
 
 help:  ## List the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 setup: $(READY)  ## Install the tools and packages: uv, the locked .venv, Java, the Iceberg jars
 
@@ -39,6 +39,10 @@ test-all: $(READY)  ## Run all tests in their long form, on each version of Lake
 	LAKEWRIGHT_REQUIRE_PULUMI=1 LAKEWRIGHT_FULL=1 pytest -n 2 --dist loadgroup $(ARGS)
 	@for version in $(VERSIONS); do echo "== Lakekeeper $$version"; \
 	  TEST_LAKEKEEPER_VERSION=$$version pytest -n 2 --dist loadgroup $(SERVER_SUITES) $(ARGS) || exit 1; done
+
+test-s3: $(READY)  ## Run the tests on a real S3 store: MinIO, which is built once
+	@scripts/go_program.sh sandbox/minio github.com/minio/minio >/dev/null
+	pytest tests/s3 $(ARGS)
 
 test-real: $(READY)  ## Run the tests on your servers: LAKEKEEPER=URL S3=URL, see docs/test-real.md
 	@test -n "$(LAKEKEEPER)" -a -n "$(S3)" || { echo "name your servers: make test-real LAKEKEEPER=URL S3=URL"; exit 2; }

@@ -24,6 +24,11 @@ def record_for(spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOption
             for name, storage in spec.storage.items()
             if storage.makes_bucket
         },
+        stores={
+            name: access | {"is_made": storage.makes_bucket}
+            for name, storage in spec.storage.items()
+            if (access := storage.stack_access) is not None
+        },
         dropped_warehouses=spec.dropped_warehouses,
         adopting=[warehouse.name for warehouse in spec.warehouses if spec.adopts(warehouse)],
         opts=opts,

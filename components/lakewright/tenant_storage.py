@@ -11,11 +11,14 @@ import pulumi
 from lakewright.aws.bucket import TenantBucket, own_bucket_of
 from lakewright.aws.existing import ExistingObjects
 from lakewright.environment.platform import Platform
+from lakewright.lakekeeper.buckets import bucket_settings
+from lakewright.lakekeeper.buckets.store_bucket import StoreBucket
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
 from lakewright.spec import TenantSpec
 from lakewright.storage.aws import AwsStorage
 from lakewright.storage.backend import StorageAddress, StorageBackend
 from lakewright.storage.lifecycle import PrefixLifecycle
+from lakewright.storage.s3 import S3Storage
 
 
 @dataclass(frozen=True)
@@ -94,8 +97,34 @@ def _make_aws_bucket(provisioning: _Provisioning) -> TenantStorage:
     )
 
 
-PROVISIONERS: Mapping[str, Callable[[_Provisioning], TenantStorage]] = {"aws": _make_aws_bucket}
-"""How buckets are made, by backend; each backend with `makes_bucket` has an entry."""
+def _make_store_bucket(provisioning: _Provisioning) -> TenantStorage:
+    spec, name, platform, record = provisioning.spec, provisioning.name, provisioning.platform, provisioning.record
+    storage = cast(S3Storage, spec.storage[name])
+    bucket = StoreBucket(
+        f"{spec.name}-{name}",
+        server=platform.server,
+        bucket=storage.stack_access,
+        record_tag=record.bucket_tag,
+        tags=platform.tags(spec),
+        versioning=storage.versioning,
+        lifecycle=bucket_settings.lifecycle(storage.noncurrent_version_days),
+        policy=bucket_settings.tls_only(storage.bucket) if storage.tls_only else None,
+        kept=_kept_warehouses(spec, name, storage.bucket, record),
+        adopt=spec.adopt,
+        opts=pulumi.ResourceOptions.merge(
+            provisioning.opts, pulumi.ResourceOptions(depends_on=[record, *provisioning.after])
+        ),
+    )
+    return TenantStorage(
+        storage, bucket.bucket, storage.address(platform), made_by=[bucket], own_bucket=storage.stack_access
+    )
+
+
+PROVISIONERS: Mapping[str, Callable[[_Provisioning], TenantStorage]] = {
+    "aws": _make_aws_bucket,
+    "s3": _make_store_bucket,
+}
+"""How buckets are made, by backend; each backend with `can_make_bucket` has an entry."""
 
 
 def _lifecycles(

@@ -12,6 +12,7 @@ from lakewright_sandbox.lakekeeper.protocol.settings import DATABASE_VARIABLE
 from lakewright_sandbox.lakekeeper.protocol.versions import Version
 from lakewright_sandbox.runtime.errors import SandboxError
 from lakewright_sandbox.runtime.state import Authz, Sandbox
+from lakewright_sandbox.store.access import KEY_VARIABLES
 
 app = typer.Typer(
     name="sandbox", add_completion=False, help="Local stand-ins for the cloud: S3, IAM, STS and a Lakekeeper."
@@ -46,11 +47,22 @@ def up(
         Version | None,
         typer.Option(help="Lakekeeper version that the catalog emulates (default: the newest release); kept."),
     ] = None,
+    s3: Annotated[
+        str | None,
+        typer.Option(
+            help="Store for tenants: moto (the emulated AWS), minio (a MinIO of the sandbox, built once), or the"
+            f" address of a running store, whose keys are in {' and '.join(KEY_VARIABLES)}; kept."
+        ),
+    ] = None,
+    s3_region: Annotated[str | None, typer.Option(help="Region of a running store (default: us-east-1); kept.")] = None,
 ) -> None:
     """Start the sandbox, or those of its processes that do not run, and wait until it is healthy."""
     try:
         result = lifecycle.bring_up(
-            directory, lifecycle.SandboxOptions(database=database, authz=authz, auth=auth, version=version)
+            directory,
+            lifecycle.SandboxOptions(
+                database=database, authz=authz, auth=auth, version=version, s3=s3, s3_region=s3_region
+            ),
         )
     except SandboxError as error:
         raise _fail(error) from None
@@ -78,12 +90,15 @@ def status(directory: Dir = lifecycle.DEFAULT_DIR, *, as_json: Json = False) -> 
     if as_json:
         running = {"aws": current.aws_running, "lakekeeper": current.lakekeeper_running}
         running |= {"tokens": current.tokens_running} if sandbox.tokens else {}
+        running |= {"store": current.store_running} if sandbox.store and sandbox.store.pid else {}
         typer.echo(json.dumps(_with_keys(sandbox) | {"running": running}, indent=2))
     else:
         typer.echo(f"AWS         {_describe_state(running=current.aws_running)}  {sandbox.aws.endpoint}")
         typer.echo(f"Lakekeeper  {_describe_state(running=current.lakekeeper_running)}  {sandbox.lakekeeper.endpoint}")
         if sandbox.tokens:
             typer.echo(f"Tokens      {_describe_state(running=current.tokens_running)}  {sandbox.tokens.issuer}")
+        if sandbox.store and sandbox.store.pid:
+            typer.echo(f"MinIO       {_describe_state(running=current.store_running)}  {sandbox.store.endpoint}")
         if current.aws_running:
             typer.echo(
                 "Buckets, objects and roles live as long as the AWS process: "
@@ -117,6 +132,11 @@ def _print_endpoints(sandbox: Sandbox) -> None:
     if sandbox.tokens:
         typer.echo(f"  tokens       {sandbox.tokens.token_url}  (client `{sandbox.tokens.client_id}`)")
     typer.echo(f"  credentials  {sandbox.credentials_file}  (profiles admin, lakekeeper)")
+    if store := sandbox.store:
+        typer.echo(f"  store        {store.endpoint}  (S3, STS; region {store.region}). In a spec, under `storage`:")
+        credential = f"{{access_key_id: '{store.access_key_id}', secret_access_key: '{store.secret_access_key}'}}"
+        typer.echo(f"    main: {{backend: s3, bucket: NAME, create: true, endpoint: '{store.endpoint}',")
+        typer.echo(f"           region: {store.region}, credential: {credential}}}")
 
 
 def _with_keys(sandbox: Sandbox) -> dict[str, Any]:

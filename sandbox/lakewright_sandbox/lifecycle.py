@@ -17,6 +17,7 @@ from lakewright_sandbox.runtime.credentials import load_or_create
 from lakewright_sandbox.runtime.errors import SandboxMissingError, SandboxOptionsError
 from lakewright_sandbox.runtime.state import Authz, Layout, Sandbox, TokensState
 from lakewright_sandbox.services import CatalogOptions, ServiceName
+from lakewright_sandbox.store import service as store_service
 
 DEFAULT_DIR = Path(".sandbox")
 
@@ -32,11 +33,13 @@ class SandboxStatus(BaseModel):
     lakekeeper_running: bool
     tokens_running: bool = True
     """True if there is no identity provider."""
+    store_running: bool = True
+    """True if the sandbox has no MinIO of its own."""
 
     @property
     def running(self) -> bool:
         """Return whether all processes answer."""
-        return self.aws_running and self.tokens_running and self.lakekeeper_running
+        return self.aws_running and self.tokens_running and self.store_running and self.lakekeeper_running
 
 
 class StartResult(BaseModel):
@@ -51,13 +54,17 @@ class SandboxOptions(BaseModel, frozen=True):
 
     `database` is a SQLAlchemy URL for the catalog, by default a SQLite file in the directory. The catalog enforces
     grants with `authz="openfga"`, by default every caller may do everything; it requires tokens with `auth="oauth2"`.
-    `version` is the Lakekeeper version that it emulates.
+    `version` is the Lakekeeper version that it emulates. `s3` is the store of tenants: `moto` for the emulated AWS,
+    `minio` for a MinIO of the sandbox, or the address of a running store, whose keys are in `AWS_ACCESS_KEY_ID` and
+    `AWS_SECRET_ACCESS_KEY`.
     """
 
     database: str | None = None
     authz: Authz | None = None
     auth: Auth | None = None
     version: Version | None = None
+    s3: str | None = None
+    s3_region: str | None = None
 
 
 def up(
@@ -76,6 +83,7 @@ def up(
 def bring_up(directory: Path = DEFAULT_DIR, options: SandboxOptions | None = None) -> StartResult:
     """Start the sandbox as `up` does, and report which processes had to be started."""
     options = options or SandboxOptions()
+    chosen_store = store_service.check_choice(options.s3)
     layout = Layout(directory)
     layout.root.mkdir(mode=0o700, parents=True, exist_ok=True)
     if layout.state.exists():
@@ -102,6 +110,9 @@ def bring_up(directory: Path = DEFAULT_DIR, options: SandboxOptions | None = Non
                 aws, wait = services.start_aws(layout, known, undo)
                 started.append("aws")
                 waits.append(wait)
+            store, store_waits = store_service.started(layout, known, chosen_store, options.s3_region, undo)
+            started.extend("store" for _ in store_waits)
+            waits += store_waits
             tokens = known.tokens if known else None
             if wanted == "none":
                 tokens = None
@@ -128,6 +139,7 @@ def bring_up(directory: Path = DEFAULT_DIR, options: SandboxOptions | None = Non
                 lakekeeper=lakekeeper,
                 aws=aws,
                 tokens=tokens,
+                store=store,
                 credentials_file=layout.credentials,
             )
             # Written before the wait: if this process is killed during it, the next `up` finds what was started.
@@ -138,9 +150,17 @@ def bring_up(directory: Path = DEFAULT_DIR, options: SandboxOptions | None = Non
             if other_database:
                 state.write_database_url(layout, chosen)
             undo.pop_all()
-            if known and tokens is None:
-                services.stop_tokens(known, layout)
+            if known:
+                _stop_unused(known, sandbox, layout)
         return StartResult(sandbox=sandbox, started=started)
+
+
+def _stop_unused(known: Sandbox, sandbox: Sandbox, layout: Layout) -> None:
+    """Stop the processes of the last start that the sandbox no longer has."""
+    if sandbox.tokens is None:
+        services.stop_tokens(known, layout)
+    if sandbox.store is None or sandbox.store.pid is None:
+        store_service.stop(known, layout)
 
 
 def _choose_auth(requested: Auth | None, known: Sandbox | None, authz: Authz) -> Auth:
@@ -163,6 +183,7 @@ def status(directory: Path = DEFAULT_DIR) -> SandboxStatus:
         aws_running=services.aws_answers(sandbox, layout),
         lakekeeper_running=services.lakekeeper_answers(sandbox, layout),
         tokens_running=services.tokens_answer(sandbox, layout),
+        store_running=store_service.answers(sandbox, layout),
     )
 
 
@@ -178,6 +199,8 @@ def down(directory: Path = DEFAULT_DIR, *, purge: bool = False) -> list[ServiceN
     _existing(layout)
     with _lock(layout):
         stopped = services.stop_all(_existing(layout), layout)
+        if store_service.stop(_existing(layout), layout):
+            stopped.append("store")
         if purge:
             _purge(layout)
     return stopped
@@ -220,7 +243,7 @@ def _purge(layout: Layout) -> None:
         layout.lock,
     ):
         path.unlink(missing_ok=True)
-    for folder in (layout.logs, layout.clients):
+    for folder in (layout.logs, layout.clients, layout.store):
         shutil.rmtree(folder, ignore_errors=True)
     with contextlib.suppress(OSError):
         layout.root.rmdir()  # stays if there are other files in it

@@ -29,7 +29,7 @@ _REGION = "us-east-1"
 _ACCOUNT_ID = "123456789012"
 _START_SECONDS = 60
 
-ServiceName = Literal["aws", "tokens", "lakekeeper"]
+ServiceName = Literal["aws", "tokens", "lakekeeper", "store"]
 
 _State = TypeVar("_State")
 Starting = tuple[

@@ -22,7 +22,9 @@ from lakewright.storage.lifecycle import PrefixLifecycle, lifecycle_rules
 
 
 def own_bucket_of(storage: StorageBackend, platform: Platform) -> dict[str, Any]:
-    """Return the fields of `OwnBucket`: the bucket, and the identity of the stack's `aws` provider."""
+    """Return the fields of `OwnBucket`: the bucket, and how the stack reaches it."""
+    if (access := storage.stack_access) is not None:
+        return access
     account = platform.environment.aws
     file = account.shared_credentials_file
     fields = {

@@ -234,13 +234,23 @@ def _sandbox_document(folder: Path) -> dict[str, Any]:
                 "shared_credentials_file": sandbox["credentials_file"],
             },
             "kubernetes": {"render_to": str(folder / "rendered"), "trial": True},
-            "tenant_specs": SANDBOX_RULES,
+            "tenant_specs": _sandbox_rules(sandbox.get("store")),
         }
     except FileNotFoundError:
         message = f"there is no sandbox in {folder}; start one with `lakewright sandbox up --dir {folder}`"
         raise SpecError(str(state), [Problem("", message)]) from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SpecError(str(state), [Problem("", f"is not the state of a sandbox ({type(error).__name__})")]) from None
+
+
+def _sandbox_rules(store: Mapping[str, Any] | None) -> Mapping[str, list[str]]:
+    """Return the rules for specs, which may name the sandbox's store and its keys."""
+    if store is None:
+        return SANDBOX_RULES
+    return {
+        "references": [*SANDBOX_RULES["references"], store["access_key_id"], store["secret_access_key"]],
+        "endpoints": [*SANDBOX_RULES["endpoints"], store["endpoint"]],
+    }
 
 
 def _sandbox_auth(tokens: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from lakewright.kubernetes import connect, images
 from lakewright.kubernetes.runtimes import RUNTIMES
 from lakewright.spec import Problem, SpecError, TenantSpec, parse_spec
 from lakewright.spec.checks.aws import vending_checks
-from lakewright.spec.checks.cross_checks import made_storages, makes_roles, on_storages
+from lakewright.spec.checks.cross_checks import is_on_aws, made_storages, makes_roles, on_storages
 from lakewright.spec.computing_unit import Runtime
 from lakewright.validation.documents import list_of, mapping_of
 from lakewright.validation.problems import dotted
@@ -114,7 +114,7 @@ def _missing_settings(document: Mapping[str, Any], environment: Environment, reg
     """Return required settings that neither spec, stack nor environment have."""
     problems: list[Problem] = []
     if not (region or environment.aws.region):
-        made = made_storages(document)
+        made = {name: item for name, item in made_storages(document).items() if is_on_aws(item)}
         problems += [Problem(f"storage.{name}.region", NO_REGION) for name in made if not made[name].get("region")]
     if default := region or environment.aws.region:
         found = vending_checks(on_storages(document), default)

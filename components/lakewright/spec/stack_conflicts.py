@@ -34,7 +34,7 @@ class Place:
 def places_of(spec: TenantSpec, servers: Servers) -> list[Place]:
     """Return the buckets that a stack makes, and the prefixes of its warehouses on other buckets."""
     places = [
-        Place(servers.storage, storage.bucket, path=f"storage.{name}.bucket")
+        Place(servers.store(storage.own_endpoint), storage.bucket, path=f"storage.{name}.bucket")
         for name, storage in spec.storage.items()
         if storage.makes_bucket
     ]

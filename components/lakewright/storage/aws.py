@@ -54,7 +54,7 @@ class AwsStorage(AwsBackend):
     """A private bucket on AWS that the stack makes and keeps."""
 
     summary: ClassVar[str] = "make a bucket"
-    makes_bucket: ClassVar[bool] = True
+    can_make_bucket: ClassVar[bool] = True
     makes_role: ClassVar[bool] = True
 
     backend: Literal["aws"]

@@ -70,6 +70,8 @@ class BucketProbe:
     """Reference to the key's id."""
     secret_access_key: str | None = None
     """Reference to the secret."""
+    ca_certificates: str | None = None
+    """Custom certificate authorities, in PEM."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +91,8 @@ class StorageBackend(StrictModel):
 
     summary: ClassVar[str]
     """What `lakewright new --help` shows."""
-    makes_bucket: ClassVar[bool] = False
-    """Whether the stack makes the bucket, and removes it with the stack."""
+    can_make_bucket: ClassVar[bool] = False
+    """Whether a stack can make the bucket."""
     makes_role: ClassVar[bool] = False
     """Whether the stack makes a role for each warehouse."""
     needs_external_id: ClassVar[bool] = False
@@ -105,6 +107,21 @@ class StorageBackend(StrictModel):
     @classmethod
     def why_not_vended(cls, storage: Mapping[str, Any]) -> str | None:  # noqa: ARG003 - for subclasses
         """Return why a storage, as written, cannot vend credentials; None if it can."""
+        return None
+
+    @classmethod
+    def is_made(cls, storage: Mapping[str, Any]) -> bool:  # noqa: ARG003 - for subclasses
+        """Return whether the stack makes the bucket of a storage, as written."""
+        return cls.can_make_bucket
+
+    @property
+    def makes_bucket(self) -> bool:
+        """Whether the stack makes the bucket, and removes it with the stack."""
+        return self.can_make_bucket
+
+    @property
+    def stack_access(self) -> dict[str, Any] | None:
+        """How the stack reaches a store: the fields of `OwnBucket`. None for AWS, with the environment's identity."""
         return None
 
     @property

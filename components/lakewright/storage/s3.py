@@ -1,12 +1,14 @@
-"""Backend `s3`: a bucket that exists in an S3-compatible store, reached with an access key."""
+"""Backend `s3`: a bucket of an S3-compatible store, reached with an access key. It exists, or the stack makes it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
 
 from lakewright.credentials.references import Reference
-from lakewright.names.types import Arn, Region
+from lakewright.names.types import Arn, NotBlank, Region
 from lakewright.storage.backend import (
     AwsDefaults,
     BucketProbe,
@@ -16,24 +18,39 @@ from lakewright.storage.backend import (
     WarehouseAccess,
     s3_profile,
 )
+from lakewright.storage.certificates import Certificates
 from lakewright.storage.restricted_fields import TenantEndpoint, TenantStsEndpoint
+from lakewright.storage.stores import STORES, StoreFeatures, StoreProduct
 from lakewright.validation.strict_model import StrictModel
 
 if TYPE_CHECKING:
     import pulumi
 
+_ONLY_WHEN_MADE = ("versioning", "noncurrent_version_days", "tls_only", "admin_credential")
+"""Fields of buckets that the stack makes."""
+
 
 class StoreCredential(StrictModel):
-    """An access key of an S3-compatible store, by reference; Lakekeeper alone uses it."""
+    """An access key of an S3-compatible store, by reference."""
 
     access_key_id: Reference
     secret_access_key: Reference
 
 
+class LakekeeperCredential(StoreCredential):
+    """The access key that Lakekeeper uses."""
+
+    token: Reference | None = None
+    """API token that creates temporary credentials, for `store: r2`."""
+    account_id: NotBlank | None = None
+    """Id of the Cloudflare account, for `store: r2`."""
+
+
 class S3Storage(StorageBackend):
-    """A bucket that exists in an S3-compatible store."""
+    """A bucket of an S3-compatible store."""
 
     summary: ClassVar[str] = "a bucket of an S3-compatible store"
+    can_make_bucket: ClassVar[bool] = True
     questions: ClassVar[Sequence[Question]] = (
         Question("endpoint", "endpoint of the store", option="endpoint"),
         Question(
@@ -51,14 +68,82 @@ class S3Storage(StorageBackend):
     )
 
     backend: Literal["s3"]
+    store: StoreProduct | None = None
+    """The product, so that what it lacks is refused. Left out: a store with STS as MinIO has it."""
     endpoint: TenantEndpoint
     region: Region = "local-01"
     path_style: bool = True
-    credential: StoreCredential
+    ca_certificates: Certificates | None = None
+    """Certificate authorities of the store, in PEM. The stack trusts them; pods do, too. Lakekeeper must trust them by
+    its own configuration."""
+    credential: LakekeeperCredential
+    """The key that Lakekeeper uses."""
     sts: bool = True
     """Whether the store has AssumeRole. Without it, credentials cannot be vended: use `delegation: remote-signing`."""
     sts_endpoint: TenantStsEndpoint | None = None
     sts_role_arn: Arn | None = None
+    create: bool = False
+    """Whether the stack makes the bucket, and deletes it with the stack. Otherwise the bucket must exist."""
+    admin_credential: StoreCredential | None = None
+    """The key that makes, checks and empties the bucket. Default: `credential`."""
+    versioning: bool = False
+    """Whether the bucket keeps deleted and overwritten objects."""
+    noncurrent_version_days: Annotated[int, Field(ge=1, le=3650)] | None = None
+    """How long it keeps them. Left out: until they are deleted."""
+    tls_only: bool = False
+    """Whether a bucket policy denies requests without TLS, on stores that apply bucket policies to their users."""
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> S3Storage:
+        for problem in (self._problem_of_bucket(), self._problem_of_store()):
+            if problem:
+                raise ValueError(problem)
+        return self
+
+    def _problem_of_bucket(self) -> str | None:
+        unused = [name for name in _ONLY_WHEN_MADE if getattr(self, name)]
+        if unused and not self.create:
+            return f"`{unused[0]}` needs `create: true`: the stack does not change a bucket that it did not make"
+        if self.noncurrent_version_days and not self.versioning:
+            return "`noncurrent_version_days` needs `versioning: true`"
+        if self.tls_only and self.endpoint.startswith("http://"):
+            return "`tls_only` needs an `endpoint` with `https://`: Lakekeeper and jobs would be denied"
+        if self.ca_certificates and self.endpoint.startswith("http://"):
+            return "`ca_certificates` needs an `endpoint` with `https://`"
+        return None
+
+    def _problem_of_store(self) -> str | None:
+        if self.store is None:
+            return None
+        has = STORES[self.store]
+        cloudflare = (self.credential.token, self.credential.account_id)
+        if self.create and not has.makes_buckets:
+            return f"`create` is not possible with `store: {self.store}`: make the bucket, and leave `create` out"
+        if has.own_credential_api and self.sts and None in cloudflare:
+            return (
+                f"`store: {self.store}` vends credentials by `credential.token` and `credential.account_id`: set both,"
+                " or set `sts: false`"
+            )
+        if has.own_credential_api and (self.sts_role_arn or self.sts_endpoint):
+            return f"`store: {self.store}` has no STS: leave out `sts_role_arn` and `sts_endpoint`"
+        if has.needs_sts_role and self.sts and not self.sts_role_arn:
+            return f"`store: {self.store}` needs `sts_role_arn` to vend credentials: set it, or set `sts: false`"
+        return None
+
+    @classmethod
+    def is_made(cls, storage: Mapping[str, Any]) -> bool:
+        """Return whether the stack makes the bucket of a storage, as written."""
+        return storage.get("create") is True
+
+    @property
+    def makes_bucket(self) -> bool:
+        """Whether the stack makes the bucket."""
+        return self.create
+
+    @property
+    def features(self) -> StoreFeatures:
+        """What the store has."""
+        return STORES[self.store] if self.store else StoreFeatures()
 
     @classmethod
     def why_not_vended(cls, storage: Mapping[str, Any]) -> str | None:
@@ -70,6 +155,21 @@ class S3Storage(StorageBackend):
         """Endpoint of the store."""
         return self.endpoint
 
+    @property
+    def stack_access(self) -> dict[str, Any]:
+        """How the stack reaches the bucket: the fields of `OwnBucket`, secrets by reference."""
+        keys = self.admin_credential or self.credential
+        fields = {
+            "bucket": self.bucket,
+            "region": self.region,
+            "endpoint": self.endpoint.rstrip("/"),
+            "path_style": self.path_style,
+            "access_key_id": keys.access_key_id,
+            "secret_access_key": keys.secret_access_key,
+            "ca_certificates": self.ca_certificates,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
     def address(self, defaults: AwsDefaults) -> StorageAddress:  # noqa: ARG002 - a store is not on AWS
         """Return the address of the store."""
         return StorageAddress(self.region, self.endpoint, path_style=self.path_style)
@@ -80,10 +180,16 @@ class S3Storage(StorageBackend):
 
     def storage_credential(self, external_id: pulumi.Input[str] | None) -> dict[str, Any]:  # noqa: ARG002 - no role
         """Return the access key, by reference."""
-        return {"type": "access-key", **self.credential.model_dump()}
+        is_cloudflare = self.features.own_credential_api and self.sts
+        keys = self.credential.model_dump(exclude_none=True)
+        if not is_cloudflare:
+            keys = {name: keys[name] for name in ("access_key_id", "secret_access_key")}
+        return {"type": "cloudflare-r2" if is_cloudflare else "access-key", **keys}
 
     def probe(self) -> BucketProbe | None:
-        """Return how the bucket is reached with the keys that Lakekeeper uses."""
+        """Return how the bucket is reached with the keys that Lakekeeper uses; None if the stack makes it."""
+        if self.create:
+            return None
         keys = self.credential
         address = StorageAddress(self.region, self.endpoint, path_style=self.path_style)
-        return BucketProbe(self.bucket, address, keys.access_key_id, keys.secret_access_key)
+        return BucketProbe(self.bucket, address, keys.access_key_id, keys.secret_access_key, self.ca_certificates)

@@ -59,12 +59,17 @@ def is_ours(pid: int, module: str, credentials_file: Path) -> bool:
 
 def start(module: str, arguments: list[str], log: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Start `python -m module` in a session of its own, so that it outlives its terminal; output goes to the log."""
+    return start_program([sys.executable, "-m", module, *arguments], log, environment)
+
+
+def start_program(command: list[str], log: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start a program in a session of its own; output goes to the log."""
     log.parent.mkdir(parents=True, exist_ok=True)
     if log.exists():
         log.replace(log.with_suffix(".previous.log"))
     with log.open("wb") as output:
         return subprocess.Popen(
-            [sys.executable, "-m", module, *arguments],
+            command,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -50,6 +50,21 @@ class TokensState(BaseModel):
     started_at: datetime | None = None
 
 
+class StoreState(BaseModel):
+    """An S3 store besides the emulated AWS: the sandbox's own MinIO if it has a `pid`, else a running store.
+
+    The keys are references to private files, as specs take them.
+    """
+
+    endpoint: str
+    region: str
+    access_key_id: str
+    secret_access_key: str
+    pid: int | None = None
+    program: Path | None = None
+    started_at: datetime | None = None
+
+
 class Sandbox(BaseModel):
     """A started sandbox. It holds no secrets: the keys are in `credentials_file`.
 
@@ -62,6 +77,7 @@ class Sandbox(BaseModel):
     lakekeeper: LakekeeperState
     aws: AwsState
     tokens: TokensState | None = None
+    store: StoreState | None = None
     credentials_file: Path
 
     @property
@@ -81,6 +97,10 @@ class Layout:
         self.logs = self.root / "logs"
         self.credentials = self.root / "credentials"
         self.clients = self.root / "clients"
+        self.store = self.root / "store"
+        self.store_key_id = self.store / "access_key_id"
+        self.store_secret = self.store / "secret_access_key"
+        self.store_data = self.store / "data"
         self.database = self.root / "lakekeeper.db"
         self.database_url = self.root / "database-url"
 

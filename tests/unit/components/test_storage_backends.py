@@ -20,7 +20,7 @@ def test_backends_by_name() -> None:
 
 
 def test_made_buckets_have_provisioners() -> None:
-    assert {name for name, model in BACKENDS.items() if model.makes_bucket} == set(PROVISIONERS)
+    assert {name for name, model in BACKENDS.items() if model.can_make_bucket} == set(PROVISIONERS)
 
 
 @pytest.mark.parametrize("storage", [{"backend": "gcs", "bucket": "lake"}, {"bucket": "lake"}])
@@ -36,7 +36,10 @@ def test_unknown_backend_is_refused_by_name(storage: dict[str, str]) -> None:
 def test_restricted_fields_of_backends() -> None:
     """The environment's rules cover each field that names an endpoint or a secret."""
     assert {"endpoint", "sts_endpoint"} == ENDPOINT_PATHS
-    assert {"credential.access_key_id", "credential.secret_access_key"} == REFERENCE_PATHS
+    keys = {
+        f"{name}.{key}" for name in ("credential", "admin_credential") for key in ("access_key_id", "secret_access_key")
+    }
+    assert keys | {"credential.token"} == REFERENCE_PATHS
     assert {"external_id"} == CONFIG_KEY_PATHS
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
+from lakewright.credentials.references import UnresolvedCredentialError
 from lakewright.lakekeeper.buckets.own_bucket import (
     NO_BUCKET,
     ObjectVersion,
@@ -91,7 +92,7 @@ def refused(doing: str) -> Generator[None]:
     except ClientError as error:
         code = code_of(error)
         raise BucketRefusedError(
-            f"{doing}: AWS responded {code}. Check the permissions of the stack's identity."
+            f"{doing}: S3 responded {code}. Check the permissions of the stack's identity."
         ) from None
-    except BotoCoreError as error:
+    except (BotoCoreError, UnresolvedCredentialError) as error:
         raise BucketRefusedError(f"{doing}: {' '.join(str(error).split())}") from None

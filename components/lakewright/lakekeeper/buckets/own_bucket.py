@@ -4,12 +4,17 @@
 # pyright: reportMissingTypeStubs=false
 
 import re
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Self, cast
 
+from pydantic import PrivateAttr
+
+from lakewright.credentials import references as credentials
 from lakewright.credentials.aws_session import aws_session
+from lakewright.credentials.certificate_files import certificate_file
+from lakewright.credentials.references import Reference
 from lakewright.lakekeeper.api.connection import settings
 from lakewright.lakekeeper.provider.errors import CannotCountError
 from lakewright.lakekeeper.provider.inputs import Declared
@@ -47,19 +52,50 @@ class ObjectVersion:
         )
 
 
+Resolve = Callable[[str], str]
+"""Returns the secret of a reference. Raises UnresolvedCredentialError."""
+
+
 class OwnBucket(Declared):
-    """A bucket that the stack created, and the AWS identity that may read it. It contains no secret."""
+    """A bucket that the stack created, and the identity that may read it. It contains no secret."""
 
     bucket: str
     """Name of the bucket."""
     region: str
     """Region of the bucket."""
     endpoint: str | None = None
-    """Endpoint of a sandbox in place of AWS."""
+    """Endpoint of an S3-compatible store, or of a sandbox in place of AWS."""
+    path_style: bool | None = None
+    """Whether the bucket's name is in the path of URLs. Default: if there is an endpoint."""
+    access_key_id: Reference | None = None
+    """Reference to the id of an access key of the store. Without it, the AWS identity is used."""
+    secret_access_key: Reference | None = None
+    """Reference to the secret of that key."""
+    ca_certificates: str | None = None
+    """Certificate authorities of the store, in PEM."""
     profile: str | None = None
     """AWS profile to read the bucket with."""
     shared_credentials_file: str | None = None
     """Shared credentials file that contains the profile."""
+
+    _resolve: Resolve | None = PrivateAttr(default=None)
+
+    def resolving(self, resolve: Resolve) -> Self:
+        """Return the same bucket, whose references a provider resolves."""
+        bucket = self.model_copy()
+        bucket._resolve = resolve
+        return bucket
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """The access key of the store, in boto3's words; empty without one. Raises UnresolvedCredentialError."""
+        if self.access_key_id is None or self.secret_access_key is None:
+            return {}
+        resolve = self._resolve or credentials.resolve
+        return {
+            "aws_access_key_id": resolve(self.access_key_id),
+            "aws_secret_access_key": resolve(self.secret_access_key),
+        }
 
     @property
     def where(self) -> str:
@@ -187,7 +223,7 @@ def listing(own: OwnBucket) -> Generator[None]:
             f"what {own.where} holds cannot be listed: S3 responded {code_of(error)}. Let the stack's identity list its"
             " versions."
         ) from None
-    except BotoCoreError as error:
+    except (BotoCoreError, credentials.UnresolvedCredentialError) as error:
         raise CannotCountError(f"what {own.where} holds cannot be listed: {' '.join(str(error).split())}") from None
 
 
@@ -210,15 +246,24 @@ def _described(found: list[ObjectVersion], *, more: bool) -> str:
 
 
 def client_of(own: OwnBucket, service: str = "s3") -> Any:
-    """Return an AWS client with the identity of the stack's `aws` provider."""
+    """Return a client with the key of the store, or with the identity of the stack's `aws` provider.
+
+    Raises:
+        UnresolvedCredentialError: The key of the store cannot be read.
+    """
     from botocore.config import Config  # noqa: PLC0415 - slow to load
 
     timeout = settings.answer_within()
+    by_path = own.path_style if own.path_style is not None else own.endpoint is not None
     config = cast(Any, Config)(
         connect_timeout=settings.CONNECT_WITHIN,
         read_timeout=timeout,
         retries={"mode": "standard", "total_max_attempts": 3},
-        s3={"addressing_style": "path"} if own.endpoint else {},
+        # Stores other than AWS lag behind in checksums.
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+        s3={"addressing_style": "path"} if by_path else {},
     )
     session = aws_session(own.profile, own.region, own.shared_credentials_file)
-    return session.client(service, endpoint_url=own.endpoint, config=config)
+    trusted = {"verify": str(certificate_file(own.ca_certificates))} if own.ca_certificates else {}
+    return session.client(service, endpoint_url=own.endpoint, config=config, **own.keys, **trusted)

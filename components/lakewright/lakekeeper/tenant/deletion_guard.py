@@ -119,7 +119,7 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
         for project_id, ours in sorted((state.projects or {}).items()):
             own_roles = None if state.roles is None else state.roles.get(project_id)
             others += _strangers(client, project_id, ours, own_roles)
-        for bucket in state.buckets or []:
+        for bucket in [bucket.resolving(self.secret) for bucket in state.buckets or []]:
             with _noting(uncounted):
                 if not bucket.kept and (content := own_bucket.held(bucket, besides=bucket.emptied)):
                     outside = " outside the key prefixes of warehouses with `deletion: purge`" if bucket.emptied else ""

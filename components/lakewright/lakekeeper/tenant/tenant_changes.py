@@ -90,6 +90,14 @@ def refuse(client: Callable[[], Client], old: Recorded, new: Recorded) -> None:
             _refuse_key(name, bucket)
 
 
+def key_prefixes_by_bucket(named: Warehouses) -> dict[str, list[str]]:
+    """Return the key prefixes of warehouses, by bucket."""
+    found: dict[str, list[str]] = {}
+    for warehouse in named.values():
+        found.setdefault(warehouse.bucket, []).append(warehouse.key_prefix or "")
+    return found
+
+
 def refuse_names(tenant: str, declared: Warehouses, before: Warehouses, kept: list[KeptData]) -> None:
     """Raise RemovalRefusedError if a warehouse would be confused with another. Compare only names and places.
 

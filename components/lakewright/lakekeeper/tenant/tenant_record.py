@@ -14,7 +14,8 @@ from pulumi.dynamic import DiffResult, Resource
 from typing_extensions import override
 
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.buckets import bucket_removal
+from lakewright.lakekeeper.buckets import bucket_removal, store_preflight
+from lakewright.lakekeeper.buckets.store_preflight import RecordedStore
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.inputs import CreateOnly, ResourceInputs, StateOnly, has_unknown
 from lakewright.lakekeeper.provider.options import ServerInput, given, not_imported
@@ -33,6 +34,8 @@ class TenantRecordArgs(ResourceInputs):
     """Warehouses, by name."""
     buckets: Annotated[dict[str, RecordedBucket], StateOnly()] = {}
     """Buckets that the stack creates, by name of the storage."""
+    stores: Annotated[dict[str, RecordedStore], StateOnly()] = {}
+    """Buckets in S3-compatible stores, by name of the storage, also those that the stack does not create."""
     dropped_warehouses: Annotated[list[str], CreateOnly()] = []
     """Purged warehouses that may be removed while others are added, and protected ones whose files may be purged."""
     adopting: Annotated[list[str], CreateOnly()] = []
@@ -50,7 +53,7 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
 
     @override
     def checked(self, declared: TenantRecordArgs, olds: dict[str, Any]) -> TenantRecordArgs:
-        before = self.args.from_state(olds) if "warehouses" in olds else None
+        before = self._from_state(olds) if "warehouses" in olds else None
         warehouses, kept = (before.warehouses, before.kept) if before else ({}, [])
         tenant_changes.refuse_names(declared.tenant, declared.warehouses, warehouses, kept)
         if before is None and not has_unknown(declared.buckets):
@@ -62,7 +65,11 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
         tag = (before.bucket_tag if before else None) or secrets.token_hex(8)
         checked = declared.model_copy(update={"warehouses": named, "kept": left, "bucket_tag": tag})
         if not has_unknown([declared.server, declared.buckets]):
-            tenant_changes.refuse_covering(lambda: self.client(declared.server), before, checked)
+            tenant_changes.refuse_covering(lambda: self.client(declared.server), before, self._resolving(checked))
+        if not has_unknown(declared.stores):
+            places = tenant_changes.key_prefixes_by_bucket(named)
+            known = before.stores if before else {}
+            store_preflight.check(self._resolving(checked).stores, known, places)
         return checked
 
     @staticmethod
@@ -86,7 +93,7 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
     @override
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
         result = super().diff(_id, _olds, _news)
-        old, new = self.args.from_state(_olds), self.args.from_state(_news)
+        old, new = self._from_state(_olds), self._from_state(_news)
         if result.changes:
             tenant_changes.refuse(lambda: self.recorded_client(old.server), old, new)
         return result
@@ -101,7 +108,8 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
     ) -> ObservedResource[TenantRecordArgs] | None:
         """Return the record without the retained data that no longer exists."""
         state = known.declared
-        kept = [data for data in state.kept if not kept_data.is_gone(client, state.tenant, state.buckets, data)]
+        buckets = self._resolving(state).buckets
+        kept = [data for data in state.kept if not kept_data.is_gone(client, state.tenant, buckets, data)]
         return ObservedResource(state.model_copy(update={"kept": kept}))
 
     @override
@@ -113,11 +121,22 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
     @override
     def remove(self, client: Client, known: RecordedResource[TenantRecordArgs]) -> None:
         """Delete the buckets that a killed run created without their `BucketRemoval`."""
-        state = known.declared
+        state = self._resolving(known.declared)
         stays = {data.bucket for data in [*state.warehouses.values(), *state.kept] if data.deletion == "retain"}
         for bucket in state.buckets.values():
             if bucket.bucket not in stays and state.bucket_tag:
                 bucket_removal.remove_left_over(bucket, state.bucket_tag)
+
+    def _from_state(self, props: dict[str, Any]) -> TenantRecordArgs:
+        return self._resolving(self.args.from_state(props))
+
+    def _resolving(self, record: TenantRecordArgs) -> TenantRecordArgs:
+        """Return the record with buckets whose references this provider resolves."""
+        if has_unknown([record.buckets, record.stores]):
+            return record
+        buckets = {name: bucket.resolving(self.secret) for name, bucket in record.buckets.items()}
+        stores = {name: store.resolving(self.secret) for name, store in record.stores.items()}
+        return record.model_copy(update={"buckets": buckets, "stores": stores})
 
 
 class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
@@ -136,6 +155,7 @@ class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
         tenant: str,
         warehouses: Mapping[str, Mapping[str, Any]],
         buckets: Mapping[str, Mapping[str, Any]],
+        stores: Mapping[str, Mapping[str, Any]] | None = None,
         dropped_warehouses: list[str] | None = None,
         adopting: list[str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
@@ -146,6 +166,7 @@ class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
             tenant=tenant,
             warehouses=warehouses,
             buckets=buckets,
+            stores=stores or None,
             dropped_warehouses=dropped_warehouses or None,
             adopting=adopting or None,
         )

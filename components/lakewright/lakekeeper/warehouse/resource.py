@@ -162,7 +162,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         gone = known.declared
         warehouse_removal.remove(client, known.id, gone.name, gone.deletion)
         if gone.deletion == "purge" and gone.own_bucket and (prefix := getattr(gone.storage, "key_prefix", None)):
-            warehouse_emptying.empty(client, known.id, gone.own_bucket, prefix)
+            warehouse_emptying.empty(client, known.id, gone.own_bucket.resolving(self.secret), prefix)
 
     def _converge(
         self, client: Client, found: warehouses.WarehouseResponse, new: WarehouseArgs, *, resend: bool, fresh_role: bool

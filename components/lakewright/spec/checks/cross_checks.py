@@ -54,8 +54,16 @@ def on_storages(document: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any
 def made_storages(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Return the storages whose buckets the stack makes, by name."""
     return {
-        name: item for name, item in _storages(document).items() if (made := find_backend(item)) and made.makes_bucket
+        name: item
+        for name, item in _storages(document).items()
+        if (backend := find_backend(item)) and backend.is_made(item)
     }
+
+
+def is_on_aws(storage: Mapping[str, Any]) -> bool:
+    """Return whether a storage is on AWS."""
+    backend = find_backend(storage)
+    return backend is not None and backend.is_on_aws
 
 
 def makes_roles(document: Mapping[str, Any]) -> bool:

@@ -1,0 +1,22 @@
+"""Files of certificates that are given as text: clients of S3 take the path of a file."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+
+def certificate_file(certificates: str) -> Path:
+    """Return a file in the user's cache with these certificates, in PEM. Its name changes with its content."""
+    # In a folder that others may write to, they could decide whom the stack trusts.
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lakewright"
+    file = folder / f"ca-{hashlib.sha256(certificates.encode()).hexdigest()[:32]}.pem"
+    if not file.is_file():
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor, new = tempfile.mkstemp(dir=folder)
+        with os.fdopen(descriptor, "w", encoding="ascii") as opened:
+            opened.write(certificates)
+        Path(new).replace(file)
+    return file

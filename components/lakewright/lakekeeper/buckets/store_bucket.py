@@ -1,0 +1,326 @@
+"""StoreBucket: a bucket that the stack makes in an S3-compatible store, with its settings."""
+
+# boto3 has no types; its results are cast where they are used.
+# pyright: reportMissingTypeStubs=false
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Self
+
+import pulumi
+from pulumi.dynamic import DiffResult, Resource
+from typing_extensions import override
+
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.buckets import bucket_emptying, bucket_settings, own_bucket
+from lakewright.lakekeeper.buckets.bucket_removal import RECORD_TAG
+from lakewright.lakekeeper.buckets.own_bucket import NO_BUCKET, OwnBucket, client_of, code_of
+from lakewright.lakekeeper.provider.base import LakekeeperProvider
+from lakewright.lakekeeper.provider.creation import Origin, finishing
+from lakewright.lakekeeper.provider.diagnostics import note
+from lakewright.lakekeeper.provider.errors import (
+    BucketRefusedError,
+    DeletedOutsideStackError,
+    ReplacementRefusedError,
+    StillHeldError,
+)
+from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceInputs, StateOnly, Update
+from lakewright.lakekeeper.provider.options import ServerInput, given, not_imported
+from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
+
+_UNSET = frozenset({"NoSuchBucketPolicy", "NoSuchLifecycleConfiguration", "NoSuchTagSet"})
+_MISSING_FEATURE = frozenset({"NotImplemented", "MethodNotAllowed", "XNotImplemented", "501", "405"})
+_TAKEN = frozenset({"BucketAlreadyOwnedByYou", "BucketAlreadyExists"})
+
+
+class StoreBucketArgs(OwnBucket, ResourceInputs):
+    """The bucket, how the stack reaches it, and its settings."""
+
+    bucket: Annotated[str, Replace()]
+    """Name of the bucket."""
+    region: Annotated[str, StateOnly()]
+    """Region of the store."""
+    endpoint: Annotated[str | None, Update(via="move")] = None
+    """Address of the store. Another address must lead to the same bucket."""
+    path_style: Annotated[bool | None, StateOnly()] = None
+    access_key_id: Annotated[own_bucket.Reference | None, StateOnly()] = None
+    secret_access_key: Annotated[own_bucket.Reference | None, StateOnly()] = None
+    ca_certificates: Annotated[str | None, StateOnly()] = None
+    profile: Annotated[str | None, StateOnly()] = None
+    shared_credentials_file: Annotated[str | None, StateOnly()] = None
+    record_tag: Annotated[str | None, StateOnly()] = None
+    """Value of the tag `lakewright:record`, by which the stack knows its bucket."""
+    tags: Annotated[dict[str, str], Update(via="tags")] = {}
+    """Other tags of the bucket."""
+    versioning: Annotated[bool, Update(via="versioning")] = False
+    """Whether the bucket keeps deleted and overwritten objects."""
+    lifecycle: Annotated[str | None, Update(via="lifecycle")] = None
+    """Lifecycle rules, as JSON."""
+    policy: Annotated[str | None, Update(via="policy")] = None
+    """Bucket policy, as JSON."""
+    kept: Annotated[list[str], StateOnly()] = []
+    """Warehouses whose data stays in the bucket by `deletion: retain`."""
+    adopt: Annotated[bool, CreateOnly()] = False
+    """Take over an existing bucket of this name."""
+
+    def observed(self, **found: Any) -> Self:
+        """Return the bucket as it was found."""
+        return self.model_copy(update=found)
+
+
+class StoreBucketProvider(LakekeeperProvider[StoreBucketArgs]):
+    """Creates, reads, changes and deletes buckets of stores."""
+
+    args = StoreBucketArgs
+    natural_key = ("endpoint", "bucket")
+
+    @override
+    def title(self, declared: StoreBucketArgs) -> str:
+        return declared.where
+
+    @override
+    def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
+        result = super().diff(_id, _olds, _news)
+        # The contents leave the earlier bucket before it is deleted, so the new one is created first.
+        result.delete_before_replace = False
+        return result
+
+    @override
+    def existing(self, client: Client, new: StoreBucketArgs) -> tuple[str, ObservedResource[StoreBucketArgs]] | None:
+        found = self._observed(new)
+        # A bucket with the tag of this stack's record is the stack's own.
+        if found is None or self._is_marked(new):
+            return None
+        return new.bucket, ObservedResource(found)
+
+    @override
+    def contents(self, client: Client, object_id: str, new: StoreBucketArgs) -> str:
+        return own_bucket.held(new.resolving(self.secret)) or ""
+
+    @override
+    def make(self, client: Client, new: StoreBucketArgs) -> tuple[str, ObservedResource[StoreBucketArgs]]:
+        own = new.resolving(self.secret)
+        with bucket_emptying.refused(f"creating {own.where}"):
+            s3 = client_of(own)
+            origin = Origin.EXISTED if _exists(s3, own.bucket) else _create(s3, own)
+        with finishing(self.title(new), origin, adopts=new.adopt):
+            if origin is not Origin.CREATED and not self._is_marked(new):
+                self.require_ours(client, self._observed(new) or new, new, origin, object_id=new.bucket)
+            self._mark(own)
+            return new.bucket, ObservedResource(self._converged(new))
+
+    @override
+    def find(
+        self, client: Client, known: RecordedResource[StoreBucketArgs]
+    ) -> ObservedResource[StoreBucketArgs] | None:
+        found = self._observed(known.declared)
+        return ObservedResource(found) if found else None
+
+    @override
+    def change(
+        self, client: Client, known: RecordedResource[StoreBucketArgs], new: StoreBucketArgs
+    ) -> ObservedResource[StoreBucketArgs]:
+        if self._observed(new) is None:
+            raise DeletedOutsideStackError(f"{new.where} no longer exists. Run `up --refresh`.")
+        if new.endpoint != known.declared.endpoint and not self._is_marked(new):
+            raise ReplacementRefusedError(
+                f"{new.where} is not the bucket that this stack made at {known.declared.endpoint}. Nothing was changed."
+                " To move to another store, declare another storage, and copy the data."
+            )
+        return ObservedResource(self._converged(new))
+
+    @override
+    def remove(self, client: Client, known: RecordedResource[StoreBucketArgs]) -> None:
+        own = known.declared.resolving(self.secret)
+        if own.kept:
+            note(f"{own.where} stays: `deletion: retain` keeps the data of warehouse {', '.join(own.kept)}")
+        elif content := own_bucket.held(own):
+            raise StillHeldError(
+                f"{own.where} is not deleted, since it holds {content}, which belongs to no purged warehouse."
+                " Delete these objects, and run the command again."
+            )
+        else:
+            bucket_emptying.delete_bucket(own)
+
+    def _is_marked(self, new: StoreBucketArgs) -> bool:
+        tag = own_bucket.tags(new.resolving(self.secret)).get(RECORD_TAG)
+        return tag is not None and tag == new.record_tag
+
+    def _mark(self, own: StoreBucketArgs) -> None:
+        """Tag the bucket, so that an interrupted run finds it again."""
+        with bucket_emptying.refused(f"tagging {own.where}"):
+            _set(lambda: _set_tags(client_of(own), own))
+
+    def _observed(self, declared: StoreBucketArgs) -> StoreBucketArgs | None:
+        """Return the bucket with the settings of the store; None if it does not exist."""
+        own = declared.resolving(self.secret)
+        with own_bucket.listing(own):
+            s3 = client_of(own)
+            if not _exists(s3, own.bucket):
+                return None
+            return declared.observed(
+                tags=_tags(s3, own.bucket),
+                versioning=_versioning(s3, own.bucket),
+                lifecycle=_lifecycle(s3, own.bucket),
+                policy=_policy(s3, own.bucket),
+            )
+
+    def _converged(self, new: StoreBucketArgs) -> StoreBucketArgs:
+        """Change the settings that differ."""
+        there = self._observed(new) or new
+        own = new.resolving(self.secret)
+        with bucket_emptying.refused(f"setting up {own.where}"):
+            s3 = client_of(own)
+            for name, change in _CHANGES.items():
+                if getattr(there, name) != getattr(new, name):
+                    _changing(name, own, lambda change=change: change(s3, own))
+        return new
+
+
+def _create(s3: Any, own: StoreBucketArgs) -> Origin:
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
+
+    place = {} if own.region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": own.region}}
+    try:
+        s3.create_bucket(Bucket=own.bucket, **place)
+    except ClientError as error:
+        if code_of(error) in {"InvalidLocationConstraint", "InvalidRegion", "IllegalLocationConstraintException"}:
+            s3.create_bucket(Bucket=own.bucket)
+            return Origin.CREATED
+        if code_of(error) not in _TAKEN:
+            raise
+        return Origin.EXISTED
+    return Origin.CREATED
+
+
+def _exists(s3: Any, bucket: str) -> bool:
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
+
+    try:
+        s3.head_bucket(Bucket=bucket)
+    except ClientError as error:
+        if code_of(error) in NO_BUCKET:
+            return False
+        raise
+    return True
+
+
+def _set(call: Callable[[], Any]) -> dict[str, Any]:
+    """Return what a store answers about a setting; nothing if it is not set, or the store lacks such settings."""
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
+
+    try:
+        return call() or {}
+    except ClientError as error:
+        if code_of(error) in _UNSET | _MISSING_FEATURE:
+            return {}
+        raise
+
+
+def _tags(s3: Any, bucket: str) -> dict[str, str]:
+    found = _set(lambda: s3.get_bucket_tagging(Bucket=bucket)).get("TagSet", [])
+    return {tag["Key"]: tag["Value"] for tag in found if tag["Key"] != RECORD_TAG}
+
+
+def _versioning(s3: Any, bucket: str) -> bool:
+    return _set(lambda: s3.get_bucket_versioning(Bucket=bucket)).get("Status") == "Enabled"
+
+
+def _lifecycle(s3: Any, bucket: str) -> str | None:
+    found = _set(lambda: s3.get_bucket_lifecycle_configuration(Bucket=bucket))
+    return bucket_settings.lifecycle_text(found.get("Rules", []))
+
+
+def _policy(s3: Any, bucket: str) -> str | None:
+    found = _set(lambda: s3.get_bucket_policy(Bucket=bucket)).get("Policy")
+    return bucket_settings.policy_text(found) if found else None
+
+
+def _set_tags(s3: Any, own: StoreBucketArgs) -> None:
+    tags = own.tags | ({RECORD_TAG: own.record_tag} if own.record_tag else {})
+    s3.put_bucket_tagging(
+        Bucket=own.bucket, Tagging={"TagSet": [{"Key": key, "Value": value} for key, value in tags.items()]}
+    )
+
+
+def _set_versioning(s3: Any, own: StoreBucketArgs) -> None:
+    status = "Enabled" if own.versioning else "Suspended"
+    s3.put_bucket_versioning(Bucket=own.bucket, VersioningConfiguration={"Status": status})
+
+
+def _set_lifecycle(s3: Any, own: StoreBucketArgs) -> None:
+    if own.lifecycle is None:
+        s3.delete_bucket_lifecycle(Bucket=own.bucket)
+    else:
+        rules = bucket_settings.rules_of(own.lifecycle)
+        s3.put_bucket_lifecycle_configuration(Bucket=own.bucket, LifecycleConfiguration={"Rules": rules})
+
+
+def _set_policy(s3: Any, own: StoreBucketArgs) -> None:
+    if own.policy is None:
+        s3.delete_bucket_policy(Bucket=own.bucket)
+    else:
+        document = json.loads(own.policy) | {"Version": "2012-10-17"}
+        s3.put_bucket_policy(Bucket=own.bucket, Policy=json.dumps(document))
+
+
+_CHANGES: Mapping[str, Callable[[Any, StoreBucketArgs], None]] = {
+    "tags": _set_tags,
+    "versioning": _set_versioning,
+    "lifecycle": _set_lifecycle,
+    "policy": _set_policy,
+}
+"""The call that sets each setting."""
+
+_SPELLED = {"versioning": "versioning: true", "lifecycle": "noncurrent_version_days", "policy": "tls_only: true"}
+"""What a spec says for each setting."""
+
+
+def _changing(name: str, own: StoreBucketArgs, change: Callable[[], None]) -> None:
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
+
+    try:
+        change()
+    except ClientError as error:
+        if code_of(error) not in _MISSING_FEATURE:
+            raise
+        remedy = f" Remove `{_SPELLED[name]}` from the storage." if name in _SPELLED else ""
+        raise BucketRefusedError(
+            f"{own.where}: expected a store with the setting `{name}` of buckets; it"
+            f" responded {code_of(error)}.{remedy}"
+        ) from None
+
+
+class StoreBucket(Resource, module="lakekeeper", name="StoreBucket"):
+    """A bucket of an S3-compatible store. `bucket` takes the fields of `OwnBucket`."""
+
+    bucket: pulumi.Output[str]
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        server: ServerInput,
+        bucket: Mapping[str, pulumi.Input[Any]],
+        record_tag: pulumi.Input[str] | None = None,
+        tags: pulumi.Input[Mapping[str, str]] | None = None,
+        versioning: pulumi.Input[bool] | None = None,
+        lifecycle: pulumi.Input[str] | None = None,
+        policy: pulumi.Input[str] | None = None,
+        kept: pulumi.Input[list[str]] | None = None,
+        adopt: bool = False,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """Declare the resource."""
+        props = given(
+            server=server,
+            **bucket,
+            record_tag=record_tag,
+            tags=tags or None,
+            versioning=versioning or None,
+            lifecycle=lifecycle,
+            policy=policy,
+            kept=kept,
+            adopt=adopt or None,
+        )
+        super().__init__(StoreBucketProvider(), resource_name, props, not_imported(opts))

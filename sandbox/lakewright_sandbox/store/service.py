@@ -1,0 +1,174 @@
+"""Start, check and stop the store of a sandbox."""
+
+import contextlib
+import functools
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from lakewright_sandbox.runtime import processes
+from lakewright_sandbox.runtime.credentials import IamAccessKey
+from lakewright_sandbox.runtime.errors import ProcessFailedError, SandboxOptionsError
+from lakewright_sandbox.runtime.state import Layout, Sandbox, StoreState
+from lakewright_sandbox.store import access
+from lakewright_sandbox.store.minio_program import minio_program
+
+MOTO = "moto"
+MINIO = "minio"
+
+_START_SECONDS = 60
+_HEALTH = "/minio/health/ready"
+
+
+def check_choice(choice: str | None) -> str | None:
+    """Return the choice of a store: `moto`, `minio`, an address, or None. Raises SandboxOptionsError."""
+    if choice is None or choice in {MOTO, MINIO}:
+        return choice
+    parts = urlsplit(choice)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path.strip("/") or parts.username:
+        raise SandboxOptionsError(
+            "`--s3`: expected `moto`, `minio` or the address of a running store, as in `http://127.0.0.1:9000`."
+        )
+    return choice.rstrip("/")
+
+
+def choice_of(sandbox: Sandbox | None) -> str:
+    """Return the choice of the last start."""
+    store = sandbox.store if sandbox else None
+    if store is None:
+        return MOTO
+    return MINIO if store.pid is not None else store.endpoint
+
+
+def answers(sandbox: Sandbox, layout: Layout) -> bool:
+    """Return whether the sandbox's own MinIO runs and answers; True without one."""
+    store = sandbox.store
+    if store is None or store.pid is None:
+        return True
+    return _is_ours(store.pid, layout) and processes.healthy(store.endpoint + _HEALTH, lambda it: it.is_success)
+
+
+def stop(sandbox: Sandbox, layout: Layout) -> bool:
+    """Stop the sandbox's own MinIO. Return whether it ran."""
+    store = sandbox.store
+    if store is None or store.pid is None or store.program is None:
+        return False
+    return processes.stop(store.pid, str(store.program), layout.store_data)
+
+
+def started(
+    layout: Layout, known: Sandbox | None, choice: str | None, region: str | None, undo: contextlib.ExitStack
+) -> tuple[StoreState | None, list[Callable[[], None]]]:
+    """Return the chosen store, or that of the last start; start a MinIO that does not run.
+
+    Args:
+        layout: The sandbox's files.
+        known: The sandbox of the last start.
+        choice: The choice of a store; None for that of the last start.
+        region: Region of a running store.
+        undo: Stops what is started.
+
+    Returns:
+        The store, None for the emulated AWS; and functions that wait for what was started.
+    """
+    before, choice = known.store if known else None, choice or choice_of(known)
+    if choice == MOTO:
+        return None, []
+    if choice != MINIO:
+        return connect(layout, choice, region or (before.region if before else "us-east-1")), []
+    if known and before and before.pid and answers(known, layout):
+        return before, []
+    found, wait = start(layout, known, undo)
+    return found, [wait]
+
+
+def connect(layout: Layout, endpoint: str, region: str) -> StoreState:
+    """Return a running store, with the keys of the environment or of the last start. Raises SandboxOptionsError."""
+    keys = access.keys_from_environment(layout)
+    access.require_access(endpoint, region, keys)
+    return _state(layout, endpoint, region)
+
+
+def start(layout: Layout, known: Sandbox | None, undo: contextlib.ExitStack) -> tuple[StoreState, Callable[[], None]]:
+    """Start a MinIO whose data stay in the sandbox's folder. Return it, and a function that waits for it."""
+    before = known.store if known else None
+    if known:
+        stop(known, layout)
+    program = minio_program()
+    keys = access.load_or_create_keys(layout)
+    port = processes.free_port(urlsplit(before.endpoint).port if before and before.pid else None)
+    pid, wait = start_minio(program, layout.store_data, port, keys, log=layout.log("minio"), undo=undo)
+    found = _state(layout, f"http://127.0.0.1:{port}", "us-east-1")
+    return found.model_copy(
+        update={"pid": pid, "program": program, "started_at": datetime.now(UTC).replace(microsecond=0)}
+    ), wait
+
+
+def start_minio(
+    program: Path,
+    data: Path,
+    port: int,
+    keys: IamAccessKey,
+    *,
+    log: Path,
+    undo: contextlib.ExitStack,
+    certificates: Path | None = None,
+) -> tuple[int, Callable[[], None]]:
+    """Start a MinIO server on loopback, and stop it with `undo`.
+
+    Args:
+        program: The server.
+        data: Folder of its data.
+        port: Port on 127.0.0.1.
+        keys: Its administrator.
+        log: File for its output.
+        undo: Stops the process.
+        certificates: Folder with `public.crt` and `private.key`, for TLS.
+
+    Returns:
+        The process's id, and a function that waits until the server answers (without TLS: checks it is there).
+    """
+    data.mkdir(parents=True, exist_ok=True)
+    command = [str(program), "server", str(data), "--address", f"127.0.0.1:{port}", "--quiet"]
+    if certificates:
+        command += ["--certs-dir", str(certificates)]
+    dropped = ("AWS_", "MINIO_")
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(dropped)} | {
+        "MINIO_ROOT_USER": keys.access_key_id,
+        "MINIO_ROOT_PASSWORD": keys.secret_access_key.get_secret_value(),
+        "MINIO_BROWSER": "off",
+        "MINIO_UPDATE": "off",
+        "MINIO_SITE_REGION": "",
+    }
+    process = processes.start_program(command, log, environment)
+
+    def stop_again() -> None:
+        with contextlib.suppress(ProcessFailedError):
+            processes.stop(process.pid, str(program), data)
+
+    undo.callback(stop_again)
+    wait = functools.partial(
+        processes.wait_until_healthy,
+        process,
+        "MinIO",
+        url=f"{'https' if certificates else 'http'}://127.0.0.1:{port}{_HEALTH}",
+        accept=lambda response: response.is_success,
+        log=log,
+        seconds=_START_SECONDS,
+    )
+    return process.pid, wait
+
+
+def _is_ours(pid: int, layout: Layout) -> bool:
+    return str(layout.store_data) in processes.command_line(pid)
+
+
+def _state(layout: Layout, endpoint: str, region: str) -> StoreState:
+    return StoreState(
+        endpoint=endpoint,
+        region=region,
+        access_key_id=f"file:{layout.store_key_id}",
+        secret_access_key=f"file:{layout.store_secret}",
+    )
