@@ -43,6 +43,10 @@ COMMANDS = {
         "lakewright.cli.commands.external_ids:print_external_ids",
         "Print the external IDs that tenant-managed IAM roles must require.",
     ),
+    "verify": (
+        "lakewright.cli.commands.verify:verify",
+        "Prove with the identity of the computing units what they can and cannot do.",
+    ),
     "doctor": (
         "lakewright.cli.commands.doctor:doctor",
         "Check what is installed and reachable, and how to fix what is missing.",

@@ -1,0 +1,60 @@
+"""The result of one attempt: what was tried, what was expected, what happened, and the evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Outcome = Literal["allowed", "denied"]
+"""What happens to an attempt. For what is read instead of tried (manifests, policies): what it says."""
+
+Found = Outcome | Literal["not proven"]
+"""`not proven`: the attempt could not be made, or its response proves neither."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One attempt of a probe. It holds no secrets."""
+
+    probe: str
+    identity: str
+    """Who tried; empty for what was read from manifests or policies."""
+    warehouse: str
+    """The warehouse that the attempt used; empty if it used none in particular."""
+    attempt: str
+    expected: Outcome
+    found: Found
+    evidence: str
+    """Status codes, error types, names."""
+
+    @property
+    def holds(self) -> bool:
+        """Return whether the result is the expected one."""
+        return self.found == self.expected
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """An attempt, before the runner adds the probe and the identity."""
+
+    attempt: str
+    expected: Outcome
+    found: Found
+    evidence: str
+
+
+def expect_denied(attempt: str, found: Found, evidence: str) -> Attempt:
+    """Return an attempt that must be denied."""
+    return Attempt(attempt, "denied", found, evidence)
+
+
+def expect_allowed(attempt: str, found: Found, evidence: str) -> Attempt:
+    """Return an attempt that must be allowed."""
+    return Attempt(attempt, "allowed", found, evidence)
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something that a probe does not prove in this environment, and why. It is printed, and fails nothing."""
+
+    text: str

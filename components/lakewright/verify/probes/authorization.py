@@ -1,0 +1,44 @@
+"""Probe: the catalog authenticates its callers, and enforces rights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.server import NoAuth, ServerRef
+from lakewright.verify.attempts.catalog_access import CatalogAccess
+from lakewright.verify.attempts.check import Attempt, expect_allowed, expect_denied
+from lakewright.verify.session.sessions import RETRY, IdentitySession
+
+ALLOW_ALL = "allow-all"
+
+
+def probe_authorization(session: IdentitySession) -> Iterator[Attempt]:
+    """Check the server's authorizer, and that requests without a token are refused."""
+    info = session.server.request("GET", "/management/v1/info")
+    backend = str(info.body.get("authz-backend") or "")
+    if not info.is_success or not backend:
+        yield expect_allowed("have rights enforced", "not proven", f"info: {info}")
+    elif backend == ALLOW_ALL:
+        yield expect_allowed(
+            "have rights enforced", "denied", "no isolation: the catalog allows everything to everybody"
+        )
+    else:
+        yield expect_allowed("have rights enforced", "allowed", f"authz-backend {backend}")
+    anonymous = _anonymous(session)
+    try:
+        response = anonymous.request("GET", "/catalog/v1/config", params={"warehouse": _any_warehouse(session)})
+    finally:
+        anonymous.close()
+    yield expect_denied("use the catalog without a token", response.denial(), f"config: {response}")
+
+
+def _anonymous(session: IdentitySession) -> CatalogAccess:
+    bundle = session.tenant.settings.server.ca_bundle
+    server = ServerRef(endpoint=session.catalog.endpoint, auth=NoAuth(), ca_bundle=bundle)
+    return CatalogAccess(Client(server, lambda reference: reference, retry=RETRY))
+
+
+def _any_warehouse(session: IdentitySession) -> str:
+    config = session.tenant.config
+    return f"{config.project_id}/{config.warehouses[0].name}"

@@ -1,0 +1,39 @@
+"""Probe: units have an identity of their own, which is not the stack's, and no rights on the server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lakewright.lakekeeper.api.connection.server import ClientCredentialsAuth, TokenAuth
+from lakewright.verify.attempts.check import Attempt, expect_allowed, expect_denied
+from lakewright.verify.session.sessions import IdentitySession
+from lakewright.verify.session.subjects import ClientSecret, FixedToken
+
+
+def probe_identity(session: IdentitySession) -> Iterator[Attempt]:
+    """Check who the units are for the catalog."""
+    subject = session.subject
+    if subject.source is None:
+        yield expect_allowed("have an identity", "denied", "`jobs_auth` is none: every request is anonymous")
+        return
+    yield _not_the_stacks_own(session)
+    whoami = session.server.request("GET", "/management/v1/whoami")
+    if whoami.is_success:
+        is_admin = bool(whoami.body.get("is-instance-admin"))
+        evidence = f"whoami: {whoami.body.get('id')}, is-instance-admin {str(is_admin).lower()}"
+        yield expect_denied("be an administrator of the server", "allowed" if is_admin else "denied", evidence)
+    else:
+        # A user that has no rights yet, or that the catalog has never seen, is no administrator.
+        yield expect_denied("be an administrator of the server", whoami.denial("UserNotFound"), f"whoami: {whoami}")
+
+
+def _not_the_stacks_own(session: IdentitySession) -> Attempt:
+    own, source = session.tenant.settings.server.auth, session.subject.source
+    is_shared, evidence = False, f"ServiceAccount {getattr(source, 'service_account', '')}"
+    if isinstance(source, ClientSecret):
+        is_shared = isinstance(own, ClientCredentialsAuth) and own.client_id == source.client_id
+        evidence = f"client `{source.client_id}`"
+    elif isinstance(source, FixedToken):
+        is_shared = isinstance(own, TokenAuth) and own.token == source.token
+        evidence = f"token of `{source.token}`"
+    return expect_denied("be the stack's own identity", "allowed" if is_shared else "denied", evidence)

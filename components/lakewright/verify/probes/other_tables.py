@@ -1,0 +1,29 @@
+"""Probe: a credential that was vended for one table reaches no other table of the warehouse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lakewright.verify.attempts.check import Attempt, Note, expect_denied
+from lakewright.verify.session.sessions import WarehouseSession
+from lakewright.verify.table.object_store import listing
+
+
+def probe_other_tables(session: WarehouseSession) -> Iterator[Attempt | Note]:
+    """Read, overwrite and delete files of a second table with the first table's credential."""
+    name = session.warehouse.name
+    if session.warehouse.delegation == "remote-signing":
+        # The catalog signs by the caller's rights on the table that has the file, and the caller owns both tables.
+        yield Note(f"{name}: signed requests have no credential of one table; the catalog checks each request's table")
+        return
+    first, second = session.table("first"), session.table("second")
+    metadata = f"{second.location.key}/metadata/"
+    extra = f"{second.location.key}/data/lakewright-verify-canary"
+    bucket = second.location.bucket
+    for attempt, response in (
+        ("list", first.store.send("GET", bucket, query=listing(metadata))),
+        ("read", first.store.send("GET", bucket, extra)),
+        ("write", first.store.send("PUT", bucket, extra, content=b"canary")),
+        ("delete", first.store.send("DELETE", bucket, extra)),
+    ):
+        yield expect_denied(f"{attempt} files of another table", response.denial, str(response))

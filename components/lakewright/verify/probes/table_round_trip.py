@@ -1,0 +1,33 @@
+"""Probe: the unit writes, reads and drops a table in each of its warehouses, as its jobs do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lakewright.verify.attempts.check import Attempt, expect_allowed
+from lakewright.verify.attempts.errors import ProbeFailedError
+from lakewright.verify.session.sessions import WarehouseSession
+
+
+def probe_table_round_trip(session: WarehouseSession) -> Iterator[Attempt]:
+    """Write, read and drop a table. A failed step is the last one."""
+    name, how = session.warehouse.name, session.warehouse.delegation
+    config = session.tenant.config
+    response = session.identity.catalog.request(
+        "GET", "/catalog/v1/config", params={"warehouse": f"{config.project_id}/{name}"}
+    )
+    found = "allowed" if response.is_success else "denied"
+    yield expect_allowed("read the catalog configuration", found, f"config: {response}")
+    step = "write"
+    try:
+        table = session.table("written")
+        written = table.append()
+        yield expect_allowed("write a table", "allowed", f"{how}: PUT {written}, commit 200")
+        step = "read"
+        yield expect_allowed("read the table", "allowed", f"{how}: GET {table.read()}")
+        step = "drop"
+        dropped = table.drop()
+        session.forget("written")
+        yield expect_allowed("drop and purge the table", "allowed", f"drop: {dropped}")
+    except ProbeFailedError as error:
+        yield expect_allowed(f"{step} a table", "denied", str(error))

@@ -1,0 +1,65 @@
+"""The probes of `lakewright verify`, in their order. A new probe is a file in `probes/` and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from lakewright.verify.attempts.check import Attempt, Note
+from lakewright.verify.probes.authorization import probe_authorization
+from lakewright.verify.probes.bucket_policy import probe_bucket_policy
+from lakewright.verify.probes.bucket_root import probe_bucket_root
+from lakewright.verify.probes.foreign_catalog import probe_foreign_catalog
+from lakewright.verify.probes.foreign_signing import probe_foreign_signing
+from lakewright.verify.probes.identity import probe_identity
+from lakewright.verify.probes.management import probe_management
+from lakewright.verify.probes.metadata_address import probe_metadata_address
+from lakewright.verify.probes.other_prefixes import probe_other_prefixes
+from lakewright.verify.probes.other_tables import probe_other_tables
+from lakewright.verify.probes.table_round_trip import probe_table_round_trip
+from lakewright.verify.probes.unit_secrets import probe_unit_secrets
+from lakewright.verify.session.sessions import IdentitySession, TenantSession, WarehouseSession
+
+Results = Iterable[Attempt | Note]
+
+
+@dataclass(frozen=True)
+class TenantProbe:
+    """A probe that runs once."""
+
+    name: str
+    run: Callable[[TenantSession], Results]
+
+
+@dataclass(frozen=True)
+class IdentityProbe:
+    """A probe that runs for each identity of the tenant's units and jobs."""
+
+    name: str
+    run: Callable[[IdentitySession], Results]
+
+
+@dataclass(frozen=True)
+class WarehouseProbe:
+    """A probe that runs for each identity in each of its warehouses."""
+
+    name: str
+    run: Callable[[WarehouseSession], Results]
+
+
+Probe = TenantProbe | IdentityProbe | WarehouseProbe
+
+PROBES: Sequence[Probe] = (
+    IdentityProbe("identity", probe_identity),
+    IdentityProbe("authorization", probe_authorization),
+    WarehouseProbe("table", probe_table_round_trip),
+    WarehouseProbe("other-tables", probe_other_tables),
+    WarehouseProbe("other-prefixes", probe_other_prefixes),
+    WarehouseProbe("bucket-root", probe_bucket_root),
+    WarehouseProbe("bucket-policy", probe_bucket_policy),
+    IdentityProbe("foreign-catalog", probe_foreign_catalog),
+    WarehouseProbe("foreign-signing", probe_foreign_signing),
+    IdentityProbe("management", probe_management),
+    TenantProbe("metadata-address", probe_metadata_address),
+    TenantProbe("unit-secrets", probe_unit_secrets),
+)

@@ -1,0 +1,1 @@
+"""What probes share: the tenant, its identities, its warehouses and the cluster."""

@@ -1,0 +1,73 @@
+"""Where warehouses keep their data, and which other tenants exist: from the states of the project's stacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from lakewright.validation.documents import list_of, mapping_of
+
+if TYPE_CHECKING:
+    from lakewright_engine.state.backend import FileBackend
+
+_WAREHOUSE = "pulumi-python:dynamic/lakekeeper:Warehouse"
+_TABLE = "pulumi-python:dynamic/lakekeeper:Table"
+
+
+@dataclass(frozen=True)
+class WarehousePlace:
+    """A warehouse in the state of a stack."""
+
+    stack: str
+    project_id: str
+    name: str
+    warehouse_id: str
+    endpoint: str
+    """Address of the Lakekeeper server."""
+    bucket: str
+    key_prefix: str
+    store: str
+    """Endpoint of the store; empty for AWS."""
+    role_arn: str | None = None
+    tables: tuple[tuple[str, str], ...] = ()
+    """Namespace and name of the tables that the stack declares."""
+
+
+def places_of(backend: FileBackend, project: str, stack: str) -> list[WarehousePlace]:
+    """Return the warehouses in a stack's state."""
+    deployment = mapping_of(backend.export(project, stack).get("deployment"))
+    return [*_places(stack, list_of(deployment.get("resources")))]
+
+
+def places_of_others(backend: FileBackend, project: str, stack: str) -> list[WarehousePlace]:
+    """Return the warehouses in the states of the project's other stacks."""
+    names = [summary.name for summary in backend.stacks(project) if summary.name != stack]
+    return [place for name in names for place in places_of(backend, project, name)]
+
+
+def _places(stack: str, resources: list[Any]) -> Iterator[WarehousePlace]:
+    tables = [mapping_of(part.get("outputs")) for part in map(mapping_of, resources) if part.get("type") == _TABLE]
+    for resource in map(mapping_of, resources):
+        if resource.get("type") != _WAREHOUSE or resource.get("delete") or not resource.get("id"):
+            continue
+        outputs = mapping_of(resource.get("outputs"))
+        storage, server = mapping_of(outputs.get("storage")), mapping_of(outputs.get("server"))
+        if storage.get("type") != "s3":
+            continue
+        yield WarehousePlace(
+            stack,
+            str(outputs.get("project_id") or ""),
+            str(outputs.get("name")),
+            str(resource["id"]),
+            str(server.get("endpoint") or "").rstrip("/"),
+            str(storage.get("bucket")),
+            str(storage.get("key_prefix") or ""),
+            str(storage.get("endpoint") or "").rstrip("/"),
+            cast("str | None", storage.get("assume_role_arn")),
+            tuple(
+                (str(table.get("namespace")), str(table.get("name")))
+                for table in tables
+                if table.get("warehouse_id") == resource["id"]
+            ),
+        )

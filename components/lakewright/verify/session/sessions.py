@@ -1,0 +1,207 @@
+"""What probes share: the tenant, its identities, its warehouses, and probe tables that are made on first use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import httpx
+import yaml
+from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
+
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.retry import RetryPolicy
+from lakewright.lakekeeper.api.connection.server import ServerRef
+from lakewright.names.object_names import namespace_name
+from lakewright.spec import TenantSpec
+from lakewright.validation.documents import list_of, mapping_of
+from lakewright.validation.yaml_text import load_yaml
+from lakewright.verify.attempts.catalog_access import CatalogAccess
+from lakewright.verify.attempts.errors import ProbeFailedError, VerifyError
+from lakewright.verify.session.cluster import TenantCluster
+from lakewright.verify.session.places import WarehousePlace
+from lakewright.verify.session.settings import VerifySettings
+from lakewright.verify.session.subjects import Subject, credential_of
+from lakewright.verify.table.object_store import s3_http
+from lakewright.verify.table.probe_table import ProbeTable, WarehouseTables, new_namespace
+
+RETRY = RetryPolicy(attempts=3)
+
+
+@dataclass(frozen=True)
+class TenantSession:
+    """The tenant of a run."""
+
+    spec: TenantSpec
+    settings: VerifySettings
+    config: CatalogConfig
+    places: Sequence[WarehousePlace]
+    """The stack's warehouses."""
+    others: Sequence[WarehousePlace] = ()
+    """Warehouses of the project's other stacks."""
+
+    @cached_property
+    def cluster(self) -> TenantCluster | None:
+        """The tenant's namespace; None if the environment only renders manifests."""
+        settings = self.settings.cluster
+        return None if settings.rendered else TenantCluster(settings.context, namespace_name(self.spec.name))
+
+    @cached_property
+    def s3(self) -> httpx.Client:
+        """HTTP client for S3."""
+        return s3_http(self.settings.server.ca_bundle)
+
+    @cached_property
+    def manifests(self) -> list[dict[str, Any]]:
+        """The Kubernetes objects of the tenant: from the cluster, or from the folder of rendered manifests.
+
+        Raises:
+            ProbeFailedError: They cannot be read.
+        """
+        if self.cluster is not None:
+            return [*self.cluster.manifests()]
+        assert self.settings.cluster.rendered is not None
+        return _rendered(self.settings.cluster.rendered)
+
+    @property
+    def has_units(self) -> bool:
+        """Return whether the tenant has pods."""
+        return bool(self.spec.computing_units or self.spec.maintenance)
+
+    def place(self, warehouse: str) -> WarehousePlace:
+        """Return where a warehouse of the stack keeps its data."""
+        return next(place for place in self.places if place.name == warehouse)
+
+
+@dataclass(frozen=True)
+class IdentitySession:
+    """The tenant with one identity."""
+
+    tenant: TenantSession
+    subject: Subject
+
+    @cached_property
+    def catalog(self) -> CatalogAccess:
+        """Access through the catalog's address of jobs.
+
+        Raises:
+            IdentityUnavailableError: The credential cannot be obtained.
+        """
+        return self._access(_origin(self.tenant.config.uri))
+
+    @cached_property
+    def server(self) -> CatalogAccess:
+        """Access through the server's own address, which stacks use; units may be unable to reach it."""
+        endpoint = self.tenant.settings.server.endpoint
+        return self.catalog if endpoint == self.catalog.endpoint else self._access(endpoint)
+
+    def _access(self, endpoint: str) -> CatalogAccess:
+        tenant = self.tenant
+        settings = tenant.settings.server
+        auth, resolve = credential_of(self.subject, lambda: tenant.cluster, tenant.settings.cluster.secret)
+        reference = ServerRef(
+            endpoint=endpoint,
+            auth=auth,
+            ca_bundle=settings.ca_bundle,
+            allow_plain_http=settings.allow_plain_http or None,
+            project_id=tenant.config.project_id,
+        )
+        return CatalogAccess(Client(reference, resolve, retry=RETRY))
+
+
+@dataclass
+class WarehouseSession:
+    """One identity in one of its warehouses. The probe tables are made on first use."""
+
+    identity: IdentitySession
+    warehouse: CatalogWarehouse
+    _namespaces: list[str] = field(default_factory=list[str])
+    _made: dict[str, ProbeTable] = field(default_factory=dict[str, ProbeTable])
+    _failed: str | None = None
+
+    @property
+    def tenant(self) -> TenantSession:
+        """The tenant."""
+        return self.identity.tenant
+
+    @property
+    def place(self) -> WarehousePlace:
+        """Where the warehouse keeps its data."""
+        return self.tenant.place(self.warehouse.name)
+
+    @cached_property
+    def tables(self) -> WarehouseTables:
+        """Requests about the warehouse's tables."""
+        return WarehouseTables(self.identity.catalog, self.warehouse, self.tenant.config.project_id, self.tenant.s3)
+
+    def table(self, name: str = "first") -> ProbeTable:
+        """Return a probe table, which is made on first use.
+
+        Raises:
+            ProbeFailedError: It could not be made, now or before.
+        """
+        if self._failed:
+            raise ProbeFailedError(self._failed)
+        if name not in self._made:
+            try:
+                self._made[name] = self._make(name)
+            except VerifyError as error:
+                self._failed = str(error)
+                raise
+        return self._made[name]
+
+    def forget(self, name: str) -> None:
+        """Forget a table that was dropped."""
+        self._made.pop(name, None)
+
+    def clean_up(self) -> None:
+        """Drop the probe namespace with its tables.
+
+        Raises:
+            VerifyError: It was not dropped.
+            LakekeeperError: The server does not respond.
+        """
+        while self._namespaces:
+            self.tables.drop_namespace(self._namespaces[-1])
+            self._namespaces.pop()
+
+    def _make(self, name: str) -> ProbeTable:
+        if not self._namespaces:
+            self.tables.drop_abandoned()
+            namespace = new_namespace()
+            # Known before the request: its response may be lost.
+            self._namespaces.append(namespace)
+            self.tables.create_namespace(namespace)
+        return self.tables.create_table(self._namespaces[0], name, self._format_version())
+
+    def _format_version(self) -> int:
+        declared = next(part for part in self.tenant.spec.warehouses if part.name == self.warehouse.name)
+        allowed = [int(version) for version in declared.format_versions or ()]
+        return 2 if not allowed or 2 in allowed else max(allowed)
+
+
+def _origin(catalog: str) -> str:
+    """Return a catalog's address without `/catalog`, which the paths of requests begin with.
+
+    Raises:
+        ProbeFailedError: It ends in something else.
+    """
+    origin = catalog.rstrip("/").removesuffix("/catalog")
+    if origin == catalog.rstrip("/"):
+        raise ProbeFailedError(f"catalog address {catalog}: expected an address that ends in /catalog")
+    return origin
+
+
+def _rendered(folder: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for file in sorted(folder.rglob("*.yaml")):
+        try:
+            document = mapping_of(load_yaml(file.read_text(encoding="utf-8")))
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise ProbeFailedError(f"{file} cannot be read: {type(error).__name__}") from None
+        items = list_of(document.get("items")) or [document]
+        found += [dict(mapping_of(item)) for item in items]
+    return found

@@ -1,0 +1,54 @@
+"""What probes need of an environment: the server, the cluster and the AWS account."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from lakewright.lakekeeper.api.connection.server import Auth
+
+
+@dataclass(frozen=True)
+class ServerSettings:
+    """The Lakekeeper server of the tenants."""
+
+    endpoint: str
+    auth: Auth
+    """How the stack authenticates. Probes compare with it, and never use it."""
+    ca_bundle: str | None = None
+    allow_plain_http: bool = False
+
+
+@dataclass(frozen=True)
+class ClusterSettings:
+    """The cluster of the tenant's pods."""
+
+    context: str | None = None
+    """Context of the kubeconfig. None: its current one."""
+    rendered: Path | None = None
+    """Folder of the tenant's manifests, if they are rendered instead of applied."""
+    own_secrets: frozenset[str] = frozenset()
+    """Names of the Secrets that the pods need themselves: their credential for the catalog, their server's key."""
+    secret: tuple[str, str] | None = None
+    """Name and key of the Secret with the credential of `jobs_auth`."""
+
+
+@dataclass(frozen=True)
+class AwsSettings:
+    """The AWS identity of the stack, which reads the policies of roles."""
+
+    profile: str | None = None
+    region: str | None = None
+    shared_credentials_file: Path | None = None
+    endpoint: str | None = None
+
+
+@dataclass(frozen=True)
+class VerifySettings:
+    """Settings of one run."""
+
+    server: ServerSettings
+    cluster: ClusterSettings = ClusterSettings()
+    aws: AwsSettings = AwsSettings()
+    references: frozenset[str] = frozenset()
+    """References to secrets of the environment, which must not occur in pods."""

@@ -1,0 +1,112 @@
+"""The identities of a tenant's computing units and jobs, and how their credentials are obtained from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lakewright.credentials import references
+from lakewright.lakekeeper.api.connection.server import Auth, ClientCredentialsAuth, NoAuth, TokenAuth
+from lakewright.verify.attempts.errors import IdentityUnavailableError
+from lakewright.verify.session.cluster import TenantCluster
+
+_PLACE = "env:LAKEWRIGHT_VERIFY"
+"""Reference that `resolve` of a credential answers with its secret; no such variable is read."""
+
+Credential = tuple[Auth, Callable[[str], str]]
+"""How a client of Lakekeeper authenticates, and what resolves its references."""
+
+
+@dataclass(frozen=True)
+class AccountTokens:
+    """Tokens of a Kubernetes ServiceAccount, which the cluster issues on request."""
+
+    service_account: str
+    audiences: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ClientSecret:
+    """An OAuth2 client of the identity provider."""
+
+    token_url: str
+    client_id: str
+    client_secret: str | None
+    """A reference; None if the spec names none."""
+    scope: str | None = None
+    audience: str | None = None
+
+
+@dataclass(frozen=True)
+class FixedToken:
+    """A token behind a reference."""
+
+    token: str
+
+
+CredentialSource = AccountTokens | ClientSecret | FixedToken
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One identity and the warehouses that it may use."""
+
+    name: str
+    """The computing units and jobs with this identity."""
+    warehouses: tuple[str, ...]
+    source: CredentialSource | None
+    """None: requests are anonymous."""
+
+
+def credential_of(
+    subject: Subject, cluster: Callable[[], TenantCluster | None], secret: tuple[str, str] | None
+) -> Credential:
+    """Return how to authenticate as a subject.
+
+    Args:
+        subject: The identity.
+        cluster: Returns the tenant's namespace; None if manifests are only rendered.
+        secret: Name and key of the Secret that pods read their credential from.
+
+    Raises:
+        IdentityUnavailableError: The credential cannot be obtained from here.
+    """
+    match subject.source:
+        case None:
+            return NoAuth(), references.resolve
+        case AccountTokens(account, audiences):
+            if (tenant := cluster()) is None:
+                raise IdentityUnavailableError(
+                    f"the token of ServiceAccount {account} comes from a cluster; this environment only renders"
+                    " manifests (`kubernetes.render_to`)"
+                )
+            token = tenant.token(account, audiences)
+            return TokenAuth(kind="token", token=_PLACE), lambda _reference: token
+        case FixedToken(reference):
+            token = _secret(reference, cluster, secret)
+            return TokenAuth(kind="token", token=_PLACE), lambda _reference: token
+        case ClientSecret() as client:
+            value = _secret(client.client_secret, cluster, secret)
+            auth = ClientCredentialsAuth(
+                kind="client-credentials",
+                token_url=client.token_url,
+                client_id=client.client_id,
+                client_secret=_PLACE,
+                scope=client.scope,
+                audience=client.audience,
+            )
+            return auth, lambda _reference: value
+
+
+def _secret(reference: str | None, cluster: Callable[[], TenantCluster | None], secret: tuple[str, str] | None) -> str:
+    """Return a secret that units read by a reference: from this machine, or from the Secret that they mount."""
+    reason = "neither the spec nor the environment names a reference to it"
+    if reference is not None:
+        try:
+            return references.resolve(reference)
+        except references.UnresolvedCredentialError as error:
+            reason = str(error)
+    tenant = cluster() if secret else None
+    if tenant is None or secret is None:
+        raise IdentityUnavailableError(f"the credential of the computing units cannot be read here: {reason}")
+    return tenant.secret(*secret)

@@ -1,0 +1,193 @@
+"""A table that a probe makes with the identity of a computing unit, writes, reads and drops."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass
+from typing import Any, cast
+from urllib.parse import quote
+
+import httpx
+from lakewright_spark.catalog import DELEGATION_HEADER, DELEGATION_VALUES, CatalogWarehouse
+
+from lakewright.validation.documents import mapping_of
+from lakewright.verify.attempts.catalog_access import CatalogAccess
+from lakewright.verify.attempts.errors import ProbeFailedError
+from lakewright.verify.table import iceberg_files
+from lakewright.verify.table.object_store import (
+    ObjectStore,
+    S3Method,
+    SignedStore,
+    StoreAddress,
+    StoreResponse,
+    VendedKeys,
+    VendedStore,
+)
+
+PREFIX = "lakewright_verify_"
+"""How the names of probe namespaces begin."""
+CREATED = "lakewright-verify-created"
+"""Property of a probe namespace: Unix time in seconds at which it was made."""
+ABANDONED_AFTER = 3600
+"""Seconds after which a probe namespace belongs to no running `verify`."""
+
+
+def new_namespace() -> str:
+    """Return the name of a new probe namespace."""
+    return f"{PREFIX}{secrets.token_hex(4)}"
+
+
+@dataclass(frozen=True)
+class Location:
+    """A place in a bucket."""
+
+    bucket: str
+    key: str
+
+    @classmethod
+    def parse(cls, uri: str) -> Location:
+        """Return the place of an `s3://` or `s3a://` URI."""
+        _, _, rest = uri.partition("://")
+        bucket, _, key = rest.partition("/")
+        return cls(bucket, key.strip("/"))
+
+
+class WarehouseTables:
+    """Requests about tables of one warehouse."""
+
+    def __init__(
+        self, catalog: CatalogAccess, warehouse: CatalogWarehouse, project: str | None, http: httpx.Client
+    ) -> None:
+        """Use the identity of `catalog`; `http` reaches S3."""
+        self.catalog, self.warehouse, self.project, self._http = catalog, warehouse, project, http
+        self.root = f"/catalog/v1/{warehouse.id}/namespaces"
+        self._headers = {DELEGATION_HEADER: DELEGATION_VALUES[warehouse.delegation]}
+
+    def create_namespace(self, name: str) -> None:
+        """Create a probe namespace."""
+        body = {"namespace": [name], "properties": {CREATED: str(int(time.time()))}}
+        self.catalog.require("POST", self.root, body=body, project=self.project)
+
+    def drop_namespace(self, name: str) -> None:
+        """Drop a probe namespace with everything in it. A namespace that does not exist is dropped already."""
+        params = {"recursive": True, "force": True, "purge": True}
+        response = self.catalog.request("DELETE", f"{self.root}/{name}", params=params, project=self.project)
+        if not response.is_success and response.status != 404:
+            raise ProbeFailedError(f"namespace {name} of warehouse {self.warehouse.name} was not dropped: {response}")
+
+    def drop_abandoned(self) -> None:
+        """Drop the probe namespaces that a killed run left."""
+        listed = self.catalog.request("GET", self.root, project=self.project)
+        for levels in cast(list[list[str]], listed.body.get("namespaces") or []):
+            if len(levels) == 1 and levels[0].startswith(PREFIX) and self._is_abandoned(levels[0]):
+                self.drop_namespace(levels[0])
+
+    def _is_abandoned(self, name: str) -> bool:
+        found = self.catalog.request("GET", f"{self.root}/{name}", project=self.project)
+        created = str(mapping_of(found.body.get("properties")).get(CREATED, ""))
+        return created.isdigit() and time.time() - int(created) > ABANDONED_AFTER
+
+    def create_table(self, namespace: str, name: str, format_version: int) -> ProbeTable:
+        """Create an empty table. The catalog writes its first metadata file."""
+        body = {
+            "name": name,
+            "schema": dict(iceberg_files.SCHEMA),
+            "properties": {"format-version": str(format_version)},
+        }
+        path = f"{self.root}/{namespace}/tables"
+        made = self.catalog.require("POST", path, body=body, project=self.project, headers=self._headers)
+        return ProbeTable(self, f"{path}/{quote(name)}", made.body)
+
+    def load(self, path: str) -> dict[str, Any]:
+        """Return a table as the catalog loads it, with access to its files."""
+        return self.catalog.require("GET", path, project=self.project, headers=self._headers).body
+
+    def store(self, loaded: dict[str, Any]) -> ObjectStore:
+        """Return access to the files of a loaded table, as the warehouse delegates it.
+
+        Raises:
+            ProbeFailedError: The catalog gave no such access.
+        """
+        config = cast(dict[str, str], loaded.get("config") or {})
+        vended = cast(list[dict[str, Any]], loaded.get("storage-credentials") or [])
+        if vended:
+            config = {**config, **cast(dict[str, str], vended[0].get("config") or {})}
+        address = StoreAddress.from_config({**self.warehouse.s3, **config})
+        if self.warehouse.delegation == "remote-signing":
+            endpoint = config.get("signer.endpoint") or config.get("s3.signer.endpoint")
+            if endpoint is None:
+                raise ProbeFailedError(f"warehouse {self.warehouse.name}: the catalog named no endpoint to sign at")
+            return SignedStore(address, self.catalog, f"/catalog/{endpoint.lstrip('/')}", self._http, self.project)
+        keys = VendedKeys.from_config(config)
+        if keys is None:
+            raise ProbeFailedError(f"warehouse {self.warehouse.name}: the catalog vended no credentials")
+        return VendedStore(address, keys, self._http)
+
+
+class ProbeTable:
+    """One table of a probe."""
+
+    def __init__(self, tables: WarehouseTables, path: str, loaded: dict[str, Any]) -> None:
+        """Take the response that created the table."""
+        self._tables, self.path = tables, path
+        self.metadata: dict[str, Any] = loaded["metadata"]
+        self.store = tables.store(loaded)
+        self.location = Location.parse(str(self.metadata["location"]))
+
+    def append(self) -> StoreResponse:
+        """Write a data file and commit a snapshot with it. Return the response to the data file."""
+        snapshot_id, now = secrets.randbits(62) + 1, int(time.time() * 1000)
+        snapshot = iceberg_files.make_snapshot(self.metadata, snapshot_id, now)
+        written = self._require("PUT", snapshot.data_path, iceberg_files.DATA_FILE)
+        self._require("PUT", snapshot.manifest_path, snapshot.manifest)
+        self._require("PUT", snapshot.manifest_list_path, snapshot.manifest_list)
+        reference = {"type": "branch", "ref-name": "main", "snapshot-id": snapshot_id}
+        body = {
+            "requirements": [
+                {"type": "assert-table-uuid", "uuid": self.metadata["table-uuid"]},
+                {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": None},
+            ],
+            "updates": [
+                {"action": "add-snapshot", "snapshot": snapshot.entry},
+                {"action": "set-snapshot-ref", **reference},
+            ],
+        }
+        committed = self._tables.catalog.require("POST", self.path, body=body, project=self._tables.project)
+        self.metadata = committed.body["metadata"]
+        return written
+
+    def read(self) -> StoreResponse:
+        """Load the table again and follow its snapshot down to the data file, whose response is returned.
+
+        Raises:
+            ProbeFailedError: A step was refused, or the data file is not the one that was written.
+        """
+        loaded = self._tables.load(self.path)
+        metadata = loaded["metadata"]
+        self.store = self._tables.store(loaded)
+        current = metadata["current-snapshot-id"]
+        snapshot = next(part for part in metadata["snapshots"] if part["snapshot-id"] == current)
+        manifests = iceberg_files.manifest_paths(self._require("GET", snapshot["manifest-list"]).content)
+        paths = [path for name in manifests for path in iceberg_files.data_paths(self._require("GET", name).content)]
+        responses = [self._require("GET", path) for path in paths]
+        if [response.content for response in responses] != [iceberg_files.DATA_FILE]:
+            raise ProbeFailedError(f"table {self.path}: what was read is not what was written")
+        return responses[0]
+
+    def drop(self) -> str:
+        """Drop the table and purge its files. Return the evidence."""
+        params = {"purgeRequested": True, "force": True}
+        dropped = self._tables.catalog.require("DELETE", self.path, params=params, project=self._tables.project)
+        after = self._tables.catalog.request("GET", self.path, project=self._tables.project)
+        if after.status != 404:
+            raise ProbeFailedError(f"table {self.path} is still there after its drop: {after}")
+        return f"{dropped}, then {after}"
+
+    def _require(self, method: S3Method, uri: str, content: bytes = b"") -> StoreResponse:
+        place = Location.parse(uri)
+        response = self.store.send(method, place.bucket, place.key, content=content)
+        if not response.is_success:
+            name = place.key.rpartition("/")[2]
+            raise ProbeFailedError(f"{method} {name} of the table: expected success, found {response}")
+        return response

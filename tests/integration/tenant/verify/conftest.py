@@ -1,0 +1,131 @@
+"""Two tenants on a sandbox that enforces grants and policies, deployed once for all tests of this folder."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+from lakewright.cli.commands.verify import session_of
+from lakewright.verify.attempts.check import Check
+from lakewright.verify.run import Report, run_probes
+from lakewright_sandbox import lifecycle
+from lakewright_sandbox.runtime.state import Sandbox
+
+from ..conftest import PASSPHRASE, REPOSITORY, Tenant
+
+JOBS = "user:oidc~jobs"
+
+
+@pytest.fixture(scope="session")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """A sandbox that enforces rights at the catalog and at S3."""
+    directory = tmp_path_factory.mktemp("enforcing")
+    yield lifecycle.up(directory, authz="openfga")
+    lifecycle.down(directory, purge=True)
+
+
+@pytest.fixture(scope="session")
+def project(tmp_path_factory: pytest.TempPathFactory, sandbox: Sandbox) -> Path:
+    """A project folder with its state, for several tenants."""
+    folder = tmp_path_factory.mktemp("project")
+    for part in ("tenants", "environments", "state"):
+        (folder / part).mkdir()
+    for file in ("Pulumi.yaml", "__main__.py"):
+        shutil.copy(REPOSITORY / file, folder)
+    (folder / ".venv").symlink_to(sys.prefix)
+    rendered = folder / "rendered"
+    (folder / "environments" / "sandbox.yaml").write_text(
+        f"sandbox: {sandbox.dir}\nkubernetes: {{render_to: {rendered}}}\n"
+    )
+    return folder
+
+
+def made_tenant(project: Path, sandbox: Sandbox, name: str, **changes: Any) -> Tenant:
+    """Deploy a tenant in the project."""
+    spec: dict[str, Any] = {
+        "version": 1,
+        "environment": "sandbox",
+        "name": name,
+        "owner": "tests",
+        "storage": {"main": {"backend": "aws", "bucket": f"{name}-lakehouse"}},
+        "warehouses": [{"name": "executions", "namespaces": ["results"], "deletion": "purge"}],
+        "computing_units": [{"name": "unit", "runtime": "spark", "warehouse": "executions"}],
+    }
+    tenant = Tenant(project, sandbox, spec | changes)
+    tenant.write()
+    tenant.output("stack", "init")
+    tenant.up()
+    return tenant
+
+
+@pytest.fixture(scope="session")
+def acme(project: Path, sandbox: Sandbox) -> Tenant:
+    """A tenant whose units may write, beside another tenant."""
+    made_tenant(project, sandbox, "globex", computing_units=[])
+    warehouses = [
+        {"name": "executions", "namespaces": ["results"], "deletion": "purge"},
+        {"name": "signed", "delegation": "remote-signing", "deletion": "purge"},
+    ]
+    grants = [
+        {"to": JOBS, "privilege": privilege, "on": {"warehouse": warehouse["name"]}}
+        for privilege in ("create", "select")
+        for warehouse in warehouses
+    ]
+    units = [{"name": "unit", "runtime": "spark", "warehouses": "all"}]
+    return made_tenant(project, sandbox, "acme", warehouses=warehouses, grants=grants, computing_units=units)
+
+
+@pytest.fixture
+def verify(monkeypatch: pytest.MonkeyPatch, acme: Tenant) -> Callable[..., Report]:
+    """Run probes of the tenant `acme` in this process, all or those with the given names."""
+    monkeypatch.setenv("PULUMI_BACKEND_URL", (acme.folder / "state").as_uri())
+    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", PASSPHRASE)
+    monkeypatch.chdir(acme.folder)
+
+    def run(*names: str, **changes: Any) -> Report:
+        from lakewright.verify.registry import PROBES
+
+        session, subjects = session_of(acme.name, acme.folder)
+        chosen = [probe for probe in PROBES if not names or probe.name in names]
+        return run_probes(replace(session, **changes), subjects, chosen)
+
+    return run
+
+
+@pytest.fixture
+def stack_http(sandbox: Sandbox) -> Iterator[httpx.Client]:
+    """HTTP client of Lakekeeper with the identity of stacks, which may do everything."""
+    tokens = sandbox.tokens
+    assert tokens is not None
+    form = {
+        "grant_type": "client_credentials",
+        "client_id": tokens.client_id,
+        "client_secret": tokens.client_secret_file.read_text(),
+        "audience": tokens.audience,
+    }
+    token = httpx.post(tokens.token_url, data=form).raise_for_status().json()["access_token"]
+    headers = {"authorization": f"Bearer {token}"}
+    with httpx.Client(base_url=sandbox.lakekeeper.endpoint, headers=headers, timeout=60) as client:
+        yield client
+
+
+def broken(report: Report) -> dict[str, list[Check]]:
+    """Return the checks that do not hold, by probe."""
+    found: dict[str, list[Check]] = {}
+    for check in report.checks:
+        if not check.holds:
+            found.setdefault(check.probe, []).append(check)
+    return found
+
+
+def rendered(tenant: Tenant, kind: str) -> Path:
+    """Return the rendered manifest of a kind."""
+    files = (tenant.folder / "rendered" / tenant.name).rglob("*.yaml")
+    return next(file for file in files if yaml.safe_load(file.read_text())["kind"] == kind)

@@ -1,0 +1,111 @@
+"""`lakewright verify` on a tenant that is isolated, and on tenants that are broken on purpose."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+from lakewright.verify.registry import PROBES
+from lakewright.verify.run import Report
+
+from ..conftest import Tenant
+from .conftest import broken, rendered
+
+pytestmark = [pytest.mark.xdist_group("verify"), pytest.mark.timeout(300)]
+
+Verify = Callable[..., Report]
+
+
+def test_isolated_tenant_passes_every_probe(acme: Tenant) -> None:
+    done = acme.run("verify", "--json")
+
+    result = json.loads(done.stdout)
+    assert (done.returncode, result["holds"], result["failed_probes"]) == (0, True, []), done.stdout
+    assert {check["probe"] for check in result["checks"]} == {probe.name for probe in PROBES}
+    evidence = {(check["probe"], check["warehouse"], check["attempt"]): check["evidence"] for check in result["checks"]}
+    assert evidence["table", "executions", "write a table"] == "vended: PUT 200, commit 200"
+    assert evidence["table", "signed", "read the table"] == "remote-signing: GET 200"
+    write = "write to tenant globex's prefix of executions"
+    assert evidence["other-prefixes", "executions", write] == "PUT 403 AccessDenied"
+    assert evidence["other-prefixes", "signed", write] == "PUT not signed: 400 NoSuchTableLocationException"
+
+
+def test_table_prints_what_was_tried_and_no_secrets(acme: Tenant) -> None:
+    done = acme.run("verify")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "acme: all" in done.stdout
+    tokens = acme.sandbox.tokens
+    assert tokens is not None
+    secret = tokens.jobs_client_secret_file.read_text()
+    assert secret not in done.stdout + done.stderr
+
+
+def test_nothing_is_left_behind(verify: Verify, acme: Tenant, stack_http: httpx.Client) -> None:
+    verify("table", "other-tables")
+
+    for warehouse in acme.catalog_config().warehouses:
+        listed = stack_http.get(f"/catalog/v1/{warehouse.id}/namespaces").json()["namespaces"]
+        assert [levels for levels in listed if levels[0].startswith("lakewright_verify_")] == []
+
+
+@pytest.fixture
+def granted_foreign(acme: Tenant, stack_http: httpx.Client) -> Iterator[str]:
+    """A grant on the other tenant's warehouse, made outside of the stacks."""
+    projects = {"x-project-id": "globex"}
+    (warehouse,) = stack_http.get("/management/v1/warehouse", headers=projects).json()["warehouses"]
+    path = f"/management/v1/permissions/warehouse/{warehouse['id']}/assignments"
+    grant = {"type": "select", "user": "oidc~jobs"}
+    stack_http.post(path, json={"writes": [grant], "deletes": []}).raise_for_status()
+    yield warehouse["id"]
+    stack_http.post(path, json={"writes": [], "deletes": [grant]}).raise_for_status()
+
+
+def test_grant_on_another_tenant_fails(verify: Verify, granted_foreign: str) -> None:
+    found = broken(verify("foreign-catalog", "management"))
+
+    attempts = [check.attempt for check in found["foreign-catalog"]]
+    assert "read the catalog configuration of tenant globex's executions" in attempts
+    assert any(check.attempt.startswith("see other projects") for check in found["management"])
+
+
+@pytest.fixture
+def edited(acme: Tenant) -> Iterator[Callable[[str, Callable[[Any], None]], None]]:
+    """Change a rendered manifest, as a user with access to the cluster could."""
+    before: dict[Path, str] = {}
+
+    def edit(kind: str, change: Callable[[Any], None]) -> None:
+        file = rendered(acme, kind)
+        before[file] = file.read_text()
+        manifest = yaml.safe_load(before[file])
+        change(manifest)
+        file.write_text(yaml.safe_dump(manifest))
+
+    yield edit
+    for file, text in before.items():
+        file.write_text(text)
+
+
+def _container(manifest: Any) -> Any:
+    return manifest["spec"]["template"]["spec"]["containers"][0]
+
+
+def test_secret_in_a_units_environment_fails(verify: Verify, edited: Any) -> None:
+    edited("Deployment", lambda made: _container(made)["env"].append({"name": "AWS_SECRET_ACCESS_KEY", "value": "x1"}))
+
+    (check,) = broken(verify("unit-secrets"))["unit-secrets"]
+
+    assert check.evidence == "variable AWS_SECRET_ACCESS_KEY has a value"
+
+
+def test_open_metadata_address_fails(verify: Verify, edited: Any) -> None:
+    edited("NetworkPolicy", lambda made: made["spec"].update(egress=[{}]))
+
+    (check,) = broken(verify("metadata-address"))["metadata-address"]
+
+    assert "allows it" in check.evidence
