@@ -24,7 +24,9 @@ def serve(
             help="Folder with tls.crt and tls.key (PKCS #8). Without it, the port has no TLS.", file_okay=False
         ),
     ] = None,
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port of Spark Connect.")] = 15002,
+    port: Annotated[
+        int, typer.Option(min=1, max=65535, envvar="LAKEWRIGHT_CONNECT_PORT", help="Port of Spark Connect.")
+    ] = 15002,
     config: ConfigFile = None,
     conf: Annotated[
         list[str] | None, typer.Option(help="Spark property KEY=VALUE without a secret; repeatable.")

@@ -1,0 +1,57 @@
+"""Run a command with files at a pod's mount paths. Started by `unshare --mount`; argument: a JSON file, see `main`.
+
+The new root has links to the machine's own folders, except where a path of the pod lies, and cannot be written to.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path, PurePosixPath
+
+HOST = ".host"
+
+
+def link_around(root: Path, targets: list[str]) -> None:
+    """Make folders for the targets below the root, and links to the machine's files beside them."""
+    folders = {str(parent) for target in targets for parent in PurePosixPath(target).parents}
+    for folder in sorted(folders):
+        below = root / folder.lstrip("/")
+        below.mkdir(parents=True, exist_ok=True)
+        for path in Path(folder).iterdir() if Path(folder).is_dir() else []:
+            if str(path) not in folders and str(path) not in targets:
+                (below / path.name).symlink_to(f"/{HOST}{path}")
+    for target in targets:
+        (root / target.lstrip("/")).mkdir(parents=True, exist_ok=True)
+
+
+def mount(*words: str) -> None:
+    subprocess.run(["mount", *words], check=True)
+
+
+def main(file: str) -> None:
+    """Replace this process by `command` with `environment`, with each folder of `mounts` at its path."""
+    pod = json.loads(Path(file).read_text())
+    root, mounts = Path(pod["root"]), pod["mounts"]
+    mount("-t", "tmpfs", "tmpfs", str(root))
+    (root / HOST).mkdir()
+    mount("--rbind", "/", str(root / HOST))
+    paths = sorted(mounts)
+    link_around(root, paths)
+    for path in paths:
+        below = str(root / path.lstrip("/"))
+        mount("--bind", mounts[path]["folder"], below)
+        if mounts[path]["read_only"]:
+            mount("-o", "remount,bind,ro", below)
+    mount("-o", "remount,ro", str(root))
+    os.chroot(root)
+    os.chdir("/")
+    os.environ.clear()
+    os.environ.update(pod["environment"])
+    os.execvp(pod["command"][0], pod["command"])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

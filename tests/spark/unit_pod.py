@@ -1,0 +1,148 @@
+"""The pod of a computing unit as a process: rendered command, variables and mounts in a mount namespace."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from lakewright_spark.session import jars
+
+PORT_VARIABLE = "LAKEWRIGHT_CONNECT_PORT"
+"""Chooses the port where several units share a machine's network."""
+
+_UNSHARE = ["unshare", "--mount", "--propagation", "private"]
+_AS_ROOT = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+
+
+def cannot_unshare() -> str | None:
+    """Return why this machine allows no mount namespace; None if it does."""
+    if shutil.which("unshare") is None:
+        return "needs unshare of util-linux"
+    probe = [*_UNSHARE, *_AS_ROOT, "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+    run = subprocess.run(probe, capture_output=True, text=True, check=False)
+    return f"this machine allows no mount namespace: {run.stderr.strip()}" if run.returncode else None
+
+
+def read_manifests(folder: Path) -> list[dict[str, Any]]:
+    """Return all manifests that a stack rendered."""
+    return [yaml.safe_load(file.read_text()) for file in sorted(folder.rglob("*.yaml"))]
+
+
+@dataclass(frozen=True)
+class UnitPod:
+    """Pod of the one Deployment in the manifests. `folder` gets its volumes and its log."""
+
+    manifests: list[dict[str, Any]]
+    folder: Path
+    secrets: Mapping[str, Mapping[str, str]]
+    """Text of the files of Secrets that the stack does not make, by Secret and key."""
+    token: str
+    """Projected token of the ServiceAccount."""
+    image: Mapping[str, str]
+    """Variables of the image."""
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        (deployment,) = (manifest for manifest in self.manifests if manifest["kind"] == "Deployment")
+        return deployment["spec"]["template"]["spec"]
+
+    @property
+    def container(self) -> dict[str, Any]:
+        return self.spec["containers"][0]
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "log"
+
+    def secret(self, name: str) -> dict[str, str]:
+        """Return the texts of a Secret's keys."""
+        if name in self.secrets:
+            return dict(self.secrets[name])
+        (found,) = (m for m in self.manifests if m["kind"] == "Secret" and m["metadata"]["name"] == name)
+        return {key: base64.b64decode(value).decode() for key, value in found["data"].items()}
+
+    def renew(self, volume: str, file: str, text: str) -> None:
+        """Replace a file of a volume in one step, as Kubernetes does."""
+        fresh = self.folder / "fresh"
+        fresh.write_text(text)
+        fresh.replace(self.folder / "volumes" / volume / file)
+
+    @contextmanager
+    def running(self) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+        """Run the container's command until the block ends; yield process and port once it accepts connections."""
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        root, description = self.folder / "root", self.folder / "pod.json"
+        root.mkdir()
+        variables = {variable["name"]: variable["value"] for variable in self.container["env"]}
+        document = {
+            "root": str(root),
+            "mounts": self._mounts(),
+            "environment": {**self.image, **variables, PORT_VARIABLE: str(port)},
+            "command": self.container["command"],
+        }
+        description.write_text(json.dumps(document))
+        command = [*_UNSHARE, *_AS_ROOT, sys.executable, str(Path(__file__).with_name("pod_root.py")), str(description)]
+        with self.log.open("wb") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log)
+        try:
+            while process.poll() is None and not _accepts(port):  # pytest's timeout bounds the wait
+                pass
+            assert process.poll() is None, self.log.read_text()[-3000:]
+            yield process, port
+        finally:
+            process.terminate()
+            process.wait()
+
+    def _mounts(self) -> dict[str, dict[str, Any]]:
+        volumes = {volume["name"]: self._volume(volume) for volume in self.spec["volumes"]}
+        mounts: dict[str, dict[str, Any]] = {}
+        for mount in self.container["volumeMounts"]:
+            folder = volumes[mount["name"]] / mount.get("subPath", "")
+            folder.mkdir(exist_ok=True)
+            mounts[mount["mountPath"]] = {"folder": str(folder), "read_only": mount.get("readOnly", False)}
+        return mounts
+
+    def _volume(self, volume: dict[str, Any]) -> Path:
+        folder = self.folder / "volumes" / volume["name"]
+        folder.mkdir(parents=True)
+        match volume:
+            case {"configMap": {"name": name}}:
+                (found,) = (m for m in self.manifests if m["kind"] == "ConfigMap" and m["metadata"]["name"] == name)
+                files = found["data"]
+            case {"secret": {"secretName": name, **rest}}:
+                keys = self.secret(name)
+                items = rest.get("items") or [{"key": key, "path": key} for key in keys]
+                files = {item["path"]: keys[item["key"]] for item in items}
+            case {"projected": {"sources": [{"serviceAccountToken": {"path": path}}]}}:
+                files = {path: self.token}
+            case _:
+                assert "emptyDir" in volume
+                files = {}
+        for name, text in files.items():
+            (folder / name).write_text(text)
+        return folder
+
+
+def image_variables() -> dict[str, str]:
+    """Return the variables of an image that has this Python environment and these jars."""
+    java = shutil.which("java") or "/usr/bin/java"
+    path = [str(Path(sys.executable).parent), str(Path(java).parent), "/usr/bin", "/bin"]
+    return {"PATH": ":".join(dict.fromkeys(path)), "LAKEWRIGHT_IVY": str(jars.ivy_home()), "LANG": "C.UTF-8"}
+
+
+def _accepts(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
