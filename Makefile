@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup check fmt lock schema test test-all test-real test-s3 demo bench docs clean
+.PHONY: help setup check fmt lock schema test test-all test-s3 test-kubernetes test-real demo bench docs clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -13,6 +13,8 @@ unexport PYTHONDONTWRITEBYTECODE
 # Suites that use a Lakekeeper, and the versions that `test-all` runs them with, besides the newest release.
 SERVER_SUITES := tests/integration/provider tests/integration/tenant
 VERSIONS := 0.11 0.12 0.14
+# The Go module of the Kubernetes servers that `test-kubernetes` builds.
+KUBERNETES := tests/kubernetes/servers
 
 help:  ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -43,6 +45,12 @@ test-all: $(READY)  ## Run all tests in their long form, on each version of Lake
 test-s3: $(READY)  ## Run the tests on a real S3 store: MinIO, which is built once
 	@scripts/go_program.sh sandbox/minio github.com/minio/minio >/dev/null
 	pytest tests/s3 $(ARGS)
+
+test-kubernetes: $(READY)  ## Run tests/kubernetes on a real Kubernetes API server, which is built from source once
+	@scripts/etcd.sh
+	@apiserver="$$(scripts/go_program.sh $(KUBERNETES) ./kube-apiserver)"; \
+	  manager="$$(scripts/go_program.sh $(KUBERNETES) ./kube-controller-manager)"; \
+	  TEST_KUBERNETES_PROGRAMS="$$apiserver:$$manager" pytest tests/kubernetes $(ARGS)
 
 test-real: $(READY)  ## Run the tests on your servers: LAKEKEEPER=URL S3=URL, see docs/test-real.md
 	@test -n "$(LAKEKEEPER)" -a -n "$(S3)" || { echo "name your servers: make test-real LAKEKEEPER=URL S3=URL"; exit 2; }

@@ -4,21 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-say() { printf 'setup: %s\n' "$*" >&2; }
-fail() { say "$*"; exit 1; }
-
-# apt_install PACKAGE: true if it could be installed without asking anyone for a password.
-apt_install() {
-  command -v apt-get >/dev/null || return 1
-  local root=()
-  if [ "$(id -u)" -ne 0 ]; then
-    command -v sudo >/dev/null && sudo -n true 2>/dev/null || return 1
-    root=(sudo -n)
-  fi
-  say "installing $1 with apt"
-  "${root[@]}" apt-get update -qq >&2 &&
-    "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$1" >&2
-}
+source scripts/apt.sh
 
 java_version() { java -version 2>&1 | sed -nE '1s/.*version "([0-9]+).*/\1/p'; }
 new_java() { command -v java >/dev/null && [ "$(java_version)" -ge 17 ] 2>/dev/null; }

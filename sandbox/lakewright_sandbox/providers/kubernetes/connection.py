@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import httpx
 import yaml
 
 from lakewright_sandbox.cluster.app import PLATFORM
 from lakewright_sandbox.cluster.kinds import ObjectKind, find_kind
+from lakewright_sandbox.providers.kubernetes.kubeconfig import open_http
 from lakewright_sandbox.providers.kubernetes.manifests import Manifest
 from lakewright_sandbox.providers.protocol.errors import NotASandboxError, SandboxProviderError, UnsupportedError
 from lakewright_sandbox.providers.protocol.properties import Properties
+
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_MARK = "/api/v1/namespaces/kube-public/configmaps/lakewright-sandbox"
+"""An object that marks a real API server as one of a sandbox. Only its administrator can make it."""
 
 
 class RefusedByClusterError(SandboxProviderError):
@@ -36,15 +39,16 @@ class ClusterConnection:
     @classmethod
     def open(cls, config: Properties) -> ClusterConnection:
         """Connect to the cluster of a provider's configuration. Raises NotASandboxError for any other cluster."""
-        server = read_server(config)
-        http = httpx.Client(base_url=server, timeout=30, trust_env=False)
+        http = open_http(config)
         try:
-            platform = http.get("/version").json().get("platform")
+            is_sandbox = _is_sandbox(http)
         except (httpx.HTTPError, ValueError) as error:
-            raise SandboxProviderError(f"the cluster at {server} does not answer: {type(error).__name__}") from error
-        if platform != PLATFORM:
+            raise SandboxProviderError(
+                f"the cluster at {http.base_url} does not answer: {type(error).__name__}"
+            ) from error
+        if not is_sandbox:
             raise NotASandboxError(
-                f"the cluster at {server} is not a sandbox's: run `pulumi plugin install resource kubernetes` "
+                f"the cluster at {http.base_url} is not a sandbox's: run `pulumi plugin install resource kubernetes` "
                 "and use the real provider for it"
             )
         return cls(http)
@@ -98,20 +102,11 @@ class ClusterConnection:
         return body_json
 
 
-def read_server(config: Properties) -> str:
-    """Return the server's address in a provider's kubeconfig, given as text or file, by default in $KUBECONFIG."""
-    given = str(config.get("kubeconfig") or os.environ.get("KUBECONFIG") or "")
-    try:
-        text = given if "\n" in given or given.startswith("{") else Path(given).expanduser().read_text("utf-8")
-        document: Any = yaml.safe_load(text)
-        wanted = config.get("context") or document["current-context"]
-        context = next(entry["context"] for entry in document["contexts"] if entry["name"] == wanted)
-        return next(entry["cluster"]["server"] for entry in document["clusters"] if entry["name"] == context["cluster"])
-    except (OSError, yaml.YAMLError, KeyError, TypeError, StopIteration) as error:
-        raise SandboxProviderError(
-            "the kubernetes provider's `kubeconfig`, or $KUBECONFIG, must contain the cluster of its context; it "
-            f"cannot be used ({type(error).__name__})"
-        ) from error
+def _is_sandbox(http: httpx.Client) -> bool:
+    """Return whether a cluster is the sandbox's stand-in, or an API server on this machine that is marked as one."""
+    if http.get("/version").json().get("platform") == PLATFORM:
+        return True
+    return http.base_url.host in _LOOPBACK and http.get(_MARK).json().get("kind") == "ConfigMap"
 
 
 def _kind(manifest: Manifest) -> ObjectKind:

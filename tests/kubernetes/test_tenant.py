@@ -1,0 +1,106 @@
+"""A tenant with units and maintenance jobs on a real API server, by the sandbox's provider and by the real plugin."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+from kubernetes import client as kubernetes_client  # pyright: ignore[reportMissingTypeStubs]
+from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
+
+from ..tenant_project import MakeTenant, Tenant
+from .control_plane import ControlPlane
+
+UNITS: list[dict[str, Any]] = [
+    {"name": "notebook", "runtime": "spark", "size": {"cpu": "1", "memory": "2Gi"}, "warehouse": "executions"},
+    {"name": "workflows", "runtime": "texera", "size": {"cpu": "1", "memory": "2Gi", "shm": "512Mi"}}
+    | {"warehouses": "all"},
+]
+
+
+@pytest.fixture(scope="module")
+def tenant(make_tenant: MakeTenant) -> Tenant:
+    """A tenant that is deployed on the cluster."""
+    tenant = make_tenant(computing_units=UNITS, maintenance={"schedule": "0 3 * * *"})
+    tenant.up()
+    return tenant
+
+
+@pytest.fixture
+def namespace(tenant: Tenant) -> str:
+    return f"tenant-{tenant.name}"
+
+
+@pytest.fixture
+def apps(cluster: ControlPlane) -> Any:
+    return kubernetes_client.AppsV1Api(cluster.api_client())
+
+
+def manifests(tenant: Tenant) -> list[dict[str, Any]]:
+    """Return the manifests of the stack's Kubernetes objects."""
+    state = json.loads(tenant.output("stack", "export"))
+    resources = [
+        resource
+        for resource in state["deployment"]["resources"]
+        if resource["type"].startswith("kubernetes:") and resource.get("custom")
+    ]
+    return [resource["outputs"]["__inputs"] for resource in resources]
+
+
+def collection(manifest: dict[str, Any]) -> str:
+    """Return the path of the collection of a manifest's object."""
+    version, kind = manifest["apiVersion"], manifest["kind"]
+    plural = kind.lower().removesuffix("y") + "ies" if kind.endswith("y") else kind.lower() + "s"
+    namespace = manifest["metadata"].get("namespace")
+    within = f"/namespaces/{namespace}" if namespace else ""
+    return f"/{'apis' if '/' in version else 'api'}/{version}{within}/{plural}"
+
+
+def test_every_manifest_is_accepted_without_warning(tenant: Tenant, cluster: ControlPlane) -> None:
+    found = manifests(tenant)
+
+    with cluster.http() as http:
+        answers = {
+            f"{manifest['kind']} {manifest['metadata']['name']}": http.patch(
+                f"{collection(manifest)}/{manifest['metadata']['name']}",
+                params={"fieldManager": "tests", "force": "true", "dryRun": "All", "fieldValidation": "Strict"},
+                content=json.dumps(manifest),
+                headers={"content-type": "application/apply-patch+yaml"},
+            )
+            for manifest in found
+        }
+
+    assert {"Namespace", "NetworkPolicy", "ServiceAccount", "ConfigMap", "Service", "Deployment", "CronJob"} <= {
+        manifest["kind"] for manifest in found
+    }
+    refused = {name: answer.text for name, answer in answers.items() if answer.is_error}
+    assert not refused
+    assert {name: answer.headers.get("warning") for name, answer in answers.items()} == dict.fromkeys(answers)
+
+
+def test_units_become_available(namespace: str, apps: Any) -> None:
+    @retry(retry=retry_if_result(bool), wait=wait_fixed(0.2), stop=stop_after_delay(60))
+    def unavailable() -> set[str]:
+        found = apps.list_namespaced_deployment(namespace).items
+        available = {deployment.metadata.name for deployment in found if deployment.status.available_replicas}
+        return {unit["name"] for unit in UNITS} - available
+
+    assert not unavailable()
+
+
+def test_privileged_pods_are_refused(namespace: str, cluster: ControlPlane) -> None:
+    container = {"name": "shell", "image": "busybox", "securityContext": {"privileged": True}}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "shell"},
+        "spec": {"containers": [container], "automountServiceAccountToken": False},
+    }
+
+    with cluster.http() as http:
+        answer = http.post(f"/api/v1/namespaces/{namespace}/pods", json=pod)
+
+    assert answer.status_code == httpx.codes.FORBIDDEN, answer.text
+    assert "PodSecurity" in answer.json()["message"]
