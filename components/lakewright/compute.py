@@ -8,10 +8,12 @@ from lakewright_spark.catalog.auth import ClientCredentialsAuth
 
 from lakewright.environment.cluster import Cluster
 from lakewright.environment.platform import Platform
-from lakewright.kubernetes import connect, images
+from lakewright.kubernetes import connect, images, texera
+from lakewright.kubernetes.activator import manifests as activator_manifests
+from lakewright.kubernetes.activator.component import Activator
 from lakewright.kubernetes.computing_unit import ComputingUnit, TenantNamespace
 from lakewright.kubernetes.connect import ConnectAccess
-from lakewright.kubernetes.maintenance import Maintenance
+from lakewright.kubernetes.maintenance.component import Maintenance
 from lakewright.spec import ComputingUnitSpec, Problem, SpecError, TenantSpec
 from lakewright.tenant_storage import TenantStorage
 
@@ -30,8 +32,12 @@ def compute_for(
         return []
     cluster, identity = platform.environment.kubernetes, platform.environment.pod_identity
     on_cluster = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(providers=[platform.kubernetes()]))
-    namespace = TenantNamespace(spec, on_cluster, after=after)
+    namespace = TenantNamespace(spec, on_cluster, cluster=cluster, after=after)
     made: list[pulumi.Resource] = [namespace]
+    in_namespace = pulumi.ResourceOptions.merge(on_cluster, pulumi.ResourceOptions(depends_on=[namespace]))
+    activator_ports = activator_manifests.ports(spec)
+    if activator_ports:
+        made.append(Activator(spec, image=_jobs_image(spec, cluster), cluster=cluster, opts=in_namespace))
     for unit in spec.computing_units:
         visible = unit.visible_warehouses(spec.warehouse_names)
         made.append(
@@ -40,11 +46,15 @@ def compute_for(
                 unit,
                 catalog=catalog.apply(lambda config, names=visible: config.for_warehouses(names)),
                 image=_image(unit.image or cluster.image(unit.runtime), cluster, f"computing_units.{unit.name}"),
-                urls=_outgoing_urls(spec, platform, storage, visible),
-                clients_namespace=cluster.clients_namespace,
+                urls=[
+                    *_outgoing_urls(spec, platform, storage, visible),
+                    *([database] if (database := texera.database_url(unit, cluster.texera)) else []),
+                ],
                 identity=identity,
                 access=_access(unit, cluster),
-                opts=pulumi.ResourceOptions.merge(on_cluster, pulumi.ResourceOptions(depends_on=[namespace])),
+                cluster=cluster,
+                activator_port=activator_ports.get(unit.name),
+                opts=in_namespace,
             )
         )
     if spec.maintenance:
@@ -53,17 +63,20 @@ def compute_for(
                 spec,
                 spec.maintenance,
                 catalog=catalog,
-                image=_image(
-                    spec.maintenance.image or cluster.maintenance_image or cluster.image("spark"),
-                    cluster,
-                    "maintenance",
-                ),
+                image=_jobs_image(spec, cluster),
                 urls=_outgoing_urls(spec, platform, storage, spec.warehouse_names),
                 identity=identity,
-                opts=pulumi.ResourceOptions.merge(on_cluster, pulumi.ResourceOptions(depends_on=[namespace])),
+                cluster=cluster,
+                opts=in_namespace,
             )
         )
     return made
+
+
+def _jobs_image(spec: TenantSpec, cluster: Cluster) -> str:
+    """Return the image with `lakewright-spark`."""
+    own = spec.maintenance.image if spec.maintenance else None
+    return _image(own or cluster.maintenance_image or cluster.image("spark"), cluster, "maintenance")
 
 
 def _image(image: str | None, cluster: Cluster, path: str) -> str:
@@ -87,7 +100,8 @@ def _outgoing_urls(
     auth = platform.environment.lakekeeper.jobs_auth
     stores = [storage[spec.storage_of(warehouse)] for warehouse in spec.warehouses if warehouse.name in warehouses]
     return [
-        platform.catalog_uri,
+        # With a gateway, the policies allow its pods instead of the address.
+        *([] if platform.environment.kubernetes.catalog_pods else [platform.catalog_uri]),
         *([auth.token_url] if isinstance(auth, ClientCredentialsAuth) else []),
         *(store.backend.network_url(store.address) for store in stores),
     ]

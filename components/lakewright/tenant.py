@@ -152,6 +152,7 @@ def _catalog_config(
 ) -> pulumi.Output[CatalogConfig]:
     """Return the catalog configuration of jobs, which is complete when the warehouses have IDs."""
     lakekeeper = platform.environment.lakekeeper
+    ca_bundle, truststore = platform.environment.trust_paths
 
     def of(ids: dict[str, str]) -> CatalogConfig:
         return CatalogConfig(
@@ -159,8 +160,8 @@ def _catalog_config(
             uri=platform.catalog_uri,
             project_id=spec.name,
             auth=lakekeeper.jobs_auth,
-            ca_bundle=lakekeeper.jobs_ca_bundle,
-            truststore=lakekeeper.jobs_truststore,
+            ca_bundle=ca_bundle,
+            truststore=truststore,
             warehouses=[
                 catalog_warehouse(spec, warehouse, storage[spec.storage_of(warehouse)], ids[warehouse.name])
                 for warehouse in spec.warehouses

@@ -7,19 +7,17 @@ from pathlib import Path
 from lakewright.kubernetes.connect import ConnectAccess
 from lakewright.kubernetes.images import TRIAL_IMAGES
 from lakewright.kubernetes.jobs_identity import JobsSecret
+from lakewright.kubernetes.settings import ClusterSettings
 from lakewright.spec.computing_unit import Runtime
-from lakewright.validation.strict_model import StrictModel
 
 
-class Cluster(StrictModel):
+class Cluster(ClusterSettings):
     """The cluster of computing units and maintenance jobs."""
 
     context: str | None = None
     """Context of the kubeconfig. Default: its current one."""
     render_to: Path | None = None
     """Folder to write manifests to, one folder per tenant, instead of applying them."""
-    clients_namespace: str = "texera"
-    """Namespace whose pods may connect to computing units."""
     images: dict[Runtime, str] = {}
     """Default images by runtime. By digest, `NAME@sha256:...`, unless `trial` is set."""
     trial: bool = False

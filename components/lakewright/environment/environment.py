@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, cast
 
@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from lakewright.environment.cluster import Cluster
 from lakewright.environment.tenant_spec_rules import TenantSpecRules
-from lakewright.kubernetes import jobs_identity
+from lakewright.kubernetes import jobs_identity, trust
 from lakewright.kubernetes.jobs_identity import AUDIENCE, PodIdentity
 from lakewright.lakekeeper.api.connection.server import Auth, NoAuth, ServerRef
 from lakewright.names.host_kinds import leaves_without_tls
@@ -36,8 +36,13 @@ from lakewright.validation.yaml_text import load_yaml
 SANDBOX_VARIABLE = "LAKEWRIGHT_SANDBOX"
 """Folder of a sandbox, relative to the project's root. It replaces `sandbox` of environments that have one."""
 
-_PATHS = (("lakekeeper", "ca_bundle"), ("aws", "shared_credentials_file"), ("kubernetes", "render_to"))
-"""Sections and keys whose values are paths."""
+_PATHS = (
+    ("lakekeeper", "ca_bundle"),
+    ("aws", "shared_credentials_file"),
+    ("kubernetes", "render_to"),
+    ("kubernetes", "ca_bundle", "file"),
+)
+"""Keys of the values that are paths, from the outermost to the innermost."""
 
 SANDBOX_RULES: Mapping[str, list[str]] = {
     "references": ["config:", "env:"],
@@ -148,6 +153,13 @@ class Environment(StrictModel):
         return self
 
     @property
+    def trust_paths(self) -> tuple[str | None, str | None]:
+        """Paths in pods of the PEM file and the truststore with all certificate authorities."""
+        mounted = self.kubernetes.ca_bundle is not None
+        default = (trust.BUNDLE, trust.TRUSTSTORE) if mounted else (None, None)
+        return self.lakekeeper.jobs_ca_bundle or default[0], self.lakekeeper.jobs_truststore or default[1]
+
+    @property
     def pod_identity(self) -> PodIdentity:
         """How pods authenticate to the catalog."""
         return PodIdentity(self.kubernetes.jobs_secret, self.lakekeeper.jobs_token_audience)
@@ -174,10 +186,8 @@ class Environment(StrictModel):
             document = {**document, "sandbox": str(sandbox)} | {
                 section: {**defaults[section], **mapping_of(document.get(section))} for section in defaults
             }
-        for section, key in _PATHS:
-            part = mapping_of(document.get(section))
-            if isinstance(part.get(key), str):
-                document[section] = {**part, key: str(_anchored(folder, part[key]))}
+        for keys in _PATHS:
+            document = _with_anchored(document, keys, folder)
         try:
             return cls.model_validate(document)
         except ValidationError as error:
@@ -195,6 +205,17 @@ def _sandbox_folder(named: object, folder: Path, environ: Mapping[str, str]) -> 
 
 def _anchored(folder: Path, path: str | Path) -> Path:
     return (folder / Path(path).expanduser()).resolve()
+
+
+def _with_anchored(document: Mapping[str, Any], keys: Sequence[str], folder: Path) -> dict[str, Any]:
+    """Return a document whose path under these keys, if it has one, is relative to the folder no more."""
+    first, *inner = keys
+    value = document.get(first)
+    if inner and isinstance(value, Mapping):
+        return {**document, first: _with_anchored(mapping_of(cast(object, value)), inner, folder)}
+    if not inner and isinstance(value, str):
+        return {**document, first: str(_anchored(folder, value))}
+    return {**document}
 
 
 def _read(path: Path, source: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from lakewright.environment.compute_checks import compute_problems
 from lakewright.environment.environment import Environment
 from lakewright.environment.platform import NO_PRINCIPAL, NO_REGION
 from lakewright.environment.tenant_spec_rules import RuleCheck
@@ -49,6 +50,8 @@ def read_stack_config(
         problems += _images(document, environment, str(name))
         problems += _connect(document, environment, str(name))
         problems += rule_check(environment, str(name)).problems(document)
+        if spec is not None:
+            problems += compute_problems(spec, environment, str(name))
     if spec is None or environment is None or problems:
         raise SpecError(source, problems)
     return spec, environment

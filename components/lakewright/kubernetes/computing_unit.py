@@ -4,48 +4,40 @@ from __future__ import annotations
 
 import pulumi
 from lakewright_spark.catalog import CatalogConfig
-from pulumi_kubernetes import _utilities as kubernetes_package
 
-from lakewright.kubernetes import connect, manifests, runtimes
+from lakewright.kubernetes import connect, manifests, namespace_manifests, runtimes
 from lakewright.kubernetes.connect import NO_TLS, ConnectAccess
 from lakewright.kubernetes.connect_token import ConnectToken
 from lakewright.kubernetes.jobs_identity import DEFAULT_IDENTITY, PodIdentity
-from lakewright.kubernetes.manifests import Manifest
-from lakewright.names.object_names import DENY_ALL
+from lakewright.kubernetes.objects import KubernetesObject
+from lakewright.kubernetes.settings import DEFAULT_CLUSTER, ClusterSettings
+from lakewright.names.object_names import COMPUTING_UNITS, DENY_ALL, TRUST
 from lakewright.spec import ComputingUnitSpec, TenantSpec
 
 
-class KubernetesObject(pulumi.CustomResource):
-    """An object declared by its manifest, whose values may be outputs.
-
-    The classes of `pulumi_kubernetes` make the same resources, but take a second to import.
-    """
-
-    def __init__(self, name: str, manifest: Manifest, opts: pulumi.ResourceOptions) -> None:
-        """Declare the object of a manifest."""
-        group = manifest["apiVersion"] if "/" in manifest["apiVersion"] else f"core/{manifest['apiVersion']}"
-        version = pulumi.ResourceOptions(version=str(kubernetes_package.get_version()))
-        super().__init__(
-            f"kubernetes:{group}:{manifest['kind']}", name, manifest, pulumi.ResourceOptions.merge(version, opts)
-        )
-
-
 class TenantNamespace(pulumi.ComponentResource):
-    """The namespace of a tenant's units, which denies all traffic that no unit allows."""
+    """The namespace of a tenant's pods: its quota, and the denial of all traffic that no unit allows."""
 
     def __init__(
         self,
         tenant: TenantSpec,
         opts: pulumi.ResourceOptions | None = None,
         *,
+        cluster: ClusterSettings = DEFAULT_CLUSTER,
         after: pulumi.Resource | None = None,
     ) -> None:
         """Make the namespace after the resource `after`."""
         super().__init__("lakewright:index:TenantNamespace", tenant.name, {}, opts)
         first = pulumi.ResourceOptions(parent=self, depends_on=[after] if after else None)
-        namespace = KubernetesObject(tenant.name, manifests.namespace(tenant), first)
+        namespace = KubernetesObject(tenant.name, namespace_manifests.namespace(tenant), first)
         inside = pulumi.ResourceOptions(parent=self, depends_on=[namespace])
-        KubernetesObject(f"{tenant.name}-{DENY_ALL}", manifests.deny_all(tenant), inside)
+        KubernetesObject(f"{tenant.name}-{DENY_ALL}", namespace_manifests.deny_all(tenant), inside)
+        KubernetesObject(tenant.name, namespace_manifests.resource_quota(tenant, cluster), inside)
+        KubernetesObject(tenant.name, namespace_manifests.limit_range(tenant, cluster), inside)
+        if tenant.computing_units:
+            KubernetesObject(f"{tenant.name}-{COMPUTING_UNITS}", namespace_manifests.headless_service(tenant), inside)
+        if authorities := namespace_manifests.trust_config_map(tenant, cluster):
+            KubernetesObject(f"{tenant.name}-{TRUST}", authorities, inside)
         self.register_outputs({})
 
 
@@ -60,28 +52,44 @@ class ComputingUnit(pulumi.ComponentResource):
         catalog: pulumi.Output[CatalogConfig],
         image: str,
         urls: list[str],
-        clients_namespace: str,
         identity: PodIdentity = DEFAULT_IDENTITY,
         access: ConnectAccess = NO_TLS,
+        cluster: ClusterSettings = DEFAULT_CLUSTER,
+        activator_port: int | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Make the unit. `urls` are the addresses that it may reach: the catalog and its storage."""
+        """Make the unit.
+
+        Args:
+            tenant: The tenant.
+            unit: The unit.
+            catalog: The catalog configuration with the unit's warehouses.
+            image: Image of the unit.
+            urls: Addresses that the unit may reach: the catalog and its storage.
+            identity: How the pod authenticates to the catalog.
+            access: How clients reach Spark Connect.
+            cluster: Settings of the cluster.
+            activator_port: Port of the activator for an idle unit.
+            opts: Options of the component.
+        """
         name = f"{tenant.name}-{unit.name}"
         super().__init__("lakewright:index:ComputingUnit", name, {}, opts)
         within = pulumi.ResourceOptions(parent=self)
 
         files = catalog.apply(runtimes.catalog_files)
         spec = catalog.apply(
-            lambda config: manifests.deployment_spec(tenant, unit, config, image, identity, access=access)
+            lambda config: manifests.deployment_spec(
+                tenant, unit, config, image, identity, access=access, cluster=cluster
+            )
         )
         before = [
             KubernetesObject(name, manifests.service_account(tenant, unit), within),
             KubernetesObject(name, manifests.config_map(tenant, unit, files), within),
-            KubernetesObject(name, manifests.network_policy(tenant, unit, urls, clients_namespace), within),
+            KubernetesObject(name, manifests.network_policy(tenant, unit, urls, cluster), within),
         ]
         if unit.runtime == "spark":
             before += _connect_objects(name, tenant, unit, access, within)
-        KubernetesObject(name, manifests.service(tenant, unit), within)
+        KubernetesObject(name, manifests.service(tenant, unit, activator_port), within)
         after = pulumi.ResourceOptions(parent=self, depends_on=before)
         KubernetesObject(name, manifests.deployment(tenant, unit, spec), after)
         self.register_outputs({"name": unit.name})

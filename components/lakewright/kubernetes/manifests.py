@@ -1,4 +1,4 @@
-"""Manifests of a tenant's namespace and computing units. Pure functions."""
+"""Manifests of computing units. Pure functions."""
 
 from __future__ import annotations
 
@@ -8,15 +8,21 @@ from typing import Any
 
 from lakewright_spark.catalog import CatalogConfig
 
-from lakewright.kubernetes import connect, jobs_identity, network
+from lakewright.kubernetes import connect, jobs_identity, network, texera, trust
 from lakewright.kubernetes.connect import NO_TLS, CertificateIssuer, ConnectAccess
 from lakewright.kubernetes.jobs_identity import DEFAULT_IDENTITY, PodIdentity
 from lakewright.kubernetes.runtimes import CONFIG_DIR, RUNTIMES, SCRATCH_DIR, catalog_files
-from lakewright.names.object_names import DENY_ALL, catalog_name, namespace_name
-from lakewright.spec import ComputingUnitSpec, TenantSpec
+from lakewright.kubernetes.settings import DEFAULT_CLUSTER, ClusterSettings
+from lakewright.names.object_names import ACTIVATOR, COMPUTING_UNITS, catalog_name, namespace_name
+from lakewright.spec import ComputingUnitSpec, Size, TenantSpec
+from lakewright.validation.quantity import canonical_memory, cpu_text, millicores_of
 
 Manifest = dict[str, Any]
 
+UNIT_LABEL = {"type": "computing-unit"}
+"""Label of the pods of all units, as in Texera."""
+ACTIVATOR_LABELS = {"app.kubernetes.io/name": ACTIVATOR}
+"""Labels that select the activator's pod."""
 _TOKEN_SECONDS = 3600
 
 
@@ -36,30 +42,6 @@ def _object(api_version: str, kind: str, name: str, tenant: TenantSpec, unit: Co
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
 
 
-def namespace(tenant: TenantSpec) -> Manifest:
-    """Return the tenant's namespace, which admits restricted pods only."""
-    restricted = {"pod-security.kubernetes.io/enforce": "restricted"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {
-            "name": namespace_name(tenant.name),
-            "labels": {**labels(tenant), **restricted},
-            "annotations": {"lakewright/owner": tenant.owner},
-        },
-    }
-
-
-def deny_all(tenant: TenantSpec) -> Manifest:
-    """Return the policy that denies all traffic that no other policy allows."""
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": {"name": DENY_ALL, "namespace": namespace_name(tenant.name), "labels": labels(tenant)},
-        "spec": {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]},
-    }
-
-
 def service_account(tenant: TenantSpec, unit: ComputingUnitSpec) -> Manifest:
     """Return the unit's ServiceAccount. Pods get no token for the cluster's API."""
     return _object("v1", "ServiceAccount", unit.name, tenant, unit) | {"automountServiceAccountToken": False}
@@ -70,25 +52,42 @@ def config_map(tenant: TenantSpec, unit: ComputingUnitSpec, data: Any) -> Manife
     return _object("v1", "ConfigMap", catalog_name(unit.name), tenant, unit) | {"data": data}
 
 
-def network_policy(tenant: TenantSpec, unit: ComputingUnitSpec, urls: list[str], clients_namespace: str) -> Manifest:
-    """Return the policy that allows DNS, catalog and S3 out, and the unit's port in."""
+def network_policy(
+    tenant: TenantSpec, unit: ComputingUnitSpec, urls: list[str], cluster: ClusterSettings = DEFAULT_CLUSTER
+) -> Manifest:
+    """Return the policy that allows DNS, catalog and S3 out, and the unit's port in.
+
+    Only the activator connects to an idle unit: it counts traffic, and stops the unit when there is none.
+    """
+    port = RUNTIMES[unit.runtime].port
+    through_activator = [network.from_pods(ACTIVATOR_LABELS, [port])]
     return _object("networking.k8s.io/v1", "NetworkPolicy", unit.name, tenant, unit) | {
         "spec": {
             "podSelector": {"matchLabels": _selector(tenant, unit)},
             "policyTypes": ["Ingress", "Egress"],
-            "ingress": network.ingress(RUNTIMES[unit.runtime].port, clients_namespace),
-            "egress": network.egress(urls),
+            "ingress": through_activator if unit.idle_after else network.ingress([port], cluster.clients_namespace),
+            "egress": network.egress(urls, cluster),
         }
     }
 
 
-def service(tenant: TenantSpec, unit: ComputingUnitSpec) -> Manifest:
-    """Return the Service of the unit, UNIT.tenant-NAME.svc."""
+def service(tenant: TenantSpec, unit: ComputingUnitSpec, activator_port: int | None = None) -> Manifest:
+    """Return the Service of the unit, UNIT.tenant-NAME.svc. That of an idle unit leads to the activator's port."""
     settings = RUNTIMES[unit.runtime]
-    port = {"name": settings.port_name, "port": settings.port, "targetPort": settings.port, "protocol": "TCP"}
+    port = {"name": settings.port_name, "port": settings.port, "protocol": "TCP"}
+    selector = _selector(tenant, unit) if activator_port is None else {**ACTIVATOR_LABELS}
     return _object("v1", "Service", unit.name, tenant, unit) | {
-        "spec": {"type": "ClusterIP", "selector": _selector(tenant, unit), "ports": [port]}
+        "spec": {
+            "type": "ClusterIP",
+            "selector": selector,
+            "ports": [{**port, "targetPort": activator_port or settings.port}],
+        }
     }
+
+
+def host_name(tenant: TenantSpec, unit: ComputingUnitSpec) -> str:
+    """Return the host name of the unit's pod in the cluster's DNS."""
+    return f"{unit.name}.{COMPUTING_UNITS}.{namespace_name(tenant.name)}.svc.cluster.local"
 
 
 def connect_secret(tenant: TenantSpec, unit: ComputingUnitSpec, data: Any) -> Manifest:
@@ -115,31 +114,35 @@ def deployment_spec(
     identity: PodIdentity = DEFAULT_IDENTITY,
     *,
     access: ConnectAccess = NO_TLS,
+    cluster: ClusterSettings = DEFAULT_CLUSTER,
 ) -> dict[str, Any]:
     """Return the spec of a Deployment with one unprivileged pod, which writes to its scratch disk only.
 
     `identity` is how the pod authenticates to the catalog, `access` how clients reach Spark Connect in it. The pod has
-    no key of the storage.
+    no key of the storage. The number of pods of an idle unit belongs to the activator: the manifest does not have it.
     """
     settings = RUNTIMES[unit.runtime]
     digest = hashlib.sha256(json.dumps(catalog_files(catalog), sort_keys=True).encode()).hexdigest()
     pod = {
         "metadata": {
-            "labels": labels(tenant, unit),
+            "labels": {**labels(tenant, unit), **UNIT_LABEL, **texera.labels(unit)},
             # Restarts pods when the ConfigMap changes.
-            "annotations": {"lakewright/catalog-sha256": digest},
+            "annotations": {"lakewright/catalog-sha256": digest, **trust.pod_annotations(cluster)},
         },
         "spec": {
+            "hostname": unit.name,
+            "subdomain": COMPUTING_UNITS,
             "serviceAccountName": unit.name,
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
+            **_runtime_class(unit, cluster),
             "securityContext": pod_security(settings.user),
-            "containers": [_container(unit, catalog, image, identity, access)],
-            "volumes": [*_volumes(unit, catalog, identity), *connect.volumes(unit, access)],
+            "containers": [_container(unit, catalog, image, identity, access=access, cluster=cluster)],
+            "volumes": [*_volumes(unit, catalog, identity, cluster), *connect.volumes(unit, access)],
         },
     }
     return {
-        "replicas": 1,
+        **({} if unit.idle_after else {"replicas": 1}),
         # Two pods of one unit would both claim its executions.
         "strategy": {"type": "Recreate"},
         "selector": {"matchLabels": _selector(tenant, unit)},
@@ -147,19 +150,29 @@ def deployment_spec(
     }
 
 
+def _runtime_class(unit: ComputingUnitSpec, cluster: ClusterSettings) -> dict[str, str]:
+    wanted = unit.size.gpu and cluster.gpu.runtime_class
+    return {"runtimeClassName": wanted} if wanted else {}
+
+
 def _container(
-    unit: ComputingUnitSpec, catalog: CatalogConfig, image: str, identity: PodIdentity, access: ConnectAccess
+    unit: ComputingUnitSpec,
+    catalog: CatalogConfig,
+    image: str,
+    identity: PodIdentity,
+    *,
+    access: ConnectAccess,
+    cluster: ClusterSettings,
 ) -> dict[str, Any]:
     settings = RUNTIMES[unit.runtime]
     listening = {"tcpSocket": {"port": settings.port}}
-    amounts = {"cpu": unit.size.cpu, "memory": unit.size.memory, "ephemeral-storage": unit.size.scratch}
     return {
         "name": unit.runtime,
         "image": image,
         **({"command": command} if (command := connect.command(unit, access)) else {}),
-        "env": jobs_identity.variables(unit.runtime, catalog, identity),
+        "env": texera.variables(unit, jobs_identity.variables(unit.runtime, catalog, identity), cluster.texera),
         "ports": [{"name": settings.port_name, "containerPort": settings.port, "protocol": "TCP"}],
-        "resources": {"requests": amounts, "limits": amounts},
+        "resources": resources(unit.size, cluster),
         "securityContext": container_security(),
         # Two minutes to start, then ready within 10 s and restarted after 60 s without an answer.
         "startupProbe": {**listening, "periodSeconds": 5, "failureThreshold": 24},
@@ -167,23 +180,51 @@ def _container(
         "livenessProbe": {**listening, "periodSeconds": 20, "failureThreshold": 3},
         "volumeMounts": [
             {"name": "catalog", "mountPath": CONFIG_DIR, "readOnly": True},
-            {"name": "scratch", "mountPath": SCRATCH_DIR},
-            {"name": "scratch", "mountPath": "/tmp", "subPath": "tmp"},  # noqa: S108 - in the pod
-            *([{"name": "shm", "mountPath": "/dev/shm"}] if unit.size.shm else []),  # noqa: S108
+            *scratch_mounts(unit.size),
             *jobs_identity.mounts(catalog, identity),
             *connect.mounts(unit, access),
+            *trust.mounts(catalog, cluster),
         ],
     }
 
 
-def _volumes(unit: ComputingUnitSpec, catalog: CatalogConfig, identity: PodIdentity) -> list[dict[str, Any]]:
-    volumes: list[dict[str, Any]] = [
-        {"name": "catalog", "configMap": {"name": catalog_name(unit.name)}},
-        {"name": "scratch", "emptyDir": {"sizeLimit": unit.size.scratch}},
+def resources(size: Size, cluster: ClusterSettings) -> dict[str, Any]:
+    """Return requests and limits of a container, in the API server's notation."""
+    amounts = {
+        "cpu": cpu_text(millicores_of(size.cpu)),
+        "memory": canonical_memory(size.memory),
+        "ephemeral-storage": canonical_memory(size.scratch),
+        **({cluster.gpu.resource: str(size.gpu)} if size.gpu else {}),
+    }
+    return {"requests": amounts, "limits": {**amounts}}
+
+
+def scratch_mounts(size: Size) -> list[dict[str, Any]]:
+    """Return the mounts of the folders that a container may write to."""
+    return [
+        {"name": "scratch", "mountPath": SCRATCH_DIR},
+        {"name": "scratch", "mountPath": "/tmp", "subPath": "tmp"},  # noqa: S108 - in the pod
+        *([{"name": "shm", "mountPath": "/dev/shm"}] if size.shm else []),  # noqa: S108
     ]
-    if unit.size.shm:
-        volumes.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": unit.size.shm}})
-    return volumes + jobs_identity.volumes(catalog, identity, _TOKEN_SECONDS)
+
+
+def scratch_volumes(size: Size) -> list[dict[str, Any]]:
+    """Return the volumes of these folders, limited in size."""
+    disk = {"name": "scratch", "emptyDir": {"sizeLimit": canonical_memory(size.scratch)}}
+    if size.shm is None:
+        return [disk]
+    return [disk, {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": canonical_memory(size.shm)}}]
+
+
+def _volumes(
+    unit: ComputingUnitSpec, catalog: CatalogConfig, identity: PodIdentity, cluster: ClusterSettings
+) -> list[dict[str, Any]]:
+    return [
+        {"name": "catalog", "configMap": {"name": catalog_name(unit.name)}},
+        *scratch_volumes(unit.size),
+        *jobs_identity.volumes(catalog, identity, _TOKEN_SECONDS),
+        *trust.volumes(cluster),
+    ]
 
 
 def pod_security(user: int) -> dict[str, Any]:

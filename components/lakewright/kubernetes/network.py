@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlsplit
 
-_METADATA = "169.254.0.0/16"
-"""Link-local: the cloud's instance metadata, which provides the node's identity."""
+from lakewright.kubernetes.settings import DEFAULT_CLUSTER, ClusterSettings
+from lakewright.names.host_kinds import METADATA_NETWORKS, HostKind, kind_of_host
 
-_PORTS = {"http": 80, "https": 443}
+_PORTS = {"http": 80, "https": 443, "postgresql": 5432}
+_API_SERVER_PORTS = (443, 6443)
+"""Ports of the API server: that of its Service, and that of its own process, which policies apply to."""
 
 Rule = dict[str, Any]
+
+
+def mistake(url: str) -> str | None:
+    """Return why pods cannot be allowed to reach a URL; None if they can."""
+    host = urlsplit(url).hostname or ""
+    if kind_of_host(host) is HostKind.METADATA:
+        return f"expected an address other than the cloud's metadata service; found `{host}`, which pods must not reach"
+    return None
 
 
 def dns() -> Rule:
@@ -20,47 +31,83 @@ def dns() -> Rule:
         "to": [
             {"namespaceSelector": _namespace("kube-system"), "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}}}
         ],
-        "ports": [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}],
+        "ports": [{"protocol": "UDP", "port": 53}, _tcp(53)],
     }
 
 
-def egress_to(url: str) -> Rule:
+def egress_to(url: str, cluster: ClusterSettings = DEFAULT_CLUSTER) -> Rule:
     """Allow requests to the address of a URL, as narrowly as a NetworkPolicy can.
 
     Policies have no host names: a Service of the cluster becomes its namespace, an IP address itself, and any other
-    name its port on all addresses except the instance metadata.
+    name its port on the networks outside the cluster, except metadata services.
+
+    Raises:
+        ValueError: The host is a metadata service.
     """
+    if found := mistake(url):
+        raise ValueError(found)
     parts = urlsplit(url)
     host = parts.hostname or ""
-    port: dict[str, Any] = {"protocol": "TCP", "port": parts.port or _PORTS.get(parts.scheme, 443)}
+    port = _tcp(parts.port or _PORTS.get(parts.scheme, 443))
     labels = host.removesuffix(".cluster.local").split(".")
     if len(labels) == 3 and labels[2] == "svc":
         return {"to": [{"namespaceSelector": _namespace(labels[1])}], "ports": [port]}
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
-        return {"to": [{"ipBlock": {"cidr": "0.0.0.0/0", "except": [_METADATA]}}], "ports": [port]}
+        return {"to": [_block(cidr, cluster.cluster_cidrs) for cidr in cluster.outside_cidrs], "ports": [port]}
     return {"to": [{"ipBlock": {"cidr": f"{address}/{address.max_prefixlen}"}}], "ports": [port]}
 
 
-def egress(urls: list[str]) -> list[Rule]:
-    """Allow requests to DNS and the given addresses, without duplicates, in a stable order."""
+def egress(urls: Iterable[str], cluster: ClusterSettings = DEFAULT_CLUSTER) -> list[Rule]:
+    """Allow requests to DNS, the catalog's gateway and the given addresses, without duplicates, in a stable order."""
     rules = [dns()]
+    if pods := cluster.catalog_pods:
+        target = {"namespaceSelector": _namespace(pods.namespace), "podSelector": {"matchLabels": {**pods.labels}}}
+        rules.append({"to": [target], "ports": [_tcp(pods.port)]})
     for url in sorted(urls):
-        rule = egress_to(url)
+        rule = egress_to(url, cluster)
         if rule not in rules:
             rules.append(rule)
     return rules
 
 
-def ingress(port: int, clients_namespace: str) -> list[Rule]:
+def api_server(cluster: ClusterSettings) -> Rule:
+    """Allow requests to the cluster's API server, which no selector of pods or namespaces matches."""
+    blocks = [_block(cidr, ()) for cidr in cluster.api_server_cidrs]
+    return {"to": blocks, "ports": [_tcp(port) for port in _API_SERVER_PORTS]}
+
+
+def to_pods(labels: dict[str, str], ports: Iterable[int]) -> Rule:
+    """Allow requests to pods of the same namespace."""
+    return {"to": [{"podSelector": {"matchLabels": labels}}], "ports": [_tcp(port) for port in ports]}
+
+
+def from_pods(labels: dict[str, str], ports: Iterable[int]) -> Rule:
+    """Allow connections from pods of the same namespace."""
+    return {"from": [{"podSelector": {"matchLabels": labels}}], "ports": [_tcp(port) for port in ports]}
+
+
+def ingress(ports: Iterable[int], clients_namespace: str) -> list[Rule]:
     """Allow connections from the tenant's pods and from the namespace of clients."""
     return [
         {
             "from": [{"podSelector": {}}, {"namespaceSelector": _namespace(clients_namespace)}],
-            "ports": [{"protocol": "TCP", "port": port}],
+            "ports": [_tcp(port) for port in ports],
         }
     ]
+
+
+def _block(cidr: str, excluded: Iterable[str]) -> dict[str, Any]:
+    """Return a block of addresses without metadata services and the given networks within it."""
+    network: Any = ipaddress.ip_network(cidr)
+    others = [*METADATA_NETWORKS, *(ipaddress.ip_network(each) for each in excluded)]
+    inside = [str(each) for each in others if each.version == network.version and each.subnet_of(network)]
+    return {"ipBlock": {"cidr": cidr, **({"except": inside} if inside else {})}}
+
+
+def _tcp(port: int) -> dict[str, Any]:
+    return {"protocol": "TCP", "port": port}
 
 
 def _namespace(name: str) -> dict[str, Any]:

@@ -68,7 +68,8 @@ def environment(runtime: Runtime, catalog: CatalogConfig) -> dict[str, str]:
     }
     if runtime == "spark":
         return {**common, "SPARK_LOCAL_DIRS": SCRATCH_DIR}
-    return {**common, **texera_environment(catalog), "JAVA_OPTS": "-XX:MaxRAMPercentage=75.0"}
+    trust = f" {java_options(PurePosixPath(catalog.truststore))}" if catalog.truststore else ""
+    return {**common, **texera_environment(catalog), "JAVA_OPTS": f"-XX:MaxRAMPercentage=75.0{trust}"}
 
 
 def texera_environment(catalog: CatalogConfig) -> dict[str, str]:

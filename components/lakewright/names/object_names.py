@@ -8,6 +8,18 @@ DENY_ALL = "deny-all"
 MAINTENANCE = "maintenance"
 """CronJob of the maintenance jobs, with its ServiceAccount and NetworkPolicy."""
 
+EXECUTORS = "maintenance-executors"
+"""Spark executors of the maintenance jobs, with their ServiceAccount, NetworkPolicy and pod template."""
+
+COMPUTING_UNITS = "computing-units"
+"""Headless Service that gives each unit's pod its own host name."""
+
+ACTIVATOR = "activator"
+"""Deployment that starts and stops idle units, with its ServiceAccount and NetworkPolicy."""
+
+TRUST = "trusted-authorities"
+"""ConfigMap of the platform's certificate authorities. Units have no ConfigMap of their plain names."""
+
 DEFAULT_SERVICE_ACCOUNT = "default"
 """ServiceAccount that Kubernetes makes in each namespace; pods without another one run as it."""
 
@@ -48,7 +60,7 @@ def catalog_name(owner: str) -> str:
 
 def names_of_tenant(tenant: str) -> frozenset[str]:
     """Return the names of a tenant's objects other than those of its units."""
-    return frozenset({namespace_name(tenant), DENY_ALL, MAINTENANCE, catalog_name(MAINTENANCE)})
+    return frozenset({namespace_name(tenant), DENY_ALL, COMPUTING_UNITS, MAINTENANCE, catalog_name(MAINTENANCE)})
 
 
 def reserved_names(tenant: str) -> frozenset[str]:

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import re
+from dataclasses import dataclass
 from typing import Annotated, Any
 
-from lakewright_spark.policies.model import CompactionPolicy, JobName, OrphanFilesPolicy, PolicyPattern
+from lakewright_spark.policies.model import JOBS, CompactionPolicy, JobName, OrphanFilesPolicy, PolicyPattern
 from lakewright_spark.policies.server_queues import QUEUES, ServerQueue
 from pydantic import AfterValidator, Discriminator, Field, StrictBool, Tag
 
 from lakewright.names.types import MAX_NAMESPACE_DEPTH
-from lakewright.spec.computing_unit import Size
+from lakewright.spec.size import Size, SizeChoice
 from lakewright.validation.cron import Cron
+from lakewright.validation.duration import seconds_between
+from lakewright.validation.quantity import Cpu, Memory, bytes_of, bytes_text
 from lakewright.validation.strict_model import StrictModel
 
-_SECONDS = {"m": 60, "h": 3600}
+_LEAST_EXECUTOR = 2**30
+"""Bytes of memory, of which Spark needs a third outside the heap."""
 _SWITCHES = frozenset(queue.switch for queue in QUEUES)
 
 
 def seconds_of(duration: str) -> int:
     """Return the seconds of a duration such as `45m` or `4h`. Raises ValueError."""
-    match = re.fullmatch(r"(\d{1,4})([mh])", duration)
-    seconds = int(match[1]) * _SECONDS[match[2]] if match else 0
-    if not 600 <= seconds <= 86_400:
-        raise ValueError("expected a time of ten minutes to a day, such as `45m` or `4h`")
-    return seconds
+    return seconds_between(duration, 600, 86_400, "a time of ten minutes to a day, such as `45m` or `4h`")
 
 
 def _deadline(value: str) -> str:
@@ -76,11 +75,56 @@ class ServerSide(StrictModel):
         return getattr(self, queue.name) not in (None, False)
 
 
+class ExecutorsSpec(StrictModel):
+    """Spark executors of a run, each in its own pod."""
+
+    count: Annotated[int, Field(ge=1, le=256)] = 2
+    cpu: Cpu = "1"
+    memory: Memory = "4Gi"
+    """Memory of the pod: Spark's heap is what its overhead leaves."""
+    scratch: Memory = "10Gi"
+    """Disk for shuffles and temporary files."""
+
+    @property
+    def pod_size(self) -> Size:
+        """Size of one executor's pod."""
+        return Size(cpu=self.cpu, memory=self.memory, scratch=self.scratch)
+
+    @property
+    def heap(self) -> str:
+        """`spark.executor.memory`, in MiB. Spark adds an overhead of at least 384 MiB or a tenth to it."""
+        total = bytes_of(self.memory) // 2**20
+        return f"{min(total - 384, total * 10 // 11)}m"
+
+
+def _memory_of_executors(executors: ExecutorsSpec) -> ExecutorsSpec:
+    if bytes_of(executors.memory) < _LEAST_EXECUTOR:
+        raise ValueError(
+            f"expected at least {bytes_text(_LEAST_EXECUTOR)} of memory for an executor; found {executors.memory}"
+        )
+    return executors
+
+
+@dataclass(frozen=True)
+class CronJobSpec:
+    """Schedule and jobs of one CronJob."""
+
+    job: JobName | None
+    """The only job, if it has a schedule of its own."""
+    schedule: str
+    jobs: tuple[JobName, ...] = ()
+    """Jobs to run; empty for all that the server does not do."""
+    skipped: tuple[JobName, ...] = ()
+    """Jobs that other CronJobs run."""
+
+
 class MaintenanceSpec(StrictModel):
     """Schedule and defaults of the jobs that maintain the tenant's tables."""
 
     schedule: Cron
     """Cron schedule of five fields, in UTC. A run that is due while another is in progress is skipped."""
+    schedules: dict[JobName, Cron] = {}
+    """Schedules of single jobs, in UTC. Each has its own CronJob, and `schedule` runs the other jobs."""
     jobs: Annotated[list[JobName], Field(min_length=1)] | None = None
     """Jobs to run in every warehouse. Default: all that the server does not do."""
     parallel: Annotated[int, Field(ge=1, le=64)] = 4
@@ -90,7 +134,10 @@ class MaintenanceSpec(StrictModel):
     image: Annotated[str, Field(min_length=1, pattern=r"^\S+$")] | None = None
     """Image with `lakewright-spark` and its jars, by digest unless the environment is a trial. Default: the
     environment's `maintenance_image`, or its image for `spark`."""
-    size: Size = Size(cpu="2", memory="4Gi")
+    size: SizeChoice = Size(cpu="2", memory="4Gi")
+    """Size of a run's pod, which is Spark's driver: `small`, `medium`, `large`, `xlarge`, or amounts."""
+    executors: Annotated[ExecutorsSpec, AfterValidator(_memory_of_executors)] | None = None
+    """Executors in pods of their own. Default: the run's pod does all work."""
     server: dict[str, ServerSide] = {}
     """Maintenance that Lakekeeper does, by warehouse."""
     orphan_files: OrphanFilesPolicy | None = None
@@ -111,3 +158,13 @@ class MaintenanceSpec(StrictModel):
         """Return the jobs that the server does in a warehouse."""
         side = self.server.get(warehouse)
         return side.jobs if side else ()
+
+    def cron_jobs(self) -> tuple[CronJobSpec, ...]:
+        """Return the CronJobs: one for each of `schedules`, and one for the jobs without a schedule of their own."""
+        own = tuple(CronJobSpec(job, schedule, jobs=(job,)) for job, schedule in self.schedules.items())
+        others: list[JobName] = [job for job in self.jobs or JOBS if job not in self.schedules]
+        if not others:
+            return own
+        named: tuple[JobName, ...] = tuple(others) if self.jobs else ()
+        skipped: tuple[JobName, ...] = () if self.jobs else tuple(self.schedules)
+        return (CronJobSpec(None, self.schedule, jobs=named, skipped=skipped), *own)

@@ -14,6 +14,7 @@ from lakewright.spec.checks.cross_checks import cross_checks
 from lakewright.spec.computing_unit import ComputingUnitSpec
 from lakewright.spec.grant import GrantSpec
 from lakewright.spec.maintenance import MaintenanceSpec
+from lakewright.spec.quota import QuotaSpec, needed, quota_mistakes
 from lakewright.spec.sharing_checks import sharing_mistakes
 from lakewright.spec.table import TableSpec
 from lakewright.spec.warehouse import CatalogName, WarehouseSpec
@@ -73,6 +74,8 @@ class TenantSpec(StrictModel):
     policies: list[PolicyPattern] = []
     """Policies by table-name pattern. Later patterns override earlier ones; table policies override both."""
     maintenance: MaintenanceSpec | None = None
+    quota: QuotaSpec | None = None
+    """Limits for the sum of all pods. Default: the environment's `kubernetes.quota`, else what units and jobs need."""
 
     @model_validator(mode="wrap")
     @classmethod
@@ -90,6 +93,9 @@ class TenantSpec(StrictModel):
             if not found:
                 unshared = sharing_mistakes(spec.warehouses, spec.tables, spec.grants, spec.policies)
                 found = [_cross_check(path, message) for path, message in unshared]
+                need = needed(spec.computing_units, spec.maintenance)
+                small = quota_mistakes(spec.quota, None, need)
+                found += [_cross_check(("quota", name), message) for name, message in small]
             if not found:
                 return spec
         raise ValidationError.from_exception_data("TenantSpec", found)

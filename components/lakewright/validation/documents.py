@@ -33,3 +33,8 @@ def items_of(document: Mapping[str, Any], section: str) -> list[tuple[int, Mappi
 def join_names(names: Iterable[str]) -> str:
     """Return names with commas between them, or `none`."""
     return ", ".join(names) or "none"
+
+
+def names_in(document: Mapping[str, Any], section: str) -> list[str]:
+    """Return the names of the entries of a list, without those that are no text."""
+    return [name for _, item in items_of(document, section) if (name := text_of(item.get("name")))]

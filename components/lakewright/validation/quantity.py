@@ -30,6 +30,25 @@ def millicores_of(cpu: str) -> int:
     return amount
 
 
+def cpu_text(millicores: int) -> str:
+    """Return millicores as the API server writes them: `2` or `500m`."""
+    return f"{millicores}m" if millicores % 1000 else str(millicores // 1000)
+
+
+def bytes_text(amount: int) -> str:
+    """Return bytes as the API server writes them: with the largest binary unit that needs no fraction, else decimal."""
+    for units in (("Ti", "Gi", "Mi", "Ki"), ("T", "G", "M", "k")):
+        for unit in units:
+            if amount and amount % _BINARY[unit] == 0:
+                return f"{amount // _BINARY[unit]}{unit}"
+    return str(amount)
+
+
+def canonical_memory(size: str) -> str:
+    """Return a size in the notation that the API server keeps: `1.5Gi` is `1536Mi`. Other notations would drift."""
+    return bytes_text(bytes_of(size))
+
+
 def text_of_number(value: object) -> object:
     """Return a number as text, as YAML reads `2` as a number; other values unchanged."""
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value

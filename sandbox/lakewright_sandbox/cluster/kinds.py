@@ -30,6 +30,8 @@ class ObjectKind:
 _CORE = (
     ObjectKind("v1", "Namespace", "namespaces", namespaced=False),
     ObjectKind("v1", "ConfigMap", "configmaps"),
+    ObjectKind("v1", "LimitRange", "limitranges"),
+    ObjectKind("v1", "ResourceQuota", "resourcequotas"),
     ObjectKind("v1", "Secret", "secrets"),
     ObjectKind("v1", "Service", "services"),
     ObjectKind("v1", "ServiceAccount", "serviceaccounts"),
@@ -39,6 +41,8 @@ _OTHERS = (
     ObjectKind("batch/v1", "CronJob", "cronjobs"),
     ObjectKind("batch/v1", "Job", "jobs", immutable=("selector", "template")),
     ObjectKind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies"),
+    ObjectKind("rbac.authorization.k8s.io/v1", "Role", "roles"),
+    ObjectKind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings"),
 )
 KINDS = {(kind.api_version, kind.plural): kind for kind in (*_CORE, *_OTHERS)}
 

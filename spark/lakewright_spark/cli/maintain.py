@@ -53,6 +53,10 @@ def maintain(
     job: Annotated[
         list[str] | None, typer.Option(parser=job_name, metavar="JOB", help=f"Repeatable, of {', '.join(JOBS)}.")
     ] = None,
+    skip_job: Annotated[
+        list[str] | None,
+        typer.Option(parser=job_name, metavar="JOB", help="Repeatable: all jobs but these; not with --job."),
+    ] = None,
     parallel: Annotated[int, typer.Option(min=1, max=64, help="Number of tables at the same time.")] = 4,
     deadline: Annotated[
         timedelta | None, typer.Option(parser=duration, metavar="DURATION", help="Stop after this time, such as 4h.")
@@ -87,6 +91,8 @@ def maintain(
     Only one runner works on a warehouse. It leaves tables to jobs that are started in the meantime. Each run is
     recorded in `ops.job_runs`; see `lakewright-spark runs`.
     """
+    if job and skip_job:
+        raise typer.BadParameter("expected either --job or --skip-job")
     catalog = load_config(config)
     names = [chosen_warehouse(catalog, name) for name in dict.fromkeys(warehouse or [])]
     if names:
@@ -102,7 +108,8 @@ def maintain(
     properties = dict(key_and_value(text) for text in conf or [])
     from lakewright_spark.scheduler import progress, runner, supervisor, telemetry  # noqa: PLC0415  # load PySpark
 
-    wanted = tuple(cast(list[JobName], job)) if job else JOBS
+    others: list[JobName] = [each for each in JOBS if each not in (skip_job or [])]
+    wanted = tuple(cast(list[JobName], job)) if job else tuple(others)
     named = registry or os.environ.get("LAKEWRIGHT_REGISTRY")
     with ExitStack() as stack:
         observers = [stack.enter_context(progress.show_progress(printing.console_of_errors()))]

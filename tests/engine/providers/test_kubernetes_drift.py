@@ -45,7 +45,7 @@ within = pulumi.ResourceOptions(providers=[platform.kubernetes()])
 namespace = TenantNamespace(tenant, within)
 ComputingUnit(
     tenant, tenant.computing_units[0], catalog=pulumi.Output.from_input(catalog), image=os.environ["IMAGE"],
-    urls=["https://lakekeeper.example"], clients_namespace="texera",
+    urls=["https://lakekeeper.example"],
     opts=pulumi.ResourceOptions.merge(within, pulumi.ResourceOptions(depends_on=[namespace])),
 )
 """

@@ -97,8 +97,9 @@ def test_each_unit_is_rendered_with_its_own_access(make_tenant: Callable[..., An
     }
 
     assert set(rendered) == {
-        ("Namespace", f"tenant-{tenant.name}"),
+        *((kind, f"tenant-{tenant.name}") for kind in ("Namespace", "ResourceQuota", "LimitRange")),
         ("NetworkPolicy", "deny-all"),
+        ("Service", "computing-units"),
         *(
             (kind, name)
             for kind in ("ServiceAccount", "NetworkPolicy", "Service", "Deployment")
@@ -107,6 +108,7 @@ def test_each_unit_is_rendered_with_its_own_access(make_tenant: Callable[..., An
         *((kind, "maintenance") for kind in ("ServiceAccount", "NetworkPolicy", "CronJob")),
         ("ConfigMap", "maintenance-catalog"),
         ("ConfigMap", "notebook-catalog"),
+        ("Secret", "notebook-connect"),
         ("ConfigMap", "workflows-catalog"),
     }
     own = {name for _, name in rendered if not name.startswith(("notebook", "workflows"))}

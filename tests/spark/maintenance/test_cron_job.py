@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 from authenticating_proxy import AuthenticatingProxy, serving
-from lakewright.kubernetes import maintenance_manifests as manifests
 from lakewright.kubernetes.jobs_identity import JobsSecret, PodIdentity
+from lakewright.kubernetes.maintenance import manifests
 from lakewright.kubernetes.runtimes import catalog_files
 from lakewright.spec import TenantSpec, parse_spec
 from lakewright_sandbox.runtime.state import Sandbox
@@ -46,7 +46,10 @@ def test_rendered_command_succeeds(
     catalog = catalog_config.model_copy(update=given)
     tenant = _tenant()
     assert tenant.maintenance
-    spec = manifests.cron_job_spec(tenant, tenant.maintenance, catalog, "example/jobs", PodIdentity(SECRET))
+    (cron,) = tenant.maintenance.cron_jobs()
+    spec = manifests.cron_job_spec(
+        tenant, tenant.maintenance, cron, catalog, "example/jobs", identity=PodIdentity(SECRET)
+    )
     rendered = [spec, manifests.config_map(tenant, catalog_files(catalog))]
     assert "s3cr3t" not in json.dumps(rendered)
 

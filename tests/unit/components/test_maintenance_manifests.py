@@ -6,8 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from lakewright.kubernetes import maintenance_manifests, manifests
+from lakewright.kubernetes import manifests
 from lakewright.kubernetes.jobs_identity import PodIdentity
+from lakewright.kubernetes.maintenance import manifests as maintenance_manifests
 from lakewright.kubernetes.runtimes import catalog_files
 from lakewright.spec import MaintenanceSpec, TenantSpec, parse_spec
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
@@ -40,7 +41,9 @@ def _tenant(**maintenance: Any) -> tuple[TenantSpec, MaintenanceSpec]:
 
 
 def _spec(catalog: CatalogConfig = CATALOG, **maintenance: Any) -> dict[str, Any]:
-    return maintenance_manifests.cron_job_spec(*_tenant(**maintenance), catalog, "example/jobs@sha256:0")
+    tenant, declared = _tenant(**maintenance)
+    (cron, *_) = declared.cron_jobs()
+    return maintenance_manifests.cron_job_spec(tenant, declared, cron, catalog, "example/jobs@sha256:0")
 
 
 def _pod(spec: dict[str, Any]) -> dict[str, Any]:
@@ -99,8 +102,8 @@ def test_token_outlives_the_run() -> None:
 
 
 def test_network_of_the_jobs_is_limited() -> None:
-    tenant, _ = _tenant()
-    policy = maintenance_manifests.network_policy(tenant, ["https://10.1.2.3:9000"])["spec"]
+    tenant, maintenance = _tenant()
+    policy = maintenance_manifests.network_policy(tenant, maintenance, ["https://10.1.2.3:9000"])["spec"]
 
     assert "ingress" not in policy
     assert policy["policyTypes"] == ["Ingress", "Egress"]
@@ -115,7 +118,9 @@ def test_cron_job_token_has_the_environments_audience(audience: str | None, writ
     tenant, maintenance = _tenant(deadline="2h")
     catalog, identity = CATALOG.model_copy(update={"auth": auth}), PodIdentity(audience=audience)
 
-    pod = _pod(maintenance_manifests.cron_job_spec(tenant, maintenance, catalog, "example/jobs", identity))
+    (cron,) = maintenance.cron_jobs()
+    spec = maintenance_manifests.cron_job_spec(tenant, maintenance, cron, catalog, "example/jobs", identity=identity)
+    pod = _pod(spec)
 
     (volume,) = [item for item in pod["volumes"] if item["name"] == "token"]
     token = volume["projected"]["sources"][0]["serviceAccountToken"]

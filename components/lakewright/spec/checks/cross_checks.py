@@ -7,15 +7,14 @@ from itertools import combinations
 from typing import Any, cast
 
 from lakewright.names import key_prefixes
-from lakewright.names.object_names import catalog_name, reserved_names
 from lakewright.spec.checks.aws import role_checks, vending_checks
 from lakewright.spec.checks.maintenance import maintenance_checks
 from lakewright.spec.checks.tables import table_checks
+from lakewright.spec.checks.units import no_such_warehouse, unit_checks
 from lakewright.spec.checks.warehouses import warehouse_checks
 from lakewright.storage.registry import find_backend
-from lakewright.validation.documents import items_of, join_names, list_of, mapping_of, text_of
-from lakewright.validation.problems import Path, SpecMistake
-from lakewright.validation.quantity import bytes_of
+from lakewright.validation.documents import items_of, join_names, mapping_of, names_in, text_of
+from lakewright.validation.problems import SpecMistake
 
 
 def cross_checks(raw: Any) -> Iterator[SpecMistake]:
@@ -23,9 +22,9 @@ def cross_checks(raw: Any) -> Iterator[SpecMistake]:
     if not isinstance(raw, Mapping):
         return
     document = cast(Mapping[str, Any], raw)
-    yield from _duplicate_names(document, "warehouses")
-    yield from _duplicate_names(document, "computing_units")
-    yield from _duplicate_names(document, "tables")
+    yield from _duplicatenames_in(document, "warehouses")
+    yield from _duplicatenames_in(document, "computing_units")
+    yield from _duplicatenames_in(document, "tables")
     yield from _lookalike_warehouses(document)
     yield from warehouse_checks(document)
     yield from _shared_buckets(document)
@@ -33,13 +32,11 @@ def cross_checks(raw: Any) -> Iterator[SpecMistake]:
     yield from role_checks(document.get("name"), on_storages(document))
     yield from vending_checks(on_storages(document))
     yield from _overlapping_prefixes(document)
-    yield from _names_of_units(document)
-    yield from _warehouses_of_units(document)
-    yield from _sizes_of_units(document)
+    yield from unit_checks(document)
     yield from _warehouses_of_data(document)
     yield from _repeated_grants(document)
     yield from table_checks(document)
-    yield from maintenance_checks(document, _names(document, "warehouses"))
+    yield from maintenance_checks(document, names_in(document, "warehouses"))
 
 
 def on_storages(document: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any], Mapping[str, Any]]]:
@@ -77,11 +74,7 @@ def _storages(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     return {str(name): cast(Mapping[str, Any], item) for name, item in storages.items() if isinstance(item, Mapping)}
 
 
-def _names(document: Mapping[str, Any], section: str) -> list[str]:
-    return [name for _, item in items_of(document, section) if (name := text_of(item.get("name")))]
-
-
-def _duplicate_names(document: Mapping[str, Any], section: str) -> Iterator[SpecMistake]:
+def _duplicatenames_in(document: Mapping[str, Any], section: str) -> Iterator[SpecMistake]:
     first_at: dict[str, int] = {}
     for index, item in items_of(document, section):
         name = text_of(item.get("name"))
@@ -163,64 +156,17 @@ def _overlapping_prefixes(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
             )
 
 
-def _names_of_units(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
-    """Find units whose Kubernetes objects would replace others of the tenant, such as its NetworkPolicy `deny-all`."""
-    reserved = reserved_names(str(document.get("name")))
-    config_maps = {catalog_name(name): name for name in _names(document, "computing_units")}
-    for index, unit in items_of(document, "computing_units"):
-        name = text_of(unit.get("name"))
-        path: Path = ("computing_units", index, "name")
-        if name in reserved:
-            yield path, f"expected another name; `{name}` is reserved for an object of the tenant"
-        elif name in config_maps:
-            yield path, f"expected another name; the ConfigMap of unit `{config_maps[name]}` is named `{name}`"
-
-
-def _warehouses_of_units(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
-    known = _names(document, "warehouses")
-    for index, unit in items_of(document, "computing_units"):
-        if (unit.get("warehouse") is None) == (unit.get("warehouses") is None):
-            yield (
-                ("computing_units", index),
-                "expected either `warehouse` (bound at creation) or `warehouses` (chosen per execution)",
-            )
-        named = text_of(unit.get("warehouse"))
-        if named is not None and named not in known:
-            yield ("computing_units", index, "warehouse"), _no_such(named, known)
-        for position, name in enumerate(list_of(unit.get("warehouses"))):
-            if isinstance(name, str) and name not in known:
-                yield ("computing_units", index, "warehouses", position), _no_such(name, known)
-
-
-def _sizes_of_units(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
-    for index, unit in items_of(document, "computing_units"):
-        size = mapping_of(unit.get("size"))
-        shm, memory = text_of(size.get("shm")), text_of(size.get("memory", "2Gi"))
-        if shm and memory and _bytes(shm) > _bytes(memory) > 0:
-            yield (
-                ("computing_units", index, "size", "shm"),
-                f"expected at most the unit's memory, {memory}; found {shm}",
-            )
-
-
-def _bytes(size: str) -> int:
-    try:
-        return bytes_of(size)
-    except ValueError:
-        return 0
-
-
 def _warehouses_of_data(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
-    known = _names(document, "warehouses")
+    known = names_in(document, "warehouses")
     for index, grant in items_of(document, "grants"):
         named = text_of(mapping_of(grant.get("on")).get("warehouse"))
         if named is not None and named not in known:
-            yield ("grants", index, "on", "warehouse"), _no_such(named, known)
+            yield ("grants", index, "on", "warehouse"), no_such_warehouse(named, known)
     for index, item in items_of(document, "policies"):
         path = text_of(item.get("match"))
         named = path.split(".")[0] if path else None
         if named and "*" not in named and named not in known:
-            yield ("policies", index, "match"), _no_such(named, known)
+            yield ("policies", index, "match"), no_such_warehouse(named, known)
 
 
 def _repeated_grants(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
@@ -230,7 +176,3 @@ def _repeated_grants(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
         if earlier is not None:
             yield ("grants", index), f"expected each grant once; grants.{earlier} is the same"
         seen.append((index, grant))
-
-
-def _no_such(name: str, known: list[str]) -> str:
-    return f"expected one of the warehouses {join_names(known)}; there is no `{name}`"

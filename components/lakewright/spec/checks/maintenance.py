@@ -17,18 +17,24 @@ def maintenance_checks(document: Mapping[str, Any], warehouses: list[str]) -> It
     jobs = [job for job in list_of(maintenance.get("jobs")) if isinstance(job, str)]
     if twice := sorted({job for job in jobs if jobs.count(job) > 1}):
         yield ("maintenance", "jobs"), f"expected each job once; found {', '.join(twice)} again"
+    scheduled = [str(job) for job in mapping_of(maintenance.get("schedules"))]
+    for job in scheduled:
+        if jobs and job not in jobs:
+            yield ("maintenance", "schedules", job), f"expected one of `maintenance.jobs`: {join_names(jobs)}"
     servers = mapping_of(maintenance.get("server"))
     for warehouse, side in servers.items():
         if warehouse not in warehouses:
             names = join_names(warehouses)
             yield ("maintenance", "server", warehouse), f"expected one of the warehouses {names}"
         for queue in QUEUES:
-            both = [job for job in queue.jobs if job in jobs]
-            if both and mapping_of(side).get(queue.name) not in (None, False):
-                yield (
-                    ("maintenance", "server", warehouse, queue.name),
-                    f"expected one owner: `maintenance.jobs` has {', '.join(both)}. Remove it or set this to `false`",
-                )
+            for section, named in (("jobs", jobs), ("schedules", scheduled)):
+                both = [job for job in queue.jobs if job in named]
+                if both and mapping_of(side).get(queue.name) not in (None, False):
+                    yield (
+                        ("maintenance", "server", warehouse, queue.name),
+                        f"expected one owner: `maintenance.{section}` has {', '.join(both)}. Remove it or set this to"
+                        " `false`",
+                    )
     yield from _tables(document, servers)
 
 

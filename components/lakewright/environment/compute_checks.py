@@ -1,0 +1,38 @@
+"""Checks of a spec's compute against the settings of the environment's cluster. They run before anything is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lakewright_spark.catalog.auth import ClientCredentialsAuth
+
+from lakewright.environment.environment import Environment
+from lakewright.kubernetes import network, texera, trust
+from lakewright.spec import TenantSpec
+from lakewright.spec.quota import needed, quota_mistakes
+from lakewright.validation.problems import Problem
+
+
+def compute_problems(spec: TenantSpec, environment: Environment, name: str) -> Iterator[Problem]:
+    """Yield what the environment `name` cannot give the spec's computing units and maintenance jobs."""
+    if not spec.computing_units and spec.maintenance is None:
+        return
+    cluster = environment.kubernetes
+    for resource, found in quota_mistakes(spec.quota, cluster.quota, needed(spec.computing_units, spec.maintenance)):
+        of_spec = spec.quota is not None and getattr(spec.quota, resource) is not None
+        yield Problem(f"quota.{resource}" if of_spec else f"environment {name}: kubernetes.quota.{resource}", found)
+    for index, unit in enumerate(spec.computing_units):
+        if found := texera.mistake(unit, cluster.texera):
+            yield Problem(f"computing_units.{index}.texera.catalog", found)
+    if cluster.ca_bundle and (found := trust.mistake(cluster.ca_bundle)):
+        yield Problem(f"environment {name}: kubernetes.ca_bundle.file", found)
+    for path, url in _addresses(environment):
+        if found := network.mistake(url):
+            yield Problem(f"environment {name}: {path}", found)
+
+
+def _addresses(environment: Environment) -> Iterator[tuple[str, str]]:
+    yield "lakekeeper.catalog_uri", environment.lakekeeper.catalog
+    auth = environment.lakekeeper.jobs_auth
+    if isinstance(auth, ClientCredentialsAuth):
+        yield "lakekeeper.jobs_auth.token_url", auth.token_url

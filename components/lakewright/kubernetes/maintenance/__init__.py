@@ -1,0 +1,1 @@
+"""Maintenance of a tenant on Kubernetes: its CronJobs, and the Spark executors of their runs."""

@@ -1,0 +1,67 @@
+"""The CronJobs that run a tenant's maintenance jobs."""
+
+from __future__ import annotations
+
+import pulumi
+from lakewright_spark.catalog import CatalogConfig
+
+from lakewright.kubernetes import runtimes
+from lakewright.kubernetes.jobs_identity import DEFAULT_IDENTITY, PodIdentity
+from lakewright.kubernetes.maintenance import executors, manifests
+from lakewright.kubernetes.objects import KubernetesObject
+from lakewright.kubernetes.settings import DEFAULT_CLUSTER, ClusterSettings
+from lakewright.names.object_names import EXECUTORS, MAINTENANCE
+from lakewright.spec import MaintenanceSpec, TenantSpec
+
+
+class Maintenance(pulumi.ComponentResource):
+    """The CronJobs of a tenant."""
+
+    def __init__(
+        self,
+        tenant: TenantSpec,
+        maintenance: MaintenanceSpec,
+        *,
+        catalog: pulumi.Output[CatalogConfig],
+        image: str,
+        urls: list[str],
+        identity: PodIdentity = DEFAULT_IDENTITY,
+        cluster: ClusterSettings = DEFAULT_CLUSTER,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """Make the CronJobs. `urls` are the addresses that the jobs may reach: the catalog and all storages."""
+        name = f"{tenant.name}-{MAINTENANCE}"
+        super().__init__("lakewright:index:Maintenance", name, {}, opts)
+        within = pulumi.ResourceOptions(parent=self)
+        before = [
+            KubernetesObject(name, manifests.service_account(tenant), within),
+            KubernetesObject(name, manifests.config_map(tenant, catalog.apply(runtimes.catalog_files)), within),
+            KubernetesObject(name, manifests.network_policy(tenant, maintenance, urls, cluster), within),
+        ]
+        if spread := maintenance.executors:
+            template = catalog.apply(
+                lambda config: executors.pod_template(
+                    tenant,
+                    spread,
+                    config,
+                    identity,
+                    cluster=cluster,
+                    token_seconds=manifests.longest_seconds(maintenance),
+                )
+            )
+            before += [
+                KubernetesObject(name, executors.role(tenant), within),
+                KubernetesObject(name, executors.role_binding(tenant), within),
+                KubernetesObject(f"{tenant.name}-{EXECUTORS}", executors.template_config_map(tenant, template), within),
+                KubernetesObject(f"{tenant.name}-{EXECUTORS}", executors.network_policy(tenant, urls, cluster), within),
+            ]
+        after = pulumi.ResourceOptions(parent=self, depends_on=before)
+        for cron in maintenance.cron_jobs():
+            spec = catalog.apply(
+                lambda config, cron=cron: manifests.cron_job_spec(
+                    tenant, maintenance, cron, config, image, identity=identity, cluster=cluster
+                )
+            )
+            made = f"{tenant.name}-{manifests.cron_job_name(cron)}"
+            KubernetesObject(made, manifests.cron_job(tenant, cron, spec), after)
+        self.register_outputs({})

@@ -1,0 +1,167 @@
+"""Manifests of a tenant's maintenance CronJobs. Pure functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lakewright_spark.catalog import CatalogConfig
+
+from lakewright.kubernetes import jobs_identity, manifests, network, trust
+from lakewright.kubernetes.jobs_identity import DEFAULT_IDENTITY, PodIdentity
+from lakewright.kubernetes.maintenance import executors
+from lakewright.kubernetes.manifests import Manifest
+from lakewright.kubernetes.runtimes import CONFIG_DIR, RUNTIMES
+from lakewright.kubernetes.settings import DEFAULT_CLUSTER, ClusterSettings
+from lakewright.names.object_names import MAINTENANCE, catalog_name, namespace_name
+from lakewright.spec import MaintenanceSpec, TenantSpec
+from lakewright.spec.maintenance import CronJobSpec, seconds_of
+
+GRACE_SECONDS = 150
+"""Seconds between SIGTERM and SIGKILL of a run. The scheduler stops its jobs within two minutes."""
+
+_LATE_SECONDS = 600
+"""Seconds after its deadline at which a run is killed and its token expires. Spark uses one token for the whole run."""
+
+
+def labels(tenant: TenantSpec) -> dict[str, str]:
+    """Return the labels of the objects."""
+    return {**manifests.labels(tenant), **_selector(tenant)}
+
+
+def _selector(tenant: TenantSpec) -> dict[str, str]:
+    return {"app.kubernetes.io/name": MAINTENANCE, "lakewright/tenant": tenant.name}
+
+
+def _object(api_version: str, kind: str, name: str, tenant: TenantSpec) -> Manifest:
+    metadata = {"name": name, "namespace": namespace_name(tenant.name), "labels": labels(tenant)}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
+
+
+def service_account(tenant: TenantSpec) -> Manifest:
+    """Return the jobs' ServiceAccount. Pods get a token for the cluster's API only to make executors."""
+    return _object("v1", "ServiceAccount", MAINTENANCE, tenant) | {"automountServiceAccountToken": False}
+
+
+def config_map(tenant: TenantSpec, data: Any) -> Manifest:
+    """Return the ConfigMap of the catalog configuration (`runtimes.catalog_files`), which has no secrets."""
+    return _object("v1", "ConfigMap", catalog_name(MAINTENANCE), tenant) | {"data": data}
+
+
+def network_policy(
+    tenant: TenantSpec, maintenance: MaintenanceSpec, urls: list[str], cluster: ClusterSettings = DEFAULT_CLUSTER
+) -> Manifest:
+    """Return the policy that allows DNS, catalog and S3 out, and nothing in; with executors, these and the API too."""
+    spec: dict[str, Any] = {
+        "podSelector": {"matchLabels": _selector(tenant)},
+        "policyTypes": ["Ingress", "Egress"],
+        "egress": network.egress(urls, cluster),
+    }
+    if maintenance.executors:
+        spec["egress"] += executors.egress_of_driver(cluster)
+        spec["ingress"] = executors.ingress_of_driver()
+    return _object("networking.k8s.io/v1", "NetworkPolicy", MAINTENANCE, tenant) | {"spec": spec}
+
+
+def cron_job(tenant: TenantSpec, cron: CronJobSpec, spec: Any) -> Manifest:
+    """Return a CronJob; `spec` comes from `cron_job_spec`."""
+    return _object("batch/v1", "CronJob", cron_job_name(cron), tenant) | {"spec": spec}
+
+
+def cron_job_name(cron: CronJobSpec) -> str:
+    """Return the name of a CronJob: `maintenance`, or `maintenance-JOB` for a job with a schedule of its own."""
+    return f"{MAINTENANCE}-{cron.job}" if cron.job else MAINTENANCE
+
+
+def longest_seconds(maintenance: MaintenanceSpec) -> int:
+    """Return the seconds after which a run is killed and its token expires."""
+    return seconds_of(maintenance.deadline) + _LATE_SECONDS
+
+
+def cron_job_spec(
+    tenant: TenantSpec,
+    maintenance: MaintenanceSpec,
+    cron: CronJobSpec,
+    catalog: CatalogConfig,
+    image: str,
+    *,
+    identity: PodIdentity = DEFAULT_IDENTITY,
+    cluster: ClusterSettings = DEFAULT_CLUSTER,
+) -> dict[str, Any]:
+    """Return the spec of a CronJob with one run at a time, in one unprivileged pod, which is Spark's driver.
+
+    `identity` is how the pod authenticates to the catalog. The pod has no key of the storage.
+    """
+    longest = longest_seconds(maintenance)
+    user = RUNTIMES["spark"].user
+    pod = {
+        "serviceAccountName": MAINTENANCE,
+        # A driver with executors makes their pods by the cluster's API.
+        "automountServiceAccountToken": maintenance.executors is not None,
+        "enableServiceLinks": False,
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": GRACE_SECONDS,
+        "securityContext": manifests.pod_security(user),
+        "containers": [_container(tenant, maintenance, cron, catalog, image, identity=identity, cluster=cluster)],
+        "volumes": [
+            {"name": "catalog", "configMap": {"name": catalog_name(MAINTENANCE)}},
+            *manifests.scratch_volumes(maintenance.size),
+            *jobs_identity.volumes(catalog, identity, longest),
+            *trust.volumes(cluster),
+            *(executors.driver_volumes() if maintenance.executors else []),
+        ],
+    }
+    return {
+        "schedule": cron.schedule,
+        "timeZone": "Etc/UTC",
+        "concurrencyPolicy": "Forbid",
+        # After an outage, a missed run starts within an hour; later it is skipped.
+        "startingDeadlineSeconds": 3600,
+        "successfulJobsHistoryLimit": 3,
+        "failedJobsHistoryLimit": 3,
+        "jobTemplate": {
+            "metadata": {"labels": labels(tenant)},
+            "spec": {
+                # A failed run is not repeated; the next run continues.
+                "backoffLimit": 0,
+                "activeDeadlineSeconds": longest,
+                "template": {"metadata": {"labels": labels(tenant)}, "spec": pod},
+            },
+        },
+    }
+
+
+def _container(
+    tenant: TenantSpec,
+    maintenance: MaintenanceSpec,
+    cron: CronJobSpec,
+    catalog: CatalogConfig,
+    image: str,
+    *,
+    identity: PodIdentity,
+    cluster: ClusterSettings,
+) -> dict[str, Any]:
+    spread = maintenance.executors
+    return {
+        "name": MAINTENANCE,
+        "image": image,
+        "command": ["lakewright-spark", "maintain"],
+        "args": arguments(maintenance, cron) + (executors.arguments(tenant, spread, image) if spread else []),
+        "env": jobs_identity.variables("spark", catalog, identity) + (executors.driver_variables() if spread else []),
+        "resources": manifests.resources(maintenance.size, cluster),
+        "securityContext": manifests.container_security(),
+        "volumeMounts": [
+            {"name": "catalog", "mountPath": CONFIG_DIR, "readOnly": True},
+            *manifests.scratch_mounts(maintenance.size),
+            *jobs_identity.mounts(catalog, identity),
+            *trust.mounts(catalog, cluster),
+            *(executors.driver_mounts() if spread else []),
+        ],
+    }
+
+
+def arguments(maintenance: MaintenanceSpec, cron: CronJobSpec) -> list[str]:
+    """Return the arguments of `lakewright-spark maintain`."""
+    words = ["--config", f"{CONFIG_DIR}/catalog.json", "--parallel", str(maintenance.parallel)]
+    words += ["--deadline", maintenance.deadline]
+    words += [word for job in cron.jobs for word in ("--job", job)]
+    return words + [word for job in cron.skipped for word in ("--skip-job", job)]

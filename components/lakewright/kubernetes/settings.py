@@ -1,0 +1,177 @@
+"""Settings of a cluster that manifests depend on: networks, GPUs, certificate authorities, Texera and quota."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, model_validator
+
+from lakewright.names.host_kinds import METADATA_NETWORKS
+from lakewright.spec.computing_unit import TexeraCatalog
+from lakewright.spec.quota import QuotaSpec
+from lakewright.validation.strict_model import StrictModel
+
+_LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?", re.ASCII)
+_LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?", re.ASCII)
+_SECRET_VARIABLE = re.compile(
+    r"PASSWORD|SECRET|TOKEN|JDBC|CREDENTIAL|ACCESS_?KEY|PRIVATE|_AUTH_|STORAGE_S3", re.IGNORECASE
+)
+
+
+def _cidr(value: str) -> str:
+    try:
+        network = ipaddress.ip_network(value)
+    except ValueError as error:
+        raise ValueError(f"expected a network such as `10.0.0.0/8` or `fd00::/8`; found `{value}` ({error})") from None
+    if "/" not in value:
+        raise ValueError(f"expected a network with its prefix length, `{network}`; found `{value}`")
+    inside = [each for each in METADATA_NETWORKS if each.version == network.version and _contains(each, network)]
+    if inside:
+        raise ValueError(
+            f"expected a network outside {inside[0]}, where the cloud's metadata service is; found `{value}`"
+        )
+    return str(network)
+
+
+def _contains(outer: Any, inner: Any) -> bool:
+    return inner.subnet_of(outer)
+
+
+def _label_key(value: str) -> str:
+    if not _LABEL_KEY.fullmatch(value):
+        raise ValueError(f"expected the key of a Kubernetes label, such as `app.kubernetes.io/name`; found `{value}`")
+    return value
+
+
+def _label_value(value: str) -> str:
+    if not _LABEL_VALUE.fullmatch(value):
+        raise ValueError(
+            f"expected the value of a Kubernetes label: up to 63 letters, digits, `-`, `_`, `.`; found `{value}`"
+        )
+    return value
+
+
+def _public_variable(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise ValueError(f"expected the name of an environment variable; found `{name}`")
+    if _SECRET_VARIABLE.search(name):
+        raise ValueError(
+            f"expected no secret, database or S3 setting: programs of users read a unit's environment; found `{name}`"
+        )
+    return name
+
+
+Cidr = Annotated[str, AfterValidator(_cidr)]
+"""A network in CIDR notation, outside the metadata services of clouds."""
+DnsLabel = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
+"""Name of a namespace."""
+ObjectName = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")]
+"""Name of a ConfigMap, Secret or RuntimeClass."""
+FileKey = Annotated[str, Field(pattern=r"^[-._a-zA-Z0-9]{1,253}$")]
+"""Key of a ConfigMap or Secret."""
+LabelKey = Annotated[str, AfterValidator(_label_key)]
+LabelValue = Annotated[str, AfterValidator(_label_value)]
+PublicVariable = Annotated[str, AfterValidator(_public_variable)]
+
+
+class CatalogPods(StrictModel):
+    """The pods that answer the tenants' requests to the catalog: those of the platform's gateway."""
+
+    namespace: DnsLabel
+    labels: Annotated[dict[LabelKey, LabelValue], Field(min_length=1)]
+    port: Annotated[int, Field(ge=1, le=65535)]
+    """Port of the pods, which may differ from the port of their Service."""
+
+
+class GpuSettings(StrictModel):
+    """GPUs of the cluster."""
+
+    resource: Annotated[
+        str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?$")
+    ] = "nvidia.com/gpu"
+    """Resource that a unit requests."""
+    runtime_class: ObjectName | None = "nvidia"
+    """RuntimeClass of units with GPUs; null where the cluster needs none."""
+
+
+class CaBundle(StrictModel):
+    """Source of the certificate authorities that pods trust; one of three."""
+
+    file: Path | None = None
+    """PEM file on this machine. The stack makes a ConfigMap and a Java truststore of it."""
+    config_map: ObjectName | None = None
+    """ConfigMap in each tenant's namespace, which another program makes."""
+    secret: ObjectName | None = None
+    """Secret in each tenant's namespace, which another program makes."""
+    key: FileKey = "ca.crt"
+    """Key of the PEM file in the ConfigMap or Secret."""
+    truststore_key: FileKey | None = None
+    """Key of a PKCS 12 truststore with the same authorities in it, for Java."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> CaBundle:
+        sources = [name for name in ("file", "config_map", "secret") if getattr(self, name) is not None]
+        if len(sources) != 1:
+            raise ValueError(f"expected one of file, config_map and secret; found {' and '.join(sources) or 'none'}")
+        if self.file is None and self.truststore_key is None:
+            raise ValueError(f"expected `truststore_key` with `{sources[0]}`: Java reads no PEM file")
+        return self
+
+
+class PostgresCatalog(StrictModel):
+    """The database of Texera's own catalog. Units get no password, so the database must not ask for one."""
+
+    address: Annotated[str, Field(pattern=r"^[A-Za-z0-9.-]+:\d{1,5}/[A-Za-z0-9_-]+$")]
+    """`HOST:PORT/DATABASE`, as in Texera's `uri-without-scheme`."""
+    username: Annotated[str, Field(min_length=1, pattern=r"^\S+$")]
+
+
+class TexeraSettings(StrictModel):
+    """Settings of units with runtime `texera`."""
+
+    catalog: TexeraCatalog = "rest"
+    """`rest`: the tenant's warehouses. `postgres`: Texera's own catalog in a database, with files in the pod."""
+    postgres: PostgresCatalog | None = None
+    variables: dict[PublicVariable, str] = {}
+    """Other environment variables of Texera, such as the addresses of its services; no secrets."""
+
+
+class ClusterSettings(StrictModel):
+    """Settings of a cluster that manifests depend on."""
+
+    clients_namespace: DnsLabel = "texera"
+    """Namespace whose pods may connect to computing units."""
+    catalog_pods: CatalogPods | None = None
+    """Pods of the gateway before Lakekeeper. Pods of tenants reach these alone. Without it, they reach the host and
+    port of the catalog, and so the management API too."""
+    outside_cidrs: Annotated[list[Cidr], Field(min_length=1)] = ["0.0.0.0/0"]
+    """Networks where the storages and other hosts outside the cluster are, if they are known by name. Metadata
+    services of clouds are always excluded."""
+    cluster_cidrs: list[Cidr] = []
+    """Networks of the cluster's pods, Services and nodes, excluded from `outside_cidrs`."""
+    api_server_cidrs: Annotated[list[Cidr], Field(min_length=1)] = ["0.0.0.0/0"]
+    """Networks of the cluster's API server, which idle units and executors of maintenance jobs need."""
+    gpu: GpuSettings = GpuSettings()
+    """Kind of GPUs."""
+    ca_bundle: CaBundle | None = None
+    """Certificate authorities that pods trust for catalog and storage, mounted at `lakekeeper.jobs_ca_bundle`."""
+    texera: TexeraSettings = TexeraSettings()
+    quota: QuotaSpec | None = None
+    """Highest quota of each tenant, and its default. Without it, the default is what units and jobs need."""
+
+    @model_validator(mode="after")
+    def _something_is_outside(self) -> ClusterSettings:
+        inside: list[Any] = [ipaddress.ip_network(each) for each in self.cluster_cidrs]
+        for cidr in self.outside_cidrs:
+            outer: Any = ipaddress.ip_network(cidr)
+            if covering := [each for each in inside if each.version == outer.version and _contains(each, outer)]:
+                raise ValueError(
+                    f"outside_cidrs: expected networks beyond cluster_cidrs; {covering[0]} has all of {cidr}"
+                )
+        return self
+
+
+DEFAULT_CLUSTER = ClusterSettings()

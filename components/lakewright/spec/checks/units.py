@@ -1,0 +1,88 @@
+"""Checks of computing units: names, warehouses, sizes and runtimes. Never raises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lakewright.names.object_names import ACTIVATOR, EXECUTORS, catalog_name, reserved_names
+from lakewright.validation.documents import items_of, join_names, list_of, mapping_of, names_in, text_of
+from lakewright.validation.problems import Path, SpecMistake
+from lakewright.validation.quantity import bytes_of
+
+
+def unit_checks(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
+    """Yield mistakes of the computing units of a spec."""
+    yield from _names_of_units(document)
+    yield from _warehouses_of_units(document)
+    yield from _shared_memory(document)
+    yield from _settings_of_runtimes(document)
+
+
+def no_such_warehouse(name: str, known: list[str]) -> str:
+    """Return the mistake of naming a warehouse that is not in the spec."""
+    return f"expected one of the warehouses {join_names(known)}; there is no `{name}`"
+
+
+def _names_of_extras(document: Mapping[str, Any]) -> set[str]:
+    """Return the names of objects that only some tenants have."""
+    idle = any(unit.get("idle_after") is not None for _, unit in items_of(document, "computing_units"))
+    executors = mapping_of(document.get("maintenance")).get("executors") is not None
+    return ({ACTIVATOR} if idle else set[str]()) | ({EXECUTORS} if executors else set())
+
+
+def _names_of_units(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
+    """Find units whose Kubernetes objects would replace others of the tenant, such as its NetworkPolicy `deny-all`."""
+    reserved = reserved_names(str(document.get("name"))) | _names_of_extras(document)
+    config_maps = {catalog_name(name): name for name in names_in(document, "computing_units")}
+    for index, unit in items_of(document, "computing_units"):
+        name = text_of(unit.get("name"))
+        path: Path = ("computing_units", index, "name")
+        if name in reserved:
+            yield path, f"expected another name; `{name}` is reserved for an object of the tenant"
+        elif name in config_maps:
+            yield path, f"expected another name; the ConfigMap of unit `{config_maps[name]}` is named `{name}`"
+
+
+def _warehouses_of_units(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
+    known = names_in(document, "warehouses")
+    for index, unit in items_of(document, "computing_units"):
+        if (unit.get("warehouse") is None) == (unit.get("warehouses") is None):
+            yield (
+                ("computing_units", index),
+                "expected either `warehouse` (bound at creation) or `warehouses` (chosen per execution)",
+            )
+        named = text_of(unit.get("warehouse"))
+        if named is not None and named not in known:
+            yield ("computing_units", index, "warehouse"), no_such_warehouse(named, known)
+        for position, name in enumerate(list_of(unit.get("warehouses"))):
+            if isinstance(name, str) and name not in known:
+                yield ("computing_units", index, "warehouses", position), no_such_warehouse(name, known)
+
+
+def _shared_memory(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
+    for path, size, default in _sizes(document):
+        shm, memory = text_of(size.get("shm")), text_of(size.get("memory", default))
+        if shm and memory and _bytes(shm) > _bytes(memory) > 0:
+            yield (*path, "shm"), f"expected at most the pod's memory, {memory}; found {shm}"
+
+
+def _sizes(document: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Any], str]]:
+    """Yield path, amounts and default memory of each pod."""
+    for index, unit in items_of(document, "computing_units"):
+        yield ("computing_units", index, "size"), mapping_of(unit.get("size")), "2Gi"
+    yield ("maintenance", "size"), mapping_of(mapping_of(document.get("maintenance")).get("size")), "4Gi"
+
+
+def _settings_of_runtimes(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
+    for index, unit in items_of(document, "computing_units"):
+        runtime = unit.get("runtime")
+        if unit.get("texera") is not None and runtime != "texera":
+            yield ("computing_units", index, "texera"), f"expected these settings with runtime texera; found {runtime}"
+
+
+def _bytes(size: str) -> int:
+    try:
+        return bytes_of(size)
+    except ValueError:
+        return 0

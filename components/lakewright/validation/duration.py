@@ -1,0 +1,26 @@
+"""Durations as users write them: `45m` or `4h`."""
+
+from __future__ import annotations
+
+import re
+
+_SECONDS = {"m": 60, "h": 3600}
+
+
+def seconds_between(duration: str, least: int, most: int, expected: str) -> int:
+    """Return the seconds of a duration such as `45m` or `4h`.
+
+    Args:
+        duration: Minutes or hours.
+        least: Fewest seconds.
+        most: Most seconds.
+        expected: Description of the range, for the message.
+
+    Raises:
+        ValueError: It is no duration, or out of range.
+    """
+    match = re.fullmatch(r"(\d{1,4})([mh])", duration)
+    seconds = int(match[1]) * _SECONDS[match[2]] if match else 0
+    if not least <= seconds <= most:
+        raise ValueError(f"expected {expected}; found `{duration}`")
+    return seconds
