@@ -9,6 +9,7 @@ import pulumi
 
 from lakewright.environment.platform import Platform
 from lakewright.environment.stack_config import read_stack_config
+from lakewright.project_files.project_root import project_root
 from lakewright.spec import SPEC_KEY, SpecError
 from lakewright.tenant import Tenant
 
@@ -25,14 +26,6 @@ def declare_tenant() -> None:
     if tenant.roles_of_others:
         pulumi.export("roles_of_others", tenant.roles_of_others)
     pulumi.export("computing_units", tenant.computing_units)
-
-
-def project_root(start: Path) -> Path:
-    """Return the folder of the nearest Pulumi.yaml. Engines run a program in the folder of its `main`."""
-    for folder in (start, *start.parents):
-        if (folder / "Pulumi.yaml").is_file():
-            return folder
-    raise pulumi.RunError(f"no Pulumi.yaml in {start} or a folder above it")
 
 
 def _tenant() -> Tenant:

@@ -1,0 +1,53 @@
+"""RandomSecret: random text that a stack mints once and keeps encrypted in its state."""
+
+import secrets
+import uuid
+from typing import Any
+
+import pulumi
+from pulumi.dynamic import CheckResult, CreateResult, DiffResult, ReadResult, Resource, ResourceProvider, UpdateResult
+from typing_extensions import override
+
+RANDOM_BYTES = 48
+"""Bytes of randomness: more than any key here needs."""
+
+
+class RandomSecretProvider(ResourceProvider):
+    """Mints a random value once. The value exists only in the state."""
+
+    serialize_as_secret_always = False
+
+    @override
+    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
+        return CheckResult({key: value for key, value in news.items() if key != "value"}, [])
+
+    @override
+    def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
+        return DiffResult(changes=False)
+
+    @override
+    def create(self, props: dict[str, Any]) -> CreateResult:
+        # The engine does not encrypt the id of a resource, so the id must not be the value.
+        return CreateResult(str(uuid.uuid4()), {"value": secrets.token_urlsafe(RANDOM_BYTES)})
+
+    @override
+    def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
+        return ReadResult(id_, {"value": props["value"]}, {})
+
+    @override
+    def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> UpdateResult:
+        return UpdateResult({"value": _olds["value"]})
+
+    def delete(self, _id: str, _props: dict[str, Any]) -> None:
+        """Do nothing: the value exists only in the state."""
+
+
+class RandomSecret(Resource, module="credentials", name="RandomSecret"):
+    """Random text of 64 letters, digits, `-` and `_`. It never changes and is stored as a secret."""
+
+    value: pulumi.Output[str]
+
+    def __init__(self, resource_name: str, opts: pulumi.ResourceOptions | None = None) -> None:
+        """Declare the resource."""
+        hidden = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(additional_secret_outputs=["value"]))
+        super().__init__(RandomSecretProvider(), resource_name, {"value": None}, hidden)

@@ -1,0 +1,62 @@
+"""PlatformOutputs: what a platform stack exports, and tenant stacks read from it. A contract between stacks."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from lakewright.names.types import Arn, ServiceUrl
+from lakewright.validation.problems import SpecError, problems_of
+from lakewright.validation.strict_model import StrictModel
+
+OUTPUT = "platform"
+"""Name of the stack's output."""
+
+
+class CatalogPods(StrictModel):
+    """The pods that computing units may reach for the catalog."""
+
+    namespace: str
+    labels: dict[str, str]
+    port: int
+
+
+class PlatformOutputs(StrictModel):
+    """Addresses and identities of a platform. No secrets."""
+
+    version: Literal[1] = 1
+    server_version: str
+    authz_backend: Literal["openfga", "allowall"]
+    endpoint: ServiceUrl | None = None
+    """Address of the management API for stacks; None if it is reached through a port-forward that the environment
+    names."""
+    catalog_uri: ServiceUrl
+    """Address of the catalog for computing units: the gateway's."""
+    allow_plain_http: bool = False
+    jobs_token_audience: str | None = None
+    kubernetes_subject: Literal["uid", "username"] = "uid"
+    principal_arn: Arn | None = None
+    namespace: str
+    catalog_pods: CatalogPods | None = None
+    """None if computing units reach the gateway by an address outside the cluster."""
+
+    def environment_document(self) -> dict[str, dict[str, Any]]:
+        """Return sections of environments/NAME.yaml with what the platform defines."""
+        lakekeeper = {
+            "endpoint": self.endpoint,
+            "catalog_uri": self.catalog_uri,
+            "principal_arn": self.principal_arn,
+            "allow_plain_http": self.allow_plain_http or None,
+        }
+        found: dict[str, Any] = {key: value for key, value in lakekeeper.items() if value is not None}
+        # `null` requests tokens of the cluster's own audience, so it is written too.
+        return {"lakekeeper": {**found, "jobs_token_audience": self.jobs_token_audience}}
+
+
+def parse_platform_outputs(outputs: Any, stack: str) -> PlatformOutputs:
+    """Return the outputs of a platform stack. Raises SpecError if it has none, or those of another version."""
+    try:
+        return PlatformOutputs.model_validate(outputs)
+    except ValidationError as error:
+        raise SpecError(f"output `{OUTPUT}` of stack {stack}", problems_of(error, outputs)) from None

@@ -1,0 +1,265 @@
+"""LakekeeperServer: how the objects of a platform are wired, from secrets to the gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pulumi
+
+from lakewright.environment.platform_outputs import CatalogPods, PlatformOutputs
+from lakewright.kubernetes.computing_unit import KubernetesObject
+from lakewright.lakekeeper.server.bootstrap import Bootstrap
+from lakewright.platform_stack.manifests import gateway, lakekeeper, network_policies, openfga
+from lakewright.platform_stack.manifests.lakekeeper import SecretKeys
+from lakewright.platform_stack.manifests.objects import Manifest, make_object
+from lakewright.platform_stack.secret_values import SecretValues, encoded
+from lakewright.platform_stack.settings.platform import PlatformSpec
+from lakewright.platform_stack.settings.server_environment import (
+    POSTGRES_PORT,
+    as_string,
+    kafka_config,
+    kafka_sources,
+    server_environment,
+)
+from lakewright.platform_stack.settings.types import in_cluster_secret
+from lakewright.platform_stack.settings.variables import PREFIX
+
+_PASSWORD = f"{PREFIX}PG_PASSWORD"
+_API_KEY = f"{PREFIX}OPENFGA__API_KEY"
+_KAFKA = f"{PREFIX}KAFKA_CONFIG"
+
+
+@dataclass(frozen=True)
+class PlatformFiles:
+    """Contents of the files that a spec names."""
+
+    authorities: Mapping[str, str] = field(default_factory=dict[str, str])
+    """PEM of certificate authorities by `ca` and `database-ca`."""
+    certificate: str | None = None
+    """PEM of the gateway's certificate."""
+
+
+class LakekeeperServer(pulumi.ComponentResource):
+    """Lakekeeper on Kubernetes, with its migration, gateway and network policies."""
+
+    outputs: PlatformOutputs
+
+    def __init__(
+        self,
+        spec: PlatformSpec,
+        *,
+        secrets: Mapping[str, str],
+        files: PlatformFiles,
+        management_ca_bundle: str | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """Declare the objects of a spec.
+
+        Args:
+            spec: The platform, checked.
+            secrets: Resolved secrets by their source (`secret_values.resolve_sources`).
+            files: Contents of the files that the spec names.
+            management_ca_bundle: Path of the certificate authorities for the management API.
+            opts: Options, with the provider of the cluster.
+        """
+        super().__init__("lakewright:index:LakekeeperServer", spec.name, {}, opts)
+        self._spec = spec
+        self._environment = server_environment(spec)
+        self._authorities = {name: f"{spec.name}-{name}" for name in files.authorities}
+        within = pulumi.ResourceOptions(parent=self)
+        self._secrets = SecretValues(spec.name, secrets, opts=within, protect=not spec.trial)
+        self._first = [self._declare("namespace", lakekeeper.namespace(spec), after=[])]
+
+        prepared = self._prepare(files)
+        keys, values = self._server_secrets()
+        prepared.append(self._declare_secret(f"{spec.name}-server", encoded(values, as_string)))
+        databases = self._trial_postgres()
+        permissions = self._openfga(databases)
+        job = lakekeeper.migration_job(spec, self._environment, keys, self._authorities)
+        migrated = self._declare("migration", job, after=[*prepared, *databases, *permissions])
+        server = self._server(keys, values, after=migrated)
+        ready = self._gateway(files, after=[*prepared, *server])
+        self._bootstrap(management_ca_bundle, after=[*server, *ready])
+        self.outputs = platform_outputs(spec)
+        self.register_outputs({"platform": self.outputs.model_dump(mode="json")})
+
+    def _declare(self, name: str, manifest: Manifest, *, after: Sequence[pulumi.Resource]) -> pulumi.Resource:
+        options = pulumi.ResourceOptions(parent=self, depends_on=list(after))
+        return KubernetesObject(f"{self._spec.name}-{name}", manifest, options)
+
+    def _declare_secret(self, name: str, data: pulumi.Output[dict[str, str]], kind: str = "Opaque") -> pulumi.Resource:
+        manifest = make_object(self._spec, "v1", "Secret", name, type=kind, data=data)
+        return self._declare(f"secret-{name}", manifest, after=self._first)
+
+    def _prepare(self, files: PlatformFiles) -> list[pulumi.Resource]:
+        """Make what pods need before they start: policies, accounts, rights, and files."""
+        spec, first = self._spec, self._first
+        made = [
+            self._declare(f"policy-{policy['metadata']['name']}", policy, after=first)
+            for policy in network_policies.network_policies(spec)
+        ]
+        made += [
+            self._declare("account", lakekeeper.server_account(spec), after=first),
+            self._declare("migration-account", lakekeeper.migration_account(spec), after=first),
+            self._declare("gateway-account", gateway.gateway_account(spec), after=first),
+        ]
+        if spec.server.authentication.kubernetes:
+            role = self._declare("token-review", lakekeeper.token_review_role(spec), after=[])
+            made.append(self._declare("token-review-binding", lakekeeper.token_review_binding(spec), after=[role]))
+        for name, pem in files.authorities.items():
+            made.append(self._declare(name, lakekeeper.ca_config_map(spec, name, pem), after=first))
+        if self._environment.files:
+            values = {
+                file: self._secrets.value(file, source) for file, source in sorted(self._environment.files.items())
+            }
+            made.append(self._declare_secret(f"{spec.name}-files", encoded(values)))
+        return made
+
+    def _server_secrets(self) -> tuple[SecretKeys, dict[str, pulumi.Output[str]]]:
+        """Return Secret and key of each variable, and the values of those that the stack's own Secret has."""
+        own = f"{self._spec.name}-server"
+        keys: dict[str, tuple[str, str]] = {}
+        values: dict[str, pulumi.Output[str]] = {}
+        for variable, source in self._environment.secrets.items():
+            given = in_cluster_secret(source)
+            keys[variable] = given or (own, variable)
+            if given is None:
+                values[variable] = self._secrets.value(variable, source)
+        if self._spec.server.events.kafka:
+            sources = {
+                key: self._secrets.value(f"kafka {key}", source) for key, source in kafka_sources(self._spec).items()
+            }
+            keys[_KAFKA] = (own, _KAFKA)
+            values[_KAFKA] = pulumi.Output.all(**sources).apply(lambda found: kafka_config(self._spec, found))
+        return keys, values
+
+    def _trial_postgres(self) -> list[pulumi.Resource]:
+        spec, trial = self._spec, self._spec.database.trial_postgres
+        if trial is None:
+            return []
+        password = {openfga.POSTGRES_PASSWORD_VARIABLE: self._secrets.minted(_PASSWORD)}
+        before = [
+            self._declare_secret(openfga.postgres_secret_name(spec), encoded(password)),
+            self._declare("postgres-scripts", openfga.postgres_scripts(spec), after=self._first),
+        ]
+        return [
+            self._declare("postgres", openfga.postgres_set(spec, trial.image, trial.storage), after=before),
+            self._declare("postgres-service", openfga.postgres_service(spec), after=self._first),
+        ]
+
+    def _openfga(self, databases: Sequence[pulumi.Resource]) -> list[pulumi.Resource]:
+        """Make OpenFGA beside the server, its migration first."""
+        spec, settings = self._spec, self._spec.server.authorization.openfga
+        if settings is None or settings.server is None:
+            return []
+        values = {
+            openfga.DATASTORE_VARIABLE: self._openfga_database(settings.server.database_uri),
+            openfga.KEYS_VARIABLE: self._secrets.value(_API_KEY, str(settings.key_source)),
+        }
+        before = [
+            self._declare_secret(openfga.openfga_secret_name(spec), encoded(values)),
+            self._declare("openfga-account", openfga.openfga_account(spec), after=self._first),
+        ]
+        migrated = self._declare(
+            "openfga-migration", openfga.openfga_migration(spec, settings.server), after=[*before, *databases]
+        )
+        manifest = openfga.openfga_deployment(spec, settings.server, self._secrets.digest(values))
+        return [
+            self._declare("openfga", manifest, after=[migrated]),
+            self._declare("openfga-service", openfga.openfga_service(spec), after=[migrated]),
+            self._declare("openfga-budget", openfga.openfga_budget(spec), after=self._first),
+        ]
+
+    def _openfga_database(self, source: str | None) -> pulumi.Output[str]:
+        if source is not None:
+            return self._secrets.value("openfga database_uri", source)
+        host = f"{self._spec.name}-postgres.{self._spec.namespace}.svc:{POSTGRES_PORT}"
+        return self._secrets.minted(_PASSWORD).apply(
+            lambda password: f"postgres://lakekeeper:{password}@{host}/openfga?sslmode=disable"
+        )
+
+    def _server(
+        self, keys: SecretKeys, values: Mapping[str, pulumi.Output[str]], *, after: pulumi.Resource
+    ) -> list[pulumi.Resource]:
+        """Make Deployment and Service after the migration."""
+        spec = self._spec
+        manifest = lakekeeper.server_deployment(
+            spec, self._environment, keys, self._authorities, self._secrets.digest(values)
+        )
+        made = [
+            self._declare("server", manifest, after=[after]),
+            # Not before the Deployment: the provider waits for a Service's endpoints.
+            self._declare("service", lakekeeper.server_service(spec), after=[after]),
+            self._declare("budget", lakekeeper.server_budget(spec), after=self._first),
+        ]
+        if autoscaler := lakekeeper.autoscaler(spec):
+            made.append(self._declare("autoscaler", autoscaler, after=made[:1]))
+        return made
+
+    def _gateway(self, files: PlatformFiles, *, after: Sequence[pulumi.Resource]) -> list[pulumi.Resource]:
+        """Make the gateway, which resolves the server's Service when it starts, and the routes."""
+        spec = self._spec
+        before = [*after, self._declare("gateway-config", gateway.gateway_config_map(spec), after=self._first)]
+        tls = spec.gateway.tls
+        if tls and tls.key and files.certificate:
+            pair = {
+                "tls.crt": pulumi.Output.from_input(files.certificate),
+                "tls.key": self._secrets.value("gateway key", tls.key),
+            }
+            name = str(gateway.tls_secret_name(spec))
+            before.append(self._declare_secret(name, encoded(pair), "kubernetes.io/tls"))
+        made = [
+            self._declare("gateway", gateway.gateway_deployment(spec), after=before),
+            self._declare("gateway-service", gateway.gateway_service(spec), after=before),
+            self._declare("gateway-budget", gateway.gateway_budget(spec), after=self._first),
+        ]
+        for name, route, service, port in (
+            (f"{spec.name}-gateway", spec.gateway.route, gateway.gateway_name(spec), spec.gateway.listen_port),
+            (f"{spec.name}-management", spec.management.route, spec.name, lakekeeper.SERVER_PORT),
+        ):
+            if route:
+                manifest = gateway.route_manifest(spec, route, name=name, service=service, port=port)
+                made.append(self._declare(f"route-{name}", manifest, after=made[:2]))
+        return made
+
+    def _bootstrap(self, ca_bundle: str | None, *, after: Sequence[pulumi.Resource]) -> None:
+        spec = self._spec
+        if spec.bootstrap is None:
+            return
+        server: dict[str, Any] = {
+            "endpoint": spec.management_url,
+            "auth": spec.bootstrap.auth.model_dump(exclude_none=True),
+        }
+        if ca_bundle:
+            server["ca_bundle"] = ca_bundle
+        if spec.allow_plain_http:
+            server["allow_plain_http"] = True
+        Bootstrap(
+            spec.name,
+            server=server,
+            accept_terms_of_use=True,
+            is_operator=spec.bootstrap.is_operator,
+            opts=pulumi.ResourceOptions(parent=self, depends_on=list(after)),
+        )
+
+
+def platform_outputs(spec: PlatformSpec) -> PlatformOutputs:
+    """Return the outputs of a spec."""
+    kubernetes = spec.server.authentication.kubernetes
+    pods = None
+    if spec.gateway.url is None:
+        pods = CatalogPods(namespace=spec.namespace, labels=gateway.gateway_labels(spec), port=spec.gateway.listen_port)
+    return PlatformOutputs(
+        server_version=spec.server.version,
+        authz_backend=spec.server.authorization.backend,
+        endpoint=spec.management_url,
+        catalog_uri=f"{spec.catalog_url}/catalog",
+        allow_plain_http=spec.allow_plain_http or spec.trial,
+        jobs_token_audience=kubernetes.audience[0] if kubernetes else None,
+        kubernetes_subject=(kubernetes.subject_source if kubernetes else None) or "uid",
+        principal_arn=spec.aws.role_arn if spec.aws else None,
+        namespace=spec.namespace,
+        catalog_pods=pods,
+    )

@@ -1,0 +1,1 @@
+"""Manifests of the platform stack. Pure functions."""

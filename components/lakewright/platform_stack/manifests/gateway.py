@@ -1,0 +1,177 @@
+"""Manifests of the gateway and of routes from outside the cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lakewright.platform_stack.manifests.gateway_config import PROBE_PATH, GatewayConfig, nginx_config
+from lakewright.platform_stack.manifests.objects import (
+    Manifest,
+    cluster_service,
+    component_labels,
+    disruption_budget,
+    http_probe,
+    labels,
+    make_object,
+    pod_spec,
+    restricted_container,
+    short_hash,
+    spread,
+)
+from lakewright.platform_stack.settings.gateway import Route
+from lakewright.platform_stack.settings.platform import PlatformSpec, PodResources
+from lakewright.platform_stack.settings.server_environment import SERVER_PORT
+
+GATEWAY = "gateway"
+_USER = 101
+"""User of nginx-unprivileged."""
+_CONFIG_FOLDER = "/etc/gateway"
+_TLS_FOLDER = "/etc/gateway-tls"
+_RESOURCES = PodResources(cpu="100m", memory="64Mi", memory_limit="256Mi")
+_MAX_BODY = 32 * 1024 * 1024
+"""Bytes: Lakekeeper's limit from 0.14 on."""
+
+
+def gateway_name(spec: PlatformSpec) -> str:
+    """Return the name of the gateway's Deployment and Service."""
+    return f"{spec.name}-gateway"
+
+
+def gateway_labels(spec: PlatformSpec) -> dict[str, str]:
+    """Return the labels of the gateway's pods, for NetworkPolicies of computing units. They never change."""
+    return component_labels(spec, GATEWAY)
+
+
+def gateway_config(spec: PlatformSpec) -> str:
+    """Return the configuration of nginx."""
+    return nginx_config(
+        GatewayConfig(
+            upstream=f"{spec.name}.{spec.namespace}.svc:{SERVER_PORT}",
+            port=spec.gateway.listen_port,
+            max_body_size=spec.server.requests.max_body_size or _MAX_BODY,
+            timeout=spec.gateway.upstream_timeout,
+            tls_folder=_TLS_FOLDER if spec.gateway.tls else None,
+        )
+    )
+
+
+def gateway_config_map(spec: PlatformSpec) -> Manifest:
+    """Return the ConfigMap of the configuration."""
+    return make_object(spec, "v1", "ConfigMap", gateway_name(spec), GATEWAY, data={"nginx.conf": gateway_config(spec)})
+
+
+def gateway_account(spec: PlatformSpec) -> Manifest:
+    """Return the gateway's ServiceAccount, which has no rights."""
+    return make_object(spec, "v1", "ServiceAccount", gateway_name(spec), GATEWAY, automountServiceAccountToken=False)
+
+
+def tls_secret_name(spec: PlatformSpec) -> str | None:
+    """Return the name of the Secret with the gateway's certificate; None without TLS."""
+    tls = spec.gateway.tls
+    return None if tls is None else tls.secret or f"{gateway_name(spec)}-tls"
+
+
+def gateway_deployment(spec: PlatformSpec) -> Manifest:
+    """Return the Deployment of the gateway. A new configuration rolls its pods."""
+    own, port = component_labels(spec, GATEWAY), spec.gateway.listen_port
+    scheme = "HTTPS" if spec.gateway.tls else "HTTP"
+    volumes: list[dict[str, Any]] = [
+        {"name": "config", "configMap": {"name": gateway_name(spec)}},
+        {"name": "tmp", "emptyDir": {"sizeLimit": "256Mi"}},
+    ]
+    mounts: list[dict[str, Any]] = [
+        {"name": "config", "mountPath": _CONFIG_FOLDER, "readOnly": True},
+        {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - a volume of the pod
+    ]
+    if secret := tls_secret_name(spec):
+        volumes.append({"name": "tls", "secret": {"secretName": secret, "defaultMode": 0o440}})
+        mounts.append({"name": "tls", "mountPath": _TLS_FOLDER, "readOnly": True})
+    container = restricted_container(
+        "nginx",
+        spec.gateway.image,
+        resources=_RESOURCES,
+        command=["nginx", "-c", f"{_CONFIG_FOLDER}/nginx.conf"],
+        ports=[{"name": "catalog", "containerPort": port, "protocol": "TCP"}],
+        readinessProbe=http_probe(PROBE_PATH, port, scheme=scheme),
+        livenessProbe=http_probe(PROBE_PATH, port, scheme=scheme, period=10),
+        # Endpoints are removed before connections are closed.
+        lifecycle={"preStop": {"sleep": {"seconds": 5}}},
+        volumeMounts=mounts,
+    )
+    pod = pod_spec(
+        service_account=gateway_name(spec),
+        containers=[container],
+        user=_USER,
+        group=_USER,
+        volumes=volumes,
+        **spread(own),
+    )
+    template = {
+        "metadata": {
+            "labels": labels(spec, GATEWAY),
+            "annotations": {"lakewright/config-hash": short_hash(gateway_config(spec))},
+        },
+        "spec": pod,
+    }
+    return make_object(
+        spec,
+        "apps/v1",
+        "Deployment",
+        gateway_name(spec),
+        GATEWAY,
+        spec={
+            "replicas": spec.gateway.replicas,
+            "selector": {"matchLabels": own},
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
+            "template": template,
+        },
+    )
+
+
+def gateway_service(spec: PlatformSpec) -> Manifest:
+    """Return the Service of the gateway: the address of the catalog for computing units."""
+    return cluster_service(spec, gateway_name(spec), GATEWAY, {"catalog": spec.gateway.listen_port})
+
+
+def gateway_budget(spec: PlatformSpec) -> Manifest:
+    """Return the gateway's disruption budget."""
+    return disruption_budget(spec, gateway_name(spec), GATEWAY)
+
+
+def route_manifest(spec: PlatformSpec, route: Route, *, name: str, service: str, port: int) -> Manifest:
+    """Return an Ingress or HTTPRoute that forwards a host to a Service."""
+    if route.kind == "http-route":
+        return _http_route(spec, route, name, {"name": service, "port": port})
+    backend = {"service": {"name": service, "port": {"number": port}}}
+    ingress: dict[str, Any] = {
+        "rules": [{"host": route.host, "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}]
+    }
+    if route.class_name:
+        ingress["ingressClassName"] = route.class_name
+    if route.tls_secret:
+        ingress["tls"] = [{"hosts": [route.host], "secretName": route.tls_secret}]
+    made = make_object(spec, "networking.k8s.io/v1", "Ingress", name, GATEWAY, spec=ingress)
+    if route.annotations:
+        made["metadata"]["annotations"] = dict(route.annotations)
+    return made
+
+
+def _http_route(spec: PlatformSpec, route: Route, name: str, backend: dict[str, Any]) -> Manifest:
+    parent = route.parent
+    assert parent is not None, "a route of kind http-route has a parent"
+    reference = {"name": parent.name, "namespace": parent.namespace, "sectionName": parent.section}
+    made = make_object(
+        spec,
+        "gateway.networking.k8s.io/v1",
+        "HTTPRoute",
+        name,
+        GATEWAY,
+        spec={
+            "parentRefs": [{key: value for key, value in reference.items() if value}],
+            "hostnames": [route.host],
+            "rules": [{"backendRefs": [backend]}],
+        },
+    )
+    if route.annotations:
+        made["metadata"]["annotations"] = dict(route.annotations)
+    return made

@@ -1,0 +1,266 @@
+"""Manifests of the Lakekeeper server and its migration Job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lakewright.platform_stack.manifests.objects import (
+    LAKEKEEPER_GROUP,
+    LAKEKEEPER_USER,
+    Manifest,
+    cluster_object,
+    cluster_service,
+    component_labels,
+    disruption_budget,
+    env_of,
+    http_probe,
+    labels,
+    make_object,
+    pod_spec,
+    restricted_container,
+    short_hash,
+    spread,
+)
+from lakewright.platform_stack.settings.platform import PlatformSpec
+from lakewright.platform_stack.settings.server_environment import (
+    CA_FILE,
+    DATABASE_CA_FILE,
+    METRICS_PORT,
+    SECRET_FILES,
+    SERVER_PORT,
+    ServerEnvironment,
+)
+
+SERVER = "server"
+MIGRATION = "migration"
+RESTRICTED = "restricted"
+SecretKeys = Mapping[str, tuple[str, str]]
+"""Secret and key by variable."""
+
+_BINARY = "/home/nonroot/lakekeeper"
+_MIGRATION_VARIABLES = ("PG_", "OPENFGA__", "AUTHZ_BACKEND", "SECRET_BACKEND", "KV2__")
+"""Beginnings of the variables that decide what a migration does, without the prefix."""
+
+
+def namespace(spec: PlatformSpec) -> Manifest:
+    """Return the platform's namespace, which admits restricted pods only."""
+    made = cluster_object(spec, "v1", "Namespace", spec.namespace)
+    modes = {f"pod-security.kubernetes.io/{mode}": RESTRICTED for mode in ("enforce", "audit", "warn")}
+    made["metadata"]["labels"] |= modes
+    return made
+
+
+def server_account(spec: PlatformSpec) -> Manifest:
+    """Return the ServiceAccount of the server, with the annotation of its AWS role."""
+    made = make_object(spec, "v1", "ServiceAccount", spec.name, SERVER, automountServiceAccountToken=False)
+    if spec.aws and spec.aws.kind == "irsa":
+        made["metadata"]["annotations"] = {"eks.amazonaws.com/role-arn": spec.aws.role_arn}
+    return made
+
+
+def migration_account(spec: PlatformSpec) -> Manifest:
+    """Return the ServiceAccount of the migration, which has no rights."""
+    return make_object(
+        spec, "v1", "ServiceAccount", f"{spec.name}-migration", MIGRATION, automountServiceAccountToken=False
+    )
+
+
+def token_review_role(spec: PlatformSpec) -> Manifest:
+    """Return the ClusterRole that may have tokens reviewed, and nothing else."""
+    rule = {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]}
+    return cluster_object(spec, "rbac.authorization.k8s.io/v1", "ClusterRole", _token_review_name(spec), rules=[rule])
+
+
+def token_review_binding(spec: PlatformSpec) -> Manifest:
+    """Return the binding of that role to the server's ServiceAccount."""
+    name = _token_review_name(spec)
+    return cluster_object(
+        spec,
+        "rbac.authorization.k8s.io/v1",
+        "ClusterRoleBinding",
+        name,
+        roleRef={"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+        subjects=[{"kind": "ServiceAccount", "name": spec.name, "namespace": spec.namespace}],
+    )
+
+
+def _token_review_name(spec: PlatformSpec) -> str:
+    return f"{spec.namespace}:{spec.name}:token-review"
+
+
+def ca_config_map(spec: PlatformSpec, name: str, pem: str) -> Manifest:
+    """Return a ConfigMap with certificate authorities. A new bundle gets a new name, so pods roll."""
+    return make_object(spec, "v1", "ConfigMap", f"{spec.name}-{name}", SERVER, data={"ca.pem": pem})
+
+
+def migration_hash(spec: PlatformSpec, environment: ServerEnvironment) -> str:
+    """Return a hash of the image and of the settings that decide what a migration does."""
+    beginnings = tuple(f"LAKEKEEPER__{name}" for name in _MIGRATION_VARIABLES)
+    plain = {name: value for name, value in environment.plain.items() if name.startswith(beginnings)}
+    sources = {name: source for name, source in environment.secrets.items() if name.startswith(beginnings)}
+    return short_hash([spec.server.image, plain, sources])
+
+
+def migration_job(
+    spec: PlatformSpec, environment: ServerEnvironment, secrets: SecretKeys, authorities: Mapping[str, str]
+) -> Manifest:
+    """Return the Job that migrates the database. Its name changes with the image, as a Job runs once.
+
+    It waits for the database, and for OpenFGA by its retries. A database that is already migrated stays as it is.
+    """
+    name = f"{spec.name}-migrate-{migration_hash(spec, environment)}"
+    volumes, mounts = _volumes(spec, environment, authorities)
+    env = env_of(environment.plain, secrets)
+    wait = _container(spec, "wait-for-database", ["wait-for-db", "-d", "-r", "60", "-b", "5"], env, mounts)
+    migrate = _container(spec, "migrate", ["migrate"], env, mounts)
+    pod = pod_spec(
+        service_account=f"{spec.name}-migration",
+        containers=[migrate],
+        user=LAKEKEEPER_USER,
+        group=LAKEKEEPER_GROUP,
+        initContainers=[wait],
+        restartPolicy="Never",
+        volumes=volumes,
+    )
+    return make_object(
+        spec,
+        "batch/v1",
+        "Job",
+        name,
+        MIGRATION,
+        spec={
+            "backoffLimit": 6,
+            "activeDeadlineSeconds": 1800,
+            "template": {"metadata": {"labels": labels(spec, MIGRATION)}, "spec": pod},
+        },
+    )
+
+
+def server_deployment(
+    spec: PlatformSpec,
+    environment: ServerEnvironment,
+    secrets: SecretKeys,
+    authorities: Mapping[str, str],
+    secrets_hash: Any,
+) -> Manifest:
+    """Return the Deployment of the server. A change of secrets changes `secrets_hash` and rolls the pods.
+
+    A pod starts only on a database that its own release migrated: `wait-for-db -m` fails on an older one, and from
+    0.13 on also on a newer one.
+    """
+    volumes, mounts = _volumes(spec, environment, authorities)
+    env = env_of(environment.plain, secrets)
+    wait = _container(spec, "wait-for-migration", ["wait-for-db", "-d", "-m", "-r", "60", "-b", "5"], env, mounts)
+    serve = _container(
+        spec,
+        "lakekeeper",
+        ["serve"],
+        env,
+        mounts,
+        ports=[
+            {"name": "http", "containerPort": SERVER_PORT, "protocol": "TCP"},
+            {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},
+        ],
+        startupProbe=http_probe("/health", SERVER_PORT, failures=30),
+        readinessProbe=http_probe("/health", SERVER_PORT),
+        # Only a server that answers nothing is restarted: a failing database does not make all replicas restart.
+        livenessProbe={"tcpSocket": {"port": SERVER_PORT}, "periodSeconds": 10, "failureThreshold": 6},
+    )
+    own = component_labels(spec, SERVER)
+    pod = pod_spec(
+        service_account=spec.name,
+        containers=[serve],
+        user=LAKEKEEPER_USER,
+        group=LAKEKEEPER_GROUP,
+        initContainers=[wait],
+        terminationGracePeriodSeconds=45,
+        volumes=volumes,
+        **spread(own),
+    )
+    # The server asks the cluster's API to review tokens, with the token of its ServiceAccount.
+    pod["automountServiceAccountToken"] = spec.server.authentication.kubernetes is not None
+    replicas = {} if spec.server.autoscaling else {"replicas": spec.server.replicas}
+    annotations = {"lakewright/secrets-hash": secrets_hash, "prometheus.io/port": str(METRICS_PORT)}
+    return make_object(
+        spec,
+        "apps/v1",
+        "Deployment",
+        spec.name,
+        SERVER,
+        spec={
+            **replicas,
+            "selector": {"matchLabels": own},
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
+            "minReadySeconds": 5,
+            "template": {"metadata": {"labels": labels(spec, SERVER), "annotations": annotations}, "spec": pod},
+        },
+    )
+
+
+def server_service(spec: PlatformSpec) -> Manifest:
+    """Return the Service of the server, which only the gateway and administrators reach."""
+    return cluster_service(spec, spec.name, SERVER, {"http": SERVER_PORT})
+
+
+def server_budget(spec: PlatformSpec) -> Manifest:
+    """Return the server's disruption budget."""
+    return disruption_budget(spec, spec.name, SERVER)
+
+
+def autoscaler(spec: PlatformSpec) -> Manifest | None:
+    """Return the autoscaler; None without `autoscaling`."""
+    scaling = spec.server.autoscaling
+    if scaling is None:
+        return None
+    target = {"type": "Utilization", "averageUtilization": scaling.cpu_percent}
+    return make_object(
+        spec,
+        "autoscaling/v2",
+        "HorizontalPodAutoscaler",
+        spec.name,
+        SERVER,
+        spec={
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": spec.name},
+            "minReplicas": scaling.min,
+            "maxReplicas": scaling.max,
+            "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": target}}],
+        },
+    )
+
+
+def _container(
+    spec: PlatformSpec,
+    name: str,
+    arguments: list[str],
+    env: list[dict[str, Any]],
+    mounts: list[dict[str, Any]],
+    **parts: Any,
+) -> dict[str, Any]:
+    return restricted_container(
+        name,
+        spec.server.image,
+        resources=spec.server.resources,
+        command=[_BINARY, *arguments],
+        env=env,
+        volumeMounts=mounts,
+        **parts,
+    )
+
+
+def _volumes(
+    spec: PlatformSpec, environment: ServerEnvironment, authorities: Mapping[str, str]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return volumes and mounts. `authorities` has the name of the ConfigMap by `ca` and `database-ca`."""
+    volumes: list[dict[str, Any]] = [{"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}}]
+    mounts: list[dict[str, Any]] = [{"name": "tmp", "mountPath": "/tmp"}]  # noqa: S108 - a volume of the pod
+    folders = {"ca": CA_FILE, "database-ca": DATABASE_CA_FILE}
+    for name, config_map in sorted(authorities.items()):
+        volumes.append({"name": name, "configMap": {"name": config_map}})
+        mounts.append({"name": name, "mountPath": folders[name].rpartition("/")[0], "readOnly": True})
+    if environment.files:
+        items = [{"key": file, "path": file} for file in sorted(environment.files)]
+        secret = {"secretName": f"{spec.name}-files", "items": items, "defaultMode": 0o440}
+        volumes.append({"name": "secrets", "secret": secret})
+        mounts.append({"name": "secrets", "mountPath": SECRET_FILES, "readOnly": True})
+    return volumes, mounts

@@ -1,0 +1,163 @@
+"""NetworkPolicies of the platform's namespace: all traffic is denied that no policy here allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from lakewright.kubernetes.network import dns, egress_to
+from lakewright.platform_stack.manifests.gateway import GATEWAY, gateway_name
+from lakewright.platform_stack.manifests.lakekeeper import MIGRATION, SERVER
+from lakewright.platform_stack.manifests.objects import Manifest, component_labels, make_object
+from lakewright.platform_stack.settings.gateway import Route
+from lakewright.platform_stack.settings.platform import PlatformSpec
+from lakewright.platform_stack.settings.server_environment import METRICS_PORT, OPENFGA_PORT, POSTGRES_PORT, SERVER_PORT
+
+OPENFGA = "openfga"
+POSTGRES = "postgres"
+TENANT_LABEL = "lakewright/tenant"
+"""Label of every tenant's namespace."""
+
+Rule = dict[str, Any]
+_POD_IDENTITY = "169.254.170.23/32"
+"""The agent of EKS Pod Identity on each node."""
+
+
+def network_policies(spec: PlatformSpec) -> list[Manifest]:
+    """Return the policies of a spec."""
+    policies = [
+        make_object(
+            spec,
+            "networking.k8s.io/v1",
+            "NetworkPolicy",
+            f"{spec.name}-deny-all",
+            spec={"podSelector": {}, "policyTypes": ["Ingress", "Egress"]},
+        ),
+        _policy(spec, spec.name, SERVER, _server_ingress(spec), _server_egress(spec)),
+        _policy(spec, f"{spec.name}-migration", MIGRATION, [], _database_egress(spec)),
+        _policy(spec, gateway_name(spec), GATEWAY, _gateway_ingress(spec), _gateway_egress(spec)),
+    ]
+    openfga = spec.server.authorization.openfga
+    if openfga and openfga.server:
+        callers = [_pods(spec, SERVER), _pods(spec, MIGRATION)]
+        egress = [dns(), *_openfga_database(spec)]
+        policies.append(_policy(spec, f"{spec.name}-openfga", OPENFGA, [_allow(callers, OPENFGA_PORT)], egress))
+    if spec.database.trial_postgres:
+        callers = [_pods(spec, component) for component in (SERVER, MIGRATION, OPENFGA)]
+        policies.append(_policy(spec, f"{spec.name}-postgres", POSTGRES, [_allow(callers, POSTGRES_PORT)], []))
+    return policies
+
+
+def _server_ingress(spec: PlatformSpec) -> list[Rule]:
+    """Allow the gateway and administrators. Tenants are not among them."""
+    callers = [_pods(spec, GATEWAY), *_namespaces(spec.management.client_namespaces)]
+    rules = [_allow([*callers, *_controller(spec.management.route)], SERVER_PORT)]
+    if spec.server.monitoring_namespace:
+        rules.append(_allow(_namespaces([spec.server.monitoring_namespace]), METRICS_PORT))
+    return rules
+
+
+def _server_egress(spec: PlatformSpec) -> list[Rule]:
+    """Allow the database, permissions, and any address by HTTPS: stores, roles, identity providers and the API."""
+    secrets, nats = spec.database.secrets, spec.server.events.nats
+    oidc = spec.server.authentication.oidc
+    providers = spec.server.authentication.providers.values()
+    urls = [
+        "https://any.example",
+        *spec.server.egress,
+        *([oidc.provider_uri] if oidc else []),
+        *(provider.provider_uri for provider in providers),
+        *([url] if (url := getattr(secrets, "url", None)) else []),
+    ]
+    rules = [*_database_egress(spec), *(egress_to(url) for url in urls)]
+    if spec.server.authentication.kubernetes:
+        # The API server may listen on another port than its Service.
+        rules.append(egress_to("https://any.example:6443"))
+    if spec.aws and spec.aws.kind == "pod-identity":
+        rules.append({"to": [{"ipBlock": {"cidr": _POD_IDENTITY}}], "ports": [{"protocol": "TCP", "port": 80}]})
+    if nats:
+        host, _, port = nats.address.partition("://")[2].partition(":")
+        rules.append(egress_to(f"https://{host}:{port or 4222}"))
+    if kafka := spec.server.events.kafka:
+        rules += [egress_to(f"https://{broker.strip()}") for broker in kafka.config["bootstrap.servers"].split(",")]
+    return _distinct(rules)
+
+
+def _database_egress(spec: PlatformSpec) -> list[Rule]:
+    """Allow what a migration needs: the database and OpenFGA."""
+    rules = [dns()]
+    if postgres := spec.database.postgres:
+        hosts = [postgres.host_write, *([postgres.host_read] if postgres.host_read else [])]
+        rules += [egress_to(f"https://{host}:{postgres.port}") for host in hosts]
+    else:
+        rules.append(_to(spec, POSTGRES, POSTGRES_PORT))
+    openfga = spec.server.authorization.openfga
+    if openfga and openfga.server:
+        rules.append(_to(spec, OPENFGA, OPENFGA_PORT))
+    elif openfga and openfga.endpoint:
+        rules.append(egress_to(openfga.endpoint))
+        if credentials := openfga.client_credentials:
+            rules.append(egress_to(credentials.token_endpoint))
+    return _distinct(rules)
+
+
+def _openfga_database(spec: PlatformSpec) -> list[Rule]:
+    openfga = spec.server.authorization.openfga
+    if openfga and openfga.server and openfga.server.database_uri:
+        # The address is within the secret, so only the usual port can be named.
+        return [egress_to(f"https://any.example:{POSTGRES_PORT}")]
+    return [_to(spec, POSTGRES, POSTGRES_PORT)]
+
+
+def _gateway_ingress(spec: PlatformSpec) -> list[Rule]:
+    tenants: Rule = {"namespaceSelector": {"matchExpressions": [{"key": TENANT_LABEL, "operator": "Exists"}]}}
+    callers = [tenants, *_namespaces(spec.gateway.client_namespaces), *_controller(spec.gateway.route)]
+    return [_allow(callers, spec.gateway.listen_port)]
+
+
+def _gateway_egress(spec: PlatformSpec) -> list[Rule]:
+    return [dns(), _to(spec, SERVER, SERVER_PORT)]
+
+
+def _policy(spec: PlatformSpec, name: str, component: str, ingress: list[Rule], egress: list[Rule]) -> Manifest:
+    return make_object(
+        spec,
+        "networking.k8s.io/v1",
+        "NetworkPolicy",
+        name,
+        component,
+        spec={
+            "podSelector": {"matchLabels": component_labels(spec, component)},
+            "policyTypes": ["Ingress", "Egress"],
+            "ingress": ingress,
+            "egress": egress,
+        },
+    )
+
+
+def _pods(spec: PlatformSpec, component: str) -> Rule:
+    return {"podSelector": {"matchLabels": component_labels(spec, component)}}
+
+
+def _namespaces(names: Iterable[str]) -> list[Rule]:
+    return [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}} for name in names]
+
+
+def _controller(route: Route | None) -> list[Rule]:
+    return _namespaces([route.controller_namespace]) if route else []
+
+
+def _allow(callers: list[Rule], port: int) -> Rule:
+    return {"from": callers, "ports": [{"protocol": "TCP", "port": port}]}
+
+
+def _to(spec: PlatformSpec, component: str, port: int) -> Rule:
+    return {"to": [_pods(spec, component)], "ports": [{"protocol": "TCP", "port": port}]}
+
+
+def _distinct(rules: list[Rule]) -> list[Rule]:
+    found: list[Rule] = []
+    for rule in rules:
+        if rule not in found:
+            found.append(rule)
+    return found

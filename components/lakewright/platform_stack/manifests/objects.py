@@ -1,0 +1,146 @@
+"""Common parts of the platform's manifests: metadata, labels, containers and pods under Pod Security restricted."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lakewright.platform_stack.settings.platform import PlatformSpec, PodResources
+
+Manifest = dict[str, Any]
+
+LAKEKEEPER_USER, LAKEKEEPER_GROUP = 65532, 65534
+"""User and group of Lakekeeper's image, as its Helm chart sets them."""
+
+ENCRYPTED = {"seccompProfile": {"type": "RuntimeDefault"}}
+
+
+def component_labels(spec: PlatformSpec, component: str) -> dict[str, str]:
+    """Return the labels of a component, which selectors match. They never change."""
+    return {"app.kubernetes.io/instance": spec.name, "app.kubernetes.io/component": component}
+
+
+def labels(spec: PlatformSpec, component: str | None = None) -> dict[str, str]:
+    """Return all labels of an object."""
+    common = {"app.kubernetes.io/part-of": "lakewright-platform", "app.kubernetes.io/managed-by": "lakewright"}
+    return common | (component_labels(spec, component) if component else {"app.kubernetes.io/instance": spec.name})
+
+
+def make_object(
+    platform: PlatformSpec, api_version: str, kind: str, name: str, component: str | None = None, /, **parts: Any
+) -> Manifest:
+    """Return an object of the platform's namespace."""
+    metadata = {"name": name, "namespace": platform.namespace, "labels": labels(platform, component)}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **parts}
+
+
+def cluster_object(platform: PlatformSpec, api_version: str, kind: str, name: str, /, **parts: Any) -> Manifest:
+    """Return an object without a namespace."""
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "labels": labels(platform)}, **parts}
+
+
+def restricted_container(name: str, image: str, *, resources: PodResources, **parts: Any) -> dict[str, Any]:
+    """Return a container that writes to its volumes only and has no privileges."""
+    return {
+        "name": name,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "resources": {
+            "requests": {"cpu": resources.cpu, "memory": resources.memory},
+            "limits": {"memory": resources.memory_limit},
+        },
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "runAsNonRoot": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        **parts,
+    }
+
+
+def pod_spec(
+    *, service_account: str, containers: Sequence[Manifest], user: int, group: int, **parts: Any
+) -> dict[str, Any]:
+    """Return the spec of a pod that Pod Security restricted admits."""
+    return {
+        "serviceAccountName": service_account,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": user,
+            "runAsGroup": group,
+            "fsGroup": group,
+            **ENCRYPTED,
+        },
+        "containers": list(containers),
+        **parts,
+    }
+
+
+def spread(labels_: Mapping[str, str]) -> dict[str, Any]:
+    """Return fields of a pod that spread replicas over nodes and zones where there are several."""
+    term = {"labelSelector": {"matchLabels": dict(labels_)}, "topologyKey": "kubernetes.io/hostname"}
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": "topology.kubernetes.io/zone",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": dict(labels_)},
+    }
+    preferred = [{"weight": 100, "podAffinityTerm": term}]
+    return {
+        "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}},
+        "topologySpreadConstraints": [constraint],
+    }
+
+
+def env_of(plain: Mapping[str, str], secrets: Mapping[str, tuple[str, str]]) -> list[dict[str, Any]]:
+    """Return the `env` of a container. `secrets` has Secret and key by variable."""
+    entries: list[dict[str, Any]] = [{"name": name, "value": value} for name, value in sorted(plain.items())]
+    for name, (secret, key) in sorted(secrets.items()):
+        entries.append({"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}})
+    return entries
+
+
+def http_probe(path: str, port: int, *, scheme: str = "HTTP", failures: int = 5, period: int = 5) -> dict[str, Any]:
+    """Return a probe by HTTP."""
+    return {
+        "httpGet": {"path": path, "port": port, "scheme": scheme},
+        "periodSeconds": period,
+        "timeoutSeconds": 3,
+        "failureThreshold": failures,
+    }
+
+
+def disruption_budget(spec: PlatformSpec, name: str, component: str) -> Manifest:
+    """Return a budget that keeps all replicas but one during drains."""
+    selector = {"matchLabels": component_labels(spec, component)}
+    return make_object(
+        spec,
+        "policy/v1",
+        "PodDisruptionBudget",
+        name,
+        component,
+        spec={"maxUnavailable": 1, "selector": selector},
+    )
+
+
+def cluster_service(spec: PlatformSpec, name: str, component: str, ports: Mapping[str, int]) -> Manifest:
+    """Return a Service whose ports are those of the pods."""
+    entries = [{"name": key, "port": port, "targetPort": port, "protocol": "TCP"} for key, port in ports.items()]
+    return make_object(
+        spec,
+        "v1",
+        "Service",
+        name,
+        component,
+        spec={"type": "ClusterIP", "selector": component_labels(spec, component), "ports": entries},
+    )
+
+
+def short_hash(value: Any) -> str:
+    """Return ten characters that change with a JSON value."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:10]

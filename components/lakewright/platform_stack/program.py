@@ -1,0 +1,89 @@
+"""The platform program: read the stack's configuration, declare the server, export what tenants need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes
+
+from lakewright.environment.platform_outputs import OUTPUT
+from lakewright.platform_stack.certificates import problems_of_server_certificate, read_pem
+from lakewright.platform_stack.lakekeeper_server import LakekeeperServer, PlatformFiles
+from lakewright.platform_stack.secret_values import resolve_sources, sources_of
+from lakewright.platform_stack.settings.checks import parse_platform_spec
+from lakewright.platform_stack.settings.platform import PlatformSpec
+from lakewright.platform_stack.settings.server_environment import server_environment
+from lakewright.project_files.project_root import project_root
+from lakewright.validation.problems import Problem, SpecError
+
+KEY = "spec"
+"""Key of the spec in the project's configuration."""
+
+
+def declare_platform() -> None:
+    """Declare the platform of the stack's configuration. Problems are reported before anything is made."""
+    try:
+        server = _server()
+    except SpecError as error:
+        raise pulumi.RunError(str(error)) from None
+    pulumi.export(OUTPUT, server.outputs.model_dump(mode="json"))
+
+
+def _server() -> LakekeeperServer:
+    source = f"stack {pulumi.get_stack()}, {pulumi.get_project()}:{KEY}"
+    spec = parse_platform_spec(pulumi.Config().get_object(KEY), source)
+    root = project_root(Path.cwd())
+    files, problems = read_files(spec, root)
+    secrets, unresolved = resolve_sources(sources_of(spec, server_environment(spec)), _config)
+    if problems or unresolved:
+        raise SpecError(source, [*problems, *unresolved])
+    bundle = spec.management.ca_bundle
+    return LakekeeperServer(
+        spec,
+        secrets=secrets,
+        files=files,
+        management_ca_bundle=str((root / bundle).resolve()) if bundle else None,
+        opts=pulumi.ResourceOptions(providers=[_provider(spec, root)]),
+    )
+
+
+def read_files(spec: PlatformSpec, root: Path) -> tuple[PlatformFiles, list[Problem]]:
+    """Return the contents of the files that a spec names, and their problems."""
+    postgres, tls = spec.database.postgres, spec.gateway.tls
+    named: dict[str, tuple[str, str | None]] = {
+        "ca": ("server.ca_bundle", spec.server.ca_bundle),
+        "database-ca": ("database.postgres.ca_bundle", postgres.ca_bundle if postgres else None),
+    }
+    authorities: dict[str, str] = {}
+    problems: list[Problem] = []
+    for name, (setting, path) in named.items():
+        if path:
+            authorities[name], found = read_pem(root, path, setting)
+            problems += found
+    certificate = None
+    if tls and tls.certificate:
+        setting = "gateway.tls.certificate"
+        certificate, found = read_pem(root, tls.certificate, setting)
+        problems += found or problems_of_server_certificate(certificate, setting)
+    return PlatformFiles(authorities, certificate), problems
+
+
+def _config(key: str) -> str | None:
+    name = key if ":" in key else f"{pulumi.get_project()}:{key}"
+    value: Any = pulumi.runtime.get_config(name)  # type: ignore[attr-defined]
+    return value if isinstance(value, str) else None
+
+
+def _provider(spec: PlatformSpec, root: Path) -> pulumi_kubernetes.Provider:
+    folder = spec.kubernetes.render_to
+    return pulumi_kubernetes.Provider(
+        "kubernetes",
+        context=None if folder else spec.kubernetes.context,
+        render_yaml_to_directory=str((root / folder).resolve()) if folder else None,
+        enable_patch_force=None if folder else True,
+        # Pods roll by the hash of their Secrets and ConfigMaps, which change in place.
+        enable_secret_mutable=True,
+        enable_config_map_mutable=True,
+    )

@@ -1,0 +1,1 @@
+"""Typed settings of the platform stack, and their checks."""

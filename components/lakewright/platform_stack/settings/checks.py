@@ -1,0 +1,207 @@
+"""Rules across settings: unsafe combinations, missing parts, and settings that the release does not have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic import ValidationError
+
+from lakewright.names.host_kinds import HostKind, is_loopback, kind_of_host
+from lakewright.platform_stack.settings.extra_env import problems_of_extra_env
+from lakewright.platform_stack.settings.platform import PlatformSpec
+from lakewright.platform_stack.settings.types import image_mistake
+from lakewright.platform_stack.settings.variables import PREFIX, release, settings_of
+from lakewright.validation.problems import Problem, SpecError, problems_of
+
+SUPPORTED = ("0.11", "0.12", "0.13", "0.14")
+_TAG = re.compile(r":v?(\d+\.\d+\.\d+)(?:@|$)")
+
+
+def parse_platform_spec(raw: Any, source: str) -> PlatformSpec:
+    """Return a spec. Raises SpecError with all problems, each with its path."""
+    try:
+        spec = PlatformSpec.model_validate(raw)
+    except ValidationError as error:
+        raise SpecError(source, problems_of(error, raw)) from None
+    if problems := [problem for check in _CHECKS for problem in check(spec)]:
+        raise SpecError(source, problems)
+    return spec
+
+
+def _images(spec: PlatformSpec) -> Iterator[Problem]:
+    openfga = spec.server.authorization.openfga
+    trial_database = spec.database.trial_postgres
+    images = {
+        "server.image": spec.server.image,
+        "gateway.image": spec.gateway.image,
+        "server.authorization.openfga.server.image": openfga.server.image if openfga and openfga.server else None,
+        "database.trial_postgres.image": trial_database.image if trial_database else None,
+    }
+    for path, image in images.items():
+        if image and (reason := image_mistake(image, trial=spec.trial)):
+            yield Problem(path, reason)
+    tag = _TAG.search(spec.server.image)
+    if tag and tag[1] != spec.server.version:
+        yield Problem("server.version", f"expected the release of the image's tag, {tag[1]}", spec.server.version)
+
+
+def _release(spec: PlatformSpec) -> Iterator[Problem]:
+    version = spec.server.version
+    if ".".join(version.split(".")[:2]) not in SUPPORTED:
+        yield Problem("server.version", f"expected a release of {', '.join(SUPPORTED)}", version)
+        return
+    for root, model in (("server", spec.server), ("database", spec.database)):
+        for setting in settings_of(model, root):
+            if release(setting.variable.since) > release(version):
+                since, name = setting.variable.since, PREFIX + setting.variable.name
+                yield Problem(
+                    setting.path, f"needs Lakekeeper {since} or newer ({name}); `server.version` is {version}"
+                )
+
+
+def _trials(spec: PlatformSpec) -> Iterator[Problem]:
+    """Refuse outside trials what gives up protection."""
+    if spec.trial:
+        return
+    server, postgres = spec.server, spec.database.postgres
+    unsafe: dict[str, tuple[bool, str]] = {
+        "server.authorization.backend": (
+            server.authorization.backend == "allowall",
+            "`allowall` lets every caller read and change all tenants' data",
+        ),
+        "server.authentication": (
+            not server.authentication.is_enabled,
+            "without `oidc` or `kubernetes`, every caller is anonymous",
+        ),
+        "database.trial_postgres": (
+            spec.database.trial_postgres is not None,
+            "a Postgres of one pod has no backup and no replica",
+        ),
+        "server.logs.request_bodies": (bool(server.logs.request_bodies), "bodies contain credentials of warehouses"),
+        "server.logs.authorization_header": (bool(server.logs.authorization_header), "headers contain tokens"),
+        "server.storage.skip_validation": (
+            bool(server.storage.skip_validation),
+            "warehouses would be accepted without proof that their credentials work",
+        ),
+        "server.storage.s3_direct_system_credentials": (
+            bool(server.storage.s3_direct_system_credentials),
+            "warehouses could use the server's own AWS identity",
+        ),
+        "server.storage.s3_require_external_id": (
+            server.storage.s3_require_external_id is False,
+            "a tenant could name the role of another one",
+        ),
+        "database.postgres.ssl_mode": (
+            postgres is not None and postgres.ssl_mode in {"disable", "allow", "prefer"},
+            "the connection may be in plain text",
+        ),
+        "server.authentication.kubernetes.accept_legacy_service_accounts": (
+            bool(server.authentication.kubernetes and server.authentication.kubernetes.accept_legacy_service_accounts),
+            "tokens without audience and expiry would be accepted",
+        ),
+    }
+    for path, (found, reason) in unsafe.items():
+        if found:
+            yield Problem(path, f"is for trials only: {reason}. Change it, or set `trial: true`")
+
+
+def _plain_http(spec: PlatformSpec) -> Iterator[Problem]:
+    """Refuse addresses that tokens, credentials or permissions would be sent to without TLS."""
+    server, secrets = spec.server, spec.database.secrets
+    oidc, openfga = server.authentication.oidc, server.authorization.openfga
+    addresses: dict[str, str | None] = {
+        "gateway.url": spec.catalog_url,
+        "management.url": spec.management_url,
+        "server.authentication.oidc.provider_uri": oidc.provider_uri if oidc else None,
+        "server.authorization.openfga.endpoint": openfga.endpoint if openfga else None,
+        "database.secrets.url": getattr(secrets, "url", None),
+    }
+    addresses |= {
+        f"server.authentication.providers.{key}.provider_uri": provider.provider_uri
+        for key, provider in server.authentication.providers.items()
+    }
+    if openfga and openfga.client_credentials:
+        path = "server.authorization.openfga.client_credentials.token_endpoint"
+        addresses[path] = openfga.client_credentials.token_endpoint
+    nats = server.events.nats
+    if nats and (nats.password or nats.token or nats.credentials_file):
+        addresses["server.events.nats.address"] = nats.address
+    for path, url in addresses.items():
+        if url and (reason := _reason_against_address(url, spec)):
+            yield Problem(path, reason)
+
+
+def _reason_against_address(url: str, spec: PlatformSpec) -> str | None:
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if parts.scheme in {"https", "tls"} or is_loopback(host) or spec.trial:
+        return None
+    secure = "tls" if parts.scheme == "nats" else "https"
+    if kind_of_host(host) not in {HostKind.INTERNAL, HostKind.SHORT_NAME}:
+        return f"expected `{secure}://`: tokens and credentials would leave the cluster without TLS, to {url}"
+    if not spec.allow_plain_http:
+        return (
+            f"expected `{secure}://`: tokens and credentials would be sent without TLS to {url}. Configure TLS, or set"
+            " `allow_plain_http: true` where the cluster's network is trusted"
+        )
+    return None
+
+
+def _routes(spec: PlatformSpec) -> Iterator[Problem]:
+    for path, route in (("gateway.route", spec.gateway.route), ("management.route", spec.management.route)):
+        if route and route.kind == "ingress" and not route.tls_secret and not spec.trial:
+            yield Problem(f"{path}.tls_secret", "required: without it, tokens and credentials are sent in plain text")
+    gateway, management = spec.gateway.route, spec.management.route
+    if gateway and management and gateway.host == management.host:
+        reason = "expected another host than `gateway.route.host`, which must not serve the management API"
+        yield Problem("management.route.host", reason, management.host)
+
+
+def _wiring(spec: PlatformSpec) -> Iterator[Problem]:
+    authorization, authentication = spec.server.authorization, spec.server.authentication
+    openfga = authorization.openfga
+    if openfga and not authentication.is_enabled:
+        yield Problem("server.authentication", "required with `openfga`: permissions need users")
+    if openfga and openfga.server and not openfga.server.database_uri and not spec.database.trial_postgres:
+        yield Problem("server.authorization.openfga.server.database_uri", "required without `trial_postgres`")
+    if spec.server.ui:
+        if not (authentication.oidc or spec.server.ui.provider_uri):
+            yield Problem("server.ui", "needs `server.authentication.oidc`, where its users log in")
+        if not spec.management_url:
+            yield Problem("server.ui", "needs `management.url` or `management.route`: the gateway does not serve it")
+    if bootstrap := spec.bootstrap:
+        if not spec.management_url:
+            reason = (
+                "needs `management.url`: the address at which this machine reaches the management API. Add"
+                " `management.route`, or forward a port (`kubectl port-forward service/NAME 8181`) and name"
+                " `http://127.0.0.1:8181`"
+            )
+            yield Problem("bootstrap", reason)
+        if authentication.is_enabled and bootstrap.auth.kind == "none":
+            yield Problem("bootstrap.auth", "required: the server accepts no anonymous requests")
+
+
+def _caches(spec: PlatformSpec) -> Iterator[Problem]:
+    """Check a rule that the server enforces by refusing to start."""
+    users, roles = spec.server.caches.user_assignments, spec.server.caches.role
+    if users.enabled is False or roles.enabled is False:
+        return
+    longest = roles.time_to_live or 120
+    if (users.time_to_live or 120) > longest:
+        path = "server.caches.user_assignments.time_to_live"
+        yield Problem(path, f"expected at most the life of the cache `role`, {longest}", str(users.time_to_live or 120))
+
+
+_CHECKS: tuple[Callable[[PlatformSpec], Iterator[Problem]], ...] = (
+    _images,
+    _release,
+    _trials,
+    _plain_http,
+    _routes,
+    _wiring,
+    _caches,
+    problems_of_extra_env,
+)

@@ -1,0 +1,103 @@
+"""Settings of the database and of the back end that stores secrets of warehouses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self, cast
+
+from pydantic import Discriminator, Tag, model_validator
+
+from lakewright.platform_stack.settings.types import (
+    GENERATED,
+    Count,
+    HostName,
+    HttpUrl,
+    Port,
+    ResourceQuantity,
+    SecretSource,
+    Text,
+)
+from lakewright.platform_stack.settings.variables import EnvPrefix, EnvVar
+from lakewright.validation.strict_model import StrictModel
+
+SslMode = Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
+
+
+class PostgresDatabase(StrictModel):
+    """A Postgres database of version 15 or newer, given by its parts."""
+
+    host_write: Annotated[HostName, EnvVar("PG_HOST_W")]
+    """Host of the primary."""
+    host_read: Annotated[HostName | None, EnvVar("PG_HOST_R")] = None
+    """Host of a replica. Default: the primary."""
+    port: Annotated[Port, EnvVar("PG_PORT")] = 5432
+    database: Annotated[Text, EnvVar("PG_DATABASE")] = "lakekeeper"
+    # `schema` would hide a method of pydantic's models.
+    schema_name: Annotated[Text | None, EnvVar("PG_SCHEMA", since="0.14.0")] = None
+    user: Annotated[Text, EnvVar("PG_USER")] = "lakekeeper"
+    password: Annotated[SecretSource, EnvVar("PG_PASSWORD", secret=True)]
+    ssl_mode: Annotated[SslMode, EnvVar("PG_SSL_MODE")] = "verify-full"
+    ca_bundle: str | None = None
+    """PEM file with the certificate authorities of the database, relative to the project's folder."""
+
+
+class DatabasePools(StrictModel):
+    """Connections to the database."""
+
+    read_connections: Annotated[Count | None, EnvVar("PG_READ_POOL_CONNECTIONS")] = None
+    write_connections: Annotated[Count | None, EnvVar("PG_WRITE_POOL_CONNECTIONS")] = None
+    acquire_timeout: Annotated[Count | None, EnvVar("PG_ACQUIRE_TIMEOUT")] = None
+    """Seconds to wait for a connection."""
+    connection_max_lifetime: Annotated[Count | None, EnvVar("PG_CONNECTION_MAX_LIFETIME")] = None
+    """Seconds until a connection is closed."""
+    test_before_acquire: Annotated[bool | None, EnvVar("PG_TEST_BEFORE_ACQUIRE")] = None
+    statement_logging: Annotated[bool | None, EnvVar("PG_ENABLE_STATEMENT_LOGGING")] = None
+
+
+class TrialDatabase(StrictModel):
+    """A Postgres of one pod in the cluster, without backups or replicas. For trials only."""
+
+    image: Text
+    storage: ResourceQuantity = "1Gi"
+
+
+class PostgresSecrets(StrictModel):
+    """Secrets of warehouses in the database, encrypted with a key."""
+
+    backend: Annotated[Literal["postgres"], EnvVar("SECRET_BACKEND")] = "postgres"
+    encryption_key: Annotated[SecretSource, EnvVar("PG_ENCRYPTION_KEY", secret=True)] = GENERATED
+    """Key of at least 32 random bytes. Without it, the credentials of all warehouses are lost."""
+
+
+class VaultSecrets(StrictModel):
+    """Secrets of warehouses in a key-value store of version 2, such as Vault, with user and password."""
+
+    backend: Annotated[Literal["kv2"], EnvVar("SECRET_BACKEND")]
+    url: Annotated[HttpUrl, EnvVar("KV2__URL")]
+    user: Annotated[Text, EnvVar("KV2__USER")]
+    password: Annotated[SecretSource, EnvVar("KV2__PASSWORD", secret=True)]
+    secret_mount: Annotated[Text, EnvVar("KV2__SECRET_MOUNT")]
+
+
+def _backend_of(value: Any) -> str:
+    """Return the back end of a section, which need not be named."""
+    if isinstance(value, Mapping):
+        return str(cast(Mapping[str, Any], value).get("backend", "postgres"))
+    return str(getattr(value, "backend", "postgres"))
+
+
+class Persistence(StrictModel):
+    """Where Lakekeeper keeps its data: a given database, or one in the cluster for trials."""
+
+    postgres: Annotated[PostgresDatabase | None, EnvPrefix("")] = None
+    trial_postgres: TrialDatabase | None = None
+    pools: Annotated[DatabasePools, EnvPrefix("")] = DatabasePools()
+    secrets: Annotated[
+        Annotated[PostgresSecrets, Tag("postgres")] | Annotated[VaultSecrets, Tag("kv2")], Discriminator(_backend_of)
+    ] = PostgresSecrets()
+
+    @model_validator(mode="after")
+    def _one_database(self) -> Self:
+        if (self.postgres is None) == (self.trial_postgres is None):
+            raise ValueError("expected exactly one of `postgres` (production) and `trial_postgres` (a trial)")
+        return self
