@@ -8,6 +8,7 @@ from typing import Any
 import pulumi
 from lakewright_spark.catalog import CatalogConfig
 
+from lakewright.aws.preflight import refuse_missing
 from lakewright.compute import compute_for
 from lakewright.environment.platform import Platform
 from lakewright.grants import grants_for, role_names
@@ -33,6 +34,7 @@ class Tenant(pulumi.ComponentResource):
 
     def __init__(self, spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOptions | None = None) -> None:
         """Declare the resources of a spec."""
+        refuse_missing(spec, platform)
         super().__init__("lakewright:index:Tenant", spec.name, {}, opts)
         within = pulumi.ResourceOptions(parent=self)
 

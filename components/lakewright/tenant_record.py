@@ -30,6 +30,9 @@ def record_for(spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOption
             if (access := storage.stack_access) is not None
         },
         dropped_warehouses=spec.dropped_warehouses,
+        principal_arn=platform.environment.lakekeeper.principal_arn
+        if any(storage.makes_role for storage in spec.storage.values())
+        else None,
         adopting=[warehouse.name for warehouse in spec.warehouses if spec.adopts(warehouse)],
         opts=opts,
     )

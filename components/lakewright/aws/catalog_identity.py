@@ -12,9 +12,6 @@ from lakewright.names.object_names import ROLE_PATH
 
 Policy = dict[str, Any]
 
-LONGEST_SESSION_OF_CHAINED_ROLE = 3600
-"""Seconds. STS limits a session that another role's session opened. Source: IAM, "Role chaining"."""
-
 
 def assume_policy(partition: str, accounts: Sequence[str], *, with_former_roles: bool = False) -> Policy:
     """Return the only policy of the catalog's identity.

@@ -1,4 +1,4 @@
-"""Look up existing AWS objects for tenants with `adopt`: Pulumi imports them by ID."""
+"""Look up existing AWS objects: those that a tenant with `adopt` takes over, and those that a spec refers to."""
 
 # boto3 has no types; values are cast where they are used.
 # pyright: reportMissingTypeStubs=false
@@ -15,6 +15,7 @@ from lakewright.credentials.aws_session import aws_session
 from lakewright.environment.environment import AwsAccount
 
 _MISSING = frozenset({"404", "NoSuchBucket", "NoSuchEntity", "NotFoundException"})
+_DENIED = frozenset({"AccessDenied", "AccessDeniedException"})
 _OTHER_OWNER = frozenset({"403"})
 """HeadBucket's response for another account's bucket; creating it fails with the reason."""
 
@@ -39,6 +40,32 @@ class ExistingObjects:
         found = self._look_up("s3", f"bucket {name}", lambda s3: s3.head_bucket(Bucket=name))
         return None if found is None else name
 
+    def bucket_region(self, name: str) -> str | None:
+        """Return the region of a bucket of this account, or None."""
+        found = self._look_up("s3", f"bucket {name}", lambda s3: s3.head_bucket(Bucket=name))
+        return None if found is None else str(found.get("BucketRegion") or self.region)
+
+    def has_policy(self, arn: str) -> bool:
+        """Return whether a managed policy exists, or may not be looked up."""
+        found = self._look_up(
+            "iam", f"policy {arn}", lambda iam: iam.get_policy(PolicyArn=arn)["Policy"]["Arn"], if_denied=arn
+        )
+        return found is not None
+
+    def lacks_principal(self, arn: str) -> bool:
+        """Return whether a user or role belongs to this account and does not exist. Others cannot be looked up."""
+        _, _, _, _, owner, resource = arn.split(":", 5)
+        kind, _, path = resource.partition("/")
+        name = path.rpartition("/")[2]
+        calls: dict[str, Callable[[Any], Any]] = {
+            "role": lambda iam: iam.get_role(RoleName=name)["Role"]["Arn"],
+            "user": lambda iam: iam.get_user(UserName=name)["User"]["Arn"],
+        }
+        own = self._look_up("sts", "the account", lambda sts: sts.get_caller_identity()["Account"])
+        if kind not in calls or owner != own:
+            return False
+        return self._look_up("iam", f"{kind} {name}", calls[kind], if_denied=arn) != arn
+
     def role(self, name: str) -> str | None:
         """Return the name of a role, or None."""
         found = self._look_up("iam", f"role {name}", lambda iam: iam.get_role(RoleName=name))
@@ -51,7 +78,7 @@ class ExistingObjects:
             return None
         return ExistingKey(str(found["KeyMetadata"]["KeyId"]), alias)
 
-    def _look_up(self, service: str, what: str, call: Callable[[Any], Any]) -> Any:
+    def _look_up(self, service: str, what: str, call: Callable[[Any], Any], if_denied: Any = None) -> Any:
         from botocore.config import Config  # noqa: PLC0415 - slow to load
         from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
 
@@ -64,6 +91,8 @@ class ExistingObjects:
             code = cast(Any, error).response["Error"]["Code"]
             if code in _MISSING | _OTHER_OWNER:
                 return None
-            raise pulumi.RunError(f"adopt: could not look up {what}: AWS returned {code}") from None
+            if code in _DENIED and if_denied is not None:
+                return if_denied
+            raise pulumi.RunError(f"could not look up {what}: AWS returned {code}") from None
         except BotoCoreError as error:
-            raise pulumi.RunError(f"adopt: could not look up {what}: {' '.join(str(error).split())}") from None
+            raise pulumi.RunError(f"could not look up {what}: {' '.join(str(error).split())}") from None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from lakewright.environment.aws_checks import aws_problems
 from lakewright.environment.compute_checks import compute_problems
 from lakewright.environment.environment import Environment
 from lakewright.environment.platform import NO_PRINCIPAL, NO_REGION
@@ -47,6 +48,7 @@ def read_stack_config(
         problems += found
     if environment is not None:
         problems += _missing_settings(document, environment, region)
+        problems += aws_problems(document, environment, region or environment.aws.region)
         problems += _images(document, environment, str(name))
         problems += _connect(document, environment, str(name))
         problems += rule_check(environment, str(name)).problems(document)

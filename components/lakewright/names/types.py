@@ -177,10 +177,16 @@ def _principal_arn(value: str) -> str:
     return value
 
 
+def why_no_tag(value: str) -> str | None:
+    """Return why AWS refuses a text in a tag, or None. Source: AWS, "Tag naming limits and requirements"."""
+    if re.fullmatch(r"[\w\s.:/=+@-]*", value):
+        return None
+    return "a tag on AWS has letters, digits, spaces and any of `_.:/=+-@`"
+
+
 def _tag_text(value: str) -> str:
-    # Source: AWS, "Tag naming limits and requirements".
-    if not re.fullmatch(r"[\w\s.:/=+@-]*", value):
-        raise ValueError("a tag on AWS has letters, digits, spaces and any of `_.:/=+-@`")
+    if reason := why_no_tag(value):
+        raise ValueError(reason)
     return value
 
 

@@ -64,7 +64,8 @@ def test_unknown_environment_is_reported_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("stack", [True, False])
 def test_vending_depends_on_the_default_region_too(*, stack: bool, tmp_path: Path) -> None:
     region = "cn-north-1"
-    environment = f"lakekeeper: {{endpoint: 'https://lakekeeper.example', principal_arn: '{ARN}'}}\n"
+    principal = ARN.replace("arn:aws:", "arn:aws-cn:")
+    environment = f"lakekeeper: {{endpoint: 'https://lakekeeper.example', principal_arn: '{principal}'}}\n"
 
     written = environment if stack else environment + f"aws: {{region: {region}}}\n"
 
@@ -172,3 +173,40 @@ def test_region_of_the_stack_is_enough(tmp_path: Path) -> None:
     environment = f"lakekeeper: {{endpoint: 'https://lakekeeper.example', principal_arn: '{ARN}'}}\n"
 
     assert read(tmp_path, small(), environment, region="eu-west-1")[0].name == "acme"
+
+
+MAINTAINER = {"maintenance_role": {"principal_arn": "arn:aws-cn:iam::123456789012:role/jobs"}}
+USER = "arn:aws:iam::123456789012:user/lakekeeper"
+
+
+@pytest.mark.parametrize(
+    ("changes", "environment", "path"),
+    [
+        ({"warehouses": [{"name": "w", "token_seconds": 3600}]}, ROLES, None),
+        ({"warehouses": [{"name": "w", "token_seconds": 3601}]}, ROLES, "warehouses.0.token_seconds"),
+        ({"warehouses": [{"name": "w", "token_seconds": 43200}]}, ROLES.replace(ARN, USER), None),
+        ({"labels": {"team": "a"}}, f"{ROLES}  tags: {{team: b}}\n", "labels.team"),
+        ({"labels": {"team": "b"}}, f"{ROLES}  tags: {{team: b}}\n", None),
+        ({"warehouses": [{"name": "w", **MAINTAINER}]}, ROLES, "warehouses.0.maintenance_role.principal_arn"),
+        (
+            {},
+            f"{ROLES}  permissions_boundary: 'arn:aws-us-gov:iam::123456789012:policy/limit'\n",
+            "environment here: aws.permissions_boundary",
+        ),
+        ({}, ROLES.replace("us-east-1", "us-gov-west-1"), "environment here: lakekeeper.principal_arn"),
+    ],
+)
+def test_spec_fits_the_aws_settings_of_its_environment(
+    changes: dict[str, Any], environment: str, path: str | None, tmp_path: Path
+) -> None:
+    environment = environment.replace("\naws: {region: us-east-1}", "\naws:\n  region: us-east-1")
+    environment = environment.replace("\naws: {region: us-gov-west-1}", "\naws:\n  region: us-gov-west-1")
+    if path is None:
+        assert read(tmp_path, small(**changes), environment)
+    else:
+        assert path in mistakes(tmp_path, small(**changes), environment)
+
+
+def test_principal_is_a_role_a_user_or_an_account(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="the ARN of a principal looks like"):
+        read(tmp_path, small(), ROLES.replace(ARN, "arn:aws:s3:::lakekeeper"))

@@ -9,6 +9,7 @@ LakekeeperError (`api.connection.errors`)
 +-- DeletedOutsideStackError  the object to change no longer exists
 +-- ReplacementRefusedError   a replacement is impossible
 +-- TargetMissingError        the object to grant on does not exist
++-- MissingPrincipalError     the AWS identity that roles shall trust does not exist
 +-- InactiveWarehouseError    the object cannot be seen while its warehouse is inactive
 +-- EvolutionRefusedError     a change of a table would lose data or make it unreadable
 +-- BucketRefusedError        S3, KMS or the provider refused to change a bucket or key
@@ -54,6 +55,10 @@ class ReplacementRefusedError(LakekeeperError):
 
 class TargetMissingError(LakekeeperError):
     """The object to grant on does not exist."""
+
+
+class MissingPrincipalError(LakekeeperError):
+    """The AWS identity of the server does not exist."""
 
 
 class InactiveWarehouseError(LakekeeperError):

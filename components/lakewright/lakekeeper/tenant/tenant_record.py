@@ -20,7 +20,7 @@ from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.inputs import CreateOnly, ResourceInputs, StateOnly, has_unknown
 from lakewright.lakekeeper.provider.options import ServerInput, given, not_imported
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
-from lakewright.lakekeeper.tenant import kept_data, role_paths, tenant_changes, tenant_history
+from lakewright.lakekeeper.tenant import catalog_principal, kept_data, role_paths, tenant_changes, tenant_history
 from lakewright.lakekeeper.tenant.tenant_history import KeptData, RecordedBucket, RecordedWarehouse, Warehouses
 from lakewright.names.object_names import FORMER_ROLE_PATH
 
@@ -40,6 +40,8 @@ class TenantRecordArgs(ResourceInputs):
     """Purged warehouses that may be removed while others are added, and protected ones whose files may be purged."""
     adopting: Annotated[list[str], CreateOnly()] = []
     """Warehouses to take over if they exist."""
+    principal_arn: Annotated[str | None, CreateOnly()] = None
+    """AWS identity that roles of the stack trust, if it makes any."""
     kept: Annotated[list[KeptData], StateOnly()] = []
     """Data that `retain` and `protect` left of removed warehouses. Computed."""
     bucket_tag: Annotated[str | None, StateOnly()] = None
@@ -74,18 +76,25 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
 
     @staticmethod
     def _with_role_paths(declared: TenantRecordArgs, named: Warehouses, before: TenantRecordArgs | None) -> Warehouses:
-        """Return the warehouses with the paths of their roles. IAM is asked only about roles without a record."""
+        """Return the warehouses with the paths of their roles, after a check of the principal that they trust.
+
+        IAM is asked only about roles without a record.
+        """
         if has_unknown(declared.buckets):
             return named
-        buckets = {bucket.bucket: bucket for bucket in declared.buckets.values()}
+        # Warehouses in stores with access keys have no roles.
+        buckets = {bucket.bucket: bucket for bucket in declared.buckets.values() if not bucket.access_key_id}
+        recorded = before.buckets.values() if before else ()
         account = next(iter(buckets.values()), None)
+        if before is None and account and declared.principal_arn:
+            catalog_principal.refuse_missing(account, declared.principal_arn)
         return role_paths.with_role_paths(
             declared.tenant,
             named,
             before.warehouses if before else {},
             before.kept if before else [],
             made_now=buckets,
-            made_before={bucket.bucket for bucket in before.buckets.values()} if before else set[str](),
+            made_before={bucket.bucket for bucket in recorded if not bucket.access_key_id},
             find_path=lambda role: role_paths.find_role_path(account, role) if account else None,
             unrecorded=lambda name: before is None or name in declared.adopting,
         )
@@ -158,6 +167,7 @@ class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
         stores: Mapping[str, Mapping[str, Any]] | None = None,
         dropped_warehouses: list[str] | None = None,
         adopting: list[str] | None = None,
+        principal_arn: str | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the resource."""
@@ -169,6 +179,7 @@ class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
             stores=stores or None,
             dropped_warehouses=dropped_warehouses or None,
             adopting=adopting or None,
+            principal_arn=principal_arn,
         )
         computed = {"kept": None, "bucket_tag": None}
         super().__init__(TenantRecordProvider(), resource_name, {**props, **computed}, not_imported(opts))

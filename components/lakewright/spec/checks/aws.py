@@ -7,8 +7,10 @@ from typing import Any
 
 from lakewright_spark.aws_partition import partition_of
 
-from lakewright.names.object_names import LONGEST_ROLE_NAME, role_name
+from lakewright.names.object_names import LONGEST_ROLE_NAME, role_name, share_purpose
+from lakewright.names.types import why_no_tag
 from lakewright.storage.registry import find_backend
+from lakewright.validation.documents import mapping_of
 from lakewright.validation.problems import SpecMistake
 
 PlacedWarehouses = Iterable[tuple[int, Mapping[str, Any], Mapping[str, Any]]]
@@ -18,7 +20,7 @@ PlacedWarehouses = Iterable[tuple[int, Mapping[str, Any], Mapping[str, Any]]]
 def role_checks(tenant: object, warehouses: PlacedWarehouses) -> Iterator[SpecMistake]:
     """Yield warehouses whose role name would be longer than IAM allows.
 
-    A renamed warehouse keeps the role of its first name, which only the tenant's record has.
+    A renamed warehouse keeps the roles of its first name, which only the tenant's record has.
     """
     for index, warehouse, storage in warehouses:
         first = warehouse.get("name")
@@ -29,13 +31,72 @@ def role_checks(tenant: object, warehouses: PlacedWarehouses) -> Iterator[SpecMi
             or not isinstance(tenant, str)
         ):
             continue
-        name = role_name(tenant, first)
-        if len(name) > LONGEST_ROLE_NAME:
+        names = [role_name(tenant, first, purpose) for purpose in (None, *_purposes(warehouse))]
+        longest = max(names, key=len)
+        if len(longest) > LONGEST_ROLE_NAME:
             yield (
                 ("warehouses", index, "name"),
-                f"expected a shorter name: its role `{name}` has {len(name)} characters, and IAM allows"
+                f"expected a shorter name: its role `{longest}` has {len(longest)} characters, and IAM allows"
                 f" {LONGEST_ROLE_NAME}. A renamed warehouse keeps its role: do not remove its `renamed_from`",
             )
+
+
+def _purposes(warehouse: Mapping[str, Any]) -> list[str]:
+    """Return the purposes of the roles that a warehouse has besides that of the catalog."""
+    named = [str(share) for share in mapping_of(warehouse.get("shares"))]
+    return [
+        *(["vending"] if warehouse.get("vending_role") is True else []),
+        *(["maintenance"] if warehouse.get("maintenance_role") else []),
+        *(share_purpose(share) for share in named),
+    ]
+
+
+def access_checks(warehouses: PlacedWarehouses) -> Iterator[SpecMistake]:
+    """Yield settings of warehouses that need a role or a bucket of the stack where there is none."""
+    for index, warehouse, storage in warehouses:
+        backend = find_backend(storage)
+        if backend and not backend.makes_role:
+            for key in ("vending_role", "maintenance_role", "shares", "lifecycle"):
+                if warehouse.get(key):
+                    yield (
+                        ("warehouses", index, key),
+                        f"expected only on a storage with `backend: aws`, whose bucket and roles the stack makes; the"
+                        f" storage has `backend: {storage.get('backend')}`",
+                    )
+        if warehouse.get("delegation") == "remote-signing":
+            for key in ("vending_role", "token_seconds"):
+                if warehouse.get(key):
+                    yield (
+                        ("warehouses", index, key),
+                        "expected only with `delegation: vended`: with `remote-signing` no credentials are vended",
+                    )
+
+
+def log_checks(storages: Mapping[str, Mapping[str, Any]]) -> Iterator[SpecMistake]:
+    """Yield buckets of access logs that hold data, or that two storages would make."""
+    buckets = {item["bucket"]: name for name, item in storages.items() if isinstance(item.get("bucket"), str)}
+    made: dict[str, str] = {}
+    for name, item in storages.items():
+        logs = mapping_of(item.get("access_logs"))
+        bucket = logs.get("bucket")
+        if not isinstance(bucket, str):
+            continue
+        path = ("storage", name, "access_logs", "bucket")
+        if bucket in buckets:
+            yield path, f"expected a bucket without data of warehouses; `{bucket}` is that of storage.{buckets[bucket]}"
+        elif logs.get("owner") == "stack" and made.setdefault(bucket, name) != name:
+            yield (
+                path,
+                f"expected another bucket; storage.{made[bucket]} makes `{bucket}`. For one bucket of all logs, use"
+                " `owner: platform`",
+            )
+
+
+def tag_checks(owner: object, warehouses: PlacedWarehouses) -> Iterator[SpecMistake]:
+    """Yield an owner that AWS refuses as the value of a tag."""
+    tags = any((backend := find_backend(storage)) and backend.makes_role for _, _, storage in warehouses)
+    if tags and isinstance(owner, str) and (reason := why_no_tag(owner)):
+        yield ("owner",), f"expected the value of a tag, which the objects on AWS get: {reason}"
 
 
 def vending_checks(warehouses: PlacedWarehouses, default_region: str | None = None) -> Iterator[SpecMistake]:

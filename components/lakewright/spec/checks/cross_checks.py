@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Any, cast
 
 from lakewright.names import key_prefixes
-from lakewright.spec.checks.aws import role_checks, vending_checks
+from lakewright.spec.checks.aws import access_checks, log_checks, role_checks, tag_checks, vending_checks
 from lakewright.spec.checks.maintenance import maintenance_checks
 from lakewright.spec.checks.tables import table_checks
 from lakewright.spec.checks.units import no_such_warehouse, unit_checks
@@ -31,6 +31,9 @@ def cross_checks(raw: Any) -> Iterator[SpecMistake]:
     yield from _storages_of_warehouses(document)
     yield from role_checks(document.get("name"), on_storages(document))
     yield from vending_checks(on_storages(document))
+    yield from access_checks(on_storages(document))
+    yield from log_checks(_storages(document))
+    yield from tag_checks(document.get("owner"), on_storages(document))
     yield from _overlapping_prefixes(document)
     yield from unit_checks(document)
     yield from _warehouses_of_data(document)

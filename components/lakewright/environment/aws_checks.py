@@ -1,0 +1,93 @@
+"""Check a spec against the AWS settings of its environment: token lifetimes, tags and partitions. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lakewright_spark.aws_partition import partition_of
+
+from lakewright.environment.environment import Environment
+from lakewright.spec.checks.cross_checks import is_on_aws, makes_roles, on_storages
+from lakewright.validation.documents import mapping_of
+from lakewright.validation.problems import Problem
+
+LONGEST_CHAINED_SESSION = 3600
+"""Seconds. STS limits a session that another role's session opens. Source: IAM, "Methods to assume a role"."""
+
+
+def aws_problems(document: Mapping[str, Any], environment: Environment, region: str | None) -> Iterator[Problem]:
+    """Yield the contradictions of a spec, as written, with the AWS settings of an environment.
+
+    Args:
+        document: The spec.
+        environment: The environment.
+        region: Region of storages that name none.
+    """
+    name = str(document.get("environment"))
+    yield from _token_lifetimes(document, environment, name)
+    yield from _tags(document, environment, name)
+    if makes_roles(document):
+        yield from _partitions(document, environment, region, name)
+
+
+def _token_lifetimes(document: Mapping[str, Any], environment: Environment, name: str) -> Iterator[Problem]:
+    principal = environment.lakekeeper.principal_arn
+    if principal and ":user/" in principal:
+        return
+    identity = f"runs as {principal}, whose sessions are those of a role" if principal else "has no `principal_arn`"
+    for index, warehouse, storage in on_storages(document):
+        seconds = warehouse.get("token_seconds")
+        if is_on_aws(storage) and isinstance(seconds, int) and seconds > LONGEST_CHAINED_SESSION:
+            yield Problem(
+                f"warehouses.{index}.token_seconds",
+                f"expected at most {LONGEST_CHAINED_SESSION}: Lakekeeper of environment {name} {identity}, and AWS"
+                " limits a role that another role assumes to an hour (role chaining)",
+                str(seconds),
+            )
+
+
+def _tags(document: Mapping[str, Any], environment: Environment, name: str) -> Iterator[Problem]:
+    tags = environment.aws.tags
+    for key, value in mapping_of(document.get("labels")).items():
+        if key in tags and str(value) != tags[key]:
+            yield Problem(
+                f"labels.{key}",
+                f"expected another label: environment {name} sets the AWS tag `{key}` to `{tags[key]}`",
+            )
+
+
+def _partitions(
+    document: Mapping[str, Any], environment: Environment, region: str | None, name: str
+) -> Iterator[Problem]:
+    """Find ARNs of another partition than the buckets: IAM knows none of another partition."""
+    wanted: set[str] = set()
+    for index, warehouse, storage in on_storages(document):
+        place = storage.get("region") or region
+        if not is_on_aws(storage) or not isinstance(place, str):
+            continue
+        partition = partition_of(place)
+        wanted.add(partition)
+        others = {
+            "maintenance_role": mapping_of(warehouse.get("maintenance_role")),
+            **{f"shares.{key}": mapping_of(value) for key, value in mapping_of(warehouse.get("shares")).items()},
+        }
+        for key, trusted in others.items():
+            arn = trusted.get("principal_arn")
+            if isinstance(arn, str) and arn.startswith("arn:") and arn.split(":")[1] != partition:
+                yield Problem(
+                    f"warehouses.{index}.{key}.principal_arn",
+                    f"expected an ARN of partition {partition}, that of region {place}",
+                    arn,
+                )
+    own = {
+        "lakekeeper.principal_arn": environment.lakekeeper.principal_arn,
+        "aws.permissions_boundary": environment.aws.permissions_boundary,
+    }
+    for key, arn in own.items():
+        if arn and wanted and arn.split(":")[1] not in wanted:
+            yield Problem(
+                f"environment {name}: {key}",
+                f"expected an ARN of partition {' or '.join(sorted(wanted))}, that of the tenant's regions",
+                arn,
+            )

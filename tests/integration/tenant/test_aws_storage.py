@@ -1,0 +1,222 @@
+"""Storage on AWS: roles by purpose, tags, access logs, lifecycle, and roles that keep their path."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pulumi_aws
+import pyarrow as pa
+import pytest
+from lakewright.aws.bucket_policy import log_bucket_policy
+
+pytestmark = [pytest.mark.timeout(300), pytest.mark.stand_in("makes buckets, keys and roles on AWS")]
+
+ROWS = pa.table({"n": [1, 2, 3]})
+COST_TAGS = {"cost-center": "4711", "team": "data platform"}
+
+
+def write_and_read(tenant: Any) -> list[int]:
+    table = tenant.catalog("executions").create_table("results.flights", schema=ROWS.schema)
+    table.append(ROWS)
+    return table.scan().to_arrow()["n"].to_pylist()
+
+
+def aws_resources(tenant: Any) -> list[dict[str, Any]]:
+    """Return the AWS resources in the stack's state."""
+    state = json.loads(tenant.output("stack", "export"))
+    return [resource for resource in state["deployment"]["resources"] if resource["type"].startswith("aws:")]
+
+
+def takes_tags(token: str) -> bool:
+    """Return whether the resource class of a type token has tags."""
+    module, name = token.split(":")[1].split("/", maxsplit=1)[0], token.rsplit(":", 1)[-1]
+    resource = getattr(getattr(pulumi_aws, module), name)
+    return "tags" in inspect.signature(resource._internal_init).parameters
+
+
+def with_everything(tenant: Any, principal: str) -> None:
+    """Give the tenant every feature of the backend."""
+    tenant.spec["labels"] = {"stage": "test"}
+    tenant.spec["storage"] = {
+        "main": {
+            "backend": "aws",
+            "bucket": tenant.bucket,
+            "encryption": {"kms": "own"},
+            "access_logs": {"bucket": f"{tenant.name}-logs", "owner": "stack", "deletion": "purge"},
+        }
+    }
+    tenant.spec["warehouses"] = [
+        {
+            "name": "executions",
+            "namespaces": ["results"],
+            "deletion": "purge",
+            "vending_role": True,
+            "token_seconds": 7200,
+            "maintenance_role": {"principal_arn": principal},
+            "shares": {"bi": {"principal_arn": principal}},
+            "lifecycle": {"noncurrent_version_days": 90, "intelligent_tiering_days": 0},
+        },
+        {"name": "scratch", "deletion": "purge"},
+    ]
+    file = tenant.folder / "environments" / "sandbox.yaml"
+    file.write_text(file.read_text() + f"aws: {{tags: {json.dumps(COST_TAGS)}}}\n")
+    tenant.write()
+
+
+def as_earlier_version_left(tenant: Any, iam: Any, lakekeeper: Any, role: str) -> None:
+    """Move a role to the path `/`, in IAM, in Lakekeeper and in the stack's state, whose record then has no path."""
+    found = iam.get_role(RoleName=role)["Role"]
+    rights = iam.get_role_policy(RoleName=role, PolicyName="warehouse-prefix")["PolicyDocument"]
+    iam.delete_role_policy(RoleName=role, PolicyName="warehouse-prefix")
+    iam.delete_role(RoleName=role)
+    made = iam.create_role(
+        RoleName=role,
+        AssumeRolePolicyDocument=json.dumps(found["AssumeRolePolicyDocument"]),
+        Description=found["Description"],
+        Tags=found["Tags"],
+    )["Role"]
+    iam.put_role_policy(RoleName=role, PolicyName="warehouse-prefix", PolicyDocument=json.dumps(rights))
+    warehouse = tenant.catalog_config().warehouse("executions").id
+    profile = lakekeeper.get(f"/management/v1/warehouse/{warehouse}").json()["storage-profile"]
+    external_id = json.loads(tenant.output("external-ids", "--json"))[f"{tenant.name}-executions"]
+    credential = {"type": "s3", "credential-type": "aws-system-identity", "external-id": external_id}
+    body = {"storage-profile": profile | {"assume-role-arn": made["Arn"]}, "storage-credential": credential}
+    lakekeeper.post(f"/management/v1/warehouse/{warehouse}/storage", json=body).raise_for_status()
+    state = tenant.folder / "state" / ".pulumi" / "stacks" / "lakewright" / f"{tenant.name}.json"
+    text = state.read_text().replace(found["Arn"], made["Arn"]).replace(found["RoleId"], made["RoleId"])
+    document = json.loads(text)
+    for resource in document["checkpoint"]["latest"]["resources"]:
+        for values in (resource.get("inputs") or {}, resource.get("outputs") or {}):
+            if values.get("path") == "/lakewright/":
+                values["path"] = "/"
+            for recorded in values.get("warehouses", {}).values() if resource["type"].endswith("Record") else ():
+                recorded.pop("role_path", None)
+    state.write_text(json.dumps(document))
+
+
+def test_tenant_with_every_feature(make_tenant: Callable[..., Any], aws: Callable[..., Any], lakekeeper: Any) -> None:
+    """Everything that AWS can tag is tagged, and the last `destroy` leaves nothing."""
+    tenant = make_tenant()
+    with_everything(tenant, tenant.sandbox.aws.catalog_principal_arn)
+
+    outputs = tenant.up()["outputs"]
+
+    made = aws_resources(tenant)
+    tagged = [resource for resource in made if takes_tags(resource["type"])]
+    assert {resource["type"] for resource in tagged} == {"aws:s3/bucket:Bucket", "aws:kms/key:Key", "aws:iam/role:Role"}
+    own = {"lakewright:tenant": tenant.name, "lakewright:owner": "tests", "stage": "test"}
+    for resource in tagged:
+        tags = {key: value for key, value in resource["outputs"]["tags"].items() if key != "lakewright:record"}
+        assert tags == COST_TAGS | own, resource["urn"]
+    profile = lakekeeper.get(f"/management/v1/warehouse/{outputs['warehouse_ids']['executions']}").json()
+    storage = profile["storage-profile"]
+    role = f"arn:aws:iam::123456789012:role/lakewright/lakewright.{tenant.name}.executions"
+    assert (storage["assume-role-arn"], storage["sts-role-arn"]) == (role, f"{role}.vending")
+    assert storage["sts-token-validity-seconds"] == 7200
+    assert outputs["roles_of_others"] == {
+        "executions": {"maintenance": f"{role}.maintenance", "share-bi": f"{role}.share-bi"}
+    }
+    assert (
+        aws("iam").get_role(RoleName=f"lakewright.{tenant.name}.executions.vending")["Role"]["MaxSessionDuration"]
+        == 7200
+    )
+    assert write_and_read(tenant) == [1, 2, 3]
+    logs = aws("s3").list_objects_v2(Bucket=f"{tenant.name}-logs", Prefix=f"{tenant.bucket}/")
+    assert logs["KeyCount"] > 0
+    tenant.verb("preview", "--refresh", "--expect-no-changes")
+    tenant.verb("destroy", "--yes")
+    buckets = {bucket["Name"] for bucket in aws("s3").list_buckets()["Buckets"]}
+    assert not buckets & {tenant.bucket, f"{tenant.name}-logs"}
+    roles = [role["RoleName"] for role in aws("iam").list_roles()["Roles"]]
+    assert not [name for name in roles if f".{tenant.name}." in name]
+
+
+def test_missing_objects_are_refused_before_anything_is_made(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any]
+) -> None:
+    """One report names the missing log bucket, the missing boundary and the missing principals."""
+    tenant = make_tenant()
+    missing = "arn:aws:iam::123456789012:role/missing"
+    tenant.spec["storage"]["main"]["access_logs"] = {"bucket": f"{tenant.name}-missing", "owner": "platform"}
+    tenant.spec["warehouses"][0] |= {
+        "maintenance_role": {"principal_arn": missing},
+        "shares": {"bi": {"principal_arn": missing}, "partner": {"principal_arn": "arn:aws:iam::210987654321:root"}},
+    }
+    tenant.write()
+    file = tenant.folder / "environments" / "sandbox.yaml"
+    boundary = "arn:aws:iam::123456789012:policy/missing"
+    file.write_text(file.read_text() + f"aws: {{permissions_boundary: '{boundary}'}}\n")
+
+    text = tenant.error("up", "--yes", "--engine", "embedded")
+
+    assert "4 mistakes" in text
+    assert (
+        f"storage.main.access_logs.bucket: expected a bucket of this account; there is no bucket `{tenant.name}" in text
+    )
+    assert f"aws.permissions_boundary: expected the ARN of a managed policy that exists (found {boundary})" in text
+    for path in ("maintenance_role", "shares.bi"):
+        assert f"warehouses.0.{path}.principal_arn: expected a user or role that exists" in text
+    assert tenant.bucket not in [bucket["Name"] for bucket in aws("s3").list_buckets()["Buckets"]]
+    assert not tenant.recorded_kinds() - {"Stack"}
+
+
+def test_missing_catalog_principal_is_refused_in_the_preview(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any]
+) -> None:
+    tenant = make_tenant()
+    file = tenant.folder / "environments" / "sandbox.yaml"
+    principal = "arn:aws:iam::123456789012:role/lakekeeper-of-nobody"
+    file.write_text(file.read_text() + f"lakekeeper: {{principal_arn: '{principal}'}}\n")
+
+    text = tenant.error("preview", "--engine", "embedded")
+
+    assert f"`lakekeeper.principal_arn` of the environment is {principal}, and there is no such role" in text
+    assert tenant.bucket not in [bucket["Name"] for bucket in aws("s3").list_buckets()["Buckets"]]
+
+
+def test_logs_go_to_the_bucket_of_the_platform(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
+    """The platform's policy decides; without `access_logs` the logs end, and the bucket stays."""
+    tenant, s3 = make_tenant(), aws("s3")
+    logs = f"{tenant.name}-platform-logs"
+    s3.create_bucket(Bucket=logs)
+    tenant.spec["storage"]["main"]["access_logs"] = {"bucket": logs, "owner": "platform"}
+    tenant.write()
+
+    refused = tenant.error("up", "--yes", "--engine", "embedded")
+    policy = log_bucket_policy(logs, "us-east-1", "123456789012", [f"{tenant.name}-*"])
+    s3.put_bucket_policy(Bucket=logs, Policy=json.dumps(policy))
+    tenant.up()
+
+    assert "must either provide the necessary permissions to the logging service" in refused
+    assert write_and_read(tenant) == [1, 2, 3]
+    assert s3.list_objects_v2(Bucket=logs, Prefix=f"{tenant.bucket}/")["KeyCount"] > 0
+    del tenant.spec["storage"]["main"]["access_logs"]
+    tenant.write()
+    tenant.up()
+    assert "LoggingEnabled" not in s3.get_bucket_logging(Bucket=tenant.bucket)
+    tenant.verb("preview", "--refresh", "--expect-no-changes")
+
+
+def test_role_of_an_earlier_version_keeps_its_path(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any], lakekeeper: Any
+) -> None:
+    """The state of an earlier version has no path: `up` replaces nothing, and a new warehouse gets the path."""
+    tenant = make_tenant()
+    iam, role = aws("iam"), f"lakewright.{tenant.name}.executions"
+    tenant.up()
+    as_earlier_version_left(tenant, iam, lakekeeper, role)
+
+    preview = tenant.verb("preview", "--refresh")
+    tenant.spec["warehouses"].append({"name": "scratch", "deletion": "purge"})
+    tenant.write()
+    steps = tenant.up()["steps"]
+
+    assert not {step["op"] for step in preview["steps"]} & {"replace", "create-replacement", "delete-replaced"}
+    assert not [step for step in steps if "replace" in step["op"]]
+    paths = {name: iam.get_role(RoleName=name)["Role"]["Path"] for name in (role, f"lakewright.{tenant.name}.scratch")}
+    assert paths == {role: "/", f"lakewright.{tenant.name}.scratch": "/lakewright/"}
+    assert write_and_read(tenant) == [1, 2, 3]
+    tenant.verb("preview", "--refresh", "--expect-no-changes")

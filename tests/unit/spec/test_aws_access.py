@@ -1,0 +1,113 @@
+"""Mistakes in the access to storage on AWS: roles, access logs, lifecycle and tags, each with its path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from lakewright.spec import SpecError, parse_spec
+
+ROLE = "arn:aws:iam::123456789012:role/consumer"
+OWN = {"backend": "existing", "bucket": "lake", "region": "eu-west-1", "role_arn": f"{ROLE}-own"}
+AWS = {"backend": "aws", "bucket": "acme-lakehouse"}
+
+
+def small(warehouse: dict[str, Any], storage: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    return {
+        "version": 1,
+        "environment": "here",
+        "name": "acme",
+        "owner": "data@acme.example",
+        "storage": storage,
+        "warehouses": [{"name": "executions", **warehouse}],
+    } | changes
+
+
+def mistakes(spec: dict[str, Any]) -> dict[str, str]:
+    with pytest.raises(SpecError) as caught:
+        parse_spec(spec, "the test's spec")
+    return {problem.path: problem.expected for problem in caught.value.problems}
+
+
+@pytest.mark.parametrize(
+    ("warehouse", "path", "message"),
+    [
+        ({"shares": {"bi": {"principal_arn": "*"}}}, "shares.bi.principal_arn", "the ARN of a principal looks like"),
+        ({"shares": {"bi": {"principal_arn": "arn:aws:iam::1:role/x"}}}, "shares.bi.principal_arn", "the ARN of"),
+        ({"maintenance_role": {}}, "maintenance_role.principal_arn", "required"),
+        ({"token_seconds": 899}, "token_seconds", "900"),
+        ({"token_seconds": 43201}, "token_seconds", "43200"),
+        (
+            {"vending_role": True, "delegation": "remote-signing"},
+            "vending_role",
+            "expected only with `delegation: vended`",
+        ),
+        ({"token_seconds": 900, "delegation": "remote-signing"}, "token_seconds", "expected only with `delegation"),
+        ({"lifecycle": {"noncurrent_version_days": 0}}, "lifecycle.noncurrent_version_days", "1"),
+        ({"lifecycle": {"glacier_days": 1}}, "lifecycle.glacier_days", "unknown key"),
+        ({"shares": {"B I": {"principal_arn": ROLE}}}, "shares.B I.[key]", "pattern"),
+    ],
+)
+def test_mistake_in_a_warehouse(warehouse: dict[str, Any], path: str, message: str) -> None:
+    found = mistakes(small(warehouse, {"main": AWS}))
+
+    assert list(found) == [f"warehouses.0.{path}"]
+    assert message in found[f"warehouses.0.{path}"]
+
+
+@pytest.mark.parametrize(
+    "feature",
+    [
+        {"vending_role": True},
+        {"maintenance_role": {"principal_arn": ROLE}},
+        {"shares": {"bi": {"principal_arn": ROLE}}},
+        {"lifecycle": {"noncurrent_version_days": 7}},
+    ],
+)
+def test_roles_need_a_storage_whose_roles_are_made(feature: dict[str, Any]) -> None:
+    found = mistakes(small(feature, {"main": OWN}))
+
+    assert list(found) == [f"warehouses.0.{next(iter(feature))}"]
+
+
+@pytest.mark.parametrize(
+    ("logs", "path"),
+    [
+        ({"bucket": "acme-logs"}, "access_logs.owner"),
+        ({"bucket": "Acme_Logs", "owner": "stack"}, "access_logs.bucket"),
+        ({"bucket": "192.168.0.1", "owner": "stack"}, "access_logs.bucket"),
+        ({"bucket": "sthree-logs", "owner": "stack"}, "access_logs.bucket"),
+        ({"bucket": "acme-lakehouse", "owner": "stack"}, "access_logs.bucket"),
+        ({"bucket": "acme-logs", "owner": "stack", "prefix": "no-slash"}, "access_logs.prefix"),
+        ({"bucket": "acme-logs", "owner": "platform", "expire_days": 3}, "access_logs"),
+        ({"bucket": "acme-logs", "owner": "platform", "deletion": "purge"}, "access_logs"),
+    ],
+)
+def test_mistake_in_access_logs(logs: dict[str, Any], path: str) -> None:
+    assert list(mistakes(small({}, {"main": AWS | {"access_logs": logs}}))) == [f"storage.main.{path}"]
+
+
+def test_two_storages_do_not_make_one_log_bucket() -> None:
+    logs = {"bucket": "acme-logs", "owner": "stack"}
+    storage = {"a": AWS | {"access_logs": logs}, "b": AWS | {"bucket": "acme-other", "access_logs": logs}}
+
+    assert list(mistakes(small({"storage": "a"}, storage))) == ["storage.b.access_logs.bucket"]
+
+
+@pytest.mark.parametrize("bucket", ["xn--lake", "10.0.0.1", "lake-s3alias", "lake--x-s3"])
+def test_bucket_name_that_aws_reserves(bucket: str) -> None:
+    assert list(mistakes(small({}, {"main": AWS | {"bucket": bucket}}))) == ["storage.main.bucket"]
+
+
+def test_owner_becomes_a_tag_on_aws() -> None:
+    spec = small({}, {"main": AWS}, owner="Ann & Ben")
+
+    assert "a tag on AWS has" in mistakes(spec)["owner"]
+    assert parse_spec(spec | {"storage": {"main": OWN}}, "the test's spec")
+
+
+def test_longest_role_of_a_warehouse_counts() -> None:
+    spec = small({"shares": {"s" * 20: {"principal_arn": ROLE}}}, {"main": AWS})
+    spec["name"] = "t" * 30
+
+    assert "IAM allows 64" in mistakes(spec)["warehouses.0.name"]
