@@ -18,6 +18,7 @@ from lakewright.verify.probes.other_prefixes import probe_other_prefixes
 from lakewright.verify.probes.other_tables import probe_other_tables
 from lakewright.verify.probes.table_round_trip import probe_table_round_trip
 from lakewright.verify.probes.unit_secrets import probe_unit_secrets
+from lakewright.verify.probes.warehouse_roles import probe_warehouse_roles
 from lakewright.verify.session.sessions import IdentitySession, TenantSession, WarehouseSession
 
 Results = Iterable[Attempt | Note]
@@ -60,6 +61,7 @@ PROBES: Sequence[Probe] = (
     IdentityProbe("foreign-catalog", probe_foreign_catalog),
     WarehouseProbe("foreign-signing", probe_foreign_signing),
     IdentityProbe("management", probe_management),
+    TenantProbe("warehouse-roles", probe_warehouse_roles),
     TenantProbe("metadata-address", probe_metadata_address),
     TenantProbe("unit-secrets", probe_unit_secrets),
 )

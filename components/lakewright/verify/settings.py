@@ -6,9 +6,11 @@ from lakewright_spark.catalog.auth import CatalogAuth, ClientCredentialsAuth, To
 from lakewright_spark.catalog.auth import TokenAuth as JobTokenAuth
 
 from lakewright.environment.environment import Environment
+from lakewright.kubernetes import connect
 from lakewright.names.object_names import MAINTENANCE
 from lakewright.spec import TenantSpec
-from lakewright.verify.session.settings import AwsSettings, ClusterSettings, ServerSettings, VerifySettings
+from lakewright.verify.roles.documents import AwsSettings
+from lakewright.verify.session.settings import ClusterSettings, ServerSettings, VerifySettings
 from lakewright.verify.session.subjects import AccountTokens, ClientSecret, CredentialSource, FixedToken, Subject
 
 
@@ -26,7 +28,7 @@ def settings_of(spec: TenantSpec, environment: Environment) -> VerifySettings:
         ClusterSettings(
             cluster.context,
             cluster.render_to / spec.name if cluster.render_to else None,
-            frozenset({secret.name} if secret else ()),
+            _own_secrets(spec, environment),
             (secret.name, secret.key) if secret else None,
         ),
         AwsSettings(account.profile, account.region, account.shared_credentials_file, account.endpoint),
@@ -61,6 +63,13 @@ def _source(auth: CatalogAuth, service_account: str, audience: str | None) -> Cr
     if isinstance(auth, ClientCredentialsAuth):
         return ClientSecret(auth.token_url, auth.client_id, auth.client_secret, auth.scope)
     return None
+
+
+def _own_secrets(spec: TenantSpec, environment: Environment) -> frozenset[str]:
+    """Return the names of the Secrets that the pods need themselves."""
+    secret = environment.kubernetes.jobs_secret
+    served = [connect.secret_names(unit, environment.kubernetes.connect) for unit in spec.computing_units]
+    return frozenset({secret.name} if secret else ()).union(*served)
 
 
 def _references(spec: TenantSpec, environment: Environment) -> frozenset[str]:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import secrets
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 from lakewright.lakekeeper.api.catalog.namespaces import joined
-from lakewright.verify.attempts.catalog_access import HIDDEN_WAREHOUSE
-from lakewright.verify.attempts.check import Attempt, expect_denied
+from lakewright.verify.attempts.catalog_access import HIDDEN_WAREHOUSE, CatalogResponse
+from lakewright.verify.attempts.check import Attempt, Found, expect_denied
+from lakewright.verify.session.places import DeclaredTable
 from lakewright.verify.session.sessions import IdentitySession
 
-_HIDDEN = (*HIDDEN_WAREHOUSE, "ProjectNotFound")
-_INSIDE = frozenset({"NoSuchTableException", "NoSuchNamespaceException"})
-"""Types of a 404 for a table that is missing or hidden. It is hidden if its warehouse is: a right to one
-table of a warehouse is enough to list the warehouse's namespaces."""
+HIDDEN = (*HIDDEN_WAREHOUSE, "ProjectNotFound")
+"""Types of a 404 for a warehouse or project that the identity cannot see."""
+_INSIDE = frozenset({"NoSuchTableException", "NoSuchNamespaceException", "NoSuchTableLocationException"})
+"""Types of a refusal for a table that is missing or hidden."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,8 @@ class ForeignWarehouse:
     project_id: str
     name: str
     warehouse_id: str
-    tables: tuple[tuple[str, str], ...] = ()
-    """Namespace and name of tables that exist."""
+    tables: tuple[DeclaredTable, ...] = (DeclaredTable("lakewright_verify", "canary", str(uuid.UUID(int=0)), ""),)
+    """Tables that exist; without any, a canary that does not exist."""
 
 
 def foreign_warehouses(session: IdentitySession) -> list[ForeignWarehouse]:
@@ -38,8 +39,11 @@ def foreign_warehouses(session: IdentitySession) -> list[ForeignWarehouse]:
     """
     endpoint = session.tenant.settings.server.endpoint
     others = [
-        ForeignWarehouse(
-            f"tenant {place.project_id}'s {place.name}", place.project_id, place.name, place.warehouse_id, place.tables
+        _with_tables(
+            ForeignWarehouse(
+                f"tenant {place.project_id}'s {place.name}", place.project_id, place.name, place.warehouse_id
+            ),
+            place.tables,
         )
         for place in session.tenant.others
         if place.endpoint == endpoint
@@ -50,6 +54,29 @@ def foreign_warehouses(session: IdentitySession) -> list[ForeignWarehouse]:
     return others
 
 
+def _with_tables(warehouse: ForeignWarehouse, tables: tuple[DeclaredTable, ...]) -> ForeignWarehouse:
+    return replace(warehouse, tables=tables) if tables else warehouse
+
+
+def visibility(response: CatalogResponse, listed: CatalogResponse) -> Found:
+    """Return whether a request about a table was denied.
+
+    Args:
+        response: The response.
+        listed: The response to listing the namespaces of the table's warehouse.
+    """
+    # The server answers alike for a table that is missing and one that is hidden. It is hidden if its warehouse is: a
+    # right to one table of a warehouse is enough to list the warehouse's namespaces.
+    if response.kind in _INSIDE:
+        return listed.denial(*HIDDEN)
+    return response.denial(*HIDDEN)
+
+
+def list_namespaces(session: IdentitySession, foreign: ForeignWarehouse) -> CatalogResponse:
+    """Ask for the namespaces of a warehouse."""
+    return session.catalog.request("GET", f"/catalog/v1/{foreign.warehouse_id}/namespaces", project=foreign.project_id)
+
+
 def probe_foreign_catalog(session: IdentitySession) -> Iterator[Attempt]:
     """Ask for what belongs to other tenants."""
     for foreign in foreign_warehouses(session):
@@ -57,17 +84,13 @@ def probe_foreign_catalog(session: IdentitySession) -> Iterator[Attempt]:
         config = catalog.request(
             "GET", "/catalog/v1/config", params={"warehouse": f"{project}/{foreign.name}"}, project=project
         )
-        yield expect_denied(f"read the catalog configuration of {foreign.title}", config.denial(*_HIDDEN), str(config))
-        root = f"/catalog/v1/{foreign.warehouse_id}/namespaces"
-        listed = catalog.request("GET", root, project=project)
-        is_hidden = listed.denial(*_HIDDEN)
-        yield expect_denied(f"list the namespaces of {foreign.title}", is_hidden, str(listed))
-        for namespace, name in foreign.tables or (("lakewright_verify", "canary"),):
-            levels = quote(joined(tuple(namespace.split("."))), safe="")
-            table = f"{root}/{levels}/tables/{quote(name, safe='')}"
-            for attempt, path in (("load table", table), ("get credentials of table", f"{table}/credentials")):
+        yield expect_denied(f"read the catalog configuration of {foreign.title}", config.denial(*HIDDEN), str(config))
+        listed = list_namespaces(session, foreign)
+        yield expect_denied(f"list the namespaces of {foreign.title}", listed.denial(*HIDDEN), str(listed))
+        for table in foreign.tables:
+            levels = quote(joined(tuple(table.namespace.split("."))), safe="")
+            root = f"/catalog/v1/{foreign.warehouse_id}/namespaces/{levels}/tables/{quote(table.name, safe='')}"
+            for attempt, path in (("load table", root), ("get credentials of table", f"{root}/credentials")):
                 response = catalog.request("GET", path, project=project)
-                found = response.denial(*_HIDDEN)
-                if response.status == 404 and response.kind in _INSIDE:
-                    found = is_hidden
-                yield expect_denied(f"{attempt} {namespace}.{name} of {foreign.title}", found, str(response))
+                title = f"{attempt} {table.namespace}.{table.name} of {foreign.title}"
+                yield expect_denied(title, visibility(response, listed), str(response))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 
 from lakewright.verify.attempts.catalog_access import CatalogResponse
 from lakewright.verify.attempts.check import Attempt, Found, expect_denied
-from lakewright.verify.probes.foreign_catalog import foreign_warehouses
+from lakewright.verify.probes.foreign_catalog import foreign_warehouses, list_namespaces, visibility
 from lakewright.verify.probes.other_prefixes import CANARY
 from lakewright.verify.session.sessions import WarehouseSession
 from lakewright.verify.table.object_store import StoreAddress, sign_request
+from lakewright.verify.table.probe_table import Location
 
 METADATA_URL = "http://169.254.169.254/latest/meta-data/iam/security-credentials/"
 
@@ -20,7 +20,6 @@ def probe_foreign_signing(session: WarehouseSession) -> Iterator[Attempt]:
     table = session.table("first")
     address = StoreAddress.from_config(session.warehouse.s3)
     own = f"/catalog/v1/signer/{session.warehouse.id}/tabular-id/{table.metadata['table-uuid']}/v1/aws/s3/sign"
-    inside = address.url(table.location.bucket, f"{table.location.key}/data/{CANARY}")
     project = session.tenant.config.project_id
 
     def sign(path: str, method: str, url: str, project_id: str | None) -> CatalogResponse:
@@ -39,9 +38,13 @@ def probe_foreign_signing(session: WarehouseSession) -> Iterator[Attempt]:
             response = sign(own, method, url, project)
             yield expect_denied(f"have {method} of {title} signed", _found(response), str(response))
     for foreign in foreign_warehouses(session.identity):
-        path = f"/catalog/v1/signer/{foreign.warehouse_id}/tabular-id/{uuid.uuid4()}/v1/aws/s3/sign"
-        response = sign(path, "GET", inside, foreign.project_id)
-        yield expect_denied(f"use the signer of {foreign.title}", _found(response), str(response))
+        listed = list_namespaces(session.identity, foreign)
+        for declared in foreign.tables:
+            path = f"/catalog/v1/signer/{foreign.warehouse_id}/tabular-id/{declared.table_id}/v1/aws/s3/sign"
+            place = Location.parse(declared.location) if declared.location else table.location
+            response = sign(path, "GET", address.url(place.bucket, f"{place.key}/data/{CANARY}"), foreign.project_id)
+            title = f"use the signer of {declared.namespace}.{declared.name} of {foreign.title}"
+            yield expect_denied(title, visibility(response, listed), str(response))
 
 
 def _found(response: CatalogResponse) -> Found:

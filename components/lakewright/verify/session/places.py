@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from lakewright.validation.documents import list_of, mapping_of
 
@@ -13,6 +13,17 @@ if TYPE_CHECKING:
 
 _WAREHOUSE = "pulumi-python:dynamic/lakekeeper:Warehouse"
 _TABLE = "pulumi-python:dynamic/lakekeeper:Table"
+
+
+@dataclass(frozen=True)
+class DeclaredTable:
+    """A table in the state of a stack."""
+
+    namespace: str
+    name: str
+    table_id: str
+    location: str
+    """`s3://BUCKET/PREFIX`."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +40,11 @@ class WarehousePlace:
     key_prefix: str
     store: str
     """Endpoint of the store; empty for AWS."""
-    role_arn: str | None = None
-    tables: tuple[tuple[str, str], ...] = ()
-    """Namespace and name of the tables that the stack declares."""
+    region: str = "us-east-1"
+    role_arns: tuple[str, ...] = ()
+    """Roles that the catalog assumes."""
+    tables: tuple[DeclaredTable, ...] = ()
+    """Tables that the stack declares."""
 
 
 def places_of(backend: FileBackend, project: str, stack: str) -> list[WarehousePlace]:
@@ -55,6 +68,7 @@ def _places(stack: str, resources: list[Any]) -> Iterator[WarehousePlace]:
         storage, server = mapping_of(outputs.get("storage")), mapping_of(outputs.get("server"))
         if storage.get("type") != "s3":
             continue
+        roles = [storage.get(name) for name in ("assume_role_arn", "sts_role_arn")]
         yield WarehousePlace(
             stack,
             str(outputs.get("project_id") or ""),
@@ -64,10 +78,12 @@ def _places(stack: str, resources: list[Any]) -> Iterator[WarehousePlace]:
             str(storage.get("bucket")),
             str(storage.get("key_prefix") or ""),
             str(storage.get("endpoint") or "").rstrip("/"),
-            cast("str | None", storage.get("assume_role_arn")),
-            tuple(
-                (str(table.get("namespace")), str(table.get("name")))
-                for table in tables
-                if table.get("warehouse_id") == resource["id"]
-            ),
+            str(storage.get("region") or "us-east-1"),
+            tuple(dict.fromkeys(role for role in roles if isinstance(role, str))),
+            tuple(_table(table) for table in tables if table.get("warehouse_id") == resource["id"]),
         )
+
+
+def _table(outputs: Mapping[str, Any]) -> DeclaredTable:
+    values = (str(outputs.get(name) or "") for name in ("namespace", "name", "table_id", "table_location"))
+    return DeclaredTable(*values)

@@ -118,7 +118,8 @@ class WarehouseSession:
 
     identity: IdentitySession
     warehouse: CatalogWarehouse
-    _namespaces: list[str] = field(default_factory=list[str])
+    namespaces: list[str] = field(default_factory=list[str])
+    """Probe namespaces that this run made: none, or one."""
     _made: dict[str, ProbeTable] = field(default_factory=dict[str, ProbeTable])
     _failed: str | None = None
 
@@ -164,18 +165,18 @@ class WarehouseSession:
             VerifyError: It was not dropped.
             LakekeeperError: The server does not respond.
         """
-        while self._namespaces:
-            self.tables.drop_namespace(self._namespaces[-1])
-            self._namespaces.pop()
+        while self.namespaces:
+            self.tables.drop_namespace(self.namespaces[-1])
+            self.namespaces.pop()
 
     def _make(self, name: str) -> ProbeTable:
-        if not self._namespaces:
+        if not self.namespaces:
             self.tables.drop_abandoned()
             namespace = new_namespace()
             # Known before the request: its response may be lost.
-            self._namespaces.append(namespace)
+            self.namespaces.append(namespace)
             self.tables.create_namespace(namespace)
-        return self.tables.create_table(self._namespaces[0], name, self._format_version())
+        return self.tables.create_table(self.namespaces[0], name, self._format_version())
 
     def _format_version(self) -> int:
         declared = next(part for part in self.tenant.spec.warehouses if part.name == self.warehouse.name)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lakewright.lakekeeper.api.connection.server import Auth
+from lakewright.verify.roles.documents import AwsSettings
 
 
 @dataclass(frozen=True)
@@ -34,21 +35,11 @@ class ClusterSettings:
 
 
 @dataclass(frozen=True)
-class AwsSettings:
-    """The AWS identity of the stack, which reads the policies of roles."""
-
-    profile: str | None = None
-    region: str | None = None
-    shared_credentials_file: Path | None = None
-    endpoint: str | None = None
-
-
-@dataclass(frozen=True)
 class VerifySettings:
     """Settings of one run."""
 
     server: ServerSettings
-    cluster: ClusterSettings = ClusterSettings()
-    aws: AwsSettings = AwsSettings()
+    cluster: ClusterSettings
+    aws: AwsSettings
     references: frozenset[str] = frozenset()
     """References to secrets of the environment, which must not occur in pods."""

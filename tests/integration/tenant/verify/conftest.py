@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,12 @@ import pytest
 import yaml
 from lakewright.cli.commands.verify import session_of
 from lakewright.verify.attempts.check import Check
+from lakewright.verify.registry import PROBES, Probe
 from lakewright.verify.run import Report, run_probes
+from lakewright.verify.session.subjects import Subject
 from lakewright_sandbox import lifecycle
 from lakewright_sandbox.runtime.state import Sandbox
+from lakewright_spark.catalog import CatalogConfig
 
 from ..conftest import PASSPHRASE, REPOSITORY, Tenant
 
@@ -89,12 +92,19 @@ def verify(monkeypatch: pytest.MonkeyPatch, acme: Tenant) -> Callable[..., Repor
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", PASSPHRASE)
     monkeypatch.chdir(acme.folder)
 
-    def run(*names: str, **changes: Any) -> Report:
-        from lakewright.verify.registry import PROBES
-
-        session, subjects = session_of(acme.name, acme.folder)
-        chosen = [probe for probe in PROBES if not names or probe.name in names]
-        return run_probes(replace(session, **changes), subjects, chosen)
+    def run(
+        *names: str,
+        probes: Sequence[Probe] = PROBES,
+        subjects: Sequence[Subject] | None = None,
+        config: CatalogConfig | None = None,
+    ) -> Report:
+        session, found = session_of(acme.name, acme.folder)
+        if config is not None:
+            session = replace(session, config=config)
+            visible = tuple(warehouse.name for warehouse in config.warehouses)
+            found = [replace(subject, warehouses=visible) for subject in found]
+        chosen = [probe for probe in probes if not names or probe.name in names]
+        return run_probes(session, found if subjects is None else subjects, chosen)
 
     return run
 

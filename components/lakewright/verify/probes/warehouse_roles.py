@@ -1,0 +1,77 @@
+"""Probe: the roles that the catalog assumes reach their warehouse's prefix only.
+
+Units never hold these roles: the catalog limits each credential by a session policy. A wide role would be used by a
+catalog that is broken or taken over, so its own policies must be narrow, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lakewright_spark.aws_partition import bucket_arn
+
+from lakewright.verify.attempts.check import Attempt, Note, expect_denied
+from lakewright.verify.probes.other_prefixes import CANARY
+from lakewright.verify.roles.documents import RoleReader
+from lakewright.verify.roles.reach import RoleRequest, allowing_statement, open_trust
+from lakewright.verify.session.places import WarehousePlace
+from lakewright.verify.session.sessions import TenantSession
+
+_ON_OBJECTS = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject")
+_ON_BUCKET = ("s3:PutBucketPolicy", "s3:DeleteBucketPolicy", "s3:PutBucketAcl", "s3:DeleteBucket")
+
+
+def probe_warehouse_roles(session: TenantSession) -> Iterator[Attempt | Note]:
+    """Evaluate the policies of the roles, which are read with the stack's AWS identity."""
+    roles = [(arn, place) for place in session.places for arn in place.role_arns]
+    if not roles:
+        yield Note("roles of warehouses: the catalog reaches this tenant's stores with keys, and assumes no role")
+        return
+    reader = RoleReader(session.settings.aws)
+    account = reader.account()
+    for arn, place in roles:
+        if arn.split(":")[4] != account:
+            yield Note(f"role {arn}: its policies are in another account and cannot be read from here")
+            continue
+        yield from _attempts(reader, arn, place, session)
+
+
+def _attempts(reader: RoleReader, arn: str, place: WarehousePlace, session: TenantSession) -> Iterator[Attempt]:
+    name = arn.rpartition("/")[2]
+    documents = reader.read(arn)
+    for title, requests in _requests(place, arn, session).items():
+        allowed = [
+            f"{request.action} on {request.resource} by statement {statement}"
+            for request in requests
+            if (statement := allowing_statement(documents.policies, request))
+        ]
+        evidence = "; ".join(allowed[:3]) or f"no statement allows any of {len(requests)} requests"
+        yield expect_denied(f"{title} with role {name}", "allowed" if allowed else "denied", evidence)
+    reason = open_trust(documents.trust)
+    evidence = reason or "an external ID is required"
+    yield expect_denied(f"assume role {name} without its external ID", "allowed" if reason else "denied", evidence)
+
+
+def _requests(place: WarehousePlace, role: str, session: TenantSession) -> dict[str, list[RoleRequest]]:
+    """Return requests that the role must not be able to send."""
+    bucket = bucket_arn(place.bucket, place.region)
+    others = [other for other in (*session.others, *session.places) if other.warehouse_id != place.warehouse_id]
+    objects = [f"{bucket}/{CANARY}", f"{bucket}-{CANARY}/object"]
+    objects += [f"{bucket_arn(other.bucket, other.region)}/{other.key_prefix}/{CANARY}" for other in others]
+    listings = [("", bucket), (f"{CANARY}/", bucket)]
+    listings += [(f"{other.key_prefix}/", bucket_arn(other.bucket, other.region)) for other in others]
+    return {
+        "reach objects beside the warehouse": [
+            RoleRequest(action, resource) for resource in objects for action in _ON_OBJECTS
+        ],
+        "list beside the warehouse": [
+            RoleRequest("s3:ListBucket", bucket),
+            *(RoleRequest("s3:ListBucket", arn, prefix) for prefix, arn in listings),
+        ],
+        "change the bucket": [RoleRequest(action, bucket) for action in _ON_BUCKET],
+        "reach other buckets and roles": [
+            RoleRequest("s3:ListAllMyBuckets", "arn:aws:s3:::*"),
+            RoleRequest("sts:AssumeRole", f"{role}-{CANARY}"),
+            RoleRequest("iam:PassRole", f"{role}-{CANARY}"),
+        ],
+    }

@@ -1,0 +1,102 @@
+"""Evaluate the identity policies of a role for one request. Pure functions.
+
+Source: AWS, "Policy evaluation logic": an explicit deny wins, then an allow is needed. Conditions on `s3:prefix` are
+evaluated. Other conditions of an Allow count as met and those of a Deny as not met, so that the result errs towards
+"allowed".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lakewright.validation.documents import list_of, mapping_of
+
+_LIKE = {"stringlike", "arnlike"}
+_EQUALS = {"stringequals", "stringequalsignorecase"}
+
+
+@dataclass(frozen=True)
+class RoleRequest:
+    """A request that a role could send."""
+
+    action: str
+    resource: str
+    prefix: str | None = None
+    """Prefix of a listing."""
+
+
+def allowing_statement(policies: Iterable[Mapping[str, Any]], request: RoleRequest) -> str | None:
+    """Return the name of the statement that allows a request, None if it is denied."""
+    allowed: str | None = None
+    for statement in _statements(policies):
+        if not _matches(statement, request):
+            continue
+        effect = str(statement.get("Effect"))
+        if effect == "Deny" and _condition_holds(statement, request, others=False):
+            return None
+        if effect == "Allow" and _condition_holds(statement, request, others=True):
+            allowed = allowed or str(statement.get("Sid") or "a statement without Sid")
+    return allowed
+
+
+def open_trust(trust: Mapping[str, Any]) -> str | None:
+    """Return why a trust policy lets others than one principal with an external ID assume the role; None if not."""
+    for statement in _statements([trust]):
+        if statement.get("Effect") != "Allow" or not _any(_texts(statement.get("Action")), "sts:AssumeRole"):
+            continue
+        principals = [text for value in mapping_of(statement.get("Principal")).values() for text in _texts(value)]
+        if statement.get("Principal") == "*" or "*" in principals:
+            return "anybody may assume it"
+        keys = {key.lower() for block in mapping_of(statement.get("Condition")).values() for key in mapping_of(block)}
+        if "sts:externalid" not in keys:
+            return f"no external ID is required of {', '.join(principals) or 'its principals'}"
+    return None
+
+
+def _statements(policies: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    for policy in policies:
+        found = policy.get("Statement")
+        yield from map(mapping_of, list_of(found) or [found])
+
+
+def _matches(statement: Mapping[str, Any], request: RoleRequest) -> bool:
+    for name, value in (("Action", request.action), ("Resource", request.resource)):
+        if f"Not{name}" in statement:
+            if _any(_texts(statement[f"Not{name}"]), value):
+                return False
+        elif not _any(_texts(statement.get(name)), value):
+            return False
+    return True
+
+
+def _condition_holds(statement: Mapping[str, Any], request: RoleRequest, *, others: bool) -> bool:
+    for operator, block in mapping_of(statement.get("Condition")).items():
+        for key, value in mapping_of(block).items():
+            kind = operator.lower().removesuffix("ifexists")
+            if key.lower() != "s3:prefix" or kind not in _LIKE | _EQUALS:
+                if not others:
+                    return False
+            elif request.prefix is None:
+                if not operator.lower().endswith("ifexists"):
+                    return False
+            elif kind in _LIKE:
+                if not _any(_texts(value), request.prefix, ignore_case=False):
+                    return False
+            elif request.prefix not in _texts(value):
+                return False
+    return True
+
+
+def _texts(value: object) -> list[str]:
+    return [str(part) for part in list_of(value)] or ([value] if isinstance(value, str) else [])
+
+
+def _any(patterns: Iterable[str], text: str, *, ignore_case: bool = True) -> bool:
+    flags = re.DOTALL | (re.IGNORECASE if ignore_case else 0)
+    return any(
+        re.fullmatch("".join({"*": ".*", "?": "."}.get(part, re.escape(part)) for part in pattern), text, flags)
+        for pattern in patterns
+    )

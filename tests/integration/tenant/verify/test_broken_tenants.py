@@ -1,0 +1,159 @@
+"""`lakewright verify` names the probe that a tenant breaks, and changes nothing for good."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+from lakewright.verify.attempts.errors import ProbeFailedError
+from lakewright.verify.probes.other_prefixes import CANARY
+from lakewright.verify.registry import WarehouseProbe
+from lakewright.verify.run import Report
+from lakewright.verify.session.sessions import WarehouseSession
+from lakewright.verify.session.subjects import ClientSecret, Subject
+from lakewright.verify.table.probe_table import CREATED, PREFIX
+
+from ..conftest import Tenant, aws_client
+from .conftest import broken
+from .wide_catalog import wide_catalog
+
+pytestmark = [pytest.mark.xdist_group("verify"), pytest.mark.timeout(300)]
+
+Verify = Callable[..., Report]
+AT_S3 = ("other-tables", "other-prefixes", "bucket-root", "bucket-policy")
+
+
+def probe_namespaces(acme: Tenant, http: httpx.Client) -> list[str]:
+    """Return the probe namespaces in all warehouses of the tenant."""
+    ids = [warehouse.id for warehouse in acme.catalog_config().warehouses]
+    listed = [http.get(f"/catalog/v1/{id_}/namespaces").json()["namespaces"] for id_ in ids]
+    return [levels[0] for names in listed for levels in names if levels[0].startswith(PREFIX)]
+
+
+@pytest.fixture
+def wide_role(acme: Tenant) -> Iterator[str]:
+    """A statement that was added to a role of the tenant, outside of the stack."""
+    iam = aws_client(acme.sandbox, "iam")
+    (name,) = (
+        role["RoleName"]
+        for role in iam.list_roles()["Roles"]
+        if "acme" in role["RoleName"] and "exec" in role["RoleName"]
+    )
+    statement = {"Sid": "TooMuch", "Effect": "Allow", "Action": "s3:*", "Resource": "*"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    iam.put_role_policy(RoleName=name, PolicyName="added", PolicyDocument=document)
+    yield name
+    iam.delete_role_policy(RoleName=name, PolicyName="added")
+
+
+def test_over_wide_role_fails(verify: Verify, wide_role: str) -> None:
+    found = broken(verify("warehouse-roles", "other-prefixes"))
+
+    assert set(found) == {"warehouse-roles"}, "the session policies of vended credentials limit the role"
+    attempts = [check.attempt for check in found["warehouse-roles"]]
+    assert f"reach objects beside the warehouse with role {wide_role}" in attempts
+    assert f"change the bucket with role {wide_role}" in attempts
+    assert "TooMuch" in found["warehouse-roles"][0].evidence
+
+
+def test_over_wide_credentials_fail_at_s3(verify: Verify, acme: Tenant) -> None:
+    s3 = aws_client(acme.sandbox, "s3")
+    buckets = ("acme-lakehouse", "globex-lakehouse")
+    policies = [s3.get_bucket_policy(Bucket=bucket)["Policy"] for bucket in buckets]
+
+    with wide_catalog(acme.sandbox) as endpoint:
+        config = acme.catalog_config().model_copy(update={"uri": f"{endpoint}/catalog"})
+        found = broken(verify(*AT_S3, config=config.for_warehouses(["executions"])))
+
+    assert set(found) == set(AT_S3)
+    assert len(found["other-tables"]) == 4
+    assert [s3.get_bucket_policy(Bucket=bucket)["Policy"] for bucket in buckets] == policies
+    left = [entry["Key"] for bucket in buckets for entry in s3.list_objects_v2(Bucket=bucket).get("Contents", [])]
+    assert [key for key in left if CANARY in key] == []
+
+
+def test_unit_with_the_stacks_identity_fails(verify: Verify, acme: Tenant, stack_http: httpx.Client) -> None:
+    tokens = acme.sandbox.tokens
+    assert tokens is not None
+    source = ClientSecret(tokens.token_url, tokens.client_id, f"file:{tokens.client_secret_file}")
+    found = broken(verify("identity", "management", "foreign-catalog", subjects=[Subject("unit", (), source)]))
+
+    assert set(found) == {"identity", "management", "foreign-catalog"}
+    assert found["identity"][0].attempt == "be the stack's own identity"
+    created = next(check for check in found["management"] if check.attempt.startswith("create a project"))
+    assert created.evidence == "201; removed again"
+    projects = stack_http.get("/management/v1/project-list").json()["projects"]
+    assert not any(project["project-id"].startswith("lakewright-verify") for project in projects)
+
+
+def test_unit_without_an_identity_fails(verify: Verify) -> None:
+    found = broken(verify("identity", subjects=[Subject("unit", (), None)]))
+
+    assert [check.evidence for check in found["identity"]] == ["`jobs_auth` is none: every request is anonymous"]
+
+
+def test_unavailable_credential_is_no_proof(verify: Verify, acme: Tenant) -> None:
+    source = ClientSecret("http://127.0.0.1:1/token", "x", "env:NO_SUCH_VARIABLE")
+    report = verify("authorization", "table", subjects=[Subject("unit", ("executions",), source)])
+
+    assert [check.found for check in report.checks] == ["not proven", "not proven"]
+    assert "NO_SUCH_VARIABLE" in report.checks[0].evidence
+
+
+def test_unreachable_catalog_is_no_proof(verify: Verify, acme: Tenant) -> None:
+    config = acme.catalog_config().model_copy(update={"uri": "http://127.0.0.1:1/catalog"})
+    report = verify("table", "bucket-root", "foreign-signing", config=config.for_warehouses(["executions"]))
+
+    assert not report.holds
+    assert report.checks
+    assert {check.found for check in report.checks} == {"not proven"}
+
+
+def test_failed_probe_leaves_nothing_behind(verify: Verify, acme: Tenant, stack_http: httpx.Client) -> None:
+    def fail(session: WarehouseSession) -> Any:
+        session.table("first")
+        session.table("second")
+        raise ProbeFailedError("in the middle")
+
+    report = verify(probes=[WarehouseProbe("failing", fail)])
+
+    assert {check.evidence for check in report.checks} == {"in the middle"}
+    assert not report.holds
+    assert probe_namespaces(acme, stack_http) == []
+
+
+def test_abandoned_namespace_is_dropped(verify: Verify, acme: Tenant, stack_http: httpx.Client) -> None:
+    def abandon(session: WarehouseSession) -> Any:
+        body = {"namespace": [f"{PREFIX}abandoned"], "properties": {CREATED: "1000000000"}}
+        session.identity.catalog.require("POST", session.tables.root, body=body, project="acme")
+        return []
+
+    verify(probes=[WarehouseProbe("abandoning", abandon)])
+    assert set(probe_namespaces(acme, stack_http)) == {f"{PREFIX}abandoned"}
+    verify("bucket-root")
+
+    assert probe_namespaces(acme, stack_http) == []
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_probe_table_is_readable_by_pyiceberg(verify: Verify, acme: Tenant, version: int) -> None:
+    rows: list[Any] = []
+
+    def read(session: WarehouseSession) -> Any:
+        session.table("first")
+        namespace = session.namespaces[0]
+        session.tables.create_table(namespace, f"v{version}", version).append()
+        table = acme.catalog(session.warehouse.name).load_table((namespace, f"v{version}"))
+        rows.extend(table.scan().to_arrow()["n"].to_pylist())
+        assert table.metadata.format_version == version
+        return []
+
+    report = verify(
+        probes=[WarehouseProbe("reading", read)], config=acme.catalog_config().for_warehouses(["executions"])
+    )
+
+    assert report.checks == []
+    assert rows == [42]

@@ -1,0 +1,48 @@
+"""A broken catalog: it vends a key with all rights instead of credentials of one table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.runtime.state import Sandbox
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE"]
+
+
+@contextmanager
+def wide_catalog(sandbox: Sandbox) -> Generator[str]:
+    """Serve the sandbox's catalog with other vended credentials; yield its address."""
+    keys = {
+        "s3.access-key-id": sandbox.admin.access_key_id,
+        "s3.secret-access-key": sandbox.admin.secret_access_key.get_secret_value(),
+        "s3.session-token": "",
+    }
+
+    async def forward(request: Request) -> Response:
+        headers = {name: value for name, value in request.headers.items() if name not in {"host", "accept-encoding"}}
+        target = f"{sandbox.lakekeeper.endpoint}{request.url.path}?{request.url.query}"
+        async with httpx.AsyncClient(timeout=60) as client:
+            answer = await client.request(request.method, target, headers=headers, content=await request.body())
+        content = answer.content
+        if "s3.access-key-id" in answer.text:
+            content = json.dumps(_replace(answer.json(), keys)).encode()
+        kind = answer.headers.get("content-type")
+        return Response(content, answer.status_code, {"content-type": kind} if kind else None)
+
+    with serving(Starlette(routes=[Route("/{path:path}", forward, methods=METHODS)])) as endpoint:
+        yield endpoint
+
+
+def _replace(body: Any, keys: dict[str, str]) -> Any:
+    for part in (body.get("config") or {}, *(entry["config"] for entry in body.get("storage-credentials") or [])):
+        part.update(keys)
+    return body

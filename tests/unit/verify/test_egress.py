@@ -1,0 +1,62 @@
+"""Which addresses pods may reach by their NetworkPolicies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from lakewright.kubernetes.network import egress
+from lakewright.verify.manifests.egress import allows_egress
+
+METADATA = "169.254.169.254"
+LABELS = {"app.kubernetes.io/name": "unit"}
+
+
+def policy(*rules: dict[str, Any], selector: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+    selected = {"podSelector": {"matchLabels": selector} if selector else {}}
+    return {"metadata": {"name": "p"}, "spec": selected | {"policyTypes": ["Egress"], "egress": [*rules]} | spec}
+
+
+def to_block(cidr: str, *excepted: str, **rule: Any) -> dict[str, Any]:
+    return {"to": [{"ipBlock": {"cidr": cidr, "except": [*excepted]}}], **rule}
+
+
+@pytest.mark.parametrize(
+    "policies",
+    [
+        [],
+        [policy(selector={"app.kubernetes.io/name": "other"})],
+        [policy(policyTypes=["Ingress"])],
+        [policy({})],
+        [policy(to_block("0.0.0.0/0"))],
+        [policy(to_block("169.254.0.0/16", ports=[{"port": 80}]))],
+        [policy(to_block("0.0.0.0/0", ports=[{"port": 1, "endPort": 1000}]))],
+        [policy(to_block("0.0.0.0/0", ports=[{"port": "http"}]))],
+        [policy(), policy(to_block(f"{METADATA}/32"), selector=LABELS)],
+    ],
+)
+def test_open_policies(policies: list[dict[str, Any]]) -> None:
+    assert allows_egress(LABELS, policies, METADATA)[0]
+
+
+@pytest.mark.parametrize(
+    "policies",
+    [
+        [policy()],
+        [policy(to_block("0.0.0.0/0", "169.254.0.0/16"))],
+        [policy(to_block("10.0.0.0/8"), {"to": [{"namespaceSelector": {}}]})],
+        [policy(to_block("0.0.0.0/0", ports=[{"port": 443}]))],
+        [policy(to_block("0.0.0.0/0", ports=[{"protocol": "UDP", "port": 80}]))],
+        [policy(), policy(to_block("0.0.0.0/0"), selector={"app.kubernetes.io/name": "other"})],
+        [policy(to_block("::/0"))],
+    ],
+)
+def test_closed_policies(policies: list[dict[str, Any]]) -> None:
+    assert not allows_egress(LABELS, policies, METADATA)[0]
+
+
+def test_units_policies_are_closed() -> None:
+    rules = egress(["https://catalog.example/catalog", "http://s3.example:80"])
+
+    assert not allows_egress(LABELS, [policy(*rules)], METADATA)[0]
+    assert not allows_egress(LABELS, [policy(*rules)], "fd00:ec2::254")[0]
