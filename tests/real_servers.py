@@ -119,7 +119,7 @@ class RealServers:
         """Return the environment of tenants. Without a cluster, manifests are written to a folder."""
         lakekeeper = {"endpoint": self.lakekeeper}
         if self.token_url is not None:
-            lakekeeper |= {"auth": self.auth, "jobs_auth": self.auth}
+            lakekeeper |= {"auth": self.auth, "jobs_auth": self.auth, "trial": True}
         return {
             "lakekeeper": lakekeeper,
             "kubernetes": {"trial": True} | ({} if self.kubeconfig else {"render_to": str(render_to)}),

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pulumi
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog.auth import ClientCredentialsAuth
 
 from lakewright.environment.cluster import Cluster
 from lakewright.environment.platform import Platform
+from lakewright.environment.unit_identity import UnitIdentity, identity_of
 from lakewright.kubernetes import connect, images, texera
 from lakewright.kubernetes.activator import manifests as activator_manifests
 from lakewright.kubernetes.activator.component import Activator
 from lakewright.kubernetes.computing_unit import ComputingUnit, TenantNamespace
 from lakewright.kubernetes.connect import ConnectAccess
 from lakewright.kubernetes.maintenance.component import Maintenance
+from lakewright.names.object_names import MAINTENANCE
 from lakewright.spec import ComputingUnitSpec, Problem, SpecError, TenantSpec
 from lakewright.tenant_storage import TenantStorage
 
@@ -30,7 +34,7 @@ def compute_for(
     """Make the computing units, the maintenance CronJob and their namespace. Without units and jobs, make nothing."""
     if not spec.computing_units and spec.maintenance is None:
         return []
-    cluster, identity = platform.environment.kubernetes, platform.environment.pod_identity
+    cluster = platform.environment.kubernetes
     on_cluster = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(providers=[platform.kubernetes()]))
     namespace = TenantNamespace(spec, on_cluster, cluster=cluster, after=after)
     made: list[pulumi.Resource] = [namespace]
@@ -40,17 +44,18 @@ def compute_for(
         made.append(Activator(spec, image=_jobs_image(spec, cluster), cluster=cluster, opts=in_namespace))
     for unit in spec.computing_units:
         visible = unit.visible_warehouses(spec.warehouse_names)
+        identity = identity_of(spec, platform.environment, unit.name)
         made.append(
             ComputingUnit(
                 spec,
                 unit,
-                catalog=catalog.apply(lambda config, names=visible: config.for_warehouses(names)),
+                catalog=catalog_of(catalog, identity, visible),
                 image=_image(unit.image or cluster.image(unit.runtime), cluster, f"computing_units.{unit.name}"),
                 urls=[
                     *_outgoing_urls(spec, platform, storage, visible),
                     *([database] if (database := texera.database_url(unit, cluster.texera)) else []),
                 ],
-                identity=identity,
+                identity=identity.pod,
                 access=_access(unit, cluster),
                 cluster=cluster,
                 activator_port=activator_ports.get(unit.name),
@@ -58,14 +63,15 @@ def compute_for(
             )
         )
     if spec.maintenance:
+        identity = identity_of(spec, platform.environment, MAINTENANCE)
         made.append(
             Maintenance(
                 spec,
                 spec.maintenance,
-                catalog=catalog,
+                catalog=catalog_of(catalog, identity, spec.warehouse_names),
                 image=_jobs_image(spec, cluster),
                 urls=_outgoing_urls(spec, platform, storage, spec.warehouse_names),
-                identity=identity,
+                identity=identity.pod,
                 cluster=cluster,
                 opts=in_namespace,
             )
@@ -77,6 +83,20 @@ def _jobs_image(spec: TenantSpec, cluster: Cluster) -> str:
     """Return the image with `lakewright-spark`."""
     own = spec.maintenance.image if spec.maintenance else None
     return _image(own or cluster.maintenance_image or cluster.image("spark"), cluster, "maintenance")
+
+
+def catalog_of(
+    catalog: pulumi.Output[CatalogConfig], identity: UnitIdentity, warehouses: list[str]
+) -> pulumi.Output[CatalogConfig]:
+    """Return the catalog configuration of a unit: its warehouses, and its own authentication."""
+    return catalog.apply(lambda config: config.for_warehouses(warehouses).model_copy(update={"auth": identity.auth}))
+
+
+def service_account_uids(compute: Sequence[pulumi.Resource]) -> dict[str, pulumi.Output[str | None]]:
+    """Return the uid of the ServiceAccount of each unit and job; None where manifests are rendered."""
+    return {
+        made.unit_name: made.service_account_uid for made in compute if isinstance(made, ComputingUnit | Maintenance)
+    }
 
 
 def _image(image: str | None, cluster: Cluster, path: str) -> str:

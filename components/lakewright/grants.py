@@ -1,8 +1,8 @@
-"""A tenant's grants and the roles that they name."""
+"""A tenant's roles and grants."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pulumi
@@ -10,45 +10,62 @@ import pulumi
 from lakewright.environment.platform import Platform
 from lakewright.lakekeeper import Grant, Role, Table
 from lakewright.spec import TenantSpec
-from lakewright.spec.grant import GrantSpec, GrantTarget
+from lakewright.spec.grant import GrantSpec
+from lakewright.spec.standard_roles import ON_WAREHOUSE, role_of
 from lakewright.warehouse import TenantWarehouse
 
 
-def grants_for(
+def roles_for(
     tenant: TenantSpec,
     platform: Platform,
+    names: Sequence[str],
     *,
     project_id: pulumi.Input[str],
-    warehouses: dict[str, TenantWarehouse],
-    tables: Sequence[Table],
     opts: pulumi.ResourceOptions,
-) -> list[pulumi.Resource]:
-    """Make roles and grants. A grant is made after its warehouse and revoked before that is deleted."""
-    kept = pulumi.ResourceOptions(retain_on_delete=any(w.deletion == "retain" for w in tenant.warehouses))
-    roles = {
-        name: Role(
+) -> dict[str, Role]:
+    """Make the roles of these names."""
+    earlier = _earlier_roles(tenant)
+    made: dict[str, Role] = {}
+    for name in names:
+        own = pulumi.ResourceOptions(
+            retain_on_delete=any(w.deletion == "retain" for w in tenant.warehouses),
+            aliases=[pulumi.Alias(name=f"{tenant.name}-{earlier[name]}")] if name in earlier else None,
+        )
+        made[name] = Role(
             f"{tenant.name}-{name}",
             server=platform.server,
             project_id=project_id,
             name=name,
             adopt=tenant.adopt,
-            opts=pulumi.ResourceOptions.merge(opts, kept),
+            opts=pulumi.ResourceOptions.merge(opts, own),
         )
-        for name in role_names(tenant)
-    }
-    made: list[pulumi.Resource] = [*roles.values()]
-    for grant in tenant.grants:
+    return made
+
+
+def grants_for(
+    tenant: TenantSpec,
+    platform: Platform,
+    grants: Sequence[GrantSpec],
+    *,
+    roles: Mapping[str, Role],
+    project_id: pulumi.Input[str],
+    warehouses: dict[str, TenantWarehouse],
+    tables: Sequence[Table],
+    opts: pulumi.ResourceOptions,
+) -> list[pulumi.Resource]:
+    """Make grants. A grant is made after its warehouse and revoked before that is deleted."""
+    made: list[pulumi.Resource] = []
+    for grant in grants:
         warehouse = warehouses.get(grant.on.warehouse or "")
-        earlier = tenant.renamed(grant.on.warehouse or "")
-        before = grant.on.model_copy(update={"warehouse": earlier}) if earlier else None
+        before = _before_renaming(tenant, grant)
         own = pulumi.ResourceOptions(
             depends_on=[*([warehouse] if warehouse else []), *(tables if grant.on.table else [])],
             retain_on_delete=_retained(tenant, grant),
-            aliases=[pulumi.Alias(name=_resource_name(tenant, grant, before))] if before else None,
+            aliases=[pulumi.Alias(name=_resource_name(tenant, before))] if before else None,
         )
         made.append(
             Grant(
-                _resource_name(tenant, grant, grant.on),
+                _resource_name(tenant, grant),
                 server=platform.server,
                 on=_target(grant, project_id, warehouse),
                 privilege=grant.privilege,
@@ -60,13 +77,28 @@ def grants_for(
     return made
 
 
-def _resource_name(tenant: TenantSpec, grant: GrantSpec, on: GrantTarget) -> str:
-    return f"{tenant.name}-{grant.to.replace(':', '-')}-{grant.privilege}-{str(on).replace(' ', '-')}"
+def _resource_name(tenant: TenantSpec, grant: GrantSpec) -> str:
+    return f"{tenant.name}-{grant.to.replace(':', '-')}-{grant.privilege}-{str(grant.on).replace(' ', '-')}"
 
 
-def role_names(tenant: TenantSpec) -> list[str]:
-    """Return the roles that a tenant's grants name, without duplicates."""
-    return list(dict.fromkeys(grant.role for grant in tenant.grants if grant.role))
+def _before_renaming(tenant: TenantSpec, grant: GrantSpec) -> GrantSpec | None:
+    """Return the grant as it was before its warehouse was renamed; None if it was not."""
+    earlier = tenant.renamed(grant.on.warehouse or "")
+    if earlier is None:
+        return None
+    role = _earlier_roles(tenant).get(grant.role or "")
+    to = f"role:{role}" if role else grant.to
+    return grant.model_copy(update={"to": to, "on": grant.on.model_copy(update={"warehouse": earlier})})
+
+
+def _earlier_roles(tenant: TenantSpec) -> dict[str, str]:
+    """Return the earlier names of the roles of renamed warehouses."""
+    return {
+        role_of(warehouse.name, kind): role_of(warehouse.renamed_from, kind)
+        for warehouse in tenant.warehouses
+        if warehouse.renamed_from
+        for kind in ON_WAREHOUSE
+    }
 
 
 def _retained(tenant: TenantSpec, grant: GrantSpec) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pulumi
 
 from lakewright.environment.platform import Platform
+from lakewright.environment.sandbox_clients import provide_client
 from lakewright.environment.stack_config import read_stack_config
 from lakewright.project_files.project_root import project_root
 from lakewright.spec import SPEC_KEY, SpecError
@@ -37,4 +38,5 @@ def _tenant() -> Tenant:
         environ=os.environ,
         region=region,
     )
+    provide_client(environment, spec.name)
     return Tenant(spec, Platform(environment, tenant=spec.name, default_region=region))

@@ -9,9 +9,11 @@ import pulumi
 from lakewright_spark.catalog import CatalogConfig
 
 from lakewright.aws.preflight import refuse_missing
-from lakewright.compute import compute_for
+from lakewright.compute import compute_for, service_account_uids
 from lakewright.environment.platform import Platform
-from lakewright.grants import grants_for, role_names
+from lakewright.environment.unit_identity import tenant_auth
+from lakewright.grants import grants_for, roles_for
+from lakewright.identities.resources import identities_for, users_and_members_for
 from lakewright.lakekeeper import Bootstrap, DeletionGuard, Project
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
 from lakewright.spec import TenantSpec
@@ -57,16 +59,34 @@ class Tenant(pulumi.ComponentResource):
             for warehouse in spec.warehouses
         }
         tables = tables_for(spec, platform, warehouses, within)
+        identities = identities_for(spec, platform)
+        roles = roles_for(spec, platform, identities.role_names(spec), project_id=project.project_id, opts=within)
         grants = grants_for(
-            spec, platform, project_id=project.project_id, warehouses=warehouses, tables=tables, opts=within
+            spec,
+            platform,
+            identities.grants(spec),
+            roles=roles,
+            project_id=project.project_id,
+            warehouses=warehouses,
+            tables=tables,
+            opts=within,
         )
         self.catalog_config = _catalog_config(spec, platform, storage, warehouses)
         compute = compute_for(spec, platform, storage, self.catalog_config, within, after=project)
 
+        members = users_and_members_for(
+            spec,
+            platform,
+            identities,
+            project_id=project.project_id,
+            roles=roles,
+            uids=service_account_uids(compute),
+            opts=within,
+        )
         queues = task_queues_for(spec, platform, warehouses, within)
 
-        inside = [*tables, *grants, *compute, *queues]
-        _guard(spec, platform, storage, warehouses, inside, record=record, opts=within)
+        inside = [*tables, *roles.values(), *grants, *members, *compute, *queues]
+        _guard(spec, platform, storage, warehouses, inside, roles=[*roles], record=record, opts=within)
         self.warehouse_ids = {name: warehouse.warehouse_id for name, warehouse in warehouses.items()}
         roles = {name: warehouse.roles for name, warehouse in warehouses.items()}
         self.role_arns = {name: made.catalog for name, made in roles.items() if made.catalog}
@@ -102,6 +122,7 @@ def _guard(
     warehouses: dict[str, TenantWarehouse],
     inside: Sequence[pulumi.Resource],
     *,
+    roles: list[str],
     record: TenantRecord,
     opts: pulumi.ResourceOptions,
 ) -> None:
@@ -117,7 +138,7 @@ def _guard(
         namespaces={warehouse.name: warehouse.namespace_paths for warehouse in protected},
         declared={name: warehouse.warehouse_id for name, warehouse in warehouses.items()},
         projects=_guarded_projects(spec, ids, record) if protected and not retained else None,
-        roles={spec.name: role_names(spec)},
+        roles={spec.name: roles},
         buckets=[*_guarded_buckets(spec, storage, record)],
         deletion="protect",
         opts=pulumi.ResourceOptions.merge(
@@ -153,7 +174,6 @@ def _catalog_config(
     spec: TenantSpec, platform: Platform, storage: dict[str, TenantStorage], warehouses: dict[str, TenantWarehouse]
 ) -> pulumi.Output[CatalogConfig]:
     """Return the catalog configuration of jobs, which is complete when the warehouses have IDs."""
-    lakekeeper = platform.environment.lakekeeper
     ca_bundle, truststore = platform.environment.trust_paths
 
     def of(ids: dict[str, str]) -> CatalogConfig:
@@ -161,7 +181,7 @@ def _catalog_config(
             tenant=spec.name,
             uri=platform.catalog_uri,
             project_id=spec.name,
-            auth=lakekeeper.jobs_auth,
+            auth=tenant_auth(spec, platform.environment),
             ca_bundle=ca_bundle,
             truststore=truststore,
             warehouses=[

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from lakewright.kubernetes.connect import ConnectAccess
 from lakewright.kubernetes.images import TRIAL_IMAGES
-from lakewright.kubernetes.jobs_identity import JobsSecret
 from lakewright.kubernetes.settings import ClusterSettings
 from lakewright.spec.computing_unit import Runtime
+from lakewright.spec.identity import JobsSecret
 
 
 class Cluster(ClusterSettings):

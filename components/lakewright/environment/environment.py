@@ -6,19 +6,21 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast
 
 import yaml
 from lakewright_spark.catalog.auth import CatalogAuth
 from lakewright_spark.catalog.auth import NoAuth as NoJobAuth
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
+from lakewright.directories.registry import DirectorySettings
 from lakewright.environment.cluster import Cluster
 from lakewright.environment.tenant_spec_rules import TenantSpecRules
 from lakewright.kubernetes import jobs_identity, trust
 from lakewright.kubernetes.jobs_identity import AUDIENCE, PodIdentity
 from lakewright.lakekeeper.api.connection.server import Auth, NoAuth, ServerRef
 from lakewright.names.host_kinds import leaves_without_tls
+from lakewright.names.placeholders import TENANT
 from lakewright.names.types import (
     AwsTagKey,
     AwsTagValue,
@@ -78,7 +80,19 @@ class LakekeeperSettings(StrictModel):
     """Whether stacks and jobs may send tokens and secrets to other machines without TLS: for trusted networks, such as
     from pods to `http://lakekeeper.platform.svc:8181`. Requests to this machine need no TLS."""
     jobs_auth: Annotated[CatalogAuth, Field(discriminator="kind")] = NoJobAuth()
-    """How jobs and computing units authenticate; secrets by reference only."""
+    """How jobs and computing units authenticate; secrets by reference only. With kind client-credentials, each tenant
+    needs a client of its own: `{tenant}` in `client_id` and `client_secret` is the tenant's name, or the spec has an
+    `identity`."""
+    jobs_subject: Annotated[str, Field(min_length=1)] | None = None
+    """Subject of the tokens of tenants' clients: text with `{client_id}` or `{tenant}`, for identity providers whose
+    subjects follow from either. Otherwise specs name it (`identity.subject`)."""
+    identity_provider: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")] = "oidc"
+    """Id of the OpenID provider in Lakekeeper, with which ids of its users begin."""
+    kubernetes_subject: Literal["uid", "username"] = "uid"
+    """What Lakekeeper knows Kubernetes ServiceAccounts by (LAKEKEEPER__KUBERNETES_AUTHENTICATION_SUBJECT_SOURCE).
+    Servers up to 0.13 know the uid only."""
+    trial: bool = False
+    """Whether all tenants may share one client of `jobs_auth`. For trials: the catalog cannot tell them apart."""
     jobs_token_audience: TokenAudience | None = AUDIENCE
     """Audience of the Kubernetes service account tokens of jobs and computing units, with `jobs_auth` of kind
     token-file. It must be in the server's LAKEKEEPER__KUBERNETES_AUTHENTICATION_AUDIENCE. A server without that
@@ -143,6 +157,8 @@ class Environment(StrictModel):
     lakekeeper: LakekeeperSettings
     aws: AwsAccount = AwsAccount()
     kubernetes: Cluster = Cluster()
+    directory: DirectorySettings | None = None
+    """Keycloak or Entra, whose groups `role_members` of specs name."""
     tenant_specs: TenantSpecRules = TenantSpecRules()
 
     @model_validator(mode="after")
@@ -168,7 +184,8 @@ class Environment(StrictModel):
     def own_references(self) -> frozenset[str]:
         """References to secrets of the environment, which no spec may name."""
         parts = (self.lakekeeper.auth, self.lakekeeper.jobs_auth)
-        found = {getattr(part, name, None) for part in parts for name in ("token", "client_secret", "password")}
+        holders = (*parts, self.directory)
+        found = {getattr(part, name, None) for part in holders for name in ("token", "client_secret", "password")}
         files = [part.path for part in parts if part.kind == "token-file"]
         if self.aws.shared_credentials_file:
             files.append(str(self.aws.shared_credentials_file))
@@ -246,6 +263,7 @@ def _sandbox_document(folder: Path) -> dict[str, Any]:
                 "catalog_uri": sandbox["lakekeeper"]["catalog_uri"],
                 "principal_arn": aws["catalog_principal_arn"],
                 "bootstrap": True,
+                "trial": True,
                 **_sandbox_auth(sandbox.get("tokens")),
             },
             "aws": {
@@ -283,6 +301,9 @@ def _sandbox_auth(tokens: Mapping[str, Any] | None) -> dict[str, Any]:
         "auth": provider
         | {"client_id": tokens["client_id"], "client_secret": f"file:{tokens['client_secret_file']}"}
         | {"audience": tokens["audience"]},
+        # A client per tenant, whose id is the subject of its tokens; `provide_client` makes its secret.
         "jobs_auth": provider
-        | {"client_id": tokens["jobs_client_id"], "client_secret": f"file:{tokens['jobs_client_secret_file']}"},
+        | {"client_id": f"{tokens['jobs_client_id']}-{TENANT}"}
+        | {"client_secret": f"file:{tokens['jobs_client_secret_file']}-{TENANT}"},
+        "jobs_subject": "{client_id}",
     }

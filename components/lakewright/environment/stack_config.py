@@ -11,6 +11,7 @@ from lakewright.environment.compute_checks import compute_problems
 from lakewright.environment.environment import Environment
 from lakewright.environment.platform import NO_PRINCIPAL, NO_REGION
 from lakewright.environment.tenant_spec_rules import RuleCheck
+from lakewright.environment.unit_identity import identity_problems
 from lakewright.kubernetes import connect, images
 from lakewright.kubernetes.runtimes import RUNTIMES
 from lakewright.spec import Problem, SpecError, TenantSpec, parse_spec
@@ -54,6 +55,7 @@ def read_stack_config(
         problems += rule_check(environment, str(name)).problems(document)
         if spec is not None:
             problems += compute_problems(spec, environment, str(name))
+            problems += identity_problems(spec, environment)
     if spec is None or environment is None or problems:
         raise SpecError(source, problems)
     return spec, environment

@@ -14,9 +14,10 @@ from pydantic import AfterValidator
 
 from lakewright.credentials.references import FORMS, SCHEMES, check_reference
 from lakewright.names.host_kinds import HostKind, kind_of_host
+from lakewright.names.placeholders import filled_in
 from lakewright.names.types import normalised_endpoint
 from lakewright.storage.registry import CONFIG_KEY_PATHS, ENDPOINT_PATHS, REFERENCE_PATHS
-from lakewright.validation.documents import mapping_of
+from lakewright.validation.documents import items_of, mapping_of
 from lakewright.validation.problems import Problem
 from lakewright.validation.strict_model import StrictModel
 
@@ -24,8 +25,6 @@ _PATTERN = re.compile(r"(?P<scheme>https?)://(?P<host>\[[0-9a-f:.]+\]|[a-z0-9.*-
 _PLAIN_VAULT_REFERENCE = re.compile(r"vault:[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)*#\S+")
 """Matches references with one spelling: Vault paths become part of a URL, which has queries and escapes."""
 _PORTS = {"http": "80", "https": "443"}
-TENANT = "{tenant}"
-"""Placeholder of the tenant's name in a prefix."""
 
 
 def _prefix(value: str) -> str:
@@ -99,6 +98,10 @@ class RuleCheck:
                 if reason := self._reason_against_endpoint(_value_at(store, path)):
                     yield Problem(f"storage.{name}.{path}", reason)
 
+        for path, reference in client_secrets(document):
+            if reason := self._reason_against_reference(reference, tenant):
+                yield Problem(path, reason)
+
     def _reason_against_reference(self, value: object, tenant: str) -> str | None:
         try:
             reference = check_reference(value) if isinstance(value, str) else None
@@ -106,14 +109,14 @@ class RuleCheck:
             return None  # the value may be the secret itself
         if reference is None:
             return None
-        if any(_is_same_secret(reference, own) for own in self.own_references):
+        if any(_is_same_secret(reference, filled_in(own, tenant)) for own in self.own_references):
             return f"expected a secret of the tenant; environment {self.environment} itself uses `{reference}`"
         if reference.startswith("vault:") and not _PLAIN_VAULT_REFERENCE.fullmatch(reference):
             return (
                 "expected a reference into Vault whose path has letters, digits, `_`, `.` and `-` between its slashes,"
                 f" found `{reference}`"
             )
-        if any(_covers(prefix.replace(TENANT, tenant), reference) for prefix in self.rules.references):
+        if any(_covers(filled_in(prefix, tenant), reference) for prefix in self.rules.references):
             return None
         listed = ", ".join(f"`{prefix}`" for prefix in self.rules.references) or "none"
         return (
@@ -138,6 +141,14 @@ class RuleCheck:
             f"expected a store that environment {self.environment} allows ({listed}), found {endpoint}{what}. List it"
             " in `tenant_specs.endpoints` of the environment"
         )
+
+
+def client_secrets(document: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    """Yield path and value of each reference to the secret of an OAuth2 client, as written."""
+    owners = {"": document, "maintenance.": mapping_of(document.get("maintenance"))}
+    owners |= {f"computing_units.{at}.": unit for at, unit in items_of(document, "computing_units")}
+    for prefix, owner in owners.items():
+        yield f"{prefix}identity.client_secret", mapping_of(owner.get("identity")).get("client_secret")
 
 
 def _value_at(document: Mapping[str, Any], path: str) -> object:

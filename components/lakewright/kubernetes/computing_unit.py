@@ -9,7 +9,7 @@ from lakewright.kubernetes import connect, manifests, namespace_manifests, runti
 from lakewright.kubernetes.connect import NO_TLS, ConnectAccess
 from lakewright.kubernetes.connect_token import ConnectToken
 from lakewright.kubernetes.jobs_identity import DEFAULT_IDENTITY, PodIdentity
-from lakewright.kubernetes.objects import KubernetesObject
+from lakewright.kubernetes.objects import KubernetesObject, uid_of
 from lakewright.kubernetes.settings import DEFAULT_CLUSTER, ClusterSettings
 from lakewright.names.object_names import COMPUTING_UNITS, DENY_ALL, TRUST
 from lakewright.spec import ComputingUnitSpec, TenantSpec
@@ -43,6 +43,9 @@ class TenantNamespace(pulumi.ComponentResource):
 
 class ComputingUnit(pulumi.ComponentResource):
     """One computing unit."""
+
+    service_account_uid: pulumi.Output[str | None]
+    unit_name: str
 
     def __init__(
         self,
@@ -82,8 +85,10 @@ class ComputingUnit(pulumi.ComponentResource):
                 tenant, unit, config, image, identity, access=access, cluster=cluster
             )
         )
+        account = KubernetesObject(name, manifests.service_account(tenant, unit), within)
+        self.unit_name, self.service_account_uid = unit.name, uid_of(account)
         before = [
-            KubernetesObject(name, manifests.service_account(tenant, unit), within),
+            account,
             KubernetesObject(name, manifests.config_map(tenant, unit, files), within),
             KubernetesObject(name, manifests.network_policy(tenant, unit, urls, cluster), within),
         ]

@@ -4,26 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Annotated, Any
+from typing import Any
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog.auth import CatalogAuth, ClientCredentialsAuth, TokenAuth, TokenFileAuth
-from pydantic import Field
 
 from lakewright.kubernetes.runtimes import CONFIG_DIR, SCRATCH_DIR, environment
 from lakewright.spec.computing_unit import Runtime
-from lakewright.validation.strict_model import StrictModel
+from lakewright.spec.identity import JobsSecret
 
 AUDIENCE = "lakekeeper"
 """Default audience of the pods' tokens for Lakekeeper."""
 _RESERVED_FOLDERS = ("/", CONFIG_DIR, SCRATCH_DIR, "/tmp", "/dev/shm")  # noqa: S108 - in the pod
-
-
-class JobsSecret(StrictModel):
-    """A key of a Kubernetes Secret in the namespace of each tenant, which the stack does not make."""
-
-    name: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")]
-    key: Annotated[str, Field(pattern=r"^[-._a-zA-Z0-9]{1,253}$")]
 
 
 @dataclass(frozen=True)

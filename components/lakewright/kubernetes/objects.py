@@ -21,3 +21,9 @@ class KubernetesObject(pulumi.CustomResource):
         super().__init__(
             f"kubernetes:{group}:{manifest['kind']}", name, manifest, pulumi.ResourceOptions.merge(version, opts)
         )
+
+
+def uid_of(made: KubernetesObject) -> pulumi.Output[str | None]:
+    """Return the uid that the cluster gave an object; None if the object was rendered only."""
+    # The id is unknown in a preview that would create the object, in which the uid is not the final one.
+    return pulumi.Output.all(made.id, vars(made)["metadata"]).apply(lambda values: values[1].get("uid"))

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from lakewright.names.types import ComputingUnitName
+from lakewright.spec.identity import IdentitySpec
 from lakewright.spec.size import Size, SizeChoice
 from lakewright.validation.duration import seconds_between
 from lakewright.validation.strict_model import StrictModel
@@ -63,6 +64,8 @@ class ComputingUnitSpec(StrictModel):
     """Warehouses that each execution chooses from."""
     texera: TexeraUnit | None = None
     """Settings of the runtime `texera`."""
+    identity: IdentitySpec | None = None
+    """The unit's identity at the catalog. Default: the tenant's, or the unit's ServiceAccount."""
 
     def visible_warehouses(self, all_warehouses: list[str]) -> list[str]:
         """Return the warehouses that the CU may use, the default first."""

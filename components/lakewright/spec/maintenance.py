@@ -10,6 +10,7 @@ from lakewright_spark.policies.server_queues import QUEUES, ServerQueue
 from pydantic import AfterValidator, Discriminator, Field, StrictBool, Tag
 
 from lakewright.names.types import MAX_NAMESPACE_DEPTH
+from lakewright.spec.identity import IdentitySpec
 from lakewright.spec.size import Size, SizeChoice
 from lakewright.validation.cron import Cron
 from lakewright.validation.duration import seconds_between
@@ -138,6 +139,8 @@ class MaintenanceSpec(StrictModel):
     """Size of a run's pod, which is Spark's driver: `small`, `medium`, `large`, `xlarge`, or amounts."""
     executors: Annotated[ExecutorsSpec, AfterValidator(_memory_of_executors)] | None = None
     """Executors in pods of their own. Default: the run's pod does all work."""
+    identity: IdentitySpec | None = None
+    """The job's identity at the catalog. Default: the tenant's, or the job's ServiceAccount."""
     server: dict[str, ServerSide] = {}
     """Maintenance that Lakekeeper does, by warehouse."""
     orphan_files: OrphanFilesPolicy | None = None

@@ -13,6 +13,7 @@ from lakewright.names.types import ComputingUnitName, Deletion, TenantName
 from lakewright.spec.checks.cross_checks import cross_checks
 from lakewright.spec.computing_unit import ComputingUnitSpec
 from lakewright.spec.grant import GrantSpec
+from lakewright.spec.identity import IdentitySpec, RoleMembersSpec
 from lakewright.spec.maintenance import MaintenanceSpec
 from lakewright.spec.quota import QuotaSpec, needed, quota_mistakes
 from lakewright.spec.sharing_checks import sharing_mistakes
@@ -69,7 +70,12 @@ class TenantSpec(StrictModel):
     """Warehouses with `deletion: purge` that may be removed with their tables while others are added, and removed
     warehouses with `deletion: protect` whose files need no more protection."""
     computing_units: list[ComputingUnitSpec] = []
+    identity: IdentitySpec | None = None
+    """OAuth2 client of the tenant's units and jobs. Those with an `identity` of their own use that."""
     grants: list[GrantSpec] = []
+    role_members: dict[str, RoleMembersSpec] = {}
+    """Members of roles by the role's name: WAREHOUSE-owner, WAREHOUSE-writer, WAREHOUSE-reader, WAREHOUSE-maintainer,
+    and the roles that `grants` names."""
     tables: list[TableSpec] = []
     policies: list[PolicyPattern] = []
     """Policies by table-name pattern. Later patterns override earlier ones; table policies override both."""

@@ -8,7 +8,7 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright.kubernetes import runtimes
 from lakewright.kubernetes.jobs_identity import DEFAULT_IDENTITY, PodIdentity
 from lakewright.kubernetes.maintenance import executors, manifests
-from lakewright.kubernetes.objects import KubernetesObject
+from lakewright.kubernetes.objects import KubernetesObject, uid_of
 from lakewright.kubernetes.settings import DEFAULT_CLUSTER, ClusterSettings
 from lakewright.names.object_names import EXECUTORS, MAINTENANCE
 from lakewright.spec import MaintenanceSpec, TenantSpec
@@ -16,6 +16,9 @@ from lakewright.spec import MaintenanceSpec, TenantSpec
 
 class Maintenance(pulumi.ComponentResource):
     """The CronJobs of a tenant."""
+
+    service_account_uid: pulumi.Output[str | None]
+    unit_name = MAINTENANCE
 
     def __init__(
         self,
@@ -33,8 +36,10 @@ class Maintenance(pulumi.ComponentResource):
         name = f"{tenant.name}-{MAINTENANCE}"
         super().__init__("lakewright:index:Maintenance", name, {}, opts)
         within = pulumi.ResourceOptions(parent=self)
+        account = KubernetesObject(name, manifests.service_account(tenant), within)
+        self.service_account_uid = uid_of(account)
         before = [
-            KubernetesObject(name, manifests.service_account(tenant), within),
+            account,
             KubernetesObject(name, manifests.config_map(tenant, catalog.apply(runtimes.catalog_files)), within),
             KubernetesObject(name, manifests.network_policy(tenant, maintenance, urls, cluster), within),
         ]

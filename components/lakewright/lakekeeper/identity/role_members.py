@@ -1,6 +1,6 @@
 """RoleMembers: all members of a role."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Self
 
 import pulumi
@@ -9,8 +9,9 @@ from pydantic import AfterValidator, model_validator
 from typing_extensions import override
 
 from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError
 from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, GrantEntry
-from lakewright.lakekeeper.api.management import members
+from lakewright.lakekeeper.api.management import members, users
 from lakewright.lakekeeper.api.management.members import Member
 from lakewright.lakekeeper.grants.model.entry import claimed, place_of_members
 from lakewright.lakekeeper.provider import run_context
@@ -38,6 +39,9 @@ class RoleMembersArgs(ResourceInputs):
     """Ids of the users that are members."""
     roles: Annotated[list[RoleId], AfterValidator(_each_once), Update(via="members")] = []
     """Ids of the roles that are members."""
+    names: Annotated[dict[UserId, str], CreateOnly()] = {}
+    """Display names of members by user id. A member with a name whom the server does not know is registered; such
+    users stay when the resource is destroyed, as other projects may have them as members."""
     declared_as: Annotated[str, StateOnly()] = ""
     adopt: Annotated[bool, CreateOnly()] = False
     """Take over a role that has other members. They are removed."""
@@ -132,8 +136,21 @@ class RoleMembersProvider(LakekeeperProvider[RoleMembersArgs]):
     def _converge(
         self, client: Client, there: frozenset[Member], new: RoleMembersArgs
     ) -> ObservedResource[RoleMembersArgs]:
-        members.change(client, new.project_id, new.role_id, new.members - there, there - new.members)
+        added = new.members - there
+        for kind, member in sorted(added):
+            if kind == "user" and member in new.names and users.get(client, member) is None:
+                _register(client, member, new.names[member])
+        members.change(client, new.project_id, new.role_id, added, there - new.members)
         return ObservedResource(new)
+
+
+def _register(client: Client, user_id: str, name: str) -> None:
+    """Make a person known to the server, as their first login would."""
+    properties = {"name": name, "user-type": "human"}
+    try:
+        users.create(client, user_id, properties)
+    except AlreadyExistsError:  # the id belongs to a deleted user, or another stack registered the person just now
+        users.restore(client, user_id, properties)
 
 
 def _observed(there: frozenset[Member], declared: RoleMembersArgs) -> RoleMembersArgs:
@@ -167,6 +184,7 @@ class RoleMembers(Resource, module="lakekeeper", name="RoleMembers"):
         role_id: pulumi.Input[str],
         users: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None,
         roles: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None,
+        names: Mapping[str, pulumi.Input[str]] | None = None,
         adopt: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -179,6 +197,7 @@ class RoleMembers(Resource, module="lakekeeper", name="RoleMembers"):
             role_id=role_id,
             users=users,
             roles=roles,
+            names=names or None,
             declared_as=resource_name,
             adopt=adopt or None,
         )

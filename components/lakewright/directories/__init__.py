@@ -1,0 +1,1 @@
+"""Directories of people: groups of Keycloak and of Entra, and their members."""

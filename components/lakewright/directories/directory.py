@@ -1,0 +1,45 @@
+"""What every directory offers: the members of a group, by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from lakewright.validation.strict_model import StrictModel
+
+Resolve = Callable[[str], str]
+"""Returns the secret behind a reference."""
+
+
+@dataclass(frozen=True, order=True)
+class Person:
+    """A member of a group."""
+
+    subject: str
+    """Subject of the person's tokens, by which Lakekeeper knows them."""
+    name: str
+    """Display name."""
+
+
+class Directory(Protocol):
+    """A directory of people."""
+
+    def members_of(self, group: str) -> list[Person]:
+        """Return the active people in a group, sorted, without duplicates.
+
+        Args:
+            group: Name, path or id of the group.
+
+        Raises:
+            DirectoryError: The group cannot be read.
+        """
+        ...
+
+
+class DirectoryConnection(StrictModel):
+    """Settings of a directory."""
+
+    def connect(self, resolve: Resolve) -> Directory:
+        """Return the directory. It makes no call before a group is read."""
+        raise NotImplementedError

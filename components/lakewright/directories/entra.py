@@ -1,0 +1,106 @@
+"""Groups of Microsoft Entra ID, by Microsoft Graph.
+
+The application needs the permissions `GroupMember.Read.All` and `User.Read.All`.
+
+Source: Microsoft Graph v1.0, `groups` and `transitiveMembers`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+from typing_extensions import override
+
+from lakewright.credentials.references import Reference
+from lakewright.directories.directory import Directory, DirectoryConnection, Person, Resolve
+from lakewright.directories.errors import AmbiguousGroupError, DirectoryUnavailableError, GroupNotFoundError
+from lakewright.directories.http import MOST_PAGES, DirectoryApi, records
+from lakewright.lakekeeper.api.connection.server import ClientCredentialsAuth
+from lakewright.names.types import NotBlank, ServiceUrl
+
+PAGE = 999
+"""Objects that one call returns at most."""
+USER = "#microsoft.graph.user"
+"""Type of people among the members. Others are groups, devices and applications."""
+_UUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+
+
+class EntraSettings(DirectoryConnection):
+    """A tenant of Microsoft Entra ID."""
+
+    kind: Literal["entra"]
+    tenant_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9.-]+$")]
+    """Id or domain of the Entra tenant."""
+    client_id: NotBlank
+    """Application that may read groups and users."""
+    client_secret: Reference
+    login_url: ServiceUrl = "https://login.microsoftonline.com"
+    """Address of the token endpoints; other in national clouds."""
+    graph_url: ServiceUrl = "https://graph.microsoft.com"
+    """Address of Microsoft Graph; other in national clouds."""
+
+    @override
+    def connect(self, resolve: Resolve) -> Directory:
+        return EntraDirectory(self, resolve)
+
+
+class EntraDirectory(Directory):
+    """Reads groups by display name or object id. Members of groups in the group count as members."""
+
+    def __init__(self, settings: EntraSettings, resolve: Resolve) -> None:
+        """Create the directory; it makes no call."""
+        auth = ClientCredentialsAuth(
+            kind="client-credentials",
+            token_url=f"{settings.login_url}/{settings.tenant_id}/oauth2/v2.0/token",
+            client_id=settings.client_id,
+            client_secret=settings.client_secret,
+            scope=f"{settings.graph_url}/.default",
+        )
+        self._api = DirectoryApi(f"Entra tenant `{settings.tenant_id}`", f"{settings.graph_url}/v1.0", auth, resolve)
+
+    @override
+    def members_of(self, group: str) -> list[Person]:
+        group_id = self._find(group)
+        select = {"$select": "id,displayName,userPrincipalName,accountEnabled", "$top": PAGE}
+        people = {
+            # Lakekeeper reads `oid` first, which is the user's object id.
+            Person(str(user["id"]), str(user.get("displayName") or user.get("userPrincipalName") or user["id"]))
+            for user in self._pages(f"/groups/{group_id}/transitiveMembers", select)
+            if user.get("@odata.type") == USER and user.get("accountEnabled") is not False
+        }
+        return sorted(people)
+
+    def _find(self, group: str) -> str:
+        if _UUID.fullmatch(group):
+            found = records([self._api.get(f"/groups/{group}", {"$select": "id"})])
+        else:
+            quoted = group.replace("'", "''")
+            found = [*self._pages("/groups", {"$filter": f"displayName eq '{quoted}'", "$select": "id,displayName"})]
+        if not found:
+            raise GroupNotFoundError(
+                f"{self._api.title} has no group `{group}`. Expected the display name or the object id of a group."
+            )
+        if len(found) > 1:
+            ids = ", ".join(sorted(f"`{candidate['id']}`" for candidate in found))
+            raise AmbiguousGroupError(
+                f"{self._api.title} has {len(found)} groups named `{group}`: {ids}. Name one by its object id."
+            )
+        return str(found[0]["id"])
+
+    def _pages(self, path: str, parameters: dict[str, str | int]) -> Iterator[dict[str, Any]]:
+        answer = self._api.get(path, parameters)
+        for _ in range(MOST_PAGES):
+            pages = records([answer])
+            if not pages:
+                raise DirectoryUnavailableError(
+                    f"{self._api.title} answered 404 to {path}. Check `graph_url` of the directory; the group may have"
+                    " been deleted at this moment."
+                )
+            yield from records(pages[0].get("value"))
+            following = pages[0].get("@odata.nextLink")
+            if not isinstance(following, str):
+                return
+            answer = self._api.get(following)

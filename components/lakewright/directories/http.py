@@ -1,0 +1,121 @@
+"""Calls to the API of a directory: tokens, retries, pages, and errors in plain words."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import httpx
+
+from lakewright.directories.directory import Resolve
+from lakewright.directories.errors import DirectoryRefusedError, DirectoryUnavailableError
+from lakewright.lakekeeper.api.connection.auth import BearerAuth, ClientCredentials, token_client
+from lakewright.lakekeeper.api.connection.deadline import call_within
+from lakewright.lakekeeper.api.connection.errors import NotAuthenticatedError
+from lakewright.lakekeeper.api.connection.responses import UnusableResponseError, retry_after
+from lakewright.lakekeeper.api.connection.retry import RetryableError, RetryPolicy
+from lakewright.lakekeeper.api.connection.server import ClientCredentialsAuth
+from lakewright.names.host_kinds import leaves_without_tls
+
+WITHIN = 30.0
+"""Seconds for a whole response."""
+_PASSING = frozenset({408, 429, 500, 502, 503, 504})
+MOST_PAGES = 1000
+"""Pages of a list that are read at most, in case a directory repeats a page."""
+
+
+class DirectoryApi:
+    """The API of one directory. A token that was rejected is renewed once; temporary errors are repeated."""
+
+    def __init__(
+        self, title: str, base_url: str, auth: ClientCredentialsAuth, resolve: Resolve, retry: RetryPolicy | None = None
+    ) -> None:
+        """Create the client; it makes no call.
+
+        Args:
+            title: Name of the directory in messages.
+            base_url: Address of the API; other addresses get no token.
+            auth: Client of the directory that may read groups.
+            resolve: Returns the secret behind a reference.
+            retry: Number of tries and waits.
+        """
+        for url in (base_url, auth.token_url):
+            if leaves_without_tls(url):
+                raise DirectoryRefusedError(
+                    f"{title}: expected `https://`, as secrets and tokens are sent; found {url}."
+                )
+        self.title = title
+        self._base, self._retry = base_url.rstrip("/"), retry or RetryPolicy()
+        self._http = token_client()
+        self.client_id = auth.client_id
+        self._auth = BearerAuth(ClientCredentials(auth, resolve, token_client()))
+
+    def get(self, path: str, parameters: dict[str, str | int] | None = None) -> Any:
+        """Return the JSON of a path, or of the address of a next page; None if there is no such object.
+
+        Raises:
+            DirectoryRefusedError: The credential or the client's rights are not sufficient.
+            DirectoryUnavailableError: There is no usable answer after the last try.
+        """
+        url = path if "://" in path else f"{self._base}{path}"
+        if urlsplit(url)[:2] != urlsplit(self._base)[:2]:
+            raise DirectoryUnavailableError(
+                f"{self.title} named the page {urlsplit(url).hostname}, expected one of {self._base}: the token is"
+                " sent to no other server"
+            )
+        return self._retry.run(lambda: self._asked(url, parameters))
+
+    def _asked(self, url: str, parameters: dict[str, str | int] | None) -> Any:
+        what = f"{self.title} at {self._base}"
+        try:
+            with call_within(WITHIN):
+                answer = self._http.get(url, params=parameters, auth=self._auth)
+        except NotAuthenticatedError as refused:
+            raise DirectoryRefusedError(f"{what}: {refused}. Check `directory` of the environment.") from None
+        except UnusableResponseError as unusable:
+            raise DirectoryUnavailableError(f"{what}: the answer {unusable}.") from None
+        except httpx.HTTPError as error:
+            raise RetryableError(
+                DirectoryUnavailableError(f"{what} did not answer: {type(error).__name__}. Try again later.")
+            ) from None
+        match answer.status_code:
+            case 200:
+                return self._json(answer)
+            case 404:
+                return None
+            case 401 | 403:
+                raise DirectoryRefusedError(
+                    f"{what} answered {answer.status_code} to client `{self.client_id}`{_code(answer)}. Give it the"
+                    " right to read groups and users, and check its secret."
+                )
+            case status:
+                found = DirectoryUnavailableError(
+                    f"{what} answered {status}{_code(answer)}; expected the members of a group. Try again later."
+                )
+                wait = retry_after(answer.headers.get("retry-after", ""))
+                raise RetryableError(found, wait) if status in _PASSING else found
+
+    def _json(self, answer: httpx.Response) -> Any:
+        try:
+            return answer.json()
+        except ValueError:
+            raise DirectoryUnavailableError(
+                f"{self.title} at {self._base} answered with something other than JSON. Check its address."
+            ) from None
+
+
+def records(page: object) -> list[dict[str, Any]]:
+    """Return the objects of a page."""
+    listed = cast(list[Any], page) if isinstance(page, list) else []
+    return [cast(dict[str, Any], item) for item in listed if isinstance(item, dict)]
+
+
+def _code(answer: httpx.Response) -> str:
+    """Return the error code of an answer. Its text is omitted: it may repeat the request."""
+    try:
+        body = answer.json()
+    except ValueError:
+        return ""
+    error = cast(dict[str, Any], body).get("error") if isinstance(body, dict) else None
+    code = cast(dict[str, Any], error).get("code") if isinstance(error, dict) else error
+    return f" ({code})" if isinstance(code, str) else ""

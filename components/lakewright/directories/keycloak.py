@@ -1,0 +1,117 @@
+"""Groups of a Keycloak realm. The client's service account needs `query-groups` and `view-users` of realm-management.
+
+Source: Keycloak's admin REST API, versions 23 to 26 (`/admin/realms/REALM/groups`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+from urllib.parse import quote
+
+from pydantic import Field
+from typing_extensions import override
+
+from lakewright.credentials.references import Reference
+from lakewright.directories.directory import Directory, DirectoryConnection, Person, Resolve
+from lakewright.directories.errors import AmbiguousGroupError, DirectoryUnavailableError, GroupNotFoundError
+from lakewright.directories.http import MOST_PAGES, DirectoryApi, records
+from lakewright.lakekeeper.api.connection.server import ClientCredentialsAuth
+from lakewright.names.types import NotBlank, ServiceUrl
+
+PAGE = 100
+"""Objects that one call returns at most; Keycloak's default for users."""
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+class KeycloakSettings(DirectoryConnection):
+    """A Keycloak realm."""
+
+    kind: Literal["keycloak"]
+    url: ServiceUrl
+    """Address of Keycloak without the realm, with `/auth` where it is served there."""
+    realm: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
+    client_id: NotBlank
+    """Client with a service account that may read groups and users."""
+    client_secret: Reference
+
+    @override
+    def connect(self, resolve: Resolve) -> Directory:
+        return KeycloakDirectory(self, resolve)
+
+
+class KeycloakDirectory(Directory):
+    """Reads groups by name, or by path (`/teams/analysts`). Members of subgroups are not members of their parent."""
+
+    def __init__(self, settings: KeycloakSettings, resolve: Resolve) -> None:
+        """Create the directory; it makes no call."""
+        auth = ClientCredentialsAuth(
+            kind="client-credentials",
+            token_url=f"{settings.url}/realms/{settings.realm}/protocol/openid-connect/token",
+            client_id=settings.client_id,
+            client_secret=settings.client_secret,
+        )
+        self._realm = settings.realm
+        title = f"Keycloak realm `{settings.realm}`"
+        self._api = DirectoryApi(title, f"{settings.url}/admin/realms/{settings.realm}", auth, resolve)
+
+    @override
+    def members_of(self, group: str) -> list[Person]:
+        group_id = str(self._find(group)["id"])
+        people = {
+            Person(str(user["id"]), _name(user))
+            for user in self._pages(f"/groups/{group_id}/members")
+            if user.get("enabled", True)
+        }
+        return sorted(people)
+
+    def _find(self, group: str) -> dict[str, Any]:
+        found = [self._get(group)] if group.startswith("/") or _UUID.fullmatch(group) else self._named(group)
+        known = [candidate for candidate in found if candidate]
+        if not known:
+            raise GroupNotFoundError(
+                f"{self._api.title} has no group `{group}`. Expected the name, the path (`/teams/analysts`) or the id"
+                " of a group."
+            )
+        if len(known) > 1:
+            paths = ", ".join(sorted(f"`{candidate.get('path')}`" for candidate in known))
+            raise AmbiguousGroupError(
+                f"{self._api.title} has {len(known)} groups named `{group}`: {paths}. Name one by its path."
+            )
+        return known[0]
+
+    def _get(self, group: str) -> dict[str, Any] | None:
+        path = f"/group-by-path{quote(group)}" if group.startswith("/") else f"/groups/{group}"
+        found = self._api.get(path)
+        return records([found])[0] if found else None
+
+    def _named(self, group: str) -> list[dict[str, Any]]:
+        """Return the groups of exactly this name. A search returns trees, with parents that have other names."""
+        trees = self._pages("/groups", {"search": group, "exact": "true"})
+        return [candidate for tree in trees for candidate in _tree(tree) if candidate.get("name") == group]
+
+    def _pages(self, path: str, parameters: dict[str, str | int] | None = None) -> Iterator[dict[str, Any]]:
+        for page in range(MOST_PAGES):
+            window: dict[str, str | int] = {"first": page * PAGE, "max": PAGE, "briefRepresentation": "true"}
+            answer = self._api.get(path, (parameters or {}) | window)
+            if answer is None:
+                raise DirectoryUnavailableError(
+                    f"{self._api.title} answered 404 to {path}. Check `url` and `realm` of the directory; the group"
+                    " may have been deleted at this moment."
+                )
+            found = records(answer)
+            yield from found
+            if len(found) < PAGE:
+                return
+
+
+def _tree(group: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield group
+    for child in records(group.get("subGroups")):
+        yield from _tree(child)
+
+
+def _name(user: dict[str, Any]) -> str:
+    full = " ".join(part for part in (user.get("firstName"), user.get("lastName")) if part)
+    return full or str(user.get("username") or user["id"])

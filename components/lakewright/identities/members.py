@@ -1,0 +1,79 @@
+"""Who is in the roles of a tenant: users of its units and jobs, listed users, and members of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from lakewright.directories.directory import Directory, Person
+from lakewright.directories.errors import DirectoryError
+from lakewright.environment.environment import Environment
+from lakewright.spec import Problem, SpecError, TenantSpec
+from lakewright.spec.identity import RoleMembersSpec
+from lakewright.spec.standard_roles import roles_of_unit
+
+
+@dataclass(frozen=True)
+class Membership:
+    """Members of one role."""
+
+    units: tuple[str, ...]
+    """Units and jobs whose users are members."""
+    users: tuple[str, ...]
+    """Ids of the users that are members besides."""
+    names: Mapping[str, str]
+    """Display names of members of groups, by user id."""
+
+
+def memberships(
+    spec: TenantSpec, units: Iterable[str], people: Mapping[str, list[Person]], provider: str
+) -> dict[str, Membership]:
+    """Return the members of each role that has any.
+
+    Args:
+        spec: The tenant.
+        units: Units and jobs that have a user.
+        people: Members of the groups that `role_members` names.
+        provider: Id of the identity provider in Lakekeeper.
+    """
+    roles = {unit: roles_of_unit(spec, unit) for unit in units}
+    listed = {role: RoleMembersSpec.model_construct() for unit in roles for role in roles[unit]} | spec.role_members
+    return {
+        role: _membership(members, [unit for unit in roles if role in roles[unit]], people, provider)
+        for role, members in listed.items()
+    }
+
+
+def _membership(
+    listed: RoleMembersSpec, units: list[str], people: Mapping[str, list[Person]], provider: str
+) -> Membership:
+    names = {f"{provider}~{person.subject}": person.name for group in listed.groups for person in people[group]}
+    return Membership(tuple(units), tuple(sorted({*listed.users, *names})), names)
+
+
+def people_of_groups(
+    spec: TenantSpec, environment: Environment, resolve: Callable[[str], str]
+) -> dict[str, list[Person]]:
+    """Return the present members of each group that `role_members` names.
+
+    Raises:
+        SpecError: With all groups that cannot be read.
+    """
+    settings = environment.directory
+    if settings is None:
+        return {}
+    directory: Directory = settings.connect(resolve)
+    found: dict[str, list[Person]] = {}
+    problems: list[Problem] = []
+    for role, members in spec.role_members.items():
+        for group in members.groups:
+            if group in found:
+                continue
+            try:
+                found[group] = directory.members_of(group)
+            except DirectoryError as error:
+                problems.append(Problem(f"role_members.{role}.group", str(error)))
+                found[group] = []
+    if problems:
+        raise SpecError(f"tenant {spec.name}", problems)
+    return found

@@ -1,0 +1,154 @@
+"""Users of a tenant's units and jobs, and the members of its roles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pulumi
+
+from lakewright.credentials import references
+from lakewright.environment.platform import Platform
+from lakewright.environment.unit_identity import (
+    ServiceAccountPrincipal,
+    UnitIdentity,
+    identities_of,
+)
+from lakewright.identities.members import Membership, memberships, people_of_groups
+from lakewright.lakekeeper import Role, RoleMembers, User, get_server_info
+from lakewright.lakekeeper.api.connection.errors import LakekeeperError
+from lakewright.spec import TenantSpec
+from lakewright.spec.grant import GrantSpec
+from lakewright.spec.standard_roles import standard_grants
+
+Uids = Mapping[str, pulumi.Output[str | None]]
+"""Uid of the ServiceAccount of each unit and job."""
+
+
+@dataclass(frozen=True)
+class TenantIdentities:
+    """The identities of a tenant that the server tells apart and grants privileges to."""
+
+    by_unit: dict[str, UnitIdentity]
+    """Units and jobs that have a user."""
+    members: dict[str, Membership]
+    """Members by role."""
+    has_roles: bool
+    """Whether the roles of warehouses are made."""
+
+    def grants(self, tenant: TenantSpec) -> list[GrantSpec]:
+        """Return the grants of the spec, and those of the roles of warehouses."""
+        own = standard_grants(tenant) if self.has_roles else []
+        return [*tenant.grants, *(grant for grant in own if grant not in tenant.grants)]
+
+    def role_names(self, tenant: TenantSpec) -> list[str]:
+        """Return the names of the roles that have grants, without duplicates."""
+        return list(dict.fromkeys(grant.role for grant in self.grants(tenant) if grant.role))
+
+
+def identities_for(tenant: TenantSpec, platform: Platform) -> TenantIdentities:
+    """Return the identities to make. None are made on a server that enforces no grants.
+
+    Raises:
+        SpecError: A group of `role_members` cannot be read.
+    """
+    known = {
+        unit: identity
+        for unit, identity in identities_of(tenant, platform.environment).items()
+        if _has_user(identity, platform)
+    }
+    if not (known or tenant.role_members) or not _enforces_grants(platform):
+        return TenantIdentities({}, {}, has_roles=False)
+    people = people_of_groups(tenant, platform.environment, _secret)
+    members = memberships(tenant, known, people, platform.environment.lakekeeper.identity_provider)
+    return TenantIdentities(known, members, has_roles=True)
+
+
+def users_and_members_for(
+    tenant: TenantSpec,
+    platform: Platform,
+    identities: TenantIdentities,
+    *,
+    project_id: pulumi.Input[str],
+    roles: Mapping[str, Role],
+    uids: Uids,
+    opts: pulumi.ResourceOptions,
+) -> list[pulumi.Resource]:
+    """Make the user of each unit and job, and the members of each role that has any."""
+    users = _users(tenant, platform, identities, uids, opts)
+    made: list[pulumi.Resource] = [*dict.fromkeys(users.values())]
+    for role, membership in identities.members.items():
+        own = [users[unit] for unit in membership.units]
+        made.append(
+            RoleMembers(
+                f"{tenant.name}-{role}",
+                server=platform.server,
+                project_id=project_id,
+                role_id=roles[role].role_id,
+                users=[*membership.users, *(user.user_id for user in dict.fromkeys(own))],
+                names=dict(membership.names),
+                adopt=tenant.adopt,
+                opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=own)),
+            )
+        )
+    return made
+
+
+def _users(
+    tenant: TenantSpec,
+    platform: Platform,
+    identities: TenantIdentities,
+    uids: Uids,
+    opts: pulumi.ResourceOptions,
+) -> dict[str, User]:
+    """Make the user of each principal; units with the same client have the same user."""
+    made: dict[str, User] = {}
+    by_principal: dict[object, User] = {}
+    for unit, identity in identities.by_unit.items():
+        principal = identity.principal
+        if principal not in by_principal:
+            # The server adds an account when its pod calls first, which may be earlier. Nobody else has its uid.
+            account = isinstance(principal, ServiceAccountPrincipal)
+            known = principal.user_id()
+            by_principal[principal] = User(
+                f"{tenant.name}-{unit}",
+                server=platform.server,
+                user_id=known or uids[unit].apply(principal.user_id).apply(str),
+                name=f"{tenant.name}/{unit}" if account else f"{tenant.name}/{getattr(principal, 'client_id', unit)}",
+                user_type="application",
+                adopt=account or tenant.adopt,
+                opts=opts,
+            )
+        made[unit] = by_principal[principal]
+    return made
+
+
+def _has_user(identity: UnitIdentity, platform: Platform) -> bool:
+    """Return whether the stack can know the user. The uid of a rendered ServiceAccount is known after it is applied."""
+    principal = identity.principal
+    if not isinstance(principal, ServiceAccountPrincipal) or principal.user_id():
+        return isinstance(principal, ServiceAccountPrincipal) or principal.user_id() is not None
+    if platform.environment.kubernetes.render_to is None:
+        return True
+    pulumi.log.warn(
+        f"{identity.unit}: its user in Lakekeeper is not made, since its ServiceAccount is rendered and has no uid yet."
+        f" Apply the manifests, run `kubectl -n {principal.namespace} get serviceaccount {principal.name} -o"
+        " jsonpath={.metadata.uid}`, write the uid into `identity.service_account_uid` of the unit, and run `up` again."
+    )
+    return False
+
+
+def _enforces_grants(platform: Platform) -> bool:
+    try:
+        return get_server_info(server=platform.server).authz_backend == "openfga"
+    except LakekeeperError as error:
+        raise pulumi.RunError(f"could not ask the server whether it enforces grants: {error}") from None
+
+
+def _secret(reference: str) -> str:
+    return references.resolve(reference, _stack_config)
+
+
+def _stack_config(key: str) -> str | None:
+    space, _, name = key.rpartition(":")
+    return pulumi.Config(space or pulumi.get_project()).get(name)

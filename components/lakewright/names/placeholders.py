@@ -1,0 +1,11 @@
+"""Placeholders in settings that tenants share."""
+
+from __future__ import annotations
+
+TENANT = "{tenant}"
+"""Placeholder of the tenant's name."""
+
+
+def filled_in(text: str, tenant: str) -> str:
+    """Return a setting for a tenant."""
+    return text.replace(TENANT, tenant)

@@ -1,0 +1,81 @@
+"""The roles of a tenant: owner, writer, reader and maintainer of each warehouse, and who is in them. Pure.
+
+The privileges are relations of Lakekeeper's OpenFGA model. A writer has no `modify` on the warehouse itself: with it,
+a computing unit could change the warehouse's storage or delete it through the management API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from lakewright.names.object_names import MAINTENANCE
+from lakewright.names.types import namespace_parts
+from lakewright.spec.grant import GrantSpec, GrantTarget, Privilege
+from lakewright.spec.tenant import TenantSpec
+from lakewright.spec.warehouse import WarehouseSpec
+
+RoleKind = Literal["owner", "writer", "reader", "maintainer"]
+
+ON_WAREHOUSE: dict[RoleKind, tuple[Privilege, ...]] = {
+    "owner": ("ownership",),
+    "writer": ("select", "create"),
+    "reader": ("select",),
+    # Tables of namespaces that units make have no other way to get maintained.
+    "maintainer": ("modify",),
+}
+"""Privileges of each role on its warehouse."""
+
+ON_NAMESPACES: dict[RoleKind, tuple[Privilege, ...]] = {"writer": ("modify",)}
+"""Privileges of each role on the declared namespaces of its warehouse."""
+
+
+def role_of(warehouse: str, kind: RoleKind) -> str:
+    """Return the name of a warehouse's role."""
+    return f"{warehouse}-{kind}"
+
+
+def standard_roles(spec: TenantSpec) -> list[str]:
+    """Return the names of the roles of all warehouses."""
+    return [role_of(warehouse.name, kind) for warehouse in spec.warehouses for kind in ON_WAREHOUSE]
+
+
+def standard_grants(spec: TenantSpec) -> list[GrantSpec]:
+    """Return the grants of the roles, each on exactly its warehouse, in the form of the spec's own grants."""
+    return [grant for warehouse in spec.warehouses for grant in _grants_on(warehouse)]
+
+
+def roles_of_unit(spec: TenantSpec, unit: str) -> list[str]:
+    """Return the roles of a computing unit or of the maintenance job."""
+    if unit == MAINTENANCE:
+        return [role_of(name, "maintainer") for name in spec.warehouse_names]
+    found = next(known for known in spec.computing_units if known.name == unit)
+    return [role_of(name, "writer") for name in found.visible_warehouses(spec.warehouse_names)]
+
+
+def role_problems(spec: TenantSpec) -> Iterator[tuple[str, str]]:
+    """Yield path and reason of each entry of `role_members` whose role nothing is granted to."""
+    known = [*standard_roles(spec), *(grant.role for grant in spec.grants if grant.role)]
+    for name in spec.role_members:
+        if name not in known:
+            yield (
+                f"role_members.{name}",
+                f"expected a role that `grants` names, or one of {', '.join(standard_roles(spec))}; nothing is granted"
+                f" to `{name}`",
+            )
+
+
+def _grants_on(warehouse: WarehouseSpec) -> Iterator[GrantSpec]:
+    for kind, privileges in ON_WAREHOUSE.items():
+        to = f"role:{role_of(warehouse.name, kind)}"
+        for privilege in privileges:
+            yield GrantSpec(to=to, privilege=privilege, on=GrantTarget(warehouse=warehouse.name))
+        for privilege in ON_NAMESPACES.get(kind, ()):
+            for namespace in _outermost(warehouse):
+                on = GrantTarget(warehouse=warehouse.name, namespace=namespace)
+                yield GrantSpec(to=to, privilege=privilege, on=on)
+
+
+def _outermost(warehouse: WarehouseSpec) -> list[str]:
+    """Return the outermost of the declared namespaces: privileges on one hold for those in it."""
+    return [path for path in warehouse.namespace_paths if len(namespace_parts(path)) == 1]
