@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from lakewright_spark.cli import (
+    activate,
     connect_server,
     executions,
     job,
@@ -42,6 +43,7 @@ app.add_typer(runs.app, name="runs")
 app.add_typer(policy.app, name="policy")
 app.command("usage")(usage.usage)
 app.command(connect_server.NAME)(connect_server.serve)
+app.command("activate")(activate.activate)
 
 
 @app.command("jars")
