@@ -6,7 +6,6 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, cast
 
 import hypothesis
@@ -48,18 +47,6 @@ STAND_IN_ONLY = {
 
 REAL = RealServers.from_environ()
 """The user's servers, under `make test-real`."""
-
-SUITES_OF_THEIR_OWN = {"s3": "make test-s3"}
-"""Folders of tests with servers that take minutes to build, and what runs them; plain pytest leaves them out."""
-
-
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out suites of their own, unless an argument names them."""
-    if collection_path.parent != Path(__file__).parent or collection_path.name not in SUITES_OF_THEIR_OWN:
-        return None
-    named = (Path(argument.partition("::")[0]).resolve() for argument in config.args)
-    return None if any(path.is_relative_to(collection_path) for path in named) else True
-
 
 LEFT_BEHIND: list[str] = []
 """Objects that a run on real servers could not remove."""

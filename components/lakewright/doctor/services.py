@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from lakewright.credentials import references as credentials
 from lakewright.credentials.aws_session import aws_session
+from lakewright.credentials.certificate_files import certificate_file
 from lakewright.doctor.finding import Finding
 from lakewright.doctor.token_audience import check_pod_tokens
 from lakewright.environment.cluster import Cluster
@@ -105,6 +106,7 @@ def check_bucket(probe: BucketProbe) -> Finding:
             region_name=address.region,
             aws_access_key_id=_resolve(key_id),
             aws_secret_access_key=_resolve(secret),
+            verify=str(certificate_file(probe.ca_certificates)) if probe.ca_certificates else None,
             config=_client_config(s3={"addressing_style": "path" if address.path_style else "virtual"}),
         )
         client.head_bucket(Bucket=probe.bucket)

@@ -125,6 +125,11 @@ class StorageBackend(StrictModel):
         return None
 
     @property
+    def store_certificates(self) -> str | None:
+        """Certificate authorities of the store, in PEM; None for those that every machine trusts."""
+        return None
+
+    @property
     def own_endpoint(self) -> str | None:
         """Endpoint that the spec names; None for AWS."""
         return None

@@ -151,6 +151,11 @@ class S3Storage(StorageBackend):
         return "the storage has `sts: false`" if storage.get("sts") is False else None
 
     @property
+    def store_certificates(self) -> str | None:
+        """Certificate authorities of the store, in PEM."""
+        return self.ca_certificates
+
+    @property
     def own_endpoint(self) -> str | None:
         """Endpoint of the store."""
         return self.endpoint

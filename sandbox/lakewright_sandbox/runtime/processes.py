@@ -5,6 +5,7 @@ import os
 import secrets
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -78,10 +79,11 @@ def start_program(command: list[str], log: Path, environment: Mapping[str, str])
         )
 
 
-def healthy(url: str, accept: Callable[[httpx.Response], bool]) -> bool:
-    """Return whether a URL answers with an accepted response."""
+def healthy(url: str, accept: Callable[[httpx.Response], bool], trusted: Path | None = None) -> bool:
+    """Return whether a URL answers with an accepted response; `trusted` has certificate authorities in PEM."""
+    verify = ssl.create_default_context(cafile=str(trusted)) if trusted else True
     try:
-        return accept(httpx.get(url, timeout=2, trust_env=False))
+        return accept(httpx.get(url, timeout=2, trust_env=False, verify=verify))
     except httpx.HTTPError:
         return False
 
@@ -94,6 +96,7 @@ def wait_until_healthy(
     accept: Callable[[httpx.Response], bool],
     log: Path,
     seconds: float,
+    trusted: Path | None = None,
 ) -> None:
     """Wait until a process answers at its URL.
 
@@ -101,7 +104,7 @@ def wait_until_healthy(
         ProcessFailedError: It ended or took too long; the message has the end of its log.
     """
     deadline = time.monotonic() + seconds
-    while not healthy(url, accept):
+    while not healthy(url, accept, trusted):
         code = process.poll()
         if code is not None:
             raise ProcessFailedError(

@@ -115,6 +115,7 @@ def start_minio(
     log: Path,
     undo: contextlib.ExitStack,
     certificates: Path | None = None,
+    trusted: Path | None = None,
 ) -> tuple[int, Callable[[], None]]:
     """Start a MinIO server on loopback, and stop it with `undo`.
 
@@ -126,9 +127,10 @@ def start_minio(
         log: File for its output.
         undo: Stops the process.
         certificates: Folder with `public.crt` and `private.key`, for TLS.
+        trusted: File with the authority of these certificates, in PEM.
 
     Returns:
-        The process's id, and a function that waits until the server answers (without TLS: checks it is there).
+        The process's id, and a function that waits until the server answers.
     """
     data.mkdir(parents=True, exist_ok=True)
     command = [str(program), "server", str(data), "--address", f"127.0.0.1:{port}", "--quiet"]
@@ -140,7 +142,6 @@ def start_minio(
         "MINIO_ROOT_PASSWORD": keys.secret_access_key.get_secret_value(),
         "MINIO_BROWSER": "off",
         "MINIO_UPDATE": "off",
-        "MINIO_SITE_REGION": "",
     }
     process = processes.start_program(command, log, environment)
 
@@ -157,6 +158,7 @@ def start_minio(
         accept=lambda response: response.is_success,
         log=log,
         seconds=_START_SECONDS,
+        trusted=trusted,
     )
     return process.pid, wait
 

@@ -87,6 +87,11 @@ class OwnBucket(Declared):
         return bucket
 
     @property
+    def is_in_store(self) -> bool:
+        """Whether the bucket is in an S3-compatible store, which has no KMS keys of the stack."""
+        return self.access_key_id is not None
+
+    @property
     def keys(self) -> dict[str, str]:
         """The access key of the store, in boto3's words; empty without one. Raises UnresolvedCredentialError."""
         if self.access_key_id is None or self.secret_access_key is None:

@@ -51,6 +51,7 @@ def _check(path: str, store: RecordedStore, key_prefixes: Sequence[str]) -> None
         HTTPClientError,
         SSLError,
     )
+    from botocore.parsers import ResponseParserError  # noqa: PLC0415
 
     try:
         s3 = client_of(store)
@@ -77,11 +78,13 @@ def _check(path: str, store: RecordedStore, key_prefixes: Sequence[str]) -> None
             f"{path}.endpoint: expected a store at {store.endpoint}; it does not answer: {_reason(error)}. Correct the"
             " address, or start the store."
         ) from None
-    except BotoCoreError as error:
+    except ResponseParserError:
         raise BucketRefusedError(
-            f"{path}.endpoint: expected an S3-compatible store at {store.endpoint}; its response cannot be read:"
-            f" {_reason(error)}. Correct the address."
+            f"{path}.endpoint: expected an S3-compatible store at {store.endpoint}; its response is not one of S3."
+            " Correct the address."
         ) from None
+    except BotoCoreError as error:
+        raise BucketRefusedError(f"{path}: {store.where} cannot be listed: {_reason(error)}.") from None
 
 
 def _refusal(path: str, store: RecordedStore, error: Exception) -> str | None:

@@ -131,7 +131,7 @@ def refuse_role_names(tenant: str, named: Warehouses, before: Warehouses, bucket
         buckets: Buckets that the stack creates. Only their warehouses have roles of the stack.
     """
     existing = {tenant_history.origin_of(name, earlier) for name, earlier in before.items()}
-    made = {bucket.bucket for bucket in buckets.values()}
+    made = {bucket.bucket for bucket in buckets.values() if not bucket.is_in_store}
     for name, warehouse in named.items():
         role = role_name(tenant, tenant_history.origin_of(name, warehouse))
         if warehouse.bucket in made and warehouse.origin not in existing and len(role) > LONGEST_ROLE_NAME:
@@ -284,7 +284,7 @@ def refuse_unrecorded_keys(buckets: dict[str, RecordedBucket]) -> None:
     Used only for a tenant without a record, since state of an earlier version does not protect the key.
     """
     for name, bucket in sorted(buckets.items()):
-        if not bucket.has_own_key:
+        if not bucket.has_own_key and not bucket.is_in_store:
             _refuse_key(name, bucket, lambda bucket=bucket: bucket_key.is_own_default(bucket))
 
 

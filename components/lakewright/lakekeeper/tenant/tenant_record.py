@@ -58,9 +58,12 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
         before = self._from_state(olds) if "warehouses" in olds else None
         warehouses, kept = (before.warehouses, before.kept) if before else ({}, [])
         tenant_changes.refuse_names(declared.tenant, declared.warehouses, warehouses, kept)
+        named = tenant_history.identified(declared.tenant, declared.warehouses, warehouses, kept)
+        if not has_unknown(declared.stores):
+            places = tenant_changes.key_prefixes_by_bucket(named)
+            store_preflight.check(self._resolving(declared).stores, before.stores if before else {}, places)
         if before is None and not has_unknown(declared.buckets):
             tenant_changes.refuse_unrecorded_keys(declared.buckets)
-        named = tenant_history.identified(declared.tenant, declared.warehouses, warehouses, kept)
         tenant_changes.refuse_role_names(declared.tenant, named, warehouses, declared.buckets)
         named = self._with_role_paths(declared, named, before)
         left = tenant_history.left_behind(named, warehouses, kept, declared.dropped_warehouses, declared.adopting)
@@ -68,10 +71,6 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
         checked = declared.model_copy(update={"warehouses": named, "kept": left, "bucket_tag": tag})
         if not has_unknown([declared.server, declared.buckets]):
             tenant_changes.refuse_covering(lambda: self.client(declared.server), before, self._resolving(checked))
-        if not has_unknown(declared.stores):
-            places = tenant_changes.key_prefixes_by_bucket(named)
-            known = before.stores if before else {}
-            store_preflight.check(self._resolving(checked).stores, known, places)
         return checked
 
     @staticmethod
@@ -82,8 +81,8 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
         """
         if has_unknown(declared.buckets):
             return named
-        # Warehouses in stores with access keys have no roles.
-        buckets = {bucket.bucket: bucket for bucket in declared.buckets.values() if not bucket.access_key_id}
+        # Warehouses in stores have no roles.
+        buckets = {bucket.bucket: bucket for bucket in declared.buckets.values() if not bucket.is_in_store}
         recorded = before.buckets.values() if before else ()
         account = next(iter(buckets.values()), None)
         if before is None and account and declared.principal_arn:
