@@ -102,8 +102,9 @@ schema: $(READY)  ## Write docs/schema/ from the models
 	lakewright spec schema > docs/schema/tenant.schema.json
 	lakewright spec schema --environment > docs/schema/environment.schema.json
 
-docs: $(READY)  ## Write docs/reference/ from the resources' models
+docs: $(READY)  ## Write docs/reference/ from the resources' models, and docs/permissions.md
 	python scripts/reference.py
+	python scripts/permissions.py
 
 clean:  ## Remove .venv, caches and the demo's state (first stop a kept sandbox: lakewright sandbox down)
 	rm -rf .venv .uv $(POLICY)/.venv .demo .sandbox .pytest_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/results.json
