@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError
@@ -46,7 +46,16 @@ class _Who:
 def run_probes(tenant: TenantSession, subjects: Sequence[Subject], probes: Sequence[Probe] = PROBES) -> Report:
     """Run probes with each identity of a tenant, and remove what they made."""
     report = Report()
-    identities = [IdentitySession(tenant, subject) for subject in subjects]
+    deployed = {warehouse.name for warehouse in tenant.config.warehouses}
+    for name in dict.fromkeys(name for subject in subjects for name in subject.warehouses if name not in deployed):
+        evidence = f"warehouse {name} is in the spec and not in the state; run `lakewright up`"
+        report.checks.append(_check("table", _Who(warehouse=name), expect_allowed("write", "not proven", evidence)))
+    identities = [
+        IdentitySession(
+            tenant, replace(subject, warehouses=tuple(name for name in subject.warehouses if name in deployed))
+        )
+        for subject in subjects
+    ]
     warehouses = {
         id(identity): [
             WarehouseSession(identity, tenant.config.warehouse(name)) for name in identity.subject.warehouses

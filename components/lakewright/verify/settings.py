@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lakewright_spark.catalog.auth import CatalogAuth, ClientCredentialsAuth, TokenFileAuth
 from lakewright_spark.catalog.auth import TokenAuth as JobTokenAuth
 
 from lakewright.environment.environment import Environment
+from lakewright.environment.unit_identity import (
+    ClientCredentials,
+    NoPrincipal,
+    ServiceAccountToken,
+    SharedPrincipal,
+    UnitIdentity,
+    identities_of,
+    identity_of,
+    tenant_auth,
+)
 from lakewright.kubernetes import connect
-from lakewright.names.object_names import MAINTENANCE
 from lakewright.spec import TenantSpec
 from lakewright.verify.roles.documents import AwsSettings
 from lakewright.verify.session.settings import ClusterSettings, ServerSettings, VerifySettings
@@ -17,7 +28,6 @@ from lakewright.verify.session.subjects import AccountTokens, ClientSecret, Cred
 def settings_of(spec: TenantSpec, environment: Environment) -> VerifySettings:
     """Return what probes need of an environment."""
     server, cluster, account = environment.lakekeeper, environment.kubernetes, environment.aws
-    secret = cluster.jobs_secret
     return VerifySettings(
         ServerSettings(
             server.endpoint.rstrip("/"),
@@ -29,47 +39,78 @@ def settings_of(spec: TenantSpec, environment: Environment) -> VerifySettings:
             cluster.context,
             cluster.render_to / spec.name if cluster.render_to else None,
             _own_secrets(spec, environment),
-            (secret.name, secret.key) if secret else None,
         ),
         AwsSettings(account.profile, account.region, account.shared_credentials_file, account.endpoint),
+        tuple(found for storage in spec.storage.values() if (found := storage.store_certificates)),
         _references(spec, environment),
     )
 
 
 def subjects_of(spec: TenantSpec, environment: Environment) -> list[Subject]:
-    """Return the identities of a tenant: one per computing unit, or one for all that share a client."""
-    auth = environment.lakekeeper.jobs_auth
-    seen = {unit.name: tuple(unit.visible_warehouses(spec.warehouse_names)) for unit in spec.computing_units}
-    if spec.maintenance or not seen:
-        seen[MAINTENANCE] = tuple(spec.warehouse_names)
-    audience = environment.lakekeeper.jobs_token_audience
-    subjects: dict[CredentialSource | None, Subject] = {}
-    for name, warehouses in seen.items():
-        source = _source(auth, name, audience)
-        before = subjects.get(source)
-        if before:
+    """Return the identities of a tenant's computing units; without units, that of its jobs.
+
+    Units with the same client are one subject. Maintenance jobs may change warehouses, so they are none.
+    """
+    if not spec.computing_units:
+        auth = tenant_auth(spec, environment)
+        problem = "the tenant has no computing unit, and no identity outside of the cluster"
+        source = None if isinstance(auth, TokenFileAuth) else _from_auth(auth)
+        return [Subject("jobs", tuple(spec.warehouse_names), source, problem=None if source else problem)]
+    subjects: dict[object, Subject] = {}
+    for unit in spec.computing_units:
+        identity = identity_of(spec, environment, unit.name)
+        source, warehouses = _source(identity), tuple(unit.visible_warehouses(spec.warehouse_names))
+        key = source or unit.name
+        if before := subjects.get(key):
             together = tuple(dict.fromkeys([*before.warehouses, *warehouses]))
-            subjects[source] = Subject(f"{before.name}, {name}", together, source)
-        else:
-            subjects[source] = Subject(name, warehouses, source)
+            subjects[key] = replace(before, name=f"{before.name}, {unit.name}", warehouses=together)
+            continue
+        secret = identity.pod.secret
+        subjects[key] = Subject(
+            unit.name,
+            warehouses,
+            source,
+            (secret.name, secret.key) if secret else None,
+            _problem(identity),
+        )
     return [*subjects.values()]
 
 
-def _source(auth: CatalogAuth, service_account: str, audience: str | None) -> CredentialSource | None:
-    if isinstance(auth, TokenFileAuth):
-        return AccountTokens(service_account, (audience,) if audience else ())
+def _problem(identity: UnitIdentity) -> str | None:
+    """Return why the catalog cannot tell the unit from other tenants; None if it can."""
+    match identity.principal:
+        case NoPrincipal():
+            return "`jobs_auth` is none: every request is anonymous"
+        case SharedPrincipal(client_id):
+            return f"{f'client `{client_id}`' if client_id else 'the token'} is shared by all tenants"
+        case _:
+            return None
+
+
+def _source(identity: UnitIdentity) -> CredentialSource | None:
+    match identity.token:
+        case ServiceAccountToken(_, service_account, audiences):
+            return AccountTokens(service_account, audiences)
+        case ClientCredentials() as client:
+            return ClientSecret(client.token_url, client.client_id, client.client_secret, client.scope, client.audience)
+        case None:
+            return _from_auth(identity.auth)
+
+
+def _from_auth(auth: CatalogAuth) -> CredentialSource | None:
+    """Return the credential of an identity that the spec does not describe: the pods' references, read here."""
     if isinstance(auth, JobTokenAuth):
         return FixedToken(auth.token)
     if isinstance(auth, ClientCredentialsAuth):
-        return ClientSecret(auth.token_url, auth.client_id, auth.client_secret, auth.scope)
+        return ClientSecret(auth.token_url, auth.client_id, auth.client_secret, auth.scope, auth.audience)
     return None
 
 
 def _own_secrets(spec: TenantSpec, environment: Environment) -> frozenset[str]:
     """Return the names of the Secrets that the pods need themselves."""
-    secret = environment.kubernetes.jobs_secret
     served = [connect.secret_names(unit, environment.kubernetes.connect) for unit in spec.computing_units]
-    return frozenset({secret.name} if secret else ()).union(*served)
+    secrets = [identity.pod.secret for identity in identities_of(spec, environment).values()]
+    return frozenset(secret.name for secret in secrets if secret).union(*served)
 
 
 def _references(spec: TenantSpec, environment: Environment) -> frozenset[str]:

@@ -49,8 +49,7 @@ final class ClientCredentials implements TokenSource {
         }
         LOG.warn("No new token from {} ({}); the present one is used until it expires",
             settings.tokenUrl(), error.getClass().getSimpleName());
-        Instant retryAt = Instant.now().plus(RETRY_AFTER);
-        renewAt = retryAt.isBefore(expiresAt) ? retryAt : expiresAt;
+        renewAt = Instant.now().plus(RETRY_AFTER);
       }
     }
     return token;

@@ -13,8 +13,9 @@ from lakewright.verify.session.subjects import ClientSecret, FixedToken
 def probe_identity(session: IdentitySession) -> Iterator[Attempt]:
     """Check who the units are for the catalog."""
     subject = session.subject
+    if subject.problem or subject.source is None:
+        yield expect_allowed("have an identity of the tenant", "denied", subject.problem or "requests are anonymous")
     if subject.source is None:
-        yield expect_allowed("have an identity", "denied", "`jobs_auth` is none: every request is anonymous")
         return
     yield _not_the_stacks_own(session)
     whoami = session.server.request("GET", "/management/v1/whoami")

@@ -55,7 +55,7 @@ def _attempts(reader: RoleReader, arn: str, place: WarehousePlace, session: Tena
 def _requests(place: WarehousePlace, role: str, session: TenantSession) -> dict[str, list[RoleRequest]]:
     """Return requests that the role must not be able to send."""
     bucket = bucket_arn(place.bucket, place.region)
-    others = [other for other in (*session.others, *session.places) if other.warehouse_id != place.warehouse_id]
+    others = [other for other in (*session.others, *session.places) if role not in other.role_arns]
     objects = [f"{bucket}/{CANARY}", f"{bucket}-{CANARY}/object"]
     objects += [f"{bucket_arn(other.bucket, other.region)}/{other.key_prefix}/{CANARY}" for other in others]
     listings = [("", bucket), (f"{CANARY}/", bucket)]

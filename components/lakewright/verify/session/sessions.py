@@ -52,7 +52,7 @@ class TenantSession:
     @cached_property
     def s3(self) -> httpx.Client:
         """HTTP client for S3."""
-        return s3_http(self.settings.server.ca_bundle)
+        return s3_http(self.settings.server.ca_bundle, self.settings.certificates)
 
     @cached_property
     def manifests(self) -> list[dict[str, Any]]:
@@ -72,8 +72,15 @@ class TenantSession:
         return bool(self.spec.computing_units or self.spec.maintenance)
 
     def place(self, warehouse: str) -> WarehousePlace:
-        """Return where a warehouse of the stack keeps its data."""
-        return next(place for place in self.places if place.name == warehouse)
+        """Return where a warehouse of the stack keeps its data.
+
+        Raises:
+            ProbeFailedError: The state does not have it.
+        """
+        for place in self.places:
+            if place.name == warehouse:
+                return place
+        raise ProbeFailedError(f"warehouse {warehouse} is not in the stack's state; run `lakewright up`")
 
 
 @dataclass(frozen=True)
@@ -101,7 +108,7 @@ class IdentitySession:
     def _access(self, endpoint: str) -> CatalogAccess:
         tenant = self.tenant
         settings = tenant.settings.server
-        auth, resolve = credential_of(self.subject, lambda: tenant.cluster, tenant.settings.cluster.secret)
+        auth, resolve = credential_of(self.subject, lambda: tenant.cluster)
         reference = ServerRef(
             endpoint=endpoint,
             auth=auth,
@@ -179,8 +186,8 @@ class WarehouseSession:
         return self.tables.create_table(self.namespaces[0], name, self._format_version())
 
     def _format_version(self) -> int:
-        declared = next(part for part in self.tenant.spec.warehouses if part.name == self.warehouse.name)
-        allowed = [int(version) for version in declared.format_versions or ()]
+        declared = [part for part in self.tenant.spec.warehouses if part.name == self.warehouse.name]
+        allowed = [int(version) for part in declared for version in part.format_versions or ()]
         return 2 if not allowed or 2 in allowed else max(allowed)
 
 

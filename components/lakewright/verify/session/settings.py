@@ -30,8 +30,6 @@ class ClusterSettings:
     """Folder of the tenant's manifests, if they are rendered instead of applied."""
     own_secrets: frozenset[str] = frozenset()
     """Names of the Secrets that the pods need themselves: their credential for the catalog, their server's key."""
-    secret: tuple[str, str] | None = None
-    """Name and key of the Secret with the credential of `jobs_auth`."""
 
 
 @dataclass(frozen=True)
@@ -41,5 +39,7 @@ class VerifySettings:
     server: ServerSettings
     cluster: ClusterSettings
     aws: AwsSettings
+    certificates: tuple[str, ...] = ()
+    """Certificate authorities of stores, as PEM text."""
     references: frozenset[str] = frozenset()
     """References to secrets of the environment, which must not occur in pods."""

@@ -10,7 +10,7 @@ from lakewright.lakekeeper.api.connection.server import Auth, ClientCredentialsA
 from lakewright.verify.attempts.errors import IdentityUnavailableError
 from lakewright.verify.session.cluster import TenantCluster
 
-_PLACE = "env:LAKEWRIGHT_VERIFY"
+_PLACE = "env:CREDENTIAL_OF_A_UNIT"
 """Reference that `resolve` of a credential answers with its secret; no such variable is read."""
 
 Credential = tuple[Auth, Callable[[str], str]]
@@ -56,17 +56,18 @@ class Subject:
     warehouses: tuple[str, ...]
     source: CredentialSource | None
     """None: requests are anonymous."""
+    secret: tuple[str, str] | None = None
+    """Name and key of the Secret that its pods read their credential from."""
+    problem: str | None = None
+    """Why the catalog cannot tell it from other tenants."""
 
 
-def credential_of(
-    subject: Subject, cluster: Callable[[], TenantCluster | None], secret: tuple[str, str] | None
-) -> Credential:
+def credential_of(subject: Subject, cluster: Callable[[], TenantCluster | None]) -> Credential:
     """Return how to authenticate as a subject.
 
     Args:
         subject: The identity.
         cluster: Returns the tenant's namespace; None if manifests are only rendered.
-        secret: Name and key of the Secret that pods read their credential from.
 
     Raises:
         IdentityUnavailableError: The credential cannot be obtained from here.
@@ -83,10 +84,10 @@ def credential_of(
             token = tenant.token(account, audiences)
             return TokenAuth(kind="token", token=_PLACE), lambda _reference: token
         case FixedToken(reference):
-            token = _secret(reference, cluster, secret)
+            token = _secret(reference, cluster, subject.secret)
             return TokenAuth(kind="token", token=_PLACE), lambda _reference: token
         case ClientSecret() as client:
-            value = _secret(client.client_secret, cluster, secret)
+            value = _secret(client.client_secret, cluster, subject.secret)
             auth = ClientCredentialsAuth(
                 kind="client-credentials",
                 token_url=client.token_url,

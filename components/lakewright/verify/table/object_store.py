@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import ssl
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, cast
 from urllib.parse import quote
@@ -183,10 +183,14 @@ def sign_request(method: str, url: str, region: str) -> dict[str, Any]:
     return {"region": region, "uri": url, "method": method, "headers": {"Host": [host]}}
 
 
-def s3_http(ca_bundle: str | None) -> httpx.Client:
-    """Return an HTTP client for S3 that trusts the environment's authorities."""
-    verify = ssl.create_default_context(cafile=ca_bundle) if ca_bundle else True
-    return httpx.Client(timeout=TIMEOUT, verify=verify, follow_redirects=False)
+def s3_http(ca_bundle: str | None, certificates: Sequence[str] = ()) -> httpx.Client:
+    """Return an HTTP client for S3 that trusts the environment's authorities, and those of stores (PEM text)."""
+    trust = ssl.create_default_context()
+    if ca_bundle:
+        trust.load_verify_locations(cafile=ca_bundle)
+    for text in certificates:
+        trust.load_verify_locations(cadata=text)
+    return httpx.Client(timeout=TIMEOUT, verify=trust, follow_redirects=False)
 
 
 def _send(http: httpx.Client, method: str, url: str, headers: Mapping[str, str], content: bytes) -> StoreResponse:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -21,9 +20,7 @@ from lakewright_sandbox import lifecycle
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 
-from ..conftest import PASSPHRASE, REPOSITORY, Tenant
-
-JOBS = "user:oidc~jobs"
+from ....tenant_project import PASSPHRASE, Tenant, create_project, tenant_spec
 
 
 @pytest.fixture(scope="session")
@@ -37,30 +34,14 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 @pytest.fixture(scope="session")
 def project(tmp_path_factory: pytest.TempPathFactory, sandbox: Sandbox) -> Path:
     """A project folder with its state, for several tenants."""
-    folder = tmp_path_factory.mktemp("project")
-    for part in ("tenants", "environments", "state"):
-        (folder / part).mkdir()
-    for file in ("Pulumi.yaml", "__main__.py"):
-        shutil.copy(REPOSITORY / file, folder)
-    (folder / ".venv").symlink_to(sys.prefix)
-    rendered = folder / "rendered"
-    (folder / "environments" / "sandbox.yaml").write_text(
-        f"sandbox: {sandbox.dir}\nkubernetes: {{render_to: {rendered}}}\n"
-    )
+    folder = tmp_path_factory.mktemp("projects") / "project"
+    create_project(folder, {"sandbox": str(sandbox.dir), "kubernetes": {"render_to": str(folder / "rendered")}})
     return folder
 
 
 def made_tenant(project: Path, sandbox: Sandbox, name: str, **changes: Any) -> Tenant:
     """Deploy a tenant in the project."""
-    spec: dict[str, Any] = {
-        "version": 1,
-        "environment": "sandbox",
-        "name": name,
-        "owner": "tests",
-        "storage": {"main": {"backend": "aws", "bucket": f"{name}-lakehouse"}},
-        "warehouses": [{"name": "executions", "namespaces": ["results"], "deletion": "purge"}],
-        "computing_units": [{"name": "unit", "runtime": "spark", "warehouse": "executions"}],
-    }
+    spec = tenant_spec(name, {"backend": "aws", "bucket": f"{name}-lakehouse"})
     tenant = Tenant(project, sandbox, spec | changes)
     tenant.write()
     tenant.output("stack", "init")
@@ -70,19 +51,15 @@ def made_tenant(project: Path, sandbox: Sandbox, name: str, **changes: Any) -> T
 
 @pytest.fixture(scope="session")
 def acme(project: Path, sandbox: Sandbox) -> Tenant:
-    """A tenant whose units may write, beside another tenant."""
-    made_tenant(project, sandbox, "globex", computing_units=[])
+    """A tenant with units, beside another tenant."""
+    columns = [{"name": "n", "type": "long"}]
+    made_tenant(project, sandbox, "globex", tables=[{"name": "executions.results.secret", "columns": columns}])
     warehouses = [
         {"name": "executions", "namespaces": ["results"], "deletion": "purge"},
         {"name": "signed", "delegation": "remote-signing", "deletion": "purge"},
     ]
-    grants = [
-        {"to": JOBS, "privilege": privilege, "on": {"warehouse": warehouse["name"]}}
-        for privilege in ("create", "select")
-        for warehouse in warehouses
-    ]
     units = [{"name": "unit", "runtime": "spark", "warehouses": "all"}]
-    return made_tenant(project, sandbox, "acme", warehouses=warehouses, grants=grants, computing_units=units)
+    return made_tenant(project, sandbox, "acme", warehouses=warehouses, computing_units=units)
 
 
 @pytest.fixture
@@ -107,6 +84,12 @@ def verify(monkeypatch: pytest.MonkeyPatch, acme: Tenant) -> Callable[..., Repor
         return run_probes(session, found if subjects is None else subjects, chosen)
 
     return run
+
+
+@pytest.fixture
+def name_of_tenant() -> Callable[[], str]:
+    """A function that returns a new name."""
+    return lambda: f"m{uuid4().hex[:8]}"
 
 
 @pytest.fixture

@@ -16,7 +16,8 @@ from lakewright.verify.session.sessions import WarehouseSession
 from lakewright.verify.session.subjects import ClientSecret, Subject
 from lakewright.verify.table.probe_table import CREATED, PREFIX
 
-from ..conftest import Tenant, aws_client
+from ....tenant_project import Tenant
+from ..conftest import aws_client
 from .conftest import broken
 from .wide_catalog import wide_catalog
 
@@ -92,7 +93,7 @@ def test_unit_with_the_stacks_identity_fails(verify: Verify, acme: Tenant, stack
 def test_unit_without_an_identity_fails(verify: Verify) -> None:
     found = broken(verify("identity", subjects=[Subject("unit", (), None)]))
 
-    assert [check.evidence for check in found["identity"]] == ["`jobs_auth` is none: every request is anonymous"]
+    assert [check.evidence for check in found["identity"]] == ["requests are anonymous"]
 
 
 def test_unavailable_credential_is_no_proof(verify: Verify, acme: Tenant) -> None:

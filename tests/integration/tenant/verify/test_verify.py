@@ -13,7 +13,7 @@ import yaml
 from lakewright.verify.registry import PROBES
 from lakewright.verify.run import Report
 
-from ..conftest import Tenant
+from ....tenant_project import Tenant
 from .conftest import broken, rendered
 
 pytestmark = [pytest.mark.xdist_group("verify"), pytest.mark.timeout(300)]
@@ -42,7 +42,7 @@ def test_table_prints_what_was_tried_and_no_secrets(acme: Tenant) -> None:
     assert "acme: all" in done.stdout
     tokens = acme.sandbox.tokens
     assert tokens is not None
-    secret = tokens.jobs_client_secret_file.read_text()
+    secret = tokens.jobs_client_secret_file.with_name("jobs-acme").read_text()
     assert secret not in done.stdout + done.stderr
 
 
@@ -60,7 +60,7 @@ def granted_foreign(acme: Tenant, stack_http: httpx.Client) -> Iterator[str]:
     projects = {"x-project-id": "globex"}
     (warehouse,) = stack_http.get("/management/v1/warehouse", headers=projects).json()["warehouses"]
     path = f"/management/v1/permissions/warehouse/{warehouse['id']}/assignments"
-    grant = {"type": "select", "user": "oidc~jobs"}
+    grant = {"type": "select", "user": "oidc~jobs-acme"}
     stack_http.post(path, json={"writes": [grant], "deletes": []}).raise_for_status()
     yield warehouse["id"]
     stack_http.post(path, json={"writes": [], "deletes": [grant]}).raise_for_status()
@@ -71,6 +71,7 @@ def test_grant_on_another_tenant_fails(verify: Verify, granted_foreign: str) -> 
 
     attempts = [check.attempt for check in found["foreign-catalog"]]
     assert "read the catalog configuration of tenant globex's executions" in attempts
+    assert "load table results.secret of tenant globex's executions" in attempts
     assert any(check.attempt.startswith("see other projects") for check in found["management"])
 
 

@@ -1,0 +1,33 @@
+"""`lakewright verify` on a catalog that allows everything: there is no isolation."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ...tenant_project import MakeTenant
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.mark.stand_in("its catalog allows everything")
+def test_allow_all_catalog_is_no_isolation(make_tenant: MakeTenant) -> None:
+    tenant = make_tenant(computing_units=[{"name": "unit", "runtime": "spark", "warehouse": "executions"}])
+    tenant.up()
+
+    done = tenant.run("verify", "--json")
+
+    result = json.loads(done.stdout)
+    assert (done.returncode, result["holds"]) == (1, False)
+    assert {"identity", "authorization", "management"} <= set(result["failed_probes"])
+    evidence = [check["evidence"] for check in result["checks"] if check["probe"] == "authorization"]
+    assert "no isolation: the catalog allows everything to everybody" in evidence
+    assert "table" not in result["failed_probes"], "what must work does"
+    assert "other-prefixes" not in result["failed_probes"], "S3 is enforced all the same"
+
+
+def test_stack_that_was_never_deployed_is_an_error(make_tenant: MakeTenant) -> None:
+    tenant = make_tenant()
+
+    assert "run `lakewright up --stack" in tenant.error("verify")
