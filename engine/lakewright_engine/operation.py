@@ -39,6 +39,10 @@ class Operation:
     others are installed."""
     verbose: bool = False
     """Display the output of provider plugins in addition to their log messages."""
+    policy_packs: tuple[str, ...] = ()
+    """Folders of policy packs, for the Pulumi CLI. The embedded engine runs none and refuses them."""
+    policy_pack_configs: tuple[str, ...] = ()
+    """Files with settings of the policy packs, in the same order."""
 
     @property
     def is_limited(self) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
-LOCKS = sorted(REPOSITORY.glob("requirements*.lock"))
+LOCKS = sorted([*REPOSITORY.glob("requirements*.lock"), REPOSITORY / "infra" / "policy" / "requirements.lock"])
 PACKAGES = ("components", "engine", "sandbox", "spark")
 
 

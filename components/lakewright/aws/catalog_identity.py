@@ -16,6 +16,9 @@ Policy = dict[str, Any]
 def assume_policy(partition: str, accounts: Sequence[str], *, with_former_roles: bool = False) -> Policy:
     """Return the only policy of the catalog's identity.
 
+    Within an account, IAM lets a principal assume every role whose trust policy names it, without a policy of its own.
+    Roles of other paths are therefore denied.
+
     Args:
         partition: AWS partition, such as `aws`.
         accounts: IDs of the accounts that have roles of tenants; `*` for any account.
@@ -23,13 +26,12 @@ def assume_policy(partition: str, accounts: Sequence[str], *, with_former_roles:
     """
     names = [ROLE_PATH.lstrip("/") + "*", *(["lakewright.*"] if with_former_roles else [])]
     roles = [f"arn:{partition}:iam::{account}:role/{name}" for account in accounts for name in names]
-    statement = {
-        "Sid": "AssumeTenantRoles",
-        "Effect": "Allow",
-        "Action": ["sts:AssumeRole", "sts:TagSession"],
-        "Resource": roles[0] if len(roles) == 1 else roles,
-    }
-    return {"Version": "2012-10-17", "Statement": [statement]}
+    actions, named = ["sts:AssumeRole", "sts:TagSession"], roles[0] if len(roles) == 1 else roles
+    statements = [
+        {"Sid": "AssumeTenantRoles", "Effect": "Allow", "Action": actions, "Resource": named},
+        {"Sid": "NoOtherRoles", "Effect": "Deny", "Action": actions, "NotResource": named},
+    ]
+    return {"Version": "2012-10-17", "Statement": statements}
 
 
 def static_trust(principal_arn: str) -> Policy:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pulumi
 from lakewright_spark.catalog import CatalogConfig
 
+from lakewright.credentials.random_secret import RandomSecret
 from lakewright.kubernetes import connect, manifests, namespace_manifests, runtimes
 from lakewright.kubernetes.connect import NO_TLS, ConnectAccess
-from lakewright.kubernetes.connect_token import ConnectToken
 from lakewright.kubernetes.jobs_identity import DEFAULT_IDENTITY, PodIdentity
 from lakewright.kubernetes.objects import KubernetesObject, uid_of
 from lakewright.kubernetes.settings import DEFAULT_CLUSTER, ClusterSettings
@@ -106,7 +106,8 @@ def _connect_objects(
     """Make the Secrets of Spark Connect, except those that the environment names."""
     made: list[KubernetesObject] = []
     if access.token_secret is None:
-        data = ConnectToken(name, opts).value.apply(connect.token_data)
+        token = RandomSecret(f"{name}-connect", opts)
+        data = token.value.apply(connect.token_data)
         made.append(KubernetesObject(name, manifests.connect_secret(tenant, unit, data), opts))
     if access.issuer:
         made.append(KubernetesObject(name, manifests.certificate(tenant, unit, access.issuer), opts))

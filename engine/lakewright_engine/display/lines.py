@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from lakewright_engine.display.property_diff import format_value
-from lakewright_engine.display.report import OperationReport, StepReport, format_diagnostic
+from lakewright_engine.display.report import OperationReport, StepReport, format_diagnostic, format_violation
 
 if TYPE_CHECKING:
     from pulumi.automation.events import DiagnosticEvent, EngineEvent
@@ -78,6 +78,10 @@ class Display:
                 self._show(step)
             if event.diagnostic_event is not None:
                 self._diagnostic(event.diagnostic_event)
+            if event.policy_event is not None:
+                violation = format_violation(event.policy_event)
+                colour = "red" if violation.startswith("error") else "yellow"
+                self._line(f"[{colour}]{escape(violation)}[/{colour}]")
             self._progress()
 
     def summary(self, outputs: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, cast
@@ -17,10 +18,19 @@ from lakewright_engine.display.property_diff import (
 from lakewright_engine.model.urns import is_default_provider, urn_name
 
 if TYPE_CHECKING:
-    from pulumi.automation.events import DiagnosticEvent, EngineEvent, StepEventMetadata, StepEventStateMetadata
+    from pulumi.automation.events import (
+        DiagnosticEvent,
+        EngineEvent,
+        PolicyEvent,
+        StepEventMetadata,
+        StepEventStateMetadata,
+    )
 
 MESSAGE_PREFIXES = ("note: ", "warning: ")
 """Prefixes of stderr lines that are messages."""
+
+_COLOR = re.compile(r"<\{%.*?%\}>")
+"""A mark for colors in the texts of the Pulumi CLI."""
 
 READ_FROM_OUTPUTS = ("refresh", "read", "read-replacement")
 """Operations that compare old and new outputs. Others compare inputs."""
@@ -96,6 +106,10 @@ class OperationReport:
             message = format_diagnostic(event.diagnostic_event)
             if message and message not in self.messages:
                 self.messages.append(message)
+        if event.policy_event is not None:
+            violation = format_violation(event.policy_event)
+            if violation not in self.messages:
+                self.messages.append(violation)
         if event.summary_event is not None:
             self.changes = {to_text(op): count for op, count in event.summary_event.resource_changes.items()}
             self.seconds = event.summary_event.duration_seconds
@@ -165,6 +179,15 @@ def format_diagnostic(diagnostic: DiagnosticEvent) -> str:
         return ""
     body = diagnostic.message.strip().removeprefix(f"{diagnostic.severity}:").strip()
     return f"{diagnostic.severity}: {body}" if body else ""
+
+
+def format_violation(violation: PolicyEvent) -> str:
+    """Return a policy violation as `error: NAME: policy RULE: MESSAGE`, or as a warning if it is only advisory."""
+    severity = "error" if violation.enforcement_level == "mandatory" else "warning"
+    resource = f"{urn_name(violation.resource_urn)}: " if violation.resource_urn else ""
+    # The policy's description precedes the message of the violation, on a line of its own.
+    message = _COLOR.sub("", violation.message).strip().rpartition("\n")[2].strip()
+    return f"{severity}: {resource}policy {violation.policy_name}: {message}"
 
 
 def to_text(op: Enum | str) -> str:

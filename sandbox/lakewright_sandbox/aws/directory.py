@@ -1,5 +1,6 @@
 """Look up the owner of an access key and its policies: users and roles of moto's IAM, sessions of the sandbox's STS."""
 
+import re
 import secrets
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,6 +19,10 @@ from lakewright_sandbox.typed.json_values import is_object
 
 # Source: IAM, "AWS global condition context keys": anonymous requests have this value, and lack the other keys.
 ANONYMOUS = Caller("anonymous", context={"aws:principalaccount": ["anonymous"]})
+
+
+# The sandbox has one account. A user of this path acts as a user of another account, with the rights of its policies.
+_OF_ACCOUNT = re.compile(r"/accounts/(\d{12})/")
 
 
 @dataclass(frozen=True)
@@ -141,8 +146,12 @@ def _session_identity(session: Session) -> Identity:
 
 def _user_caller(user: User, extra: dict[str, list[str]]) -> Caller:
     tags = _tags(iam().tagger.list_tags_for_resource(user.arn)["Tags"])
-    context = _identity_keys(user.arn, user.id, "User", tags) | {"aws:username": [user.name]} | extra
-    return Caller("user", account=ACCOUNT_ID, arn=user.arn, identity_arn=user.arn, unique_id=user.id, context=context)
+    found = _OF_ACCOUNT.fullmatch(user.path)
+    account = found[1] if found else ACCOUNT_ID
+    arn = f"arn:aws:iam::{account}:user/{user.name}" if found else user.arn
+    context = _identity_keys(arn, user.id, "User", tags) | {"aws:username": [user.name]} | extra
+    context["aws:principalaccount"] = [account]
+    return Caller("user", account=account, arn=arn, identity_arn=arn, unique_id=user.id, context=context)
 
 
 def _user_rights(user: User, session: tuple[Policy, ...] | None) -> IdentityPolicies:

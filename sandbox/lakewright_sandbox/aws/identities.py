@@ -5,6 +5,9 @@ import json
 from lakewright_sandbox.aws.moto_app import iam
 from lakewright_sandbox.runtime.credentials import ADMIN, LAKEKEEPER, IamAccessKey
 
+# Roles that earlier versions made have no path.
+_TENANT_ROLES = ["arn:aws:iam::*:role/lakewright/*", "arn:aws:iam::*:role/lakewright.*"]
+_ASSUMING = ["sts:AssumeRole", "sts:TagSession"]
 _POLICIES = {
     ADMIN: {
         "Version": "2012-10-17",
@@ -13,13 +16,9 @@ _POLICIES = {
     LAKEKEEPER: {
         "Version": "2012-10-17",
         "Statement": [
-            {
-                # The policy that platforms give their catalog. Roles that earlier versions made have no path.
-                "Sid": "AssumeTenantRoles",
-                "Effect": "Allow",
-                "Action": ["sts:AssumeRole", "sts:TagSession"],
-                "Resource": ["arn:aws:iam::*:role/lakewright/*", "arn:aws:iam::*:role/lakewright.*"],
-            }
+            # The policy that platforms give their catalog.
+            {"Sid": "AssumeTenantRoles", "Effect": "Allow", "Action": _ASSUMING, "Resource": _TENANT_ROLES},
+            {"Sid": "NoOtherRoles", "Effect": "Deny", "Action": _ASSUMING, "NotResource": _TENANT_ROLES},
         ],
     },
 }

@@ -59,7 +59,7 @@ class Sts:
         # Needs no permission and cannot be denied.
         caller = identity.caller
         user_id = caller.context["aws:userid"][0]
-        return f"<Arn>{escape(caller.arn)}</Arn><UserId>{escape(user_id)}</UserId><Account>{ACCOUNT_ID}</Account>"
+        return f"<Arn>{escape(caller.arn)}</Arn><UserId>{escape(user_id)}</UserId><Account>{caller.account}</Account>"
 
     def _get_session_token(
         self, identity: Identity, parameters: dict[str, str], _context: Context, now: datetime

@@ -49,7 +49,8 @@ final class ClientCredentials implements TokenSource {
         }
         LOG.warn("No new token from {} ({}); the present one is used until it expires",
             settings.tokenUrl(), error.getClass().getSimpleName());
-        renewAt = Instant.now().plus(RETRY_AFTER);
+        Instant retryAt = Instant.now().plus(RETRY_AFTER);
+        renewAt = retryAt.isBefore(expiresAt) ? retryAt : expiresAt;
       }
     }
     return token;

@@ -172,10 +172,10 @@ def test_irsa_needs_the_arn_of_a_provider() -> None:
 
 
 def test_catalog_assumes_and_tags_roles_of_the_path_only() -> None:
-    (statement,) = assume_policy("aws", [ACCOUNT])["Statement"]
+    allowed, denied = assume_policy("aws", [ACCOUNT])["Statement"]
 
-    assert statement["Action"] == ["sts:AssumeRole", "sts:TagSession"]
-    assert statement["Resource"] == f"arn:aws:iam::{ACCOUNT}:role/lakewright/*"
+    assert allowed["Action"] == denied["Action"] == ["sts:AssumeRole", "sts:TagSession"]
+    assert allowed["Resource"] == denied["NotResource"] == f"arn:aws:iam::{ACCOUNT}:role/lakewright/*"
 
 
 def test_no_two_warehouses_share_a_role() -> None:

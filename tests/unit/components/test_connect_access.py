@@ -6,9 +6,9 @@ import base64
 import json
 from typing import Any
 
+from lakewright.credentials.random_secret import RandomSecretProvider
 from lakewright.kubernetes import connect, manifests
 from lakewright.kubernetes.connect import CertificateIssuer, ConnectAccess
-from lakewright.kubernetes.connect_token import ConnectTokenProvider
 from lakewright.kubernetes.jobs_identity import JobsSecret
 from lakewright.spec import ComputingUnitSpec, TenantSpec, parse_spec
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
@@ -93,7 +93,7 @@ def test_certificate_has_the_names_of_the_services() -> None:
 
 
 def test_token_is_random_and_fits_into_an_address() -> None:
-    first, second = (ConnectTokenProvider().create({"value": None}) for _ in range(2))
+    first, second = (RandomSecretProvider().create({"value": None}) for _ in range(2))
 
     token = (first.outs or {})["value"]
     assert token != (second.outs or {})["value"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -53,6 +54,14 @@ ExcludeDependents = Annotated[
 Replacements = Annotated[
     list[str] | None, typer.Option("--replace", help="Replace this URN even if it has not changed; repeatable.")
 ]
+PolicyPacks = Annotated[
+    list[str] | None,
+    typer.Option("--policy-pack", help="Check resources by the policy pack in this folder; repeatable."),
+]
+PolicyPackConfigs = Annotated[
+    list[str] | None,
+    typer.Option("--policy-pack-config", help="File with settings of the policy pack; one for each, in order."),
+]
 DEFAULT_PARALLEL = 16
 
 NOUNS = {"up": "update", "refresh": "refresh", "destroy": "destroy"}
@@ -75,6 +84,8 @@ def preview(
     parallel: Parallel = DEFAULT_PARALLEL,
     verbose: Verbose = False,
     validate: Validate = False,
+    policy_pack: PolicyPacks = None,
+    policy_pack_config: PolicyPackConfigs = None,
 ) -> None:
     """Show what an update would change; with --refresh also changes made outside the stack."""
     from lakewright_engine import Operation  # noqa: PLC0415 - `--help` needs no engine
@@ -86,6 +97,8 @@ def preview(
         refresh=refresh,
         expect_no_changes=expect_no_changes,
         parallel=parallel,
+        policy_packs=_absolute(policy_pack),
+        policy_pack_configs=_absolute(policy_pack_config),
     )
     operation = _limit(
         operation,
@@ -116,6 +129,8 @@ def up(
     yes: Yes = False,
     parallel: Parallel = DEFAULT_PARALLEL,
     verbose: Verbose = False,
+    policy_pack: PolicyPacks = None,
+    policy_pack_config: PolicyPackConfigs = None,
 ) -> None:
     """Create or update the resources that the program declares."""
     from lakewright_engine import Operation  # noqa: PLC0415
@@ -128,6 +143,8 @@ def up(
         refresh=refresh,
         expect_no_changes=expect_no_changes,
         parallel=parallel,
+        policy_packs=_absolute(policy_pack),
+        policy_pack_configs=_absolute(policy_pack_config),
     )
     operation = _limit(
         operation,
@@ -202,6 +219,11 @@ def destroy(
     )
     operation = _limit(operation, target=target, target_dependents=target_dependents, exclude=exclude)
     _run_operation(operation, engine, diff=diff, as_json=as_json, yes=yes, verbose=verbose)
+
+
+def _absolute(paths: list[str] | None) -> tuple[str, ...]:
+    """Return absolute paths: the Pulumi CLI runs in the project's folder."""
+    return tuple(str(Path(path).absolute()) for path in paths or ())
 
 
 def _limit(

@@ -136,10 +136,14 @@ def _operate(stack: Stack, operation: Operation, on_event: Callable[[EngineEvent
     replaced: dict[str, Any] = {"replace": list(operation.replace) or None}
     expected: dict[str, Any] = {"expect_no_changes": operation.expect_no_changes}
     fresh: dict[str, Any] = {"refresh": operation.refresh}
+    checked: dict[str, Any] = {
+        "policy_packs": list(operation.policy_packs) or None,
+        "policy_pack_configs": list(operation.policy_pack_configs) or None,
+    }
     if operation.verb == "preview":
-        stack.preview(**shared, **excluded, **replaced, **expected, **fresh)
+        stack.preview(**shared, **excluded, **replaced, **expected, **fresh, **checked)
     elif operation.verb == "up":
-        stack.up(**shared, **excluded, **replaced, **expected, **fresh)
+        stack.up(**shared, **excluded, **replaced, **expected, **fresh, **checked)
     elif operation.verb == "refresh":
         (stack.preview_refresh if operation.preview_only else stack.refresh)(**shared, **excluded, **expected)
     else:

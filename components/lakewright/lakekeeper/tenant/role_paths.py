@@ -33,14 +33,14 @@ def with_role_paths(
         tenant: Name of the tenant.
         named: Warehouses of the spec, each with its origin.
         before: Warehouses of the earlier record, by name.
-        kept: Remaining data of earlier warehouses.
+        kept: Remaining data of earlier warehouses, whose roles may remain, too.
         made_now: Names of the buckets that the stack creates. Only their warehouses have roles of the stack.
         made_before: Those of the earlier record.
         find_path: Looks up an existing role.
         unrecorded: Whether a warehouse, by name, may have a role that the record does not know.
     """
     earlier = {origin_of(name, warehouse): warehouse for name, warehouse in before.items()}
-    left = {(data.origin, data.bucket): data for data in kept}
+    left = {data.origin for data in kept}
 
     def path_of(name: str, warehouse: RecordedWarehouse) -> str | None:
         origin = origin_of(name, warehouse)
@@ -48,9 +48,7 @@ def with_role_paths(
             return None
         if (known := earlier.get(origin)) and known.bucket in made_before:
             return known.role_path
-        if data := left.get((origin, warehouse.bucket)):
-            return data.role_path
-        if unrecorded(name) and (found := find_path(role_name(tenant, origin))):
+        if (origin in left or unrecorded(name)) and (found := find_path(role_name(tenant, origin))):
             return None if found == FORMER_ROLE_PATH else found
         return ROLE_PATH
 
@@ -76,5 +74,6 @@ def find_role_path(own: OwnBucket, role: str) -> str | None:
         raise CannotCountError(
             f"could not look up role `{role}`: IAM responded {code}. Let the stack's identity call iam:GetRole."
         ) from None
-    except BotoCoreError as error:
-        raise CannotCountError(f"could not look up role `{role}`: {' '.join(str(error).split())}") from None
+    except BotoCoreError:
+        # Without an identity or a connection, the stack's `aws` provider fails before it replaces a role.
+        return None

@@ -47,8 +47,6 @@ class KeptData(Declared):
     key_prefix: str
     deletion: Deletion = "retain"
     """`retain` keeps its bucket. `protect` only protects its files from a purge of another warehouse."""
-    role_path: str | None = None
-    """IAM path of its role; None for `/`."""
     is_declared: bool | None = None
     """Whether the spec declares the warehouse again, without `adopt`. Its own `deletion` then applies."""
 
@@ -141,7 +139,6 @@ def left_behind(
             bucket=earlier.bucket,
             key_prefix=earlier.key_prefix or "",
             deletion=earlier.deletion,
-            role_path=earlier.role_path,
         )
         for name, earlier in before.items()
         if earlier.deletion != "purge"

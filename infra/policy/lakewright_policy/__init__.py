@@ -1,0 +1,1 @@
+"""The rules of the policy pack: pure functions on the inputs of resources, free of `pulumi_policy`."""

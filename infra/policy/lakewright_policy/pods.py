@@ -1,0 +1,104 @@
+"""Rules on pods: no secrets in their environment, no privileges, images by digest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from lakewright_policy.resource import UNKNOWN, CheckedResource, ResourceRule, items, mapping
+
+_WORKLOADS = re.compile(
+    r"kubernetes:(core|apps|batch)/v1:(Pod|Deployment|StatefulSet|DaemonSet|ReplicaSet|Job|CronJob)"
+)
+_SECRET_NAME = re.compile(r"PASSWORD|PASSWD|SECRET|TOKEN|CREDENTIAL|PRIVATE_KEY|ACCESS_KEY|API_KEY", re.IGNORECASE)
+_NEVER = re.compile(
+    r"AWS_(ACCESS_KEY_ID|SECRET_ACCESS_KEY|SESSION_TOKEN)|.*JWT.*SECRET.*|.*(JDBC|POSTGRES|DB|DATABASE).*PASS.*",
+    re.IGNORECASE,
+)
+"""Secrets that no pod of a tenant needs: keys of the storage, the database's password, the platform's signing key."""
+_REFERENCE = re.compile(r"(file:|env:|vault:|aws-secretsmanager:|/).*")
+"""A value that names where a secret is."""
+_DIGEST = re.compile(r".+@sha256:[0-9a-f]{64}")
+
+
+def _pod_spec(resource: CheckedResource) -> Mapping[str, Any]:
+    spec = mapping(resource.props.get("spec"))
+    if "jobTemplate" in spec:
+        spec = mapping(mapping(spec["jobTemplate"]).get("spec"))
+    return mapping(mapping(spec["template"]).get("spec")) if "template" in spec else spec
+
+
+def _containers(pod: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for section in ("initContainers", "containers", "ephemeralContainers"):
+        yield from map(mapping, items(pod.get(section)))
+
+
+def _of_containers(check: Callable[[Mapping[str, Any]], Iterator[str]]) -> Callable[[CheckedResource], Iterator[str]]:
+    def found(resource: CheckedResource) -> Iterator[str]:
+        for container in _containers(_pod_spec(resource)):
+            yield from (f"container `{container.get('name')}` {message}" for message in check(container))
+
+    return found
+
+
+def _secrets(container: Mapping[str, Any]) -> Iterator[str]:
+    for source in map(mapping, items(container.get("envFrom"))):
+        if "secretRef" in source:
+            yield f"gets all keys of Secret `{mapping(source['secretRef']).get('name')}`: mount the one that it needs"
+    for variable in map(mapping, items(container.get("env"))):
+        name, value = str(variable.get("name")), variable.get("value")
+        if _NEVER.fullmatch(name):
+            yield f"has the variable {name}: the catalog vends access, so remove it"
+        elif _SECRET_NAME.search(name) and isinstance(value, str) and value and not _REFERENCE.fullmatch(value):
+            yield f"has the secret {name} in its manifest: mount it as a file from a Secret"
+
+
+def _privileges(resource: CheckedResource) -> Iterator[str]:
+    pod = _pod_spec(resource)
+    for name in ("hostNetwork", "hostPID", "hostIPC"):
+        if pod.get(name) is True:
+            yield f"the pod uses the node's namespaces (`{name}`): remove it"
+    for volume in map(mapping, items(pod.get("volumes"))):
+        if "hostPath" in volume:
+            yield f"volume `{volume.get('name')}` mounts a path of the node: use another kind of volume"
+    of_pod = mapping(pod.get("securityContext"))
+    for container in _containers(pod):
+        for message in _privileges_of(mapping(container.get("securityContext")), of_pod):
+            yield f"container `{container.get('name')}` {message}"
+
+
+def _privileges_of(own: Mapping[str, Any], of_pod: Mapping[str, Any]) -> Iterator[str]:
+    capabilities = mapping(own.get("capabilities"))
+    if own.get("privileged") is True:
+        yield "is privileged: remove `privileged`"
+    if own.get("allowPrivilegeEscalation") not in (False, UNKNOWN):
+        yield "may gain privileges: set `allowPrivilegeEscalation: false`"
+    if own.get("runAsNonRoot", of_pod.get("runAsNonRoot")) not in (True, UNKNOWN):
+        yield "may run as root: set `runAsNonRoot: true`"
+    if own.get("runAsUser", of_pod.get("runAsUser")) == 0:
+        yield "runs as root (`runAsUser: 0`): use another user"
+    if added := [str(name) for name in items(capabilities.get("add"))]:
+        yield f"adds capabilities ({', '.join(added)}): remove them"
+    if capabilities.get("drop") is not UNKNOWN and "ALL" not in items(capabilities.get("drop")):
+        yield "keeps capabilities: drop `ALL`"
+
+
+def _tagged_image(container: Mapping[str, Any]) -> Iterator[str]:
+    image = container.get("image")
+    if isinstance(image, str) and not _DIGEST.fullmatch(image):
+        yield f"names its image by tag (`{image}`), which may change: add its digest, NAME@sha256:..."
+
+
+POD_SECRETS = ResourceRule(
+    "pod-with-secrets",
+    "Computing units and jobs have no secrets in their environment.",
+    _WORKLOADS,
+    _of_containers(_secrets),
+)
+POD_PRIVILEGES = ResourceRule(
+    "pod-with-privileges", "Computing units and jobs run without privileges.", _WORKLOADS, _privileges
+)
+IMAGE_WITHOUT_DIGEST = ResourceRule(
+    "image-without-digest", "Images are named by digest.", _WORKLOADS, _of_containers(_tagged_image), is_warning=True
+)
