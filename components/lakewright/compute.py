@@ -11,7 +11,7 @@ from lakewright_spark.catalog.auth import ClientCredentialsAuth
 from lakewright.environment.cluster import Cluster
 from lakewright.environment.platform import Platform
 from lakewright.environment.unit_identity import UnitIdentity, identity_of
-from lakewright.kubernetes import connect, images, texera
+from lakewright.kubernetes import connect, images, manifests, texera
 from lakewright.kubernetes.activator import manifests as activator_manifests
 from lakewright.kubernetes.activator.component import Activator
 from lakewright.kubernetes.computing_unit import ComputingUnit, TenantNamespace
@@ -77,6 +77,11 @@ def compute_for(
             )
         )
     return made
+
+
+def texera_registrations(spec: TenantSpec) -> list[dict[str, str]]:
+    """Return what registers each unit with runtime `texera` in Texera, by name of the unit."""
+    return [manifests.texera_registration(spec, unit) for unit in spec.computing_units if unit.runtime == "texera"]
 
 
 def _jobs_image(spec: TenantSpec, cluster: Cluster) -> str:

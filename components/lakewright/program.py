@@ -27,6 +27,8 @@ def declare_tenant() -> None:
     if tenant.roles_of_others:
         pulumi.export("roles_of_others", tenant.roles_of_others)
     pulumi.export("computing_units", tenant.computing_units)
+    if tenant.texera_register:
+        pulumi.export("texera_register", tenant.texera_register)
 
 
 def _tenant() -> Tenant:

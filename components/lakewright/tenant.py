@@ -9,7 +9,7 @@ import pulumi
 from lakewright_spark.catalog import CatalogConfig
 
 from lakewright.aws.preflight import refuse_missing
-from lakewright.compute import compute_for, service_account_uids
+from lakewright.compute import compute_for, service_account_uids, texera_registrations
 from lakewright.environment.platform import Platform
 from lakewright.environment.unit_identity import tenant_auth
 from lakewright.grants import grants_for, roles_for
@@ -33,6 +33,8 @@ class Tenant(pulumi.ComponentResource):
     """Roles of principals outside the catalog, by warehouse and purpose: `maintenance`, and `share-NAME`."""
     catalog_config: pulumi.Output[CatalogConfig]
     computing_units: list[str]
+    texera_register: list[dict[str, str]]
+    """What registers each unit with runtime `texera` in Texera."""
 
     def __init__(self, spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOptions | None = None) -> None:
         """Declare the resources of a spec."""
@@ -92,6 +94,7 @@ class Tenant(pulumi.ComponentResource):
         self.role_arns = {name: made.catalog for name, made in roles.items() if made.catalog}
         self.roles_of_others = {name: made.by_purpose for name, made in roles.items() if made.by_purpose}
         self.computing_units = [unit.name for unit in spec.computing_units]
+        self.texera_register = texera_registrations(spec)
         self.register_outputs({"warehouse_ids": self.warehouse_ids, "computing_units": self.computing_units})
 
 

@@ -90,6 +90,14 @@ def host_name(tenant: TenantSpec, unit: ComputingUnitSpec) -> str:
     return f"{unit.name}.{COMPUTING_UNITS}.{namespace_name(tenant.name)}.svc.cluster.local"
 
 
+def texera_registration(tenant: TenantSpec, unit: ComputingUnitSpec) -> dict[str, str]:
+    """Return what registers a unit in Texera: its pod's address, or that of the activator for an idle unit."""
+    service_name = f"{unit.name}.{namespace_name(tenant.name)}.svc.cluster.local"
+    return texera.registration(
+        unit, service_name if unit.idle_after else host_name(tenant, unit), RUNTIMES[unit.runtime].port
+    )
+
+
 def connect_secret(tenant: TenantSpec, unit: ComputingUnitSpec, data: Any) -> Manifest:
     """Return the Secret with the token of Spark Connect's clients; `data` comes from `connect.token_data`."""
     return _object("v1", "Secret", connect.token_name(unit), tenant, unit) | {"type": "Opaque", "data": data}
