@@ -10,6 +10,7 @@ import pulumi
 from lakewright.environment.platform import Platform
 from lakewright.environment.sandbox_clients import provide_client
 from lakewright.environment.stack_config import read_stack_config
+from lakewright.environment.store_trust import trusting_stores
 from lakewright.project_files.project_root import project_root
 from lakewright.spec import SPEC_KEY, SpecError
 from lakewright.tenant import Tenant
@@ -40,5 +41,6 @@ def _tenant() -> Tenant:
         environ=os.environ,
         region=region,
     )
+    environment = trusting_stores(environment, [storage.store_certificates for storage in spec.storage.values()])
     provide_client(environment, spec.name)
     return Tenant(spec, Platform(environment, tenant=spec.name, default_region=region))

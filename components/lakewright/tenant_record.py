@@ -25,7 +25,7 @@ def record_for(spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOption
             if storage.makes_bucket
         },
         stores={
-            name: access | {"is_made": storage.makes_bucket}
+            name: access | storage.server_access | {"is_made": storage.makes_bucket}
             for name, storage in spec.storage.items()
             if (access := storage.stack_access) is not None
         },

@@ -16,7 +16,7 @@ def certificate_file(certificates: str) -> Path:
     if not file.is_file():
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor, new = tempfile.mkstemp(dir=folder)
-        with os.fdopen(descriptor, "w", encoding="ascii") as opened:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
             opened.write(certificates)
         Path(new).replace(file)
     return file

@@ -125,6 +125,11 @@ class StorageBackend(StrictModel):
         return None
 
     @property
+    def server_access(self) -> dict[str, Any]:
+        """The key of Lakekeeper in the fields of `RecordedStore`, if it is not the key of the stack."""
+        return {}
+
+    @property
     def store_certificates(self) -> str | None:
         """Certificate authorities of the store, in PEM; None for those that every machine trusts."""
         return None

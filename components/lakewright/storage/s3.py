@@ -175,6 +175,17 @@ class S3Storage(StorageBackend):
         }
         return {name: value for name, value in fields.items() if value is not None}
 
+    @property
+    def server_access(self) -> dict[str, Any]:
+        """The key of Lakekeeper, if the stack has another one."""
+        if self.admin_credential is None:
+            return {}
+        keys = self.credential
+        return {
+            "server_access_key_id": keys.access_key_id,
+            "server_secret_access_key": keys.secret_access_key,
+        }
+
     def address(self, defaults: AwsDefaults) -> StorageAddress:  # noqa: ARG002 - a store is not on AWS
         """Return the address of the store."""
         return StorageAddress(self.region, self.endpoint, path_style=self.path_style)

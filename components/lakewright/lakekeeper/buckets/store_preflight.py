@@ -4,10 +4,10 @@
 # pyright: reportMissingTypeStubs=false
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Self, cast
 from urllib.parse import urlsplit
 
-from lakewright.credentials.references import UnresolvedCredentialError
+from lakewright.credentials.references import Reference, UnresolvedCredentialError
 from lakewright.lakekeeper.buckets.own_bucket import NO_BUCKET, OwnBucket, client_of, code_of
 from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.errors import BucketRefusedError
@@ -22,6 +22,23 @@ class RecordedStore(OwnBucket):
 
     is_made: bool = False
     """Whether the stack makes the bucket."""
+    server_access_key_id: Reference | None = None
+    """Reference to the id of the key that Lakekeeper uses, if it is not that of the stack."""
+    server_secret_access_key: Reference | None = None
+    """Reference to the secret of that key."""
+
+    @property
+    def of_server(self) -> Self | None:
+        """The bucket as Lakekeeper reaches it, if it has a key of its own."""
+        if self.server_access_key_id is None:
+            return None
+        keys = {"access_key_id": self.server_access_key_id, "secret_access_key": self.server_secret_access_key}
+        return self.model_copy(update=keys)
+
+
+def certificates(stores: Mapping[str, RecordedStore]) -> dict[str, str]:
+    """Return the certificate authorities of stores, by endpoint."""
+    return {store.endpoint or "": store.ca_certificates for store in stores.values() if store.ca_certificates}
 
 
 def check(
@@ -40,10 +57,13 @@ def check(
     for name, store in stores.items():
         earlier = before.get(name)
         if earlier is None or earlier.props() != store.props():
-            _check(f"storage.{name}", store, key_prefixes.get(store.bucket, ()))
+            prefixes, server = key_prefixes.get(store.bucket, ()), store.of_server
+            _check(f"storage.{name}", "admin_credential" if server else "credential", store, prefixes)
+            if server:
+                _check(f"storage.{name}", "credential", server, prefixes)
 
 
-def _check(path: str, store: RecordedStore, key_prefixes: Sequence[str]) -> None:
+def _check(path: str, field: str, store: RecordedStore, key_prefixes: Sequence[str]) -> None:
     from botocore.exceptions import (  # noqa: PLC0415 - slow to load
         BotoCoreError,
         ClientError,
@@ -63,7 +83,7 @@ def _check(path: str, store: RecordedStore, key_prefixes: Sequence[str]) -> None
         for prefix in key_prefixes or [""]:
             s3.list_objects_v2(Bucket=store.bucket, Prefix=f"{prefix}/" if prefix else "", MaxKeys=1)
     except ClientError as error:
-        if reason := _refusal(path, store, error):
+        if reason := _refusal(path, field, store, error):
             raise BucketRefusedError(reason) from None
     except SSLError as error:
         raise BucketRefusedError(
@@ -87,10 +107,9 @@ def _check(path: str, store: RecordedStore, key_prefixes: Sequence[str]) -> None
         raise BucketRefusedError(f"{path}: {store.where} cannot be listed: {_reason(error)}.") from None
 
 
-def _refusal(path: str, store: RecordedStore, error: Exception) -> str | None:
+def _refusal(path: str, field: str, store: RecordedStore, error: Exception) -> str | None:
     """Return what a store's refusal means for the spec; None if the bucket will be made."""
     code = code_of(error)
-    keys = "admin_credential` or `credential" if store.is_made else "credential"
     if code in NO_BUCKET:
         if store.is_made:
             return None
@@ -100,19 +119,18 @@ def _refusal(path: str, store: RecordedStore, error: Exception) -> str | None:
         )
     if code in _WRONG_KEY_ID:
         return (
-            f"{path}.credential: {store.endpoint} does not know the access key in `{store.access_key_id}` ({code})."
-            f" Correct the secret that `{keys}` names."
+            f"{path}.{field}: {store.endpoint} does not know the access key in `{store.access_key_id}` ({code})."
+            " Correct that secret."
         )
     if code == "SignatureDoesNotMatch":
         return (
-            f"{path}.credential: {store.endpoint} does not accept the secret key in `{store.secret_access_key}`"
-            f" ({code}). Correct the secret that `{keys}` names."
+            f"{path}.{field}: {store.endpoint} does not accept the secret key in `{store.secret_access_key}`"
+            f" ({code}). Correct that secret."
         )
     if code in _DENIED:
         return (
-            f"{path}.credential: the access key in `{store.access_key_id}` may not list the bucket `{store.bucket}` at"
-            f" {store.endpoint} ({code}). Allow that under the key prefixes of its warehouses, or name another key in"
-            f" `{keys}`."
+            f"{path}.{field}: the access key in `{store.access_key_id}` may not list the bucket `{store.bucket}` at"
+            f" {store.endpoint} ({code}). Allow that under the key prefixes of its warehouses, or name another key."
         )
     status = cast(Any, error).response.get("ResponseMetadata", {}).get("HTTPStatusCode")
     return (

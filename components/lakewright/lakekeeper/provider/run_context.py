@@ -91,6 +91,8 @@ class RunContext:
     declarations: Declarations = field(default_factory=Declarations)
     """Claims of the resources that a program declares, in the program's own process."""
     preflights: Reported = field(default_factory=Reported)
+    store_certificates: dict[str, str] = field(default_factory=dict[str, str])
+    """Certificate authorities in PEM, by the endpoint of a store."""
 
     @property
     def lists(self) -> ListCache:

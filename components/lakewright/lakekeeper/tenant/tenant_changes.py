@@ -8,6 +8,7 @@ from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.management import warehouses
 from lakewright.lakekeeper.buckets import bucket_key, own_bucket
+from lakewright.lakekeeper.buckets.store_preflight import RecordedStore
 from lakewright.lakekeeper.preflight import surroundings
 from lakewright.lakekeeper.preflight import warehouse_contents as warehouse_removal
 from lakewright.lakekeeper.provider.diagnostics import warn
@@ -48,6 +49,11 @@ class Recorded(Protocol):
         ...
 
     @property
+    def stores(self) -> dict[str, RecordedStore]:
+        """Buckets in S3-compatible stores, by name of the storage."""
+        ...
+
+    @property
     def dropped_warehouses(self) -> list[str]:
         """Names of purged warehouses that may be removed."""
         ...
@@ -84,6 +90,7 @@ def refuse(client: Callable[[], Client], old: Recorded, new: Recorded) -> None:
     for name, bucket in sorted(old.buckets.items()):
         after = new.buckets.get(name)
         if after is None or after.bucket != bucket.bucket:
+            _refuse_disowning(name, bucket, new.stores)
             _refuse_another_name(name, bucket, new.buckets)
             _refuse_bucket(name, bucket, old.warehouses, new.kept)
         elif bucket.has_own_key and not after.has_own_key:
@@ -259,6 +266,16 @@ def _refuse_another_name(storage: str, bucket: RecordedBucket, buckets: dict[str
             raise RemovalRefusedError(
                 f"storage `{name}` would create {bucket.where}, which storage `{storage}` created. Nothing was changed."
                 f" Keep the name `{storage}`: a storage that creates its bucket cannot be renamed."
+            )
+
+
+def _refuse_disowning(storage: str, bucket: RecordedBucket, stores: dict[str, RecordedStore]) -> None:
+    """Refuse a storage that uses the stack's bucket as an existing one: the stack would delete it."""
+    for name, store in stores.items():
+        if (store.endpoint, store.bucket) == (bucket.endpoint, bucket.bucket) and not store.is_made:
+            raise RemovalRefusedError(
+                f"storage `{name}` names {bucket.where} without `create: true`, and storage `{storage}` of this stack"
+                " made it. Nothing was changed. Keep `create: true`: without it, the stack would delete the bucket."
             )
 
 

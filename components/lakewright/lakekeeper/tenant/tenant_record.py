@@ -62,6 +62,7 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
         if not has_unknown(declared.stores):
             places = tenant_changes.key_prefixes_by_bucket(named)
             store_preflight.check(self._resolving(declared).stores, before.stores if before else {}, places)
+            self.run.store_certificates.update(store_preflight.certificates(declared.stores))
         if before is None and not has_unknown(declared.buckets):
             tenant_changes.refuse_unrecorded_keys(declared.buckets)
         tenant_changes.refuse_role_names(declared.tenant, named, warehouses, declared.buckets)

@@ -10,7 +10,9 @@ from typing import Any, cast
 from lakewright_spark.aws_partition import service_host
 
 from lakewright.credentials import references as credentials
+from lakewright.credentials.certificate_files import certificate_file
 from lakewright.lakekeeper.preflight.report import Check
+from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.storage.credentials import AccessKey
 from lakewright.lakekeeper.storage.profiles import S3Profile
 
@@ -129,8 +131,12 @@ def _client(service: str, profile: S3Profile, keys: Keys) -> Any:
     endpoint = (profile.sts_endpoint or profile.endpoint) if service == "sts" else profile.endpoint
     style = {"addressing_style": "path" if profile.path_style_access else "auto"}
     once = {"total_max_attempts": 1}
+    certificates = run_context.current().store_certificates.get((profile.endpoint or "").rstrip("/"))
+    trusted = {"verify": str(certificate_file(certificates))} if certificates else {}
     settings = cast(Any, Config)(connect_timeout=ANSWER_IN, read_timeout=ANSWER_IN, retries=once, s3=style)
-    return cast(Any, boto3).client(service, endpoint_url=endpoint, region_name=profile.region, config=settings, **keys)
+    return cast(Any, boto3).client(
+        service, endpoint_url=endpoint, region_name=profile.region, config=settings, **keys, **trusted
+    )
 
 
 def _errors() -> tuple[type[Exception], ...]:

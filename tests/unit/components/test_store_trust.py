@@ -1,0 +1,66 @@
+"""Certificate authorities of a tenant's stores in what its pods trust."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lakewright.environment.environment import Environment
+from lakewright.environment.store_trust import trusting_stores
+
+STORE = "-----BEGIN CERTIFICATE-----\nof a store\n-----END CERTIFICATE-----\n"
+PLATFORM = "-----BEGIN CERTIFICATE-----\nof the platform\n-----END CERTIFICATE-----\n"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write certificate files into a folder of the test."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def environment(endpoint: str = "http://127.0.0.1:8181", **kubernetes: Any) -> Environment:
+    document = {"lakekeeper": {"endpoint": endpoint}, "kubernetes": {"render_to": "rendered", **kubernetes}}
+    return Environment.model_validate(document)
+
+
+def trusted(found: Environment) -> str:
+    bundle = found.kubernetes.ca_bundle
+    assert bundle is not None
+    assert bundle.file is not None
+    return bundle.file.read_text()
+
+
+def test_pods_trust_the_authority_of_a_store() -> None:
+    found = trusting_stores(environment(), [None, STORE, STORE])
+
+    assert trusted(found) == STORE
+    assert found.trust_paths[0] is not None
+
+
+def test_pods_keep_public_authorities_for_a_catalog_with_tls() -> None:
+    found = trusted(trusting_stores(environment("https://lakekeeper.example"), [STORE]))
+
+    assert found.endswith(STORE)
+    assert found.count("BEGIN CERTIFICATE") > 50
+
+
+def test_authority_is_added_to_the_environments_file(tmp_path: Path) -> None:
+    (tmp_path / "platform.pem").write_text(PLATFORM)
+
+    found = trusting_stores(environment(ca_bundle={"file": str(tmp_path / "platform.pem")}), [STORE])
+
+    assert trusted(found) == PLATFORM + STORE
+
+
+@pytest.mark.parametrize("source", ["config_map", "secret"])
+def test_bundle_of_the_platform_stays(source: str) -> None:
+    given = environment(ca_bundle={source: "trust", "truststore_key": "truststore.p12"})
+
+    assert trusting_stores(given, [STORE]) is given
+
+
+def test_stores_with_public_certificates_change_nothing() -> None:
+    given = environment()
+
+    assert trusting_stores(given, [None]) is given
