@@ -8,6 +8,7 @@ from pathlib import Path
 import pulumi
 
 from lakewright.environment.platform import Platform
+from lakewright.environment.platform_reference import read_in_program
 from lakewright.environment.sandbox_clients import provide_client
 from lakewright.environment.stack_config import read_stack_config
 from lakewright.environment.store_trust import trusting_stores
@@ -40,6 +41,7 @@ def _tenant() -> Tenant:
         environments=project_root(Path.cwd()) / "environments",
         environ=os.environ,
         region=region,
+        read_platform=read_in_program,
     )
     environment = trusting_stores(environment, [storage.store_certificates for storage in spec.storage.values()])
     provide_client(environment, spec.name)

@@ -15,6 +15,12 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from lakewright.directories.registry import DirectorySettings
 from lakewright.environment.cluster import Cluster
+from lakewright.environment.platform_reference import (
+    PlatformReader,
+    PlatformReference,
+    named_platform,
+    platform_document,
+)
 from lakewright.environment.tenant_spec_rules import TenantSpecRules
 from lakewright.kubernetes import jobs_identity, trust
 from lakewright.kubernetes.jobs_identity import AUDIENCE, PodIdentity
@@ -154,6 +160,8 @@ class Environment(StrictModel):
     """Settings that tenants share. With `sandbox`, addresses and identities are those of the sandbox in that folder."""
 
     sandbox: Path | None = None
+    platform: PlatformReference | None = None
+    """The platform stack whose outputs are defaults of `lakekeeper` and `kubernetes`."""
     lakekeeper: LakekeeperSettings
     aws: AwsAccount = AwsAccount()
     kubernetes: Cluster = Cluster()
@@ -192,23 +200,44 @@ class Environment(StrictModel):
         return frozenset(reference for reference in found if reference) | {f"file:{path}" for path in files}
 
     @classmethod
-    def load(cls, path: Path, environ: Mapping[str, str] = os.environ) -> Environment:
-        """Read environments/NAME.yaml. Relative paths in it are relative to its folder. Raises SpecError."""
+    def load(
+        cls,
+        path: Path,
+        environ: Mapping[str, str] = os.environ,
+        *,
+        read_platform: PlatformReader | None = None,
+    ) -> Environment:
+        """Read environments/NAME.yaml. Relative paths in it are relative to its folder.
+
+        Args:
+            path: The file.
+            environ: Environment variables.
+            read_platform: Reads the outputs of the platform stack that the file may name.
+
+        Raises:
+            SpecError: With all problems.
+        """
         source = str(path)
         document = _read(path, source)
         folder = path.resolve().parent
+        if stack := named_platform(document):
+            document = _with_defaults(document, platform_document(stack, read_platform))
         if sandbox := _sandbox_folder(document.get("sandbox"), folder, environ):
             defaults = _sandbox_document(sandbox)
             # Settings of the file override those of the sandbox.
-            document = {**document, "sandbox": str(sandbox)} | {
-                section: {**defaults[section], **mapping_of(document.get(section))} for section in defaults
-            }
+            document = _with_defaults({**document, "sandbox": str(sandbox)}, defaults)
         for keys in _PATHS:
             document = _with_anchored(document, keys, folder)
         try:
             return cls.model_validate(document)
         except ValidationError as error:
             raise SpecError(source, problems_of(error, document)) from None
+
+
+def _with_defaults(document: dict[str, Any], defaults: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return a document with defaults in its sections."""
+    sections = {section: {**values, **mapping_of(document.get(section))} for section, values in defaults.items()}
+    return document | sections
 
 
 def _sandbox_folder(named: object, folder: Path, environ: Mapping[str, str]) -> Path | None:

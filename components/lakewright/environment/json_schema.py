@@ -7,7 +7,7 @@ from lakewright.environment.environment import Environment
 
 
 def environment_schema() -> dict[str, Any]:
-    """Return the schema. `lakekeeper` is optional with a `sandbox`."""
+    """Return the schema. `lakekeeper` is optional with a `sandbox` or `platform`."""
     schema = Environment.model_json_schema()
     schema.pop("required")
     schema["$defs"]["LakekeeperSettings"].pop("required")
@@ -16,6 +16,7 @@ def environment_schema() -> dict[str, Any]:
         **schema,
         "anyOf": [
             {"required": ["sandbox"]},
+            {"required": ["platform"]},
             {"required": ["lakekeeper"], "properties": {"lakekeeper": {"required": ["endpoint"]}}},
         ],
     }

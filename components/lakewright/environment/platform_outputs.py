@@ -6,20 +6,13 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from lakewright.names.types import Arn, ServiceUrl
+from lakewright.kubernetes.settings import CatalogPods
+from lakewright.names.types import PrincipalArn, ServiceUrl
 from lakewright.validation.problems import SpecError, problems_of
 from lakewright.validation.strict_model import StrictModel
 
 OUTPUT = "platform"
 """Name of the stack's output."""
-
-
-class CatalogPods(StrictModel):
-    """The pods that computing units may reach for the catalog."""
-
-    namespace: str
-    labels: dict[str, str]
-    port: int
 
 
 class PlatformOutputs(StrictModel):
@@ -36,7 +29,8 @@ class PlatformOutputs(StrictModel):
     allow_plain_http: bool = False
     jobs_token_audience: str | None = None
     kubernetes_subject: Literal["uid", "username"] = "uid"
-    principal_arn: Arn | None = None
+    principal_arn: PrincipalArn | None = None
+    principal_has_session_tags: bool = False
     namespace: str
     catalog_pods: CatalogPods | None = None
     """None if computing units reach the gateway by an address outside the cluster."""
@@ -46,12 +40,15 @@ class PlatformOutputs(StrictModel):
         lakekeeper = {
             "endpoint": self.endpoint,
             "catalog_uri": self.catalog_uri,
+            "kubernetes_subject": self.kubernetes_subject,
             "principal_arn": self.principal_arn,
+            "principal_has_session_tags": self.principal_has_session_tags or None,
             "allow_plain_http": self.allow_plain_http or None,
         }
         found: dict[str, Any] = {key: value for key, value in lakekeeper.items() if value is not None}
+        cluster = {"catalog_pods": self.catalog_pods.model_dump(mode="json")} if self.catalog_pods else {}
         # `null` requests tokens of the cluster's own audience, so it is written too.
-        return {"lakekeeper": {**found, "jobs_token_audience": self.jobs_token_audience}}
+        return {"lakekeeper": {**found, "jobs_token_audience": self.jobs_token_audience}, "kubernetes": cluster}
 
 
 def parse_platform_outputs(outputs: Any, stack: str) -> PlatformOutputs:

@@ -10,6 +10,7 @@ from lakewright.environment.aws_checks import aws_problems
 from lakewright.environment.compute_checks import compute_problems
 from lakewright.environment.environment import Environment
 from lakewright.environment.platform import NO_PRINCIPAL, NO_REGION
+from lakewright.environment.platform_reference import PlatformReader
 from lakewright.environment.tenant_spec_rules import RuleCheck
 from lakewright.environment.unit_identity import identity_problems
 from lakewright.kubernetes import connect, images
@@ -23,7 +24,13 @@ from lakewright.validation.problems import dotted
 
 
 def read_stack_config(
-    raw: Any, *, source: str, environments: Path, environ: Mapping[str, str], region: str | None
+    raw: Any,
+    *,
+    source: str,
+    environments: Path,
+    environ: Mapping[str, str],
+    region: str | None,
+    read_platform: PlatformReader | None = None,
 ) -> tuple[TenantSpec, Environment]:
     """Return the spec and its environment.
 
@@ -33,6 +40,7 @@ def read_stack_config(
         environments: Folder of the environment files.
         environ: Environment variables.
         region: `aws:region` of the stack.
+        read_platform: Reads the outputs of the platform stack that the environment may name.
 
     Raises:
         SpecError: With all problems of both.
@@ -45,7 +53,7 @@ def read_stack_config(
     name = document.get("environment")
     # A problem of the name itself is reported already.
     if isinstance(name, str) and not any(problem.path == "environment" for problem in problems):
-        environment, found = _environment(environments / f"{name}.yaml", environ)
+        environment, found = _environment(environments / f"{name}.yaml", environ, read_platform)
         problems += found
     if environment is not None:
         problems += _missing_settings(document, environment, region)
@@ -73,9 +81,11 @@ def _spec(raw: Any, source: str) -> tuple[TenantSpec | None, list[Problem]]:
         return None, error.problems
 
 
-def _environment(path: Path, environ: Mapping[str, str]) -> tuple[Environment | None, list[Problem]]:
+def _environment(
+    path: Path, environ: Mapping[str, str], read_platform: PlatformReader | None
+) -> tuple[Environment | None, list[Problem]]:
     try:
-        return Environment.load(path, environ), []
+        return Environment.load(path, environ, read_platform=read_platform), []
     except SpecError as error:
         return None, [Problem(error.source, str(problem)) for problem in error.problems]
 

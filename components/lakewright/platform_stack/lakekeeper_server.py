@@ -8,8 +8,9 @@ from typing import Any
 
 import pulumi
 
-from lakewright.environment.platform_outputs import CatalogPods, PlatformOutputs
+from lakewright.environment.platform_outputs import PlatformOutputs
 from lakewright.kubernetes.computing_unit import KubernetesObject
+from lakewright.kubernetes.settings import CatalogPods
 from lakewright.lakekeeper.server.bootstrap import Bootstrap
 from lakewright.platform_stack.manifests import gateway, lakekeeper, network_policies, openfga
 from lakewright.platform_stack.manifests.lakekeeper import SecretKeys
@@ -260,6 +261,7 @@ def platform_outputs(spec: PlatformSpec) -> PlatformOutputs:
         jobs_token_audience=kubernetes.audience[0] if kubernetes else None,
         kubernetes_subject=(kubernetes.subject_source if kubernetes else None) or "uid",
         principal_arn=spec.aws.role_arn if spec.aws else None,
+        principal_has_session_tags=spec.aws is not None and spec.aws.kind == "pod-identity",
         namespace=spec.namespace,
         catalog_pods=pods,
     )

@@ -62,7 +62,8 @@ def servers_of(name: str, document: Mapping[str, Any], folder: Path) -> Servers:
     lakekeeper = mapping_of(document.get("lakekeeper")).get("endpoint")
     aws = mapping_of(document.get("aws")).get("endpoint")
     sandbox = document.get("sandbox")
-    if not isinstance(sandbox, str) and not isinstance(lakekeeper, str):
+    platform = mapping_of(document.get("platform")).get("stack")
+    if not isinstance(sandbox, str) and not isinstance(lakekeeper, str) and not isinstance(platform, str):
         return Servers(ServiceAddress(f"environment {name}"), ServiceAddress(f"environment {name}"), name)
     kubernetes = mapping_of(document.get("kubernetes"))
     network = f"{kubernetes.get('context') or ''} {kubernetes.get('render_to') or ''}".strip()
@@ -71,8 +72,9 @@ def servers_of(name: str, document: Mapping[str, Any], folder: Path) -> Servers:
         if isinstance(sandbox, str)
         else AWS
     )
+    shared = ServiceAddress(f"platform {platform}") if isinstance(platform, str) else default
     return Servers(
-        _address(lakekeeper, network) if isinstance(lakekeeper, str) else default,
+        _address(lakekeeper, network) if isinstance(lakekeeper, str) else shared,
         _address(aws, network) if isinstance(aws, str) else default,
         network,
     )

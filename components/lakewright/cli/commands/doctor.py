@@ -43,8 +43,8 @@ def doctor(
 
 
 def _check_tenant(stack: str, directory: Path) -> list[Finding]:
+    from lakewright.cli.environments import load_environment  # noqa: PLC0415
     from lakewright.doctor import check_services  # noqa: PLC0415
-    from lakewright.environment.environment import Environment  # noqa: PLC0415
     from lakewright.environment.stack_config import rule_check  # noqa: PLC0415
     from lakewright.names.object_names import namespace_name  # noqa: PLC0415
     from lakewright.spec import SpecError, read_stack_file  # noqa: PLC0415
@@ -52,7 +52,7 @@ def _check_tenant(stack: str, directory: Path) -> list[Finding]:
     project = load_project(directory)
     file = project.stack_file(stack)
     spec = read_stack_file(file)
-    environment = Environment.load(project.root / "environments" / f"{spec.environment}.yaml")
+    environment = load_environment(project, spec.environment)
     # Stores get the secrets that the spec refers to, so the environment must allow them first.
     if problems := [*rule_check(environment, spec.environment).problems(spec.model_dump())]:
         raise SpecError(str(file), problems)

@@ -44,7 +44,7 @@ def verify(
 def session_of(stack: str, directory: Path) -> tuple[TenantSession, list[Subject]]:
     """Return what probes need, and the identities to run them with. Raises UsageError if there was no `up`."""
     from lakewright.cli.commands.catalog_config import catalog_config  # noqa: PLC0415
-    from lakewright.environment.environment import Environment  # noqa: PLC0415
+    from lakewright.cli.environments import load_environment  # noqa: PLC0415
     from lakewright.spec import read_stack_file  # noqa: PLC0415
     from lakewright.verify.session.places import places_of, places_of_others  # noqa: PLC0415
     from lakewright.verify.session.sessions import TenantSession  # noqa: PLC0415
@@ -52,7 +52,7 @@ def session_of(stack: str, directory: Path) -> tuple[TenantSession, list[Subject
 
     project, backend = existing_stack(directory, stack)
     spec = read_stack_file(project.stack_file(stack))
-    environment = Environment.load(project.root / "environments" / f"{spec.environment}.yaml")
+    environment = load_environment(project, spec.environment)
     session = TenantSession(
         spec,
         settings_of(spec, environment),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 PROBE_PATH = "/gateway-health"
@@ -94,8 +95,8 @@ http {{
             return 200 '{{"gateway":"ok"}}';
         }}
         location / {{
-            if ($is_method_allowed = 0) {{ return 405; }}
-            if ($is_forwarded = 0) {{ return 404; }}
+            if ($is_method_allowed = 0) {{ return 405 '{_error(405, "MethodNotAllowed")}'; }}
+            if ($is_forwarded = 0) {{ return 404 '{_error(404, "NotForwarded")}'; }}
             proxy_pass http://lakekeeper;
             proxy_http_version 1.1;
             proxy_set_header Connection "";
@@ -117,6 +118,12 @@ http {{
     }}
 }}
 """
+
+
+def _error(status: int, kind: str) -> str:
+    """Return an error in the form of the Iceberg REST specification."""
+    message = "The gateway forwards /catalog and /health only"
+    return json.dumps({"error": {"message": message, "type": kind, "code": status}})
 
 
 def _tls_map(config: GatewayConfig) -> str:

@@ -98,7 +98,7 @@ class BootstrapSettings(StrictModel):
     is_operator: bool = False
 
 
-class ClusterSettings(StrictModel):
+class PlatformCluster(StrictModel):
     """The cluster of the platform."""
 
     context: Text | None = None
@@ -122,7 +122,7 @@ class PlatformSpec(StrictModel):
     management: ManagementAccess = ManagementAccess()
     aws: AwsIdentity | None = None
     bootstrap: BootstrapSettings | None = None
-    kubernetes: ClusterSettings = ClusterSettings()
+    kubernetes: PlatformCluster = PlatformCluster()
     allow_plain_http: bool = False
     """Whether tokens and secrets may be sent without TLS within the cluster."""
 
