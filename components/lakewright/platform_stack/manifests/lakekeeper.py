@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lakewright.platform_stack.manifests.objects import (
@@ -31,6 +31,7 @@ from lakewright.platform_stack.settings.server_environment import (
     SERVER_PORT,
     ServerEnvironment,
 )
+from lakewright.platform_stack.settings.variables import PREFIX
 
 SERVER = "server"
 MIGRATION = "migration"
@@ -40,7 +41,7 @@ SecretKeys = Mapping[str, tuple[str, str]]
 
 _BINARY = "/home/nonroot/lakekeeper"
 _MIGRATION_VARIABLES = ("PG_", "OPENFGA__", "AUTHZ_BACKEND", "SECRET_BACKEND", "KV2__")
-"""Beginnings of the variables that decide what a migration does, without the prefix."""
+"""Beginnings of the variables that a migration reads, without the prefix."""
 
 
 def namespace(spec: PlatformSpec) -> Manifest:
@@ -94,24 +95,19 @@ def ca_config_map(spec: PlatformSpec, name: str, pem: str) -> Manifest:
     return make_object(spec, "v1", "ConfigMap", f"{spec.name}-{name}", SERVER, data={"ca.pem": pem})
 
 
-def migration_hash(spec: PlatformSpec, environment: ServerEnvironment) -> str:
-    """Return a hash of the image and of the settings that decide what a migration does."""
-    beginnings = tuple(f"LAKEKEEPER__{name}" for name in _MIGRATION_VARIABLES)
-    plain = {name: value for name, value in environment.plain.items() if name.startswith(beginnings)}
-    sources = {name: source for name, source in environment.secrets.items() if name.startswith(beginnings)}
-    return short_hash([spec.server.image, plain, sources])
-
-
 def migration_job(
     spec: PlatformSpec, environment: ServerEnvironment, secrets: SecretKeys, authorities: Mapping[str, str]
 ) -> Manifest:
-    """Return the Job that migrates the database. Its name changes with the image, as a Job runs once.
+    """Return the Job that migrates the database, with the variables that a migration reads.
 
-    It waits for the database, and for OpenFGA by its retries. A database that is already migrated stays as it is.
+    A Job cannot change, so its name has a hash of its pod: a new image or database makes another Job, other settings
+    do not. It waits for the database, and for OpenFGA by its retries. Migrating again changes nothing.
     """
-    name = f"{spec.name}-migrate-{migration_hash(spec, environment)}"
-    volumes, mounts = _volumes(spec, environment, authorities)
-    env = env_of(environment.plain, secrets)
+    beginnings = tuple(PREFIX + name for name in _MIGRATION_VARIABLES)
+    plain = {name: value for name, value in environment.plain.items() if name.startswith((*beginnings, "SSL_"))}
+    keys = {name: key for name, key in secrets.items() if name.startswith(beginnings)}
+    env = env_of(plain | {"RUST_LOG": "info"}, keys)
+    volumes, mounts = _volumes(spec, authorities)
     wait = _container(spec, "wait-for-database", ["wait-for-db", "-d", "-r", "60", "-b", "5"], env, mounts)
     migrate = _container(spec, "migrate", ["migrate"], env, mounts)
     pod = pod_spec(
@@ -127,7 +123,7 @@ def migration_job(
         spec,
         "batch/v1",
         "Job",
-        name,
+        f"{spec.name}-migrate-{short_hash(pod)}",
         MIGRATION,
         spec={
             "backoffLimit": 6,
@@ -149,7 +145,7 @@ def server_deployment(
     A pod starts only on a database that its own release migrated: `wait-for-db -m` fails on an older one, and from
     0.13 on also on a newer one.
     """
-    volumes, mounts = _volumes(spec, environment, authorities)
+    volumes, mounts = _volumes(spec, authorities, environment.files)
     env = env_of(environment.plain, secrets)
     wait = _container(spec, "wait-for-migration", ["wait-for-db", "-d", "-m", "-r", "60", "-b", "5"], env, mounts)
     serve = _container(
@@ -249,17 +245,19 @@ def _container(
 
 
 def _volumes(
-    spec: PlatformSpec, environment: ServerEnvironment, authorities: Mapping[str, str]
+    spec: PlatformSpec, authorities: Mapping[str, str], files: Iterable[str] = ()
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return volumes and mounts. `authorities` has the name of the ConfigMap by `ca` and `database-ca`."""
+    """Return volumes and mounts of certificate authorities and secret files.
+
+    `authorities` has the name of the ConfigMap by `ca` and `database-ca`.
+    """
     volumes: list[dict[str, Any]] = [{"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}}]
     mounts: list[dict[str, Any]] = [{"name": "tmp", "mountPath": "/tmp"}]  # noqa: S108 - a volume of the pod
     folders = {"ca": CA_FILE, "database-ca": DATABASE_CA_FILE}
     for name, config_map in sorted(authorities.items()):
         volumes.append({"name": name, "configMap": {"name": config_map}})
         mounts.append({"name": name, "mountPath": folders[name].rpartition("/")[0], "readOnly": True})
-    if environment.files:
-        items = [{"key": file, "path": file} for file in sorted(environment.files)]
+    if items := [{"key": file, "path": file} for file in sorted(files)]:
         secret = {"secretName": f"{spec.name}-files", "items": items, "defaultMode": 0o440}
         volumes.append({"name": "secrets", "secret": secret})
         mounts.append({"name": "secrets", "mountPath": SECRET_FILES, "readOnly": True})

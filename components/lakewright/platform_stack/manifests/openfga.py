@@ -66,7 +66,7 @@ def openfga_migration(spec: PlatformSpec, server: OpenFgaServer) -> Manifest:
         group=LAKEKEEPER_USER,
         restartPolicy="Never",
     )
-    name = f"{spec.name}-openfga-migrate-{short_hash([server.image, server.database_uri])}"
+    name = f"{spec.name}-openfga-migrate-{short_hash(pod)}"
     template = {"metadata": {"labels": labels(spec, OPENFGA)}, "spec": pod}
     return make_object(
         spec,

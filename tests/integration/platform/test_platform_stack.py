@@ -1,0 +1,107 @@
+"""The platform program on the embedded engine, with rendered manifests; tenants that read its outputs."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+from lakewright_sandbox.runtime.state import Sandbox
+
+from ...platform_documents import changed
+from ...tenant_project import Tenant, create_project, new_name, tenant_spec
+from .conftest import PlatformStack
+
+pytestmark = pytest.mark.stand_in("renders manifests with the sandbox's kubernetes provider")
+
+
+def test_secrets_are_in_secret_objects_and_encrypted_state_only(deployed: PlatformStack) -> None:
+    manifests = deployed.manifests()
+    secrets = [document for (kind, _), document in manifests.items() if kind == "Secret"]
+    values = {base64.b64decode(value).decode() for secret in secrets for value in secret["data"].values()}
+    assert len(values) == 2  # the encryption key, and one password of server and database
+    others = [json.dumps(document) for (kind, _), document in manifests.items() if kind != "Secret"]
+    state = "".join(file.read_text() for file in deployed.state.rglob("*") if file.is_file())
+    for value in values:
+        assert not any(value in text for text in others)
+        assert value not in state
+        assert base64.b64encode(value.encode()).decode() not in state
+
+
+def test_a_second_update_changes_nothing(deployed: PlatformStack) -> None:
+    assert deployed.up("--expect-no-changes")["changes"].keys() == {"same"}
+
+
+def test_a_new_image_migrates_before_it_serves(platform: PlatformStack) -> None:
+    """A setting that no migration reads changes the server alone."""
+    platform.up()
+    jobs = {name for kind, name in platform.manifests() if kind == "Job"}
+    platform.spec = changed(platform.spec, "server.logs", {"level": "debug"})
+    platform.write()
+    changes = {step["name"] for step in platform.up()["steps"] if step["op"] not in {"same", "read"}}
+    platform.spec = changed(platform.spec, "server.image", "quay.io/lakekeeper/catalog:v0.13.3-1")
+    platform.write()
+
+    result = platform.up()
+
+    assert changes == {"lakekeeper-server"}
+    steps = [(step["op"], step["name"]) for step in result["steps"] if step["op"] not in {"same", "read"}]
+    migrated = next(index for index, step in enumerate(steps) if step[1] == "lakekeeper-migration")
+    served = next(index for index, step in enumerate(steps) if step[1] == "lakekeeper-server")
+    assert "create" in steps[migrated][0]
+    assert migrated < served
+    (job,) = {name for kind, name in platform.manifests() if kind == "Job"}
+    assert job not in jobs
+
+
+def test_mistakes_are_reported_before_anything_is_made(platform: PlatformStack) -> None:
+    platform.spec = changed(platform.spec, "server.extra_env", {"ICEBERG_REST__BASE_URI": "x"})
+    platform.write()
+
+    error = platform.error("up", "--yes", "--engine", "embedded")
+
+    assert "its successor is `LAKEKEEPER__BASE_URI`" in error
+    assert not platform.rendered.exists()
+
+
+def test_a_missing_or_weak_secret_is_reported_by_its_setting(platform: PlatformStack) -> None:
+    platform.spec = changed(platform.spec, "database.secrets", {"encryption_key": "env:PLATFORM_KEY"})
+    platform.write()
+
+    missing = platform.error("up", "--yes", "--engine", "embedded")
+    weak = platform.run("up", "--yes", "--engine", "embedded", PLATFORM_KEY="correct-horse-battery")
+
+    assert "set the environment variable PLATFORM_KEY" in missing
+    assert "database.secrets.encryption_key: has room for" in weak.stdout + weak.stderr
+    assert "correct-horse" not in weak.stdout + weak.stderr
+    assert not platform.rendered.exists()
+
+
+def test_a_tenant_takes_its_addresses_from_the_platform(
+    platform: PlatformStack, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    """The platform's addresses are those of the sandbox, so the tenant really uses what it reads."""
+    platform.spec |= {
+        "management": {"url": sandbox.lakekeeper.endpoint},
+        "gateway": {**platform.spec["gateway"], "url": sandbox.lakekeeper.endpoint},
+    }
+    platform.write()
+    name = new_name()
+    folder = tmp_path / name
+    stack = f"organization/lakewright-platform/{platform.name}"
+    create_project(folder, {"sandbox": str(sandbox.dir), "platform": {"stack": stack}})
+    environ = {"PULUMI_BACKEND_URL": platform.state.as_uri()}
+    tenant = Tenant(
+        folder, sandbox, tenant_spec(name, {"backend": "aws", "bucket": f"{name}-lakehouse"}), environ=environ
+    )
+    tenant.write()
+    tenant.output("stack", "init")
+
+    before = tenant.error("preview", "--engine", "embedded")
+    platform.up()
+    tenant.up()
+
+    assert "lakewright-platform/test" in before
+    assert tenant.catalog_config().uri == f"{sandbox.lakekeeper.endpoint}/catalog"
+    tenant.verb("destroy", "--yes")
