@@ -5,12 +5,9 @@ The files are read as YAML. `Environment.load` would import much that most comma
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-import subprocess
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lakewright.project_files import stack_files
 
@@ -20,7 +17,6 @@ if TYPE_CHECKING:
 
     from lakewright_engine.project.project import PulumiProject
 
-    from lakewright.environment.environment import Environment
     from lakewright.project_files.servers import Servers
 
 _SANDBOX_VARIABLE = "LAKEWRIGHT_SANDBOX"
@@ -62,34 +58,3 @@ def servers_by_environment(root: Path) -> Callable[[str], Servers]:
         return servers_of(name, stack_files.raw_environment(root, name), folder)
 
     return servers
-
-
-def load_environment(project: PulumiProject, name: str) -> Environment:
-    """Return an environment of a project, with the platform stack that it may name. Raises SpecError."""
-    from lakewright.environment.environment import Environment  # noqa: PLC0415 - slow to load
-
-    path = stack_files.environment_file(project.root, name)
-    return Environment.load(path, read_platform=lambda stack: _platform_output(project, stack))
-
-
-def _platform_output(project: PulumiProject, stack: str) -> Any:
-    """Return the output of a platform stack, from a backend of files or by the Pulumi CLI. Raises UsageError."""
-    from lakewright_engine.model.errors import EngineError  # noqa: PLC0415
-    from lakewright_engine.state.outputs import stack_outputs  # noqa: PLC0415
-
-    from lakewright.cli.errors import UsageError  # noqa: PLC0415
-    from lakewright.environment.platform_outputs import OUTPUT  # noqa: PLC0415
-
-    if project.state_url.startswith("file://"):
-        _, name, instance = stack.split("/")
-        try:
-            return stack_outputs(project.backend(), name, instance).get(OUTPUT)
-        except EngineError as error:
-            raise UsageError(f"platform stack {stack} cannot be read: {error}") from None
-    if shutil.which("pulumi") is None:
-        raise UsageError(f"platform stack {stack} cannot be read: install the Pulumi CLI to read {project.state_url}")
-    command = ["pulumi", "stack", "output", "--json", "--stack", stack]
-    found = subprocess.run(command, cwd=project.root, capture_output=True, text=True, check=False)
-    if found.returncode != 0:
-        raise UsageError(f"platform stack {stack} cannot be read: {found.stderr.strip()}")
-    return json.loads(found.stdout).get(OUTPUT)

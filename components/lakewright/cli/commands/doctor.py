@@ -43,7 +43,7 @@ def doctor(
 
 
 def _check_tenant(stack: str, directory: Path) -> list[Finding]:
-    from lakewright.cli.environments import load_environment  # noqa: PLC0415
+    from lakewright.cli.engines.environment_loading import load_environment  # noqa: PLC0415
     from lakewright.doctor import check_services  # noqa: PLC0415
     from lakewright.environment.stack_config import rule_check  # noqa: PLC0415
     from lakewright.names.object_names import namespace_name  # noqa: PLC0415

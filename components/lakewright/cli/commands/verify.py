@@ -44,7 +44,7 @@ def verify(
 def session_of(stack: str, directory: Path) -> tuple[TenantSession, list[Subject]]:
     """Return what probes need, and the identities to run them with. Raises UsageError if there was no `up`."""
     from lakewright.cli.commands.catalog_config import catalog_config  # noqa: PLC0415
-    from lakewright.cli.environments import load_environment  # noqa: PLC0415
+    from lakewright.cli.engines.environment_loading import load_environment  # noqa: PLC0415
     from lakewright.spec import read_stack_file  # noqa: PLC0415
     from lakewright.verify.session.places import places_of, places_of_others  # noqa: PLC0415
     from lakewright.verify.session.sessions import TenantSession  # noqa: PLC0415

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from lakewright.cli.environments import load_environment, servers_by_environment
+from lakewright.cli.environments import servers_by_environment
 from lakewright.cli.errors import UsageError
 from lakewright.project_files.stack_files import raw_spec, read_text
 from lakewright.validation.documents import mapping_of
@@ -103,6 +103,7 @@ def _projects(export: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 def _endpoint(project: PulumiProject, environment: object) -> str | None:
     """Return the endpoint of an environment's Lakekeeper; None if the file cannot be read."""
+    from lakewright.cli.engines.environment_loading import load_environment  # noqa: PLC0415 - slow to load
     from lakewright.spec import SpecError  # noqa: PLC0415
 
     try:

@@ -1,0 +1,45 @@
+"""Load an environment outside a program, with the outputs of the platform stack that it names.
+
+Import it only to read an environment: its models are slow to load.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+from lakewright_engine.model.errors import EngineError
+from lakewright_engine.state.outputs import stack_outputs
+
+from lakewright.cli.errors import UsageError
+from lakewright.environment.environment import Environment
+from lakewright.environment.platform_outputs import OUTPUT
+from lakewright.project_files import stack_files
+
+if TYPE_CHECKING:
+    from lakewright_engine.project.project import PulumiProject
+
+
+def load_environment(project: PulumiProject, name: str) -> Environment:
+    """Return an environment of a project, with the platform stack that it may name. Raises SpecError."""
+    path = stack_files.environment_file(project.root, name)
+    return Environment.load(path, read_platform=lambda stack: _platform_output(project, stack))
+
+
+def _platform_output(project: PulumiProject, stack: str) -> Any:
+    """Return the output of a platform stack, from a backend of files or by the Pulumi CLI. Raises UsageError."""
+    if project.state_url.startswith("file://"):
+        _, name, instance = stack.split("/")
+        try:
+            return stack_outputs(project.backend(), name, instance).get(OUTPUT)
+        except EngineError as error:
+            raise UsageError(f"platform stack {stack} cannot be read: {error}") from None
+    if shutil.which("pulumi") is None:
+        raise UsageError(f"platform stack {stack} cannot be read: install the Pulumi CLI to read {project.state_url}")
+    command = ["pulumi", "stack", "output", "--json", "--stack", stack]
+    found = subprocess.run(command, cwd=project.root, capture_output=True, text=True, check=False)
+    if found.returncode != 0:
+        raise UsageError(f"platform stack {stack} cannot be read: {found.stderr.strip()}")
+    return json.loads(found.stdout).get(OUTPUT)
