@@ -14,7 +14,7 @@ from lakewright.aws.existing import ExistingObjects
 from lakewright.environment.platform import Platform
 from lakewright.lakekeeper import ExternalId
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
-from lakewright.names.object_names import role_name, share_purpose
+from lakewright.names.object_names import ROLE_PATH, role_name, share_purpose
 from lakewright.names.types import PrincipalArn
 from lakewright.spec import TenantSpec, WarehouseSpec
 from lakewright.tenant_storage import TenantStorage
@@ -122,7 +122,8 @@ def _role(
     return AccessRole(
         role_name(tenant.name, spec.name, suffix),
         role=record.of_warehouse(spec.name, "origin").apply(lambda name: role_name(tenant.name, name, suffix)),
-        path=record.role_path(spec.name),
+        # Roles for purposes are newer than the path, so that each of them has it.
+        path=ROLE_PATH if suffix else record.role_path(spec.name),
         description=_description(purpose, prefix),
         trust=trust,
         rights=pulumi.Output.all(storage.bucket, prefix, storage.kms_key_arn).apply(rights),

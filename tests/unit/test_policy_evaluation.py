@@ -270,6 +270,65 @@ class TestTrust:
         assert not assume(SESSION, rights, trust({"AWS": ROLE_ARN})).allowed
 
 
+LOGGING = "logging.s3.amazonaws.com"
+SERVICE = Caller("service", arn=LOGGING, identity_arn=LOGGING, context={"aws:principalisawsservice": ["true"]})
+PROVIDER = f"arn:aws:iam::{ACCOUNT}:oidc-provider/oidc.example/id"
+TOKEN = Caller("web-identity", ACCOUNT, PROVIDER, PROVIDER)
+
+
+class TestServicesAndTokens:
+    """Callers without policies of their own: a resource policy must name them."""
+
+    def test_service_is_allowed_by_name_only(self) -> None:
+        assert get(SERVICE, IdentityPolicies(), on_bucket({"Service": LOGGING})).allowed
+        assert get(SERVICE, IdentityPolicies(), on_bucket("*")).allowed
+        assert not get(SERVICE, IdentityPolicies(), on_bucket({"Service": "ec2.amazonaws.com"})).allowed
+        assert not get(SERVICE, IdentityPolicies(), on_bucket({"AWS": ROOT_ARN})).allowed
+        assert not get(SERVICE, IdentityPolicies()).allowed
+
+    def test_deny_of_everyone_includes_services(self) -> None:
+        denying = on_bucket("*", "Deny")
+        assert not get(SERVICE, IdentityPolicies(), denying).allowed
+
+    @pytest.mark.parametrize(
+        ("key", "denied"), [(["true"], False), (["false"], True), (None, True)], ids=["service", "user", "anonymous"]
+    )
+    def test_deny_can_except_services(self, key: list[str] | None, *, denied: bool) -> None:
+        """BoolIfExists is true without the key, so that anonymous callers are denied."""
+        policy = on_bucket("*", "Deny", Condition={"BoolIfExists": {"aws:PrincipalIsAWSService": "false"}})
+        context = {"aws__PrincipalIsAWSService": key} if key else {}
+        decision = get(USER, IdentityPolicies((ALL,)), policy, **context)
+        assert ("explicit deny" in decision.message) == denied
+
+    def test_token_is_allowed_by_its_provider_only(self) -> None:
+        assert assume(TOKEN, IdentityPolicies(), trust({"Federated": PROVIDER})).allowed
+        assert not assume(TOKEN, IdentityPolicies(), trust({"Federated": f"{PROVIDER}2"})).allowed
+        assert not assume(TOKEN, IdentityPolicies(), trust({"AWS": PROVIDER})).allowed
+
+
+FOREIGN_ARN = "arn:aws:iam::210987654321:user/eve"
+FOREIGN = Caller("user", "210987654321", FOREIGN_ARN, FOREIGN_ARN, "AIDAEVE")
+
+
+class TestOtherAccounts:
+    """Between accounts, resource policy and identity policies must both allow."""
+
+    def test_both_sides_must_allow(self) -> None:
+        named = on_bucket({"AWS": FOREIGN_ARN})
+        owner = {"aws__ResourceAccount": [ACCOUNT]}
+        assert get(FOREIGN, IdentityPolicies((ALL,)), named, **owner).allowed
+        assert not get(FOREIGN, IdentityPolicies(), named, **owner).allowed
+        assert not get(FOREIGN, IdentityPolicies((ALL,)), **owner).allowed
+
+    def test_naming_the_other_account_is_enough(self) -> None:
+        named = on_bucket({"AWS": "arn:aws:iam::210987654321:root"})
+        assert get(FOREIGN, IdentityPolicies((ALL,)), named, aws__ResourceAccount=[ACCOUNT]).allowed
+
+    def test_boundary_limits_a_caller_of_another_account(self) -> None:
+        rights = IdentityPolicies((ALL,), boundary=NOTHING)
+        assert not get(FOREIGN, rights, on_bucket({"AWS": FOREIGN_ARN}), aws__ResourceAccount=[ACCOUNT]).allowed
+
+
 class TestOwnSessions:
     """A user's own session, as S3-compatible stores issue it: limited to its session policy."""
 

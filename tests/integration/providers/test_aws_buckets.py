@@ -15,6 +15,7 @@ ENCRYPTION = "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEnc
 PUBLIC_ACCESS = "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock"
 OWNERSHIP = "aws:s3/bucketOwnershipControls:BucketOwnershipControls"
 POLICY = "aws:s3/bucketPolicy:BucketPolicy"
+LOGGING = "aws:s3/bucketLogging:BucketLogging"
 LIFECYCLE = "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration"
 
 
@@ -253,6 +254,31 @@ def test_a_policy_is_compared_by_meaning(provider: Any, aws: Any, bucket: str) -
     aws.client("s3").delete_bucket_policy(Bucket=bucket)
     assert provider.read(POLICY, made, outputs, inputs)[0] == ""
     assert [f.property for f in provider.check(POLICY, inputs | {"policy": "not json"}).failures] == ["policy"]
+
+
+def test_logging_is_created_read_and_its_drift_fixed(provider: Any, aws: Any, bucket: str) -> None:
+    s3, target = aws.client("s3"), f"logs-{uuid4().hex[:12]}"
+    s3.create_bucket(Bucket=target)
+    service = {
+        "Effect": "Allow",
+        "Principal": {"Service": "logging.s3.amazonaws.com"},
+        "Action": "s3:PutObject",
+        "Resource": f"arn:aws:s3:::{target}/*",
+    }
+    s3.put_bucket_policy(Bucket=target, Policy=json.dumps({"Version": "2012-10-17", "Statement": [service]}))
+    inputs = {"bucket": bucket, "targetBucket": target, "targetPrefix": "a/"}
+
+    made, outputs = provider.create(LOGGING, inputs)
+    assert (made, provider.changed(LOGGING, made, outputs, inputs)) == (bucket, [])
+    other = {"LoggingEnabled": {"TargetBucket": target, "TargetPrefix": "b/"}}
+    s3.put_bucket_logging(Bucket=bucket, BucketLoggingStatus=other)
+    _, live, _ = provider.read(LOGGING, made, outputs, inputs)
+    assert provider.changed(LOGGING, made, live, inputs) == ["targetPrefix"]
+    healed = provider.update(LOGGING, made, live, inputs)
+    assert provider.changed(LOGGING, made, healed, inputs) == []
+
+    provider.delete(LOGGING, made, healed)
+    assert provider.read(LOGGING, made, healed, inputs)[0] == ""
 
 
 def test_settings_of_a_bucket_that_is_gone_are_gone(provider: Any) -> None:

@@ -54,13 +54,16 @@ class Aws:
         self.client("s3").create_bucket(Bucket=name)
         return name
 
-    def user(self, *statements: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    def user(self, *statements: dict[str, Any], path: str = "/") -> tuple[str, dict[str, Any]]:
         """A new user with these rights: ARN and access key."""
         iam, name = self.client("iam"), f"user-{uuid.uuid4()}"
-        arn = iam.create_user(UserName=name)["User"]["Arn"]
+        arn = iam.create_user(UserName=name, Path=path)["User"]["Arn"]
         if statements:
             iam.put_user_policy(UserName=name, PolicyName="p", PolicyDocument=policy(*statements))
-        return arn, iam.create_access_key(UserName=name)["AccessKey"]
+        key = iam.create_access_key(UserName=name)["AccessKey"]
+        if path.startswith("/accounts/"):
+            arn = f"arn:aws:iam::{path.split('/')[2]}:user/{name}"
+        return arn, key
 
     def role(self, trust: dict[str, Any], *statements: dict[str, Any], **more: Any) -> str:
         """A new role with this trust and these rights: its ARN."""

@@ -1,6 +1,7 @@
 """Bucket policies over HTTP: allowed and denied callers, and refused policies."""
 
 import pytest
+from botocore import UNSIGNED
 
 from .conftest import ACCOUNT, CATALOG_ARN, Aws, allow, policy, refused, trusts
 
@@ -112,3 +113,60 @@ def test_a_malformed_policy_is_not_stored(aws: Aws, bucket: str, statement: dict
         put(aws, bucket, {**statement, "Resource": resource})
     with refused("NoSuchBucketPolicy"):
         aws.client("s3").get_bucket_policy(Bucket=bucket)
+
+
+def test_other_accounts_and_anonymous_callers_are_denied(aws: Aws, bucket: str) -> None:
+    """A user with the path `/accounts/ID/` acts as one of that account."""
+    foreign, key = aws.user(allow("s3:*"), path="/accounts/210987654321/")
+    assert aws.client("sts", key).get_caller_identity()["Account"] == "210987654321"
+    with refused("AccessDenied", "no resource-based policy allows"):
+        aws.client("s3", key).get_object(Bucket=bucket, Key="a/1")
+    everything = [f"arn:aws:s3:::{bucket}", f"arn:aws:s3:::{bucket}/*"]
+    shared = allow("s3:GetObject", everything, Principal={"AWS": foreign})
+    put(aws, bucket, shared)
+    assert aws.client("s3", key).get_object(Bucket=bucket, Key="a/1")["Body"].read() == b"x"
+
+    own_only = {
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "s3:*",
+        "Resource": everything,
+        "Condition": {
+            "StringNotEquals": {"aws:PrincipalAccount": ACCOUNT},
+            "BoolIfExists": {"aws:PrincipalIsAWSService": "false"},
+        },
+    }
+    put(aws, bucket, shared, allow("s3:GetObject", everything, Principal="*"), own_only)
+
+    with refused("AccessDenied", "explicit deny in a resource-based policy"):
+        aws.client("s3", key).get_object(Bucket=bucket, Key="a/1")
+    with refused("AccessDenied", "explicit deny in a resource-based policy"):
+        aws.client("s3", signature_version=UNSIGNED).get_object(Bucket=bucket, Key="a/1")
+    assert aws.client("s3").get_object(Bucket=bucket, Key="a/1")["Body"].read() == b"x"
+
+
+def test_logs_are_delivered_where_the_policy_lets_the_service(aws: Aws, bucket: str) -> None:
+    s3, logs = aws.client("s3"), aws.bucket()
+    target = {"LoggingEnabled": {"TargetBucket": logs, "TargetPrefix": "a/"}}
+
+    def delivery(source: str, prefix: str = "a/", service: str = "logging.s3.amazonaws.com") -> dict[str, object]:
+        conditions = {
+            "ArnLike": {"aws:SourceArn": f"arn:aws:s3:::{source}"},
+            "StringEquals": {"aws:SourceAccount": ACCOUNT},
+        }
+        named = {"Principal": {"Service": service}, "Condition": conditions}
+        return allow("s3:PutObject", f"arn:aws:s3:::{logs}/{prefix}*", **named)
+
+    for useless in (delivery("other"), delivery(bucket, "b/"), delivery(bucket, service="ec2.amazonaws.com")):
+        put(aws, logs, useless)
+        with refused("InvalidTargetBucketForLogging"):
+            s3.put_bucket_logging(Bucket=bucket, BucketLoggingStatus=target)
+    put(aws, logs, delivery(bucket))
+    s3.put_bucket_logging(Bucket=bucket, BucketLoggingStatus=target)
+    s3.get_object(Bucket=bucket, Key="a/1")
+    delivered = s3.list_objects_v2(Bucket=logs)["KeyCount"]
+    put(aws, logs, delivery("other"))
+    s3.get_object(Bucket=bucket, Key="a/1")
+
+    assert delivered == 1
+    assert s3.list_objects_v2(Bucket=logs)["KeyCount"] == delivered

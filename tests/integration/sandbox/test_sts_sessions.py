@@ -72,6 +72,15 @@ class TestWhoMayAssume:
         with refused():
             aws.assume(role, Tags=[{"Key": "team", "Value": "other"}])
 
+    def test_inherited_tags_need_to_be_allowed(self, aws: Aws) -> None:
+        """EKS Pod Identity tags its sessions so: each role that they assume must allow `sts:TagSession`."""
+        first = aws.role(trusts(CATALOG_ARN), allow(["sts:AssumeRole", "sts:TagSession"]))
+        tagged = aws.assume(first, Tags=[{"Key": "pod", "Value": "a"}], TransitiveTagKeys=["pod"])
+        without = aws.role({**trusts(first), "Action": "sts:AssumeRole"})
+        with refused():
+            aws.assume(without, tagged)
+        assert aws.assume(aws.role(trusts(first)), tagged)
+
 
 class TestWhatASessionMay:
     def test_session_policy_and_role_must_both_allow(self, aws: Aws, bucket: str) -> None:
