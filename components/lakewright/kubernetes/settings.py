@@ -25,14 +25,12 @@ def _cidr(value: str) -> str:
     try:
         network = ipaddress.ip_network(value)
     except ValueError as error:
-        raise ValueError(f"expected a network such as `10.0.0.0/8` or `fd00::/8`; found `{value}` ({error})") from None
+        raise ValueError(f"expected a network such as `10.0.0.0/8` or `fd00::/8` ({error})") from None
     if "/" not in value:
-        raise ValueError(f"expected a network with its prefix length, `{network}`; found `{value}`")
+        raise ValueError(f"expected a network with its prefix length, `{network}`")
     inside = [each for each in METADATA_NETWORKS if each.version == network.version and _contains(each, network)]
     if inside:
-        raise ValueError(
-            f"expected a network outside {inside[0]}, where the cloud's metadata service is; found `{value}`"
-        )
+        raise ValueError(f"expected a network outside {inside[0]}, where the cloud's metadata service is")
     return str(network)
 
 
@@ -42,25 +40,21 @@ def _contains(outer: Any, inner: Any) -> bool:
 
 def _label_key(value: str) -> str:
     if not _LABEL_KEY.fullmatch(value):
-        raise ValueError(f"expected the key of a Kubernetes label, such as `app.kubernetes.io/name`; found `{value}`")
+        raise ValueError("expected the key of a Kubernetes label, such as `app.kubernetes.io/name`")
     return value
 
 
 def _label_value(value: str) -> str:
     if not _LABEL_VALUE.fullmatch(value):
-        raise ValueError(
-            f"expected the value of a Kubernetes label: up to 63 letters, digits, `-`, `_`, `.`; found `{value}`"
-        )
+        raise ValueError("expected the value of a Kubernetes label: up to 63 letters, digits, `-`, `_`, `.`")
     return value
 
 
 def _public_variable(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise ValueError(f"expected the name of an environment variable; found `{name}`")
+        raise ValueError("expected the name of an environment variable")
     if _SECRET_VARIABLE.search(name):
-        raise ValueError(
-            f"expected no secret, database or S3 setting: programs of users read a unit's environment; found `{name}`"
-        )
+        raise ValueError("expected no secret, database or S3 setting: programs of users read a unit's environment")
     return name
 
 

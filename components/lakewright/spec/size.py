@@ -38,9 +38,7 @@ def _size_of_name(value: object) -> object:
     if not isinstance(value, str):
         return value
     if value not in SIZES:
-        raise ValueError(
-            f"expected one of {', '.join(SIZES)}, or amounts such as {{cpu: 2, memory: 8Gi}}; found `{value}`"
-        )
+        raise ValueError(f"expected one of {', '.join(SIZES)}, or amounts such as {{cpu: 2, memory: 8Gi}}")
     return SIZES[value]
 
 

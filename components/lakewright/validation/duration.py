@@ -22,5 +22,5 @@ def seconds_between(duration: str, least: int, most: int, expected: str) -> int:
     match = re.fullmatch(r"(\d{1,4})([mh])", duration)
     seconds = int(match[1]) * _SECONDS[match[2]] if match else 0
     if not least <= seconds <= most:
-        raise ValueError(f"expected {expected}; found `{duration}`")
+        raise ValueError(f"expected {expected}")
     return seconds

@@ -6,11 +6,14 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 from lakewright.kubernetes import manifests
 from lakewright.kubernetes.jobs_identity import PodIdentity
+from lakewright.kubernetes.maintenance import executors
 from lakewright.kubernetes.maintenance import manifests as maintenance_manifests
 from lakewright.kubernetes.runtimes import catalog_files
-from lakewright.spec import MaintenanceSpec, TenantSpec, parse_spec
+from lakewright.kubernetes.settings import ClusterSettings
+from lakewright.spec import MaintenanceSpec, SpecError, TenantSpec, parse_spec
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.catalog.auth import TokenFileAuth
 
@@ -125,3 +128,119 @@ def test_cron_job_token_has_the_environments_audience(audience: str | None, writ
     (volume,) = [item for item in pod["volumes"] if item["name"] == "token"]
     token = volume["projected"]["sources"][0]["serviceAccountToken"]
     assert token == {**written, "expirationSeconds": 2 * 3600 + 600, "path": "token"}
+
+
+def test_each_schedule_is_a_cron_job() -> None:
+    tenant, maintenance = _tenant(schedules={"compaction": "0 * * * *", "orphan-files": "0 4 * * 0"})
+
+    made = {
+        maintenance_manifests.cron_job_name(cron): (
+            cron.schedule,
+            " ".join(maintenance_manifests.arguments(maintenance, cron)[6:]),
+        )
+        for cron in maintenance.cron_jobs()
+    }
+
+    assert made == {
+        "maintenance": ("0 2 * * *", "--skip-job compaction --skip-job orphan-files"),
+        "maintenance-compaction": ("0 * * * *", "--job compaction"),
+        "maintenance-orphan-files": ("0 4 * * 0", "--job orphan-files"),
+    }
+    assert maintenance_manifests.service_account(tenant)["metadata"]["name"] == "maintenance", "one identity"
+
+
+def test_all_jobs_with_own_schedules_leave_no_other_run() -> None:
+    _, maintenance = _tenant(jobs=["compaction"], schedules={"compaction": "0 * * * *"})
+
+    assert [cron.job for cron in maintenance.cron_jobs()] == ["compaction"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "expected"),
+    [
+        ({"schedules": {"compact": "0 2 * * *"}}, "maintenance.schedules.compact", "compaction"),
+        ({"schedules": {"compaction": "0 2 * *"}}, "maintenance.schedules.compaction", "five fields"),
+        (
+            {"jobs": ["retention"], "schedules": {"compaction": "0 * * * *"}},
+            "maintenance.schedules.compaction",
+            "expected one of `maintenance.jobs`: retention",
+        ),
+        ({"executors": {"memory": "512Mi"}}, "maintenance.executors", "expected at least 1Gi"),
+        ({"executors": {"count": 0}}, "maintenance.executors.count", "greater than or equal to 1"),
+        (
+            {
+                "schedules": {"snapshot-expiration": "0 * * * *"},
+                "server": {"executions": {"expire_snapshots": True}},
+            },
+            "maintenance.server.executions.expire_snapshots",
+            "`maintenance.schedules` has snapshot-expiration",
+        ),
+    ],
+)
+def test_mistakes_of_maintenance_are_refused(changes: dict[str, Any], path: str, expected: str) -> None:
+    with pytest.raises(SpecError) as refusal:
+        _tenant(**changes)
+
+    (problem,) = refusal.value.problems
+    assert problem.path.startswith(path)
+    assert expected in problem.expected
+
+
+def test_executors_are_restricted_pods_with_the_runs_identity() -> None:
+    tenant, maintenance = _tenant(executors={"count": 3, "cpu": "1500m", "memory": "4Gi", "scratch": "20Gi"})
+    assert maintenance.executors
+    auth = TokenFileAuth(kind="token-file", path="/var/run/secrets/lakekeeper/token")
+    catalog = CATALOG.model_copy(update={"auth": auth})
+
+    template = yaml.safe_load(
+        executors.pod_template(
+            tenant, maintenance.executors, catalog, PodIdentity(), cluster=ClusterSettings(), token_seconds=7200
+        )
+    )
+
+    pod = template["spec"]
+    (container,) = pod["containers"]
+    assert pod["securityContext"] == manifests.pod_security(185)
+    assert container["securityContext"] == manifests.container_security()
+    assert (pod["serviceAccountName"], pod["automountServiceAccountToken"]) == ("maintenance", False)
+    assert container["resources"]["limits"] == {"ephemeral-storage": "20Gi"}
+    token = next(volume for volume in pod["volumes"] if volume["name"] == "token")
+    assert token["projected"]["sources"][0]["serviceAccountToken"]["expirationSeconds"] == 7200
+
+
+def test_executors_fit_their_declared_size() -> None:
+    tenant, maintenance = _tenant(executors={"count": 3, "cpu": "1500m", "memory": "4Gi"})
+    assert maintenance.executors
+
+    words = executors.arguments(tenant, maintenance.executors, "example/jobs@sha256:0")
+
+    properties = dict(word.split("=", 1) for word in words if "=" in word)
+    megabytes = [int(properties[f"spark.executor.{part}"].removesuffix("m")) for part in ("memory", "memoryOverhead")]
+    assert sum(megabytes) == 4096
+    assert properties["spark.kubernetes.executor.limit.cores"] == "1500m"
+    assert properties["spark.executor.cores"] == "1"
+    assert properties["spark.network.crypto.enabled"] == "true"
+    assert words[:2] == ["--master", "k8s://https://kubernetes.default.svc"]
+
+
+def test_run_with_executors_has_the_rights_it_needs() -> None:
+    """A run without them has neither a token for the API nor a way to it."""
+    tenant, spread = _tenant(executors={"count": 1})
+    _, alone = _tenant()
+
+    pods = [
+        _pod(maintenance_manifests.cron_job_spec(tenant, each, each.cron_jobs()[0], CATALOG, "example/jobs"))
+        for each in (spread, alone)
+    ]
+    policies = [maintenance_manifests.network_policy(tenant, each, [])["spec"] for each in (spread, alone)]
+
+    assert [pod["automountServiceAccountToken"] for pod in pods] == [True, False]
+    assert [[port["port"] for port in rule["ports"]] for rule in policies[0]["egress"]] == [
+        [53, 53],
+        [443, 6443],
+        [7079],
+    ]
+    assert [[port["port"] for port in rule["ports"]] for rule in policies[1]["egress"]] == [[53, 53]]
+    assert "ingress" not in policies[1]
+    (rule,) = executors.role(tenant)["rules"]
+    assert rule["resources"] == ["pods", "configmaps"]
