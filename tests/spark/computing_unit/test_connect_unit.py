@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -160,7 +160,6 @@ def test_root_of_the_pod_is_read_only(connect: Connect) -> None:
     """The functions of clients run in the pod, where only scratch folders can be written to."""
     from pyspark.sql.connect.functions.builtin import udf
 
-    @udf(StringType())
     def write(path: str) -> str:
         try:
             Path(path).write_text("x")
@@ -168,10 +167,10 @@ def test_root_of_the_pod_is_read_only(connect: Connect) -> None:
             return type(error).__name__
         return "written"
 
-    session = connect("ann")
+    session, written = connect("ann"), cast(Any, udf(write, StringType()))
     rows = session.createDataFrame([("/etc/lakewright/x",), ("/x",), ("/scratch/x",)], "path string")
 
-    assert [row[0] for row in rows.select(write("path")).collect()] == ["OSError", "OSError", "written"]
+    assert [row[0] for row in rows.select(written("path")).collect()] == ["OSError", "OSError", "written"]
 
 
 def _declare(sandbox: Sandbox, folder: Path) -> list[dict[str, Any]]:
