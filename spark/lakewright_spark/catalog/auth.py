@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model
 from lakewright_spark.errors import IdentityError
 
 _MANAGERS = "lakewright_spark.pyiceberg_client.auth"
-_JAVA_MANAGER = "lakewright.spark.ReferencedAuthManager"
+JAVA_MANAGER = "lakewright.spark.ReferencedAuthManager"
 """Class in this package's jar (spark/lakewright_spark/java)."""
 
 
@@ -204,7 +204,7 @@ def resolve(reference: str, environ: Mapping[str, str] = os.environ) -> str:
 
 
 def _java_manager(settings: Mapping[str, str]) -> dict[str, str]:
-    return {"rest.auth.type": _JAVA_MANAGER, **{f"lakewright.auth.{name}": value for name, value in settings.items()}}
+    return {"rest.auth.type": JAVA_MANAGER, **{f"lakewright.auth.{name}": value for name, value in settings.items()}}
 
 
 def _custom(manager: str, settings: Mapping[str, str]) -> dict[str, Any]:

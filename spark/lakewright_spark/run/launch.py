@@ -124,7 +124,9 @@ class Launch:
             raise ConfigMissingError(f"{self.script}: expected a PySpark script")
         if self.facts.deadline and self.facts.deadline <= datetime.now(UTC):
             raise DeadlineError(f"the deadline of {_describe(self.facts)} has passed before it started")
-        check_before_start(self.config, self.facts.deadline)
+        if self.facts.remote is None:
+            # A computing unit renews its own credential; for other servers, the session checks.
+            check_before_start(self.config, self.facts.deadline)
         if self.facts.master:
             cluster_properties(self.facts.master, self.facts.conf)
             given = {**spark_defaults(), **self.facts.conf}

@@ -14,6 +14,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
+from lakewright_spark.catalog.auth import JAVA_MANAGER
 from lakewright_spark.catalog.config import REDACTION, CatalogConfig
 from lakewright_spark.errors import ConfigMissingError, IdentityError, JobFailedError
 from lakewright_spark.session import jars, truststore
@@ -123,11 +124,11 @@ def spark_session(
         ConfigMissingError: The master or the truststore is missing or invalid.
         JobFailedError: The JVM did not start.
     """
-    check_before_start(config, deadline)
-    secrets = config.spark_secrets()
     properties = properties or {}
     if remote:
-        return _connect(config, app, remote, secrets, properties)
+        return _connect(config, app, remote, deadline, properties)
+    check_before_start(config, deadline)
+    secrets = config.spark_secrets()
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if submitted:
         made = {**ALWAYS, **config.spark_properties()}
@@ -174,15 +175,21 @@ def _of_workload(workload: Workload) -> Mapping[str, str]:
 
 
 def _connect(
-    config: CatalogConfig, app: str, remote: str, secrets: Mapping[str, str], properties: Mapping[str, str]
+    config: CatalogConfig, app: str, remote: str, deadline: datetime | None, properties: Mapping[str, str]
 ) -> SparkSession:
-    host = urlsplit(remote).hostname or ""
+    secrets, host = config.spark_secrets(), urlsplit(remote).hostname or ""
     if secrets and "use_ssl=true" not in remote and host not in {"localhost", "127.0.0.1", "::1"}:
         raise IdentityError(f"{remote}: the catalog's credential goes over TLS alone: add ;use_ssl=true to the address")
+    builder = SparkSession.builder.appName(app).remote(remote)
+    session = builder.getOrCreate()
+    if _authenticates_itself(session, config):
+        for key, value in {**ALWAYS, **properties}.items():
+            builder = builder.config(key, value)
+        return builder.getOrCreate()
+    check_before_start(config, deadline)
     # Hides secrets in the server's record of this session's settings. Its event log uses the server's pattern.
     redaction = {**REDACTION, "spark.sql.redaction.options.regex": f"{REDACTION[REDACTION_KEY]}|url"} if secrets else {}
     made = {**ALWAYS, **redaction, **config.spark_properties(), **properties}
-    builder = SparkSession.builder.appName(app).remote(remote)
     for key, value in made.items():
         # A session cannot change the server's other settings.
         if key.startswith((*_OF_A_CONNECT_SESSION, *redaction)) or key in properties:
@@ -196,6 +203,12 @@ def _connect(
         session.stop()
         raise
     return session
+
+
+def _authenticates_itself(session: SparkSession, config: CatalogConfig) -> bool:
+    """Return whether the server has all catalogs and reads its own credential, as in a computing unit."""
+    names = (f"spark.sql.catalog.{warehouse.name}.rest.auth.type" for warehouse in config.warehouses)
+    return all(session.conf.get(name, None) == JAVA_MANAGER for name in names)
 
 
 def trust_options(config: CatalogConfig, *, local: bool) -> str:

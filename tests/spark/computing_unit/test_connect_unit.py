@@ -5,6 +5,7 @@ The unit sees two live warehouses (Design 2). It runs with the rendered files at
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -22,6 +23,7 @@ import yaml
 from certificates import create_certificates
 from lakewright_sandbox import lifecycle
 from lakewright_sandbox.runtime.state import Sandbox
+from projects import NAMESPACES
 from pyspark.errors import PySparkException
 from pyspark.sql.types import StringType
 from unit_pod import UnitPod, cannot_unshare, image_variables, read_manifests
@@ -110,6 +112,42 @@ def test_two_submitters_choose_their_warehouses(connect: Connect) -> None:
     assert [tuple(row) for row in bob] == [("curated", "bob", 3)]
 
 
+JOB = """
+from lakewright_spark.run.context import current
+
+run = current()
+assert "connect" in type(run.spark).__module__
+print(run.read(run.write("Job-1", run.spark.range(100))).count(), "rows in", run.facts.warehouse)
+"""
+
+
+@pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="two more processes: test-all")
+def test_one_script_runs_in_the_warehouse_of_its_submitter(unit: RunningUnit, tmp_path: Path) -> None:
+    """`lakewright-spark run` as two submitters at the same time; each owns one of the unit's warehouses."""
+    catalog = yaml.safe_load((unit.pod.folder / "volumes" / "catalog" / "catalog.json").read_text())
+    for warehouse, owner in zip(catalog["warehouses"], ["user:oidc~ann", "user:oidc~bob"], strict=True):
+        warehouse["owner"] = owner
+    (tmp_path / "token").write_text(_catalog_token(unit.sandbox))
+    catalog["auth"]["path"] = str(tmp_path / "token")
+    (tmp_path / "catalog.json").write_text(json.dumps(catalog))
+    (tmp_path / "job.py").write_text(JOB)
+
+    def submit(number: int, submitter: str) -> str:
+        command = [str(LAKEWRIGHT.with_name("lakewright-spark")), "run", str(tmp_path / "job.py"), "--no-registry"]
+        command += ["--config", str(tmp_path / "catalog.json"), "--workflow", "1", "--execution", str(number)]
+        command += ["--submitter", submitter, "--remote", f"sc://127.0.0.1:{unit.port}/;use_ssl=true"]
+        variables = {**os.environ, "SPARK_CONNECT_AUTHENTICATE_TOKEN": unit.connect_token}
+        run = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+        assert run.returncode == 0, run.stdout + run.stderr
+        return run.stdout
+
+    with ThreadPoolExecutor() as pool:
+        ann, bob = pool.map(submit, [1, 2], ["user:oidc~ann", "user:oidc~bob"])
+
+    assert "100 rows in executions" in ann
+    assert "100 rows in curated" in bob
+
+
 def test_unit_uses_the_present_catalog_token(unit: RunningUnit, connect: Connect) -> None:
     session = connect("ann")
     session.sql("CREATE NAMESPACE executions.before")
@@ -186,7 +224,7 @@ def _declare(sandbox: Sandbox, folder: Path) -> list[dict[str, Any]]:
         "kubernetes": {"render_to": str(folder / "rendered"), "connect": {"tls_secret": "units-tls"}},
     }
     name = f"t{uuid.uuid4().hex[:8]}"
-    warehouse = {"namespaces": ["results"], "deletion": "purge"}
+    warehouse = {"namespaces": ["results", *NAMESPACES], "deletion": "purge"}
     spec = {
         "version": 1,
         "environment": "here",
