@@ -1,0 +1,150 @@
+"""Limits of a tenant and all settings of units on a real API server: admission, quota, RBAC of ServiceAccounts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
+
+from ..tenant_project import MakeTenant, Tenant, changes_of
+from .control_plane import ControlPlane
+
+UNITS: list[dict[str, Any]] = [
+    {"name": "notebook", "runtime": "spark", "warehouse": "executions", "size": {"cpu": 0.5, "memory": "1.5Gi"}},
+    {"name": "models", "runtime": "spark", "warehouse": "executions", "size": {"gpu": 1, "shm": "1Gi"}},
+    {"name": "workflows", "runtime": "texera", "warehouses": "all", "size": "small", "texera": {"cuid": 7}},
+]
+CLUSTER: dict[str, Any] = {
+    "catalog_pods": {"namespace": "platform", "labels": {"app.kubernetes.io/name": "gateway"}, "port": 8080},
+    "outside_cidrs": ["0.0.0.0/0", "::/0"],
+    "cluster_cidrs": ["10.0.0.0/8"],
+    "gpu": {"resource": "example.com/gpu", "runtime_class": "lakewright-gpu"},
+    "texera": {"catalog": "postgres", "postgres": {"address": "db.texera.svc:5432/catalog", "username": "texera"}},
+}
+
+
+@pytest.fixture(scope="module")
+def tenant(make_tenant: MakeTenant, cluster: ControlPlane) -> Tenant:
+    runtime_class = {
+        "apiVersion": "node.k8s.io/v1",
+        "kind": "RuntimeClass",
+        "metadata": {"name": "lakewright-gpu"},
+        "handler": "gpu",
+    }
+    with cluster.http() as http:
+        http.post("/apis/node.k8s.io/v1/runtimeclasses", json=runtime_class)
+    tenant = make_tenant(computing_units=UNITS)
+    environment = tenant.folder / "environments" / "sandbox.yaml"
+    document = yaml.safe_load(environment.read_text())
+    document["kubernetes"] |= CLUSTER
+    environment.write_text(yaml.safe_dump(document))
+    tenant.up()
+    return tenant
+
+
+@pytest.fixture
+def namespace(tenant: Tenant) -> str:
+    return f"tenant-{tenant.name}"
+
+
+def get(cluster: ControlPlane, path: str) -> dict[str, Any]:
+    with cluster.http() as http:
+        return http.get(path).raise_for_status().json()
+
+
+def running_units(cluster: ControlPlane, namespace: str) -> set[str]:
+    pods = get(cluster, f"/api/v1/namespaces/{namespace}/pods?labelSelector=type=computing-unit")["items"]
+    return {pod["spec"]["hostname"] for pod in pods if pod["status"].get("phase") == "Running"}
+
+
+def test_all_units_fit_the_quota(namespace: str, cluster: ControlPlane) -> None:
+    names = {unit["name"] for unit in UNITS}
+
+    @retry(retry=retry_if_result(lambda found: found != names), wait=wait_fixed(0.2), stop=stop_after_delay(60))
+    def running() -> set[str]:
+        return running_units(cluster, namespace)
+
+    assert running() == names
+    quota = get(cluster, f"/api/v1/namespaces/{namespace}/resourcequotas/{namespace}")["status"]
+    assert quota["used"].items() <= quota["hard"].items()
+
+
+def test_pod_above_the_quota_is_refused(namespace: str, cluster: ControlPlane, tenant: Tenant) -> None:
+    del tenant
+    deployment = get(cluster, f"/apis/apps/v1/namespaces/{namespace}/deployments/notebook")
+    spec = deployment["spec"]["template"]["spec"]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "second"}, "spec": spec}
+
+    with cluster.http() as http:
+        answer = http.post(f"/api/v1/namespaces/{namespace}/pods", json=pod, params={"dryRun": "All"})
+
+    assert answer.status_code == httpx.codes.FORBIDDEN
+    assert "exceeded quota" in answer.json()["message"]
+
+
+@pytest.mark.parametrize("kind", ["LoadBalancer", "NodePort"])
+def test_ports_outside_the_cluster_are_refused(
+    kind: str, namespace: str, cluster: ControlPlane, tenant: Tenant
+) -> None:
+    del tenant
+    service = {"metadata": {"name": "open"}, "spec": {"type": kind, "ports": [{"port": 80}], "selector": {"a": "b"}}}
+
+    with cluster.http() as http:
+        answer = http.post(f"/api/v1/namespaces/{namespace}/services", json=service)
+
+    assert answer.status_code == httpx.codes.FORBIDDEN
+    assert "exceeded quota" in answer.json()["message"]
+
+
+def test_units_have_no_rights_on_the_cluster(namespace: str, cluster: ControlPlane, tenant: Tenant) -> None:
+    del tenant
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    with cluster.http() as http:
+        answer = http.post(f"/api/v1/namespaces/{namespace}/serviceaccounts/notebook/token", json=request)
+    with cluster.http(answer.raise_for_status().json()["status"]["token"]) as unit:
+        refused = [
+            unit.get(f"/api/v1/namespaces/{namespace}/{kind}") for kind in ("secrets", "pods", "configmaps", "services")
+        ]
+
+    assert [answer.status_code for answer in refused] == [httpx.codes.FORBIDDEN] * 4
+
+
+def test_quantities_and_policies_are_no_drift(tenant: Tenant) -> None:
+    """The API server rewrites amounts such as 1.5Gi and 0.5 if a manifest has them so."""
+    assert changes_of(tenant.verb("preview", "--refresh")) == set()
+
+
+def test_registration_of_texera_is_an_output(tenant: Tenant, namespace: str) -> None:
+    (registration,) = json.loads(tenant.output("stack", "export"))["deployment"]["resources"][0]["outputs"][
+        "texera_register"
+    ]
+
+    assert registration["uri"] == f"workflows.computing-units.{namespace}.svc.cluster.local:8085"
+
+
+def test_changed_quota_and_policy_are_found_and_healed(tenant: Tenant, namespace: str, cluster: ControlPlane) -> None:
+    merge = {"content-type": "application/merge-patch+json"}
+    changes = {
+        f"/api/v1/namespaces/{namespace}/resourcequotas/{namespace}": {"spec": {"hard": {"limits.cpu": "99"}}},
+        f"/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies/notebook": {"spec": {"egress": [{}]}},
+        f"/api/v1/namespaces/{namespace}": {
+            "metadata": {"labels": {"pod-security.kubernetes.io/enforce": "privileged"}}
+        },
+    }
+    with cluster.http() as http:
+        for path, patch in changes.items():
+            http.patch(path, json=patch, headers=merge).raise_for_status()
+
+    drift = {(kind, name) for _, kind, name in changes_of(tenant.verb("preview", "--refresh"))}
+    tenant.up("--refresh")
+
+    wanted = {("ResourceQuota", tenant.name), ("NetworkPolicy", f"{tenant.name}-notebook"), ("Namespace", tenant.name)}
+    assert drift == wanted
+    quota, policy, made = (get(cluster, path) for path in changes)
+    assert quota["spec"]["hard"]["limits.cpu"] == "2500m"
+    assert {} not in policy["spec"]["egress"]
+    assert made["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
