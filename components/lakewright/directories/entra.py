@@ -1,6 +1,7 @@
 """Groups of Microsoft Entra ID, by Microsoft Graph.
 
-The application needs the permissions `GroupMember.Read.All` and `User.Read.All`.
+The application needs the permission `GroupMember.Read.All`. With `User.Read.All`, Graph also reports names, and which
+accounts are disabled.
 
 Source: Microsoft Graph v1.0, `groups` and `transitiveMembers`.
 """

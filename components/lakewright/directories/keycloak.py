@@ -67,8 +67,8 @@ class KeycloakDirectory(Directory):
         return sorted(people)
 
     def _find(self, group: str) -> dict[str, Any]:
-        found = [self._get(group)] if group.startswith("/") or _UUID.fullmatch(group) else self._named(group)
-        known = [candidate for candidate in found if candidate]
+        is_place = group.startswith("/") or _UUID.fullmatch(group)
+        known = self._get(group) if is_place else self._named(group)
         if not known:
             raise GroupNotFoundError(
                 f"{self._api.title} has no group `{group}`. Expected the name, the path (`/teams/analysts`) or the id"
@@ -81,17 +81,23 @@ class KeycloakDirectory(Directory):
             )
         return known[0]
 
-    def _get(self, group: str) -> dict[str, Any] | None:
+    def _get(self, group: str) -> list[dict[str, Any]]:
+        # A specification names the group, so it must not lead to another part of the API.
+        if {".", ".."} & set(group.split("/")):
+            return []
         path = f"/group-by-path{quote(group)}" if group.startswith("/") else f"/groups/{group}"
-        found = self._api.get(path)
-        return records([found])[0] if found else None
+        return records([self._api.get(path)])
 
     def _named(self, group: str) -> list[dict[str, Any]]:
         """Return the groups of exactly this name. A search returns trees, with parents that have other names."""
-        trees = self._pages("/groups", {"search": group, "exact": "true"})
-        return [candidate for tree in trees for candidate in _tree(tree) if candidate.get("name") == group]
+        trees = self._pages("/groups", {"search": group, "exact": "true"}, full_pages=False)
+        found = [candidate for tree in trees for candidate in _tree(tree) if candidate.get("name") == group]
+        return [*{candidate["id"]: candidate for candidate in found}.values()]
 
-    def _pages(self, path: str, parameters: dict[str, str | int] | None = None) -> Iterator[dict[str, Any]]:
+    def _pages(
+        self, path: str, parameters: dict[str, str | int] | None = None, *, full_pages: bool = True
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the objects of a list. A page of trees has fewer objects than it has matches: `full_pages=False`."""
         for page in range(MOST_PAGES):
             window: dict[str, str | int] = {"first": page * PAGE, "max": PAGE, "briefRepresentation": "true"}
             answer = self._api.get(path, (parameters or {}) | window)
@@ -102,7 +108,7 @@ class KeycloakDirectory(Directory):
                 )
             found = records(answer)
             yield from found
-            if len(found) < PAGE:
+            if len(found) < (PAGE if full_pages else 1):
                 return
 
 

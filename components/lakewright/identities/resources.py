@@ -57,7 +57,11 @@ def identities_for(tenant: TenantSpec, platform: Platform) -> TenantIdentities:
         for unit, identity in identities_of(tenant, platform.environment).items()
         if _has_user(identity, platform)
     }
-    if not (known or tenant.role_members) or not _enforces_grants(platform):
+    if not (known or tenant.role_members):
+        return TenantIdentities({}, {}, has_roles=False)
+    if not _enforces_grants(platform):
+        if tenant.role_members:
+            pulumi.log.warn("`role_members` is ignored: the server enforces no grants, so roles have no effect.")
         return TenantIdentities({}, {}, has_roles=False)
     people = people_of_groups(tenant, platform.environment, _secret)
     members = memberships(tenant, known, people, platform.environment.lakekeeper.identity_provider)
@@ -116,7 +120,8 @@ def _users(
                 user_id=known or uids[unit].apply(principal.user_id).apply(str),
                 name=f"{tenant.name}/{unit}" if account else f"{tenant.name}/{getattr(principal, 'client_id', unit)}",
                 user_type="application",
-                adopt=account or tenant.adopt,
+                adopt=tenant.adopt and not account,
+                may_exist=account,
                 opts=opts,
             )
         made[unit] = by_principal[principal]

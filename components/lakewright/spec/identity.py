@@ -26,7 +26,7 @@ class IdentitySpec(StrictModel):
     client_id: NotBlank | None = None
     """OAuth2 client of the tenant at the identity provider of the environment (`lakekeeper.jobs_auth`). Default: the
     environment's, if that contains `{tenant}`."""
-    subject: Annotated[NotBlank, Field(max_length=127)] | None = None
+    subject: Annotated[str, Field(min_length=1, max_length=127)] | None = None
     """Subject of the client's tokens: the claim `oid` or `sub`, as Lakekeeper is configured. Keycloak: id of the
     client's service account user. Entra: object id of the service principal, not of the application."""
     client_secret: Reference | None = None

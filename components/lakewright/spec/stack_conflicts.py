@@ -47,6 +47,24 @@ def places_of(spec: TenantSpec, servers: Servers) -> list[Place]:
     return places
 
 
+def clients_of(spec: TenantSpec) -> dict[str, str]:
+    """Return the subjects of the OAuth2 clients that a spec names, by path."""
+    owners = {f"computing_units.{index}.": unit.identity for index, unit in enumerate(spec.computing_units)}
+    owners |= {"": spec.identity, "maintenance.": spec.maintenance.identity if spec.maintenance else None}
+    return {f"{prefix}identity.subject": own.subject for prefix, own in owners.items() if own and own.subject}
+
+
+def _shared_clients(spec: TenantSpec, other: TenantSpec, name: str) -> Iterator[tuple[str, str]]:
+    theirs = set(clients_of(other).values())
+    for path, subject in clients_of(spec).items():
+        if subject in theirs:
+            yield (
+                path,
+                f"expected a client that no other tenant uses; {name} names subject `{subject}` too, so the catalog"
+                " could not tell the tenants apart",
+            )
+
+
 def shared_with(
     spec: TenantSpec, others: Mapping[str, TenantSpec], servers: Callable[[str], Servers]
 ) -> Iterator[tuple[str, str]]:
@@ -74,6 +92,8 @@ def shared_with(
                 f"expected a tenant that no other stack declares; {name} declares tenant `{spec.name}` too{where}",
             )
             continue
+        if own.lakekeeper == theirs.lakekeeper:
+            yield from _shared_clients(spec, other, name)
         for place in places_of(spec, own):
             if found := next((candidate for candidate in places_of(other, theirs) if candidate.overlaps(place)), None):
                 yield place.path, f"expected a place that no other stack uses; {name} declares {found} too"

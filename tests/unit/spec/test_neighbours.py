@@ -155,3 +155,12 @@ def test_prefix_beside_another_is_no_overlap() -> None:
 def test_prefix_in_a_bucket_that_another_stack_makes() -> None:
     maker = tenant("globex", {"backend": "aws", "bucket": "lake"})
     assert "s3://lake too" in found(tenant("acme", OWN), maker)["warehouses.0.key_prefix"]
+
+
+def test_one_client_in_two_stacks() -> None:
+    identity = {"client_id": "jobs", "subject": "5f0c"}
+    ours, theirs = tenant("acme", identity=identity), tenant("other", identity=identity)
+
+    assert list(found(ours, theirs)) == ["identity.subject"]
+    assert found(ours, tenant("other", identity=identity, environment="staging")) == {}
+    assert found(ours, tenant("other", identity=identity | {"subject": "6a1d"})) == {}

@@ -36,6 +36,9 @@ class UserArgs(ResourceInputs):
     """E-mail address; empty for none."""
     adopt: Annotated[bool, CreateOnly()] = False
     """Take over an existing user. Servers add users at their first request."""
+    may_exist: Annotated[bool, CreateOnly()] = False
+    """Take over the user without `adopt`. For a service account: nobody else has its uid, and the server may have added
+    it at its first request."""
 
     def properties(self, found: users.UserResponse | None = None) -> dict[str, Any]:
         """Return all properties to send. The server removes omitted ones, so undeclared ones are sent as found."""
@@ -55,7 +58,7 @@ class UserProvider(LakekeeperProvider[UserArgs]):
 
     @override
     def existing(self, client: Client, new: UserArgs) -> tuple[str, ObservedResource[UserArgs]] | None:
-        found = users.get(client, new.user_id)
+        found = None if new.may_exist else users.get(client, new.user_id)
         return (new.user_id, ObservedResource(_observed(found, new))) if found else None
 
     @override
@@ -70,7 +73,8 @@ class UserProvider(LakekeeperProvider[UserArgs]):
         there = _observed(found, new)
         changes = ", ".join(change.path for change in difference.between(there, new))
         differs = f"with other {changes} (servers add users at their first request)" if changes else ""
-        self.require_ours(client, there, new, origin, differs)
+        if not new.may_exist:
+            self.require_ours(client, there, new, origin, differs)
         if changes:
             users.replace(client, new.user_id, new.properties(found))
         return new.user_id, ObservedResource(new)
@@ -123,8 +127,17 @@ class User(Resource, module="lakekeeper", name="User"):
         user_type: pulumi.Input[UserType],
         email: pulumi.Input[str] | None = None,
         adopt: bool = False,
+        may_exist: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the resource."""
-        props = given(server=server, user_id=user_id, name=name, user_type=user_type, email=email, adopt=adopt or None)
+        props = given(
+            server=server,
+            user_id=user_id,
+            name=name,
+            user_type=user_type,
+            email=email,
+            adopt=adopt or None,
+            may_exist=may_exist or None,
+        )
         super().__init__(UserProvider(), resource_name, props, delete_first(opts))

@@ -17,6 +17,8 @@ from lakewright.lakekeeper.api.connection.errors import ForbiddenError, NotAuthe
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.lakekeeper.api.management import projects, users
 from lakewright.lakekeeper.grants.grant import GrantProvider
+from lakewright.lakekeeper.identity.role import RoleProvider
+from lakewright.lakekeeper.identity.role_members import RoleMembersProvider
 from lakewright.lakekeeper.identity.user import UserProvider
 from lakewright.lakekeeper.server.project import ProjectProvider
 from lakewright_sandbox.in_process import serving
@@ -147,3 +149,42 @@ def test_recreated_account_is_another_user(cluster: Cluster, unique: str) -> Non
     again = ServiceAccount(account.namespace, account.name, str(uuid.uuid4()))
     with pytest.raises(ForbiddenError):
         projects.name_of(cluster.client(again), unique)
+
+
+def test_account_that_called_first_is_taken_over(cluster: Cluster, unique: str) -> None:
+    """A pod may call before the stack makes its user; the server adds it then."""
+    server, account = cluster.server(cluster.deployer), job()
+    Resource(ProjectProvider()).up(server=server, project_id=unique, name="ours")
+    headers = {"authorization": f"Bearer {cluster.token(account)}"}
+    httpx.post(f"{cluster.endpoint}/management/v1/user", json={}, headers=headers).raise_for_status()
+    declared = {"user_id": f"kubernetes~{account.uid}", "name": "acme/cu", "user_type": "application"}
+
+    assert list(Resource(UserProvider()).failures(server=server, **declared)) == ["adopt"]
+    user = Resource(UserProvider())
+    user.up(server=server, **declared, may_exist=True)
+
+    found = users.get(cluster.client(cluster.deployer), user.id)
+    assert found is not None
+    assert found["name"] == "acme/cu"
+    assert user.refresh() == "same"
+
+
+def test_members_whom_the_server_does_not_know_are_registered(cluster: Cluster, unique: str) -> None:
+    server = cluster.server(cluster.deployer)
+    Resource(ProjectProvider()).up(server=server, project_id=unique, name="ours")
+    role, members = Resource(RoleProvider()), Resource(RoleMembersProvider())
+    role.up(server=server, project_id=unique, name="analysts")
+    new, deleted = (f"oidc~{unique}-{which}" for which in ("new", "deleted"))
+    client = cluster.client(cluster.deployer)
+    users.create(client, deleted, {"name": "gone", "user-type": "human"})
+    users.delete(client, deleted)
+
+    both = {"users": [new, deleted], "names": {new: "Ann", deleted: "Ben"}}
+    members.up(server=server, project_id=unique, role_id=role.id, **both)
+
+    assert [(users.get(client, user) or {})["name"] for user in (new, deleted)] == ["Ann", "Ben"]
+    assert members.refresh() == "same"
+    renamed = {"users": [new], "names": {new: "Ann Other"}}
+    members.up(server=server, project_id=unique, role_id=role.id, **renamed)
+    members.destroy()
+    assert (users.get(client, new) or {})["name"] == "Ann"

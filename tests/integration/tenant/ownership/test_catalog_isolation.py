@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,28 +11,21 @@ from lakewright.credentials.references import resolve
 from lakewright.environment.environment import Environment
 from lakewright.environment.unit_identity import ClientCredentials, identity_of
 from lakewright.spec import TenantSpec
-from lakewright_sandbox import lifecycle
 from lakewright_sandbox.runtime.state import Sandbox
 
 from ..conftest import MakeTenant, Tenant, changes_of
+from .conftest import administrator, role_id_of
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.stand_in("its identity provider has a client per tenant")]
 
 SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "n", "required": False, "type": "long"}]}
 WAREHOUSES = [
     {"name": "one", "namespaces": ["results"], "deletion": "purge"},
+    {"name": "signed", "namespaces": ["results"], "deletion": "purge", "delegation": "remote-signing"},
     {"name": "two", "namespaces": ["results"], "deletion": "purge"},
 ]
-UNITS = [{"name": "cu", "runtime": "spark", "warehouses": ["one"]}]
+UNITS = [{"name": "cu", "runtime": "spark", "warehouses": ["one", "signed"]}]
 DENIED = {401, 403, 404}
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """A sandbox of this module, which requires tokens and enforces grants."""
-    directory = tmp_path_factory.mktemp("guarded")
-    yield lifecycle.up(directory, auth="oauth2", authz="openfga")
-    lifecycle.down(directory, purge=True)
 
 
 @pytest.fixture
@@ -59,20 +51,50 @@ class Caller:
     def _headers(self) -> dict[str, str]:
         return {"x-project-id": self.project, "x-iceberg-access-delegation": "vended-credentials"}
 
-    def outcomes(self, prefix: str, warehouse: str) -> dict[str, int]:
+    def outcomes(self, at: Lake, warehouse: str) -> dict[str, int]:
         """Return the status of each call on the table `t` of a warehouse."""
-        signed = {"region": "us-east-1", "method": "GET", "uri": "https://b.s3.amazonaws.com/k", "headers": {}}
+        prefix = at.warehouses[warehouse]
         return {
-            "config": self.config(warehouse).status_code,
+            "config": self.config(warehouse if self.project == at.tenant else f"{at.tenant}/{warehouse}").status_code,
             "load": self.table(prefix, "/t").status_code,
             "credentials": self.table(prefix, "/t/credentials").status_code,
-            "sign": self.http.post(
-                f"/catalog/v1/{prefix}/namespaces/results/tables/t/sign", json=signed, headers=self._headers
-            ).status_code,
             "list": self.table(prefix).status_code,
             "create": self.table(prefix, method="POST", json={"name": "other", "schema": SCHEMA}).status_code,
             "drop": self.table(prefix, "/t", method="DELETE").status_code,
+            "drop what it made": self.table(prefix, "/other", method="DELETE").status_code,
+            "sign": self.sign(at),
         }
+
+    def sign(self, at: Lake) -> int:
+        """Return the status of signing a read of the table `t` of the warehouse `signed`."""
+        table, location = at.signed_table
+        request = {"region": "us-east-1", "method": "GET", "uri": f"{at.s3}/{location}/data/x", "headers": {}}
+        url = f"/catalog/v1/signer/{at.warehouses['signed']}/tabular-id/{table}/v1/aws/s3/sign"
+        return self.http.post(url, json=request, headers=self._headers).status_code
+
+
+ALLOWED = dict.fromkeys(("config", "load", "credentials", "list", "create", "sign"), 200) | dict.fromkeys(
+    ("drop", "drop what it made"), 204
+)
+
+
+@dataclass(frozen=True)
+class Lake:
+    """The warehouses of a tenant, with a table `t` in each, which the unit does not own."""
+
+    tenant: str
+    s3: str
+    warehouses: dict[str, str]
+    signed_table: tuple[str, str]
+    """Id and location of the table `t` of the warehouse `signed`."""
+
+
+def lake_of(tenant: Tenant) -> Lake:
+    """Deploy a tenant and make its tables."""
+    warehouses = tenant.up()["outputs"]["warehouse_ids"]
+    made = {name: make_table(tenant, warehouse)["metadata"] for name, warehouse in warehouses.items()}
+    signed = (made["signed"]["table-uuid"], made["signed"]["location"].removeprefix("s3://"))
+    return Lake(tenant.name, tenant.sandbox.aws.endpoint, warehouses, signed)
 
 
 def caller_of(tenant: Tenant, unit: str = "cu", project: str | None = None) -> Caller:
@@ -89,69 +111,51 @@ def caller_of(tenant: Tenant, unit: str = "cu", project: str | None = None) -> C
     return Caller(http, project or tenant.name)
 
 
-def administrator(tenant: Tenant) -> httpx.Client:
-    """Return a client with the rights of the stack."""
-    tokens = tenant.sandbox.tokens
-    assert tokens is not None
-    secret = tokens.client_secret_file.read_text()
-    form = {"grant_type": "client_credentials", "client_id": tokens.client_id, "client_secret": secret}
-    issued = httpx.post(tokens.token_url, data=form).raise_for_status().json()["access_token"]
-    headers = {"authorization": f"Bearer {issued}", "x-project-id": tenant.name}
-    return httpx.Client(base_url=tenant.sandbox.lakekeeper.endpoint, headers=headers, timeout=60)
-
-
-def make_table(tenant: Tenant, warehouse_id: str) -> None:
+def make_table(tenant: Tenant, warehouse_id: str) -> dict[str, Any]:
     """Make the table `t` with the rights of the stack, so that the unit owns nothing."""
-    Caller(administrator(tenant), tenant.name).table(
-        warehouse_id, method="POST", json={"name": "t", "schema": SCHEMA}
-    ).raise_for_status()
+    caller, body = Caller(administrator(tenant), tenant.name), {"name": "t", "schema": SCHEMA}
+    return caller.table(warehouse_id, method="POST", json=body).raise_for_status().json()
+
+
+def not_denied(outcomes: dict[str, int]) -> dict[str, int]:
+    return {call: status for call, status in outcomes.items() if status not in DENIED}
 
 
 def take_from_role(tenant: Tenant, role: str) -> None:
     """Remove the unit of a tenant from a role, outside the stack."""
-    admin = administrator(tenant)
-    (role_id,) = [found["id"] for found in admin.get("/management/v1/role").json()["roles"] if found["name"] == role]
-    admin.delete(f"/management/v1/role/{role_id}/members/user/oidc~jobs-{tenant.name}").raise_for_status()
+    url = f"/management/v1/role/{role_id_of(tenant, role)}/members/user/oidc~jobs-{tenant.name}"
+    administrator(tenant).delete(url).raise_for_status()
 
 
 def test_units_reach_their_own_warehouses_only(make_tenant: MakeTenant) -> None:
     a, b = (make_tenant(warehouses=WAREHOUSES, computing_units=UNITS) for _ in range(2))
-    ids = [tenant.up()["outputs"]["warehouse_ids"] for tenant in (a, b)]
-    for tenant, known in zip((a, b), ids, strict=True):
-        for warehouse in known.values():
-            make_table(tenant, warehouse)
-    cu_a = caller_of(a)
+    ours, theirs = lake_of(a), lake_of(b)
+    unit = caller_of(a)
 
-    elsewhere = {
-        "the other tenant": caller_of(a, project=b.name).outcomes(ids[1]["one"], "one"),
-        "the other tenant, from its own project": cu_a.outcomes(ids[1]["one"], f"{b.name}/one"),
-        "a warehouse of its tenant that the unit does not see": cu_a.outcomes(ids[0]["two"], "two"),
-    }
-    assert {
-        what: status for what, found in elsewhere.items() for status in found.values() if status not in DENIED
-    } == {}
+    for caller in (unit, caller_of(a, project=b.name)):
+        assert not_denied(caller.outcomes(theirs, "one")) == {}
+    unseen = unit.outcomes(ours, "two")
+    assert not_denied(unseen) == {"sign": 200}, "the unit sees the warehouse `signed`"
+    assert unit.outcomes(ours, "one") == ALLOWED
+    assert caller_of(b).outcomes(theirs, "one") == ALLOWED, "the other tenant's table was there to be denied"
 
-    own = cu_a.outcomes(ids[0]["one"], "one")
-    assert {name: own[name] for name in own if name != "sign"} == {
-        **dict.fromkeys(("config", "load", "credentials", "list", "create"), 200),
-        "drop": 204,
-    }
+    warehouse = f"/management/v1/warehouse/{ours.warehouses['one']}"
     management = [
-        cu_a.http.delete(f"/management/v1/warehouse/{ids[0]['one']}"),
-        cu_a.http.post(f"/management/v1/warehouse/{ids[0]['one']}/rename", json={"new-name": "mine"}),
-        cu_a.http.get("/management/v1/user"),
+        unit.http.delete(warehouse),
+        unit.http.post(f"{warehouse}/rename", json={"new-name": "mine"}),
+        unit.http.post(f"{warehouse}/protection", json={"protected": True}),
+        unit.http.get("/management/v1/user"),
     ]
-    assert {answer.status_code for answer in management} <= DENIED
+    assert {answer.status_code for answer in management} == {403}
 
-    # Without its grants, a unit does not reach its own warehouse either.
-    make_table(a, ids[0]["one"])
-    cu_a.table(ids[0]["one"], "/other", method="DELETE").raise_for_status()
-    take_from_role(a, "one-writer")
-    assert {name: status for name, status in cu_a.outcomes(ids[0]["one"], "one").items() if status not in DENIED} == {}
+    make_table(a, ours.warehouses["one"])
+    for role in ("one-writer", "signed-writer"):
+        take_from_role(a, role)
+    assert not_denied(unit.outcomes(ours, "one")) == {}, "without its grants, a unit reaches nothing"
     drift = changes_of(a.verb("preview", "--refresh"))
-    assert drift == {("update", "RoleMembers", f"{a.name}-one-writer")}
+    assert drift == {("update", "RoleMembers", f"{a.name}-{name}-writer") for name in ("one", "signed")}
     a.up("--refresh")
-    assert cu_a.config("one").status_code == 200
+    assert unit.outcomes(ours, "one") == ALLOWED
 
     for tenant in (a, b):
         tenant.verb("destroy", "--yes")

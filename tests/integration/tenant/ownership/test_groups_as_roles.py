@@ -1,0 +1,107 @@
+"""Groups of a directory as members of a tenant's roles: who joins or leaves is drift."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import yaml
+from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.runtime.state import Sandbox
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from ..conftest import MakeTenant, Tenant, changes_of
+from .conftest import administrator, role_id_of
+
+pytestmark = [pytest.mark.timeout(300), pytest.mark.stand_in("its server enforces grants")]
+
+SECRET = "s3cret-of-the-reader"
+
+
+@pytest.fixture
+def sandbox(guarded: Sandbox) -> Sandbox:
+    return guarded
+
+
+@dataclass
+class Realm:
+    """A Keycloak realm with the group `analysts`."""
+
+    endpoint: str = ""
+    people: set[str] = field(default_factory=set[str])
+
+    def app(self) -> Starlette:
+        realm = "/admin/realms/platform"
+        return Starlette(
+            routes=[
+                Route("/realms/platform/protocol/openid-connect/token", self._token, methods=["POST"]),
+                Route(f"{realm}/groups", self._groups),
+                Route(f"{realm}/groups/g1/members", self._members),
+            ]
+        )
+
+    async def _token(self, _request: Request) -> Response:
+        return JSONResponse({"access_token": "t", "expires_in": 300})
+
+    async def _groups(self, request: Request) -> Response:
+        known = request.query_params["first"] == "0" and request.query_params["search"] == "analysts"
+        return JSONResponse([{"id": "g1", "name": "analysts", "path": "/analysts", "subGroups": []}] if known else [])
+
+    async def _members(self, _request: Request) -> Response:
+        return JSONResponse([{"id": person, "username": person, "enabled": True} for person in sorted(self.people)])
+
+
+@pytest.fixture
+def realm() -> Iterator[Realm]:
+    made = Realm()
+    with serving(made.app()) as made.endpoint:
+        yield made
+
+
+def members_of(tenant: Tenant, role: str) -> set[str]:
+    answer = administrator(tenant).get(f"/management/v1/role/{role_id_of(tenant, role)}/members").raise_for_status()
+    return {member["id"] for member in answer.json()["members"]}
+
+
+def test_joining_and_leaving_a_group_is_drift(make_tenant: MakeTenant, realm: Realm) -> None:
+    listed: dict[str, Any] = {"executions-reader": {"group": "analysts", "users": ["oidc~zoe"]}}
+    tenant = make_tenant(role_members=listed)
+    tenant.environ["READER"] = SECRET
+    file = tenant.folder / "environments" / "sandbox.yaml"
+    directory = {"kind": "keycloak", "url": realm.endpoint, "realm": "platform", "client_id": "reader"}
+    document = yaml.safe_load(file.read_text()) | {"directory": directory | {"client_secret": "env:READER"}}
+    file.write_text(yaml.safe_dump(document))
+    zoe = {"id": "oidc~zoe", "name": "Zoe", "user-type": "human"}
+    administrator(tenant).post("/management/v1/user", json=zoe).raise_for_status()
+    realm.people = {"ann", "ben"}
+
+    tenant.up()
+    assert members_of(tenant, "executions-reader") == {"oidc~ann", "oidc~ben", "oidc~zoe"}
+    assert changes_of(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
+
+    realm.people = {"ben", "cid"}
+    drift = changes_of(tenant.verb("preview", "--refresh"))
+    assert drift == {("update", "RoleMembers", f"{tenant.name}-executions-reader")}
+    output = tenant.output("preview", "--refresh", "--diff", "--engine", "embedded")
+    assert "oidc~ann" in output
+    assert "oidc~cid" in output
+    tenant.up("--refresh")
+    assert members_of(tenant, "executions-reader") == {"oidc~ben", "oidc~cid", "oidc~zoe"}
+
+    tenant.spec["role_members"] = {"executions-reader": {"group": "analyst"}}
+    tenant.write()
+    refusal = tenant.error("up", "--yes", "--engine", "embedded")
+    assert "role_members.executions-reader.group: Keycloak realm `platform` has no group `analyst`" in refusal
+
+    tenant.spec["role_members"] = listed
+    tenant.write()
+    tenant.verb("destroy", "--yes")
+    known = {user["id"] for user in administrator(tenant).get("/management/v1/user").json()["users"]}
+    assert {"oidc~ben", "oidc~cid", "oidc~zoe"} <= known, "people may be members of other projects"
+    state = "".join(file.read_text() for file in (tenant.folder / "state").rglob("*") if file.is_file())
+    assert not any(SECRET in text for text in (*tenant.outputs, state))
