@@ -12,6 +12,7 @@ from lakewright.aws.access_role import aliases
 from lakewright.environment.platform import Platform
 from lakewright.lakekeeper import ExternalId, Namespace, Warehouse
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
+from lakewright.lakekeeper.warehouse.role_proof import RoleProof
 from lakewright.spec import TenantSpec, WarehouseSpec
 from lakewright.spec.warehouse_writers import writers
 from lakewright.storage.backend import WarehouseAccess
@@ -71,13 +72,15 @@ class TenantWarehouse(pulumi.ComponentResource):
             kms_key_arn=storage.kms_key_arn,
             session_tags=spec.session_tags,
         )
+        profile = storage.backend.storage_profile(access, storage.address)
+        credential = storage.backend.storage_credential(external_id)
         warehouse = Warehouse(
             name,
             server=platform.server,
             project_id=project_id,
             name=spec.name,
-            storage=storage.backend.storage_profile(access, storage.address),
-            credential=storage.backend.storage_credential(external_id),
+            storage=profile,
+            credential=credential,
             delete_profile=delete_profile(spec),
             protected=spec.protected,
             allowed_format_versions=list(spec.format_versions) if spec.format_versions else None,
@@ -87,6 +90,26 @@ class TenantWarehouse(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions.merge(within, pulumi.ResourceOptions(depends_on=storage.made_by)),
         )
         self.warehouse_id = warehouse.warehouse_id
+        if not storage.backend.allows_deletion:
+            pulumi.log.info(
+                f"warehouse `{spec.name}`: the platform may not delete in bucket {storage.backend.bucket}"
+                " (`may_delete: false`). Dropped tables leave their files; snapshot expiration, orphan files, staged"
+                " files and compaction are skipped.",
+                warehouse,
+            )
+        proven: list[pulumi.Resource] = []
+        if storage.backend.proves_role:
+            proof = RoleProof(
+                name,
+                server=platform.server,
+                project_id=project_id,
+                warehouse_id=self.warehouse_id,
+                warehouse=spec.name,
+                storage=profile,
+                credential=credential,
+                opts=within,
+            )
+            proven.append(proof)
         made = self.namespaces = dict[str, Namespace]()
         for path in spec.namespace_paths:
             above = made.get(path.rpartition(".")[0])
@@ -100,7 +123,7 @@ class TenantWarehouse(pulumi.ComponentResource):
                 opts=pulumi.ResourceOptions.merge(
                     inside,
                     pulumi.ResourceOptions(
-                        depends_on=[above] if above else None,
+                        depends_on=[above] if above else proven,
                         aliases=aliases(f"{earlier}-{path}" if earlier else None),
                     ),
                 ),
@@ -125,6 +148,7 @@ def catalog_warehouse(
         delegation=spec.delegation,
         namespaces=spec.namespace_paths,
         s3=storage.backend.client_options(storage.address),
+        may_delete=storage.backend.allows_deletion,
         owner=spec.owner,
         writers=writers(tenant, spec),
         server_jobs=tenant.maintenance.server_jobs(spec.name) if tenant.maintenance else (),

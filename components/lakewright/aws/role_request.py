@@ -73,6 +73,7 @@ def request_of(
         principal_arn,
         storage.kms_key_arn,
         session_tags,
+        storage.may_delete,
     )
 
 

@@ -95,6 +95,8 @@ class StorageBackend(StrictModel):
     """Whether a stack can make the bucket."""
     makes_role: ClassVar[bool] = False
     """Whether the stack makes a role for each warehouse."""
+    proves_role: ClassVar[bool] = False
+    """Whether the tenant makes the role, so that its limits have to be proven."""
     needs_external_id: ClassVar[bool] = False
     """Whether Lakekeeper assumes a role that requires an external ID."""
     is_on_aws: ClassVar[bool] = False
@@ -158,6 +160,11 @@ class StorageBackend(StrictModel):
     def has_own_key(self) -> bool:
         """Return whether the stack makes a KMS key for the bucket."""
         return False
+
+    @property
+    def allows_deletion(self) -> bool:
+        """Return whether the platform may delete objects."""
+        return True
 
     @abstractmethod
     def address(self, defaults: AwsDefaults) -> StorageAddress:

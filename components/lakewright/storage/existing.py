@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 from pydantic import BeforeValidator, model_validator
 
 from lakewright.names.types import Arn, ExternalIdValue, Region, RoleArn
-from lakewright.storage.backend import AwsBackend, BucketProbe, Question
+from lakewright.storage.backend import AwsBackend, BucketProbe, Question, StorageAddress
 from lakewright.storage.restricted_fields import ConfigKeyOrText
 
 
@@ -29,6 +29,7 @@ class ExistingStorage(AwsBackend):
     """A bucket on AWS that the tenant provides. The stack makes nothing in it; a role of the tenant gives access."""
 
     summary: ClassVar[str] = "a bucket that the tenant provides"
+    proves_role: ClassVar[bool] = True
     questions: ClassVar[Sequence[Question]] = (
         Question("region", "region of the bucket", option="region"),
         Question("role_arn", "ARN of the tenant's role", option="role_arn"),
@@ -46,11 +47,25 @@ class ExistingStorage(AwsBackend):
     """
     kms_key_arn: Arn | None = None
 
+    may_delete: bool = True
+    """Whether the platform may delete objects. With `false`, the role needs `s3:DeleteObject` on Lakekeeper's own probe
+    objects only: nothing is purged, compacted, expired or cleaned up, and `deletion: purge` is refused."""
+
     @model_validator(mode="before")
     @classmethod
     def _role_is_named(cls, storage: Any) -> Any:
         # A missing role gets its own message, together with the other mistakes of the storage.
         return {"role_arn": None} | cast(dict[str, Any], storage) if isinstance(storage, dict) else storage
+
+    @property
+    def allows_deletion(self) -> bool:
+        """Return whether the bucket's owner lets the platform delete."""
+        return self.may_delete
+
+    def client_options(self, address: StorageAddress) -> dict[str, str]:
+        """Return the S3 options of clients. Iceberg's clients delete nothing if the platform may not."""
+        options = super().client_options(address)
+        return options if self.may_delete else options | {"s3.delete-enabled": "false"}
 
     @property
     def role_arn_of_tenant(self) -> str | None:

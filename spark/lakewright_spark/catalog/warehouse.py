@@ -68,3 +68,5 @@ class CatalogWarehouse(ConfigModel):
     """Other principals whose runs may write here, by a grant."""
     server_jobs: Annotated[tuple[JobName, ...], ADDED_LATER] = ()
     """Maintenance jobs that the catalog's server does itself. The scheduler does not run them."""
+    may_delete: Annotated[bool, ADDED_LATER] = True
+    """Whether the bucket's owner lets the platform delete. Otherwise jobs that delete files are held back."""

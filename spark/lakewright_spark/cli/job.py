@@ -65,7 +65,7 @@ def job(
     from lakewright_spark.maintenance.switches import reason_of_server  # noqa: PLC0415
     from lakewright_spark.pyiceberg_client.catalog import open_catalog  # noqa: PLC0415
     from lakewright_spark.scheduler.listings import reason_for_no_listing  # noqa: PLC0415
-    from lakewright_spark.scheduler.plan import WarehousePlan, plan_requested_job  # noqa: PLC0415
+    from lakewright_spark.scheduler.plan import WarehousePlan, plan_requested_job, reason_for_no_deletion  # noqa: PLC0415
 
     maintenance_job = JOBS_BY_NAME[cast(JobName, name)]
     named = registry or os.environ.get("LAKEWRIGHT_REGISTRY")
@@ -75,6 +75,8 @@ def job(
             raise JobRefusedError(
                 f"{name} of {identifier}: {reason}; only one of them may do it: see `maintenance` in the spec"
             )
+        if maintenance_job.deletes_files and (reason := reason_for_no_deletion(catalog, chosen)):
+            raise JobRefusedError(f"{name} of {identifier}: {reason}")
         if maintenance_job.needs_listing and (
             reason := reason_for_no_listing(catalog, open_catalog(catalog, chosen), identifier)
         ):

@@ -77,6 +77,21 @@ class WarehousePlan:
     """Tables whose location overlaps that of others, and how. No job deletes files there."""
 
 
+def reason_for_no_deletion(config: CatalogConfig, warehouse: str) -> str | None:
+    """Return why no job may delete files of a warehouse; None if they may."""
+    if config.warehouse(warehouse).may_delete:
+        return None
+    return "the owner of the bucket does not let the platform delete (`may_delete: false` of the storage)"
+
+
+def hold_jobs_that_delete(config: CatalogConfig, plan: WarehousePlan) -> WarehousePlan:
+    """Return the plan with jobs held back that delete files, or leave files to delete, if none may be deleted."""
+    reason = reason_for_no_deletion(config, plan.warehouse)
+    if reason is None:
+        return plan
+    return replace(plan, tables=tuple(table.hold(lambda job: job.deletes_files, reason) for table in plan.tables))
+
+
 def decide(
     facts: TableFacts,
     policies: TablePolicies,

@@ -29,7 +29,7 @@ from lakewright_spark.scheduler import recovery
 from lakewright_spark.scheduler.lease import LIFE, Heartbeat, Lease, read_lease
 from lakewright_spark.scheduler.listings import hold_jobs_without_listings
 from lakewright_spark.scheduler.outcome import Outcome
-from lakewright_spark.scheduler.plan import WarehousePlan, expired_candidates, plan
+from lakewright_spark.scheduler.plan import WarehousePlan, expired_candidates, hold_jobs_that_delete, plan
 from lakewright_spark.scheduler.run_log.histories import load_histories
 from lakewright_spark.scheduler.run_log.ops_buffer import OpsBuffer, delete_handled_candidates
 from lakewright_spark.scheduler.run_log.recorder import EVERY, Recorder
@@ -255,7 +255,8 @@ class Maintenance:
             ):
                 expired = expired_candidates(found, histories, now, is_complete=complete)
                 delete_handled_candidates(catalog, expired)
-        return hold_jobs_without_listings(self.config, catalog, found)
+        allowed = hold_jobs_that_delete(self.config, found)
+        return hold_jobs_without_listings(self.config, catalog, allowed)
 
     @contextmanager
     def _reporting_damage(

@@ -55,9 +55,31 @@ def test_reserved_external_id_opens_the_role(own_bucket: Tenant, aws: Callable[.
     state = own_bucket.output("stack", "export")
     assert external_id not in ran + files + state
     assert "ExternalId" not in own_bucket.recorded_kinds()
-    own_bucket.verb("preview", "--refresh", "--expect-no-changes")
+    assert "is used with its external ID only" in ran
+    (validated,) = own_bucket.verb("preview", "--refresh", "--expect-no-changes", "--validate")["validation"]
+    proven = {check["name"]: check["status"] for check in validated["checks"]}
+    limits = ("other external ID", "no external ID", "bucket root", "folder above", "neighboring prefix")
+    assert {proven[name] for name in limits} == {"passed"}
+    assert "bucket listing: skipped" in own_bucket.output("byo", "check")
     table = own_bucket.catalog("executions").create_table("results.flights", schema=pa.schema([("n", pa.int64())]))
     assert table.location().startswith(f"s3://{asked['bucket']}/{asked['key_prefixes'][0]}/")
+
+
+def test_too_open_role_stops_the_update(own_bucket: Tenant, aws: Callable[..., Any]) -> None:
+    asked = json.loads(own_bucket.output("byo", "reserve"))
+    (statement,) = asked["trust_policy"]["Statement"]
+    role = make_role(own_bucket, aws, asked | {"trust_policy": {"Statement": [{**statement, "Condition": {}}]}})
+    own_bucket.environ = {"LAKEWRIGHT_ROLE_PROPAGATION": "0"}
+
+    text = own_bucket.error("up", "--yes", "--engine", "embedded")
+    kinds = own_bucket.recorded_kinds()
+    aws("iam").update_assume_role_policy(RoleName=role, PolicyDocument=json.dumps(asked["trust_policy"]))
+    own_bucket.up()
+
+    assert "RoleTooOpenError" in text
+    assert "can be assumed with another external ID" in text
+    assert asked["external_id"] not in text
+    assert "Namespace" not in kinds
 
 
 def test_missing_role_names_the_command(own_bucket: Tenant) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ import typer
 
 from lakewright.aws.role_request_formats import RequestFormat
 from lakewright.cli.errors import UsageError
-from lakewright.cli.options import HERE, Directory, StackName, load_project
+from lakewright.cli.options import HERE, Directory, StackName, existing_stack, load_project
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -91,6 +92,37 @@ def reserve(
         session_tags=any(warehouse.session_tags for warehouse in warehouses),
     )
     print(render(request, request_format))
+
+
+@app.command()
+def check(
+    stack: StackName,
+    *,
+    profile: Annotated[
+        str | None, typer.Option(help="AWS profile with the identity of Lakekeeper, to try listings as well.")
+    ] = None,
+    directory: Directory = HERE,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Prove again that the roles need their external IDs and reach their prefixes only. Exit code 1 if they do not.
+
+    Lakekeeper tries it, and writes probe objects. Needs the stack's passphrase.
+    """
+    from lakewright.byo.role_report import report_roles  # noqa: PLC0415 - `--help` needs no client
+
+    project, backend = existing_stack(directory, stack)
+    snapshot = backend.load(project.name, stack)
+    settings = project.stack_config(stack)
+    reports = report_roles(snapshot, settings.get, profile)
+    if not reports:
+        raise UsageError(f"stack '{stack}' has no role of a tenant's own bucket; run `lakewright up --stack {stack}`")
+    if as_json:
+        print(json.dumps([report.model_dump() for report in reports], indent=2))
+    for report in reports if not as_json else []:
+        for found in report.checks:
+            print(f"{report.warehouse}: {found.name}: {found.status}: {found.reason}")
+    if any(report.failed for report in reports):
+        raise typer.Exit(1)
 
 
 def _spec(project: PulumiProject, stack: str) -> tuple[TenantSpec, Environment]:

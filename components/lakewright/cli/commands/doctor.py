@@ -44,7 +44,7 @@ def doctor(
 
 def _check_tenant(stack: str, directory: Path) -> list[Finding]:
     from lakewright.cli.engines.environment_loading import load_environment  # noqa: PLC0415
-    from lakewright.doctor import check_services  # noqa: PLC0415
+    from lakewright.doctor import Finding, check_services  # noqa: PLC0415
     from lakewright.environment.stack_config import rule_check  # noqa: PLC0415
     from lakewright.names.object_names import namespace_name  # noqa: PLC0415
     from lakewright.spec import SpecError, read_stack_file  # noqa: PLC0415
@@ -57,7 +57,12 @@ def _check_tenant(stack: str, directory: Path) -> list[Finding]:
     if problems := [*rule_check(environment, spec.environment).problems(spec.model_dump())]:
         raise SpecError(str(file), problems)
     buckets = [probe for storage in spec.storage.values() if (probe := storage.probe())]
-    return check_services(environment, buckets, project_id=spec.name, namespace=namespace_name(spec.name))
+    kept = [
+        Finding(f"deletion in {storage.bucket}", "optional", "`may_delete: false`: nothing is purged or compacted")
+        for storage in spec.storage.values()
+        if not storage.allows_deletion
+    ]
+    return kept + check_services(environment, buckets, project_id=spec.name, namespace=namespace_name(spec.name))
 
 
 def _print_table(findings: list[Finding], *, includes_tenant: bool) -> None:

@@ -54,6 +54,12 @@ def write(report: Report) -> None:
 
 
 def read_reports(file: Path) -> list[Report]:
-    """Return the reports of a run, sorted by project and name."""
-    found = [Report.model_validate_json(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    return sorted(found, key=lambda report: (report.project_id, report.warehouse))
+    """Return one report for each warehouse of a run, sorted by project and name."""
+    found: dict[tuple[str, str, str], Report] = {}
+    for line in file.read_text(encoding="utf-8").splitlines():
+        report = Report.model_validate_json(line)
+        key = (report.project_id, report.warehouse, report.endpoint)
+        # The warehouse and the proof of its role report separately.
+        checks = [*found[key].checks, *report.checks] if key in found else report.checks
+        found[key] = report.model_copy(update={"checks": checks})
+    return [found[key] for key in sorted(found)]

@@ -15,6 +15,7 @@ LakekeeperError (`api.connection.errors`)
 +-- BucketRefusedError        S3, KMS or the provider refused to change a bucket or key
 +-- KeyInUseError             a bucket's key would be removed while objects are encrypted with it
 +-- RemovalRefusedError       removing a warehouse or storage from the spec would lose data
++-- RoleTooOpenError          the role of a tenant's bucket allows more than the warehouse needs
 """
 
 import sys
@@ -80,6 +81,10 @@ class BucketRefusedError(LakekeeperError):
 
 class KeyInUseError(LakekeeperError):
     """Objects are encrypted with a key that the spec no longer names."""
+
+
+class RoleTooOpenError(LakekeeperError):
+    """The role of a tenant's bucket works without its external ID, or outside the warehouse's prefix."""
 
 
 class RemovalRefusedError(LakekeeperError):

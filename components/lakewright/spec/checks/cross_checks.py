@@ -121,6 +121,7 @@ def _storage_of(document: Mapping[str, Any], warehouse: Mapping[str, Any]) -> st
 def _storages_of_warehouses(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
     storages = _storages(document)
     names = [str(name) for name in mapping_of(document.get("storage"))]
+    servers = mapping_of(mapping_of(document.get("maintenance")).get("server"))
     for index, warehouse in items_of(document, "warehouses"):
         named = text_of(warehouse.get("storage"))
         if named is None and len(names) > 1 and warehouse.get("storage") is None:
@@ -133,6 +134,17 @@ def _storages_of_warehouses(document: Mapping[str, Any]) -> Iterator[SpecMistake
         storage = storages.get(_storage_of(document, warehouse) or "", {})
         delegation = warehouse.get("delegation", "vended")
         backend = find_backend(storage)
+        name = str(warehouse.get("name"))
+        if storage.get("may_delete") is False and any(mapping_of(servers.get(name)).values()):
+            yield (
+                ("maintenance", "server", name),
+                f"expected no jobs of the server: the storage of `{name}` has `may_delete: false`",
+            )
+        if storage.get("may_delete") is False and warehouse.get("deletion") == "purge":
+            yield (
+                ("warehouses", index, "deletion"),
+                "expected `protect` or `retain`: the storage has `may_delete: false`, so nothing can be purged",
+            )
         if delegation == "vended" and backend and (reason := backend.why_not_vended(storage)):
             yield (
                 ("warehouses", index, "delegation"),

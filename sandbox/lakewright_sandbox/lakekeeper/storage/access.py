@@ -109,9 +109,16 @@ class StorageAccess:
         if credential is None:
             return None
         if credential.credential_type == "aws-system-identity":
-            self._check_system_identity(storage)
+            if not self._settings.aws_system_identity:
+                raise _misconfigured("System identity credentials are disabled in this Lakekeeper deployment.")
             return self._system_keys()
         return Keys(credential.access_key_id or "", credential.secret_access_key or "", credential.token)
+
+    def vending_keys(self, storage: WarehouseStorage) -> Keys | None:
+        """Return the keys that ask STS for vended credentials. Raises 400 `Misconfiguration`."""
+        keys = self.base_keys(storage)
+        self._check_vending(storage)
+        return keys
 
     def own_keys(self, storage: WarehouseStorage) -> Keys | None:
         """Return the keys of the server's own reads and writes: the base keys, or those of the assumed role."""
@@ -218,17 +225,18 @@ class StorageAccess:
                     self._clients.popitem(last=False)
         return client
 
-    def _check_system_identity(self, storage: WarehouseStorage) -> None:
+    def _check_vending(self, storage: WarehouseStorage) -> None:
+        """Refuse what the server checks before it asks STS for vended credentials, and nowhere else."""
         settings, profile, credential = self._settings, storage.profile, storage.credential
-        if not settings.aws_system_identity:
-            reason = "System identity credentials are disabled in this Lakekeeper deployment."
-        elif not (profile.assume_role_arn or profile.sts_role_arn or settings.direct_system_identity):
+        if credential is None or credential.credential_type != "aws-system-identity":
+            return
+        if not (profile.vending_role or settings.direct_system_identity):
             reason = "An `assume-role-arn` is required when using the system identity."
-        elif profile.vending_role and settings.require_external_id and not (credential and credential.external_id):
+        elif profile.vending_role and settings.require_external_id and not credential.external_id:
             reason = "An `external-id` is required when using the system identity with a role."
         else:
             return
-        raise ApiError(400, "Misconfiguration", f"Credentials misconfigured: {reason}")
+        raise _misconfigured(reason)
 
     def _system_keys(self) -> Keys:
         file, profile = self._settings.credentials_file, self._settings.profile
@@ -240,6 +248,10 @@ class StorageAccess:
         return Keys(
             section["aws_access_key_id"], section["aws_secret_access_key"], section.get("aws_session_token") or None
         )
+
+
+def _misconfigured(reason: str) -> ApiError:
+    return ApiError(400, "Misconfiguration", f"Credentials misconfigured: {reason}")
 
 
 class ObjectStore:

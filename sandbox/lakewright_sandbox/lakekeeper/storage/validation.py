@@ -111,7 +111,7 @@ class StorageProbe:
         found: list[Keys] = []
 
         def issue() -> None:
-            base, policy = self._access.base_keys(storage), session_policy(storage.profile, inner)
+            base, policy = self._access.vending_keys(storage), session_policy(storage.profile, inner)
             found.append(self._vendor.issue(storage, base, policy))
 
         checks = [attempt(issued, issue)]

@@ -66,7 +66,7 @@ class CredentialVendor:
 
     def vend(self, storage: WarehouseStorage, location: str, *, writable: bool = True) -> Keys:
         """Return credentials for a location. Raises 412 `ShortTermCredentialError` if STS refuses."""
-        base, policy = self._access.base_keys(storage), session_policy(storage.profile, location, writable=writable)
+        base, policy = self._access.vending_keys(storage), session_policy(storage.profile, location, writable=writable)
         external_id = storage.credential.external_id if storage.credential else None
         name = (base, storage.profile.model_dump_json(), external_id, policy)
         with self._lock:

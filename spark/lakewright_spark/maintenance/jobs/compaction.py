@@ -86,7 +86,9 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
     return due_after_change("compaction", facts, history)
 
 
-JOB = MaintenanceJob(name="compaction", run=run, is_due=is_due, primary_only=True, waits_for_executions=True)
+JOB = MaintenanceJob(
+    name="compaction", run=run, is_due=is_due, primary_only=True, waits_for_executions=True, deletes_files=True
+)
 
 
 def _order(opened: IcebergTable, compaction: CompactionPolicy) -> str:

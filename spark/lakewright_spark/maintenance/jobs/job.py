@@ -83,6 +83,8 @@ class MaintenanceJob:
     """Whether the job replaces files that readers of a running execution page through."""
     owns_location: bool = False
     """Whether the job treats every file under the table's location as the table's."""
+    deletes_files: bool = False
+    """Whether the job deletes files, or replaces files that another job has to delete."""
     needs_listing: bool = False
     """Whether the job lists the table's location."""
     ops_tables: tuple[OpsTable, ...] = ()

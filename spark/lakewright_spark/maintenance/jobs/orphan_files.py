@@ -80,5 +80,6 @@ JOB = MaintenanceJob(
     read_only=True,
     owns_location=True,
     needs_listing=True,
+    deletes_files=True,
     ops_tables=(CANDIDATES,),
 )

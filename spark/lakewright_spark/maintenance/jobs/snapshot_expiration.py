@@ -65,7 +65,7 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
     )
 
 
-JOB = MaintenanceJob(name="snapshot-expiration", run=run, is_due=is_due, primary_only=True)
+JOB = MaintenanceJob(name="snapshot-expiration", run=run, is_due=is_due, primary_only=True, deletes_files=True)
 
 
 def _may_have_backups(opened: IcebergTable) -> bool:

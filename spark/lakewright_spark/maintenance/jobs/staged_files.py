@@ -122,7 +122,7 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
     )
 
 
-JOB = MaintenanceJob(name="staged-files", run=run, is_due=is_due, owns_location=True)
+JOB = MaintenanceJob(name="staged-files", run=run, is_due=is_due, owns_location=True, deletes_files=True)
 
 
 def _remaining_files(opened: IcebergTable, paths: Sequence[str], limit: datetime) -> list[str]:

@@ -1,0 +1,56 @@
+"""The report of `lakewright byo check`: what the roles of a stack's state allow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from lakewright_engine.model.properties import plaintext
+
+from lakewright.credentials import references as credentials
+from lakewright.credentials.aws_session import aws_session
+from lakewright.lakekeeper.api.connection.client import ClientPool
+from lakewright.lakekeeper.api.connection.errors import LakekeeperError
+from lakewright.lakekeeper.preflight.report import Check, Report
+from lakewright.lakekeeper.warehouse.role_checks import role_checks
+from lakewright.lakekeeper.warehouse.role_listing import listing_checks
+from lakewright.lakekeeper.warehouse.role_proof import RoleProofArgs, use_of
+
+if TYPE_CHECKING:
+    from lakewright_engine.model.resources import StackSnapshot
+
+_TYPE = "pulumi-python:dynamic/lakekeeper:RoleProof"
+
+
+def report_roles(
+    snapshot: StackSnapshot | None, config: Callable[[str], str | None], profile: str | None
+) -> list[Report]:
+    """Return one report for each warehouse whose role the tenant made.
+
+    Args:
+        snapshot: The stack's state.
+        config: Returns a value of the stack's configuration.
+        profile: AWS profile to try listings with; None for the default identity.
+    """
+    clients = ClientPool()
+    reports: list[Report] = []
+    for resource in snapshot.resources if snapshot else []:
+        if resource.type != _TYPE or resource.delete:
+            continue
+        declared = RoleProofArgs.from_state({key: plaintext(value) for key, value in resource.outputs.items()})
+        client = clients.get(declared.server, lambda reference: credentials.resolve(reference, config))
+        try:
+            checks = role_checks(use_of(client, declared))
+        except LakekeeperError as error:
+            checks = [Check(name="role", status="failed", reason=str(error))]
+        session = aws_session(profile, declared.storage.region, None)
+        checks += listing_checks(session, declared.storage, declared.credential.external_id, declared.storage.endpoint)
+        reports.append(
+            Report(
+                warehouse=declared.warehouse,
+                project_id=declared.project_id,
+                endpoint=declared.server.endpoint,
+                checks=checks,
+            )
+        )
+    return reports
