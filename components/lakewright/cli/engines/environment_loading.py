@@ -19,13 +19,20 @@ from lakewright.environment.platform_outputs import OUTPUT
 from lakewright.project_files import stack_files
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lakewright_engine.project.project import PulumiProject
 
 
 def load_environment(project: PulumiProject, name: str) -> Environment:
     """Return an environment of a project, with the platform stack that it may name. Raises SpecError."""
     path = stack_files.environment_file(project.root, name)
-    return Environment.load(path, read_platform=lambda stack: _platform_output(project, stack))
+    return Environment.load(path, read_platform=platform_reader(project))
+
+
+def platform_reader(project: PulumiProject) -> Callable[[str], Any]:
+    """Return a function that reads the output of a platform stack. It raises UsageError."""
+    return lambda stack: _platform_output(project, stack)
 
 
 def _platform_output(project: PulumiProject, stack: str) -> Any:
