@@ -26,6 +26,10 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _NEED_NOT_BE_SIGNED = {"x-amz-content-sha256", "x-amz-date", "x-amz-user-agent"}
 
 
+# HTTP clients remove the header when they send the body. Lakekeeper signs it, and S3-compatible stores accept that.
+_REMOVED = {"expect": "100-continue"}
+
+
 @dataclass(frozen=True)
 class Signature:
     """The signature of a request, with its signer and scope."""
@@ -169,7 +173,8 @@ def _expected(request: HttpRequest, signature: Signature, secret_access_key: str
         if not (signature.presigned and name == "X-Amz-Signature")
     )
     headers = "".join(
-        f"{name}:{' '.join(request.headers.get(name, '').split())}\n" for name in sorted(signature.signed_headers)
+        f"{name}:{' '.join(request.headers.get(name, _REMOVED.get(name, '')).split())}\n"
+        for name in sorted(signature.signed_headers)
     )
     canonical = "\n".join(
         (

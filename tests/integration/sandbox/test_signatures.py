@@ -155,3 +155,26 @@ def test_other_services_are_refused_by_name(aws: Aws, service: str) -> None:
     call = {"dynamodb": "list_tables", "sqs": "list_queues", "ec2": "describe_vpcs"}[service]
     with pytest.raises(Exception, match="S3, IAM, STS and KMS"):
         getattr(aws.client(service), call)()
+
+
+class SignsExpect(S3SigV4Auth):
+    """Signs the header Expect, as Lakekeeper does when it signs a request of a client."""
+
+    def headers_to_sign(self, request: AWSRequest) -> Any:
+        found = super().headers_to_sign(request)
+        found["expect"] = "100-continue"
+        return found
+
+
+def test_a_signed_expect_header_may_be_removed(aws: Aws, bucket: str) -> None:
+    """Clients remove it when they send the body."""
+    key = aws.keys["admin"]
+    url = f"{aws.endpoint}/{bucket}/expected"
+    request = AWSRequest("PUT", url, data=b"x")
+    credentials = Credentials(key.access_key_id, key.secret_access_key.get_secret_value())
+    SignsExpect(credentials, "s3", "us-east-1").add_auth(request)
+
+    response = httpx.put(url, content=b"x", headers=dict(request.headers.items()))
+
+    assert "expect;host" in request.headers["Authorization"]
+    assert response.status_code == 200

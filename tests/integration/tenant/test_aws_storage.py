@@ -220,3 +220,31 @@ def test_role_of_an_earlier_version_keeps_its_path(
     assert paths == {role: "/", f"lakewright.{tenant.name}.scratch": "/lakewright/"}
     assert write_and_read(tenant) == [1, 2, 3]
     tenant.verb("preview", "--refresh", "--expect-no-changes")
+
+
+def test_renamed_warehouse_keeps_all_its_roles(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
+    """The roles, their external IDs and the log bucket stay; the log bucket outlives the stack."""
+    tenant, iam = make_tenant(), aws("iam")
+    principal = {"principal_arn": tenant.sandbox.aws.catalog_principal_arn}
+    tenant.spec["storage"]["main"]["access_logs"] = {"bucket": f"{tenant.name}-logs", "owner": "stack"}
+    tenant.spec["warehouses"][0] |= {"vending_role": True, "maintenance_role": principal, "shares": {"bi": principal}}
+    tenant.write()
+    before = tenant.up()["outputs"]
+    ids = json.loads(tenant.output("external-ids", "--json"))
+    tenant.spec["warehouses"][0] |= {"name": "runs", "renamed_from": "executions"}
+    tenant.write()
+
+    steps = tenant.up()["steps"]
+
+    assert not {step["op"] for step in steps} - {"same", "update", "read"}, "nothing is made or replaced"
+    after = json.loads(tenant.output("stack", "output", "--json"))
+    assert after["roles_of_others"]["runs"] == before["roles_of_others"]["executions"]
+    renamed = json.loads(tenant.output("external-ids", "--json"))
+    assert renamed == {name.replace("-executions", "-runs"): value for name, value in ids.items()}
+    tenant.spec["warehouses"][0] |= {"vending_role": False, "shares": {}}
+    tenant.write()
+    tenant.up()
+    names = [role["RoleName"] for role in iam.list_roles()["Roles"] if f".{tenant.name}." in role["RoleName"]]
+    assert sorted(names) == [f"lakewright.{tenant.name}.executions", f"lakewright.{tenant.name}.executions.maintenance"]
+    tenant.verb("destroy", "--yes")
+    assert f"{tenant.name}-logs" in [bucket["Name"] for bucket in aws("s3").list_buckets()["Buckets"]]
