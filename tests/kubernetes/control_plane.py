@@ -37,6 +37,7 @@ CONTROLLERS = (
     "statefulset-controller",
     "job-controller",
     "cronjob-controller",
+    "endpoints-controller",
     "endpointslice-controller",
     "garbage-collector-controller",
 )

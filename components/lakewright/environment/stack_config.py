@@ -19,7 +19,7 @@ from lakewright.spec import Problem, SpecError, TenantSpec, parse_spec
 from lakewright.spec.checks.aws import vending_checks
 from lakewright.spec.checks.cross_checks import is_on_aws, made_storages, makes_roles, on_storages
 from lakewright.spec.computing_unit import Runtime
-from lakewright.validation.documents import list_of, mapping_of
+from lakewright.validation.documents import items_of, list_of, mapping_of
 from lakewright.validation.problems import dotted
 
 
@@ -106,10 +106,15 @@ def _images(document: Mapping[str, Any], environment: Environment, name: str) ->
                     cluster.image(cast(Runtime, runtime)),
                 )
             )
-    if maintenance := mapping_of(document.get("maintenance")):
-        own = cluster.maintenance_image
-        place = "kubernetes.maintenance_image" if own else "kubernetes.images.spark"
+    maintenance = mapping_of(document.get("maintenance"))
+    own = cluster.maintenance_image
+    place = "kubernetes.maintenance_image" if own else "kubernetes.images.spark"
+    if maintenance:
         wanted.append(("maintenance.image", maintenance.get("image"), place, own or cluster.image("spark")))
+    for index, unit in items_of(document, "computing_units"):
+        # The activator of idle units has the image of the maintenance jobs.
+        if unit.get("idle_after") is not None and not maintenance.get("image"):
+            wanted.append((f"computing_units.{index}.idle_after", None, place, own or cluster.image("spark")))
     found: dict[str, str] = {}
     for path, named, place, default in wanted:
         if named is None and (reason := images.mistake(default, trial=cluster.trial)):
