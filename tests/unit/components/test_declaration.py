@@ -91,6 +91,8 @@ UNIT = {"name": "cu", "runtime": "spark", "warehouse": "executions"}
         (f"{{images: {{spark: '{DIGEST}'}}}}", UNIT, None),
         ("{images: {spark: 'spark:4'}}", UNIT, "environment here: kubernetes.images.spark"),
         ("{images: {spark: 'spark:4'}}", UNIT | {"image": DIGEST}, None),
+        ("{}", UNIT | {"image": DIGEST, "idle_after": "30m"}, "computing_units.0.idle_after"),
+        (f"{{maintenance_image: '{DIGEST}'}}", UNIT | {"image": DIGEST, "idle_after": "30m"}, None),
         ("{trial: true}", UNIT, None),
         ("{trial: true}", UNIT | {"image": "registry.example/spark:latest"}, None),
     ],
@@ -210,3 +212,37 @@ def test_spec_fits_the_aws_settings_of_its_environment(
 def test_principal_is_a_role_a_user_or_an_account(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="the ARN of a principal looks like"):
         read(tmp_path, small(), ROLES.replace(ARN, "arn:aws:s3:::lakekeeper"))
+
+
+TEXERA = {"name": "workflows", "runtime": "texera", "warehouses": "all", "image": DIGEST}
+
+
+@pytest.mark.parametrize(
+    ("kubernetes", "changes", "path"),
+    [
+        ("{quota: {cpu: 1}}", {"size": "large"}, "environment here: kubernetes.quota.cpu"),
+        ("{quota: {cpu: 1}}", {}, None),
+        ("{texera: {catalog: postgres}}", {}, "computing_units.0.texera.catalog"),
+        ("{texera: {postgres: {address: 'db.example:5432/c', username: u}, catalog: postgres}}", {}, None),
+        ("{ca_bundle: {file: missing.pem}}", {}, "environment here: kubernetes.ca_bundle.file"),
+    ],
+)
+def test_compute_that_the_cluster_cannot_give_is_refused(
+    kubernetes: str, changes: dict[str, Any], path: str | None, tmp_path: Path
+) -> None:
+    spec, environment = small(computing_units=[TEXERA | changes]), f"{ROLES}kubernetes: {kubernetes}\n"
+
+    if path is None:
+        assert read(tmp_path, spec, environment)[0].computing_units
+    else:
+        assert mistakes(tmp_path, spec, environment) == [path]
+
+
+def test_metadata_service_is_no_catalog_of_pods(tmp_path: Path) -> None:
+    environment = ROLES.replace(
+        "lakekeeper.example'", "lakekeeper.example', catalog_uri: 'https://169.254.169.254/catalog'"
+    )
+
+    found = mistakes(tmp_path, small(computing_units=[TEXERA]), environment)
+
+    assert found == ["environment here: lakekeeper.catalog_uri"]
