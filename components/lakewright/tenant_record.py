@@ -29,6 +29,12 @@ def record_for(spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOption
             for name, storage in spec.storage.items()
             if (access := storage.stack_access) is not None
         },
+        existing_buckets={
+            name: {"bucket": storage.bucket, "region": address.region}
+            | ({"endpoint": address.endpoint} if address.endpoint else {})
+            for name, storage in spec.storage.items()
+            if storage.proves_role and (address := storage.address(platform))
+        },
         dropped_warehouses=spec.dropped_warehouses,
         principal_arn=platform.environment.lakekeeper.principal_arn
         if any(storage.makes_role for storage in spec.storage.values())

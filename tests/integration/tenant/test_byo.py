@@ -82,6 +82,19 @@ def test_too_open_role_stops_the_update(own_bucket: Tenant, aws: Callable[..., A
     assert "Namespace" not in kinds
 
 
+def test_missing_bucket_is_refused_before_anything_is_made(own_bucket: Tenant, aws: Callable[..., Any]) -> None:
+    asked = json.loads(own_bucket.output("byo", "reserve"))
+    make_role(own_bucket, aws, asked)
+    aws("s3").delete_bucket(Bucket=asked["bucket"])
+
+    text = own_bucket.error("up", "--yes", "--engine", "embedded")
+
+    assert f"storage.main: bucket `{asked['bucket']}` does not exist" in text
+    assert text.count("does not exist") == 1
+    made = own_bucket.recorded_kinds() - {"Bootstrap"}  # of the server, which is not the tenant's
+    assert not made & {"TenantRecord", "Project", "Warehouse", "ExternalId"}
+
+
 def test_missing_role_names_the_command(own_bucket: Tenant) -> None:
     text = own_bucket.error("up", "--yes", "--engine", "embedded")
 

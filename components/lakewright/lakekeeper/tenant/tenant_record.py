@@ -14,7 +14,8 @@ from pulumi.dynamic import DiffResult, Resource
 from typing_extensions import override
 
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.buckets import bucket_removal, store_preflight
+from lakewright.lakekeeper.buckets import bucket_removal, existing_bucket, store_preflight
+from lakewright.lakekeeper.buckets.existing_bucket import ExistingBucket
 from lakewright.lakekeeper.buckets.store_preflight import RecordedStore
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.inputs import CreateOnly, ResourceInputs, StateOnly, has_unknown
@@ -36,6 +37,8 @@ class TenantRecordArgs(ResourceInputs):
     """Buckets that the stack creates, by name of the storage."""
     stores: Annotated[dict[str, RecordedStore], StateOnly()] = {}
     """Buckets in S3-compatible stores, by name of the storage, also those that the stack does not create."""
+    existing_buckets: Annotated[dict[str, ExistingBucket], CreateOnly()] = {}
+    """Buckets on AWS that the tenant provides, by name of the storage. A new one is checked."""
     dropped_warehouses: Annotated[list[str], CreateOnly()] = []
     """Purged warehouses that may be removed while others are added, and protected ones whose files may be purged."""
     adopting: Annotated[list[str], CreateOnly()] = []
@@ -63,6 +66,9 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
             places = tenant_changes.key_prefixes_by_bucket(named)
             store_preflight.check(self._resolving(declared).stores, before.stores if before else {}, places)
             self.run.store_certificates.update(store_preflight.certificates(declared.stores))
+        existing_bucket.refuse_missing(
+            declared.existing_buckets, {warehouse.bucket for warehouse in warehouses.values()}
+        )
         if before is None and not has_unknown(declared.buckets):
             tenant_changes.refuse_unrecorded_keys(declared.buckets)
         tenant_changes.refuse_role_names(declared.tenant, named, warehouses, declared.buckets)
@@ -165,6 +171,7 @@ class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
         warehouses: Mapping[str, Mapping[str, Any]],
         buckets: Mapping[str, Mapping[str, Any]],
         stores: Mapping[str, Mapping[str, Any]] | None = None,
+        existing_buckets: Mapping[str, Mapping[str, Any]] | None = None,
         dropped_warehouses: list[str] | None = None,
         adopting: list[str] | None = None,
         principal_arn: str | None = None,
@@ -177,6 +184,7 @@ class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
             warehouses=warehouses,
             buckets=buckets,
             stores=stores or None,
+            existing_buckets=existing_buckets or None,
             dropped_warehouses=dropped_warehouses or None,
             adopting=adopting or None,
             principal_arn=principal_arn,
