@@ -300,6 +300,14 @@ class TestServicesAndTokens:
         decision = get(USER, IdentityPolicies((ALL,)), policy, **context)
         assert ("explicit deny" in decision.message) == denied
 
+    def test_not_principal_excepts_a_service_by_name(self) -> None:
+        allowing = {"Effect": "Allow", "Principal": "*", "Action": "s3:*", "Resource": "*"}
+        denying = {"Effect": "Deny", "NotPrincipal": {"Service": LOGGING}, "Action": "s3:*", "Resource": "*"}
+        document = json.dumps({"Version": "2012-10-17", "Statement": [allowing, denying]})
+        other = Caller("service", arn="ec2.amazonaws.com", identity_arn="ec2.amazonaws.com")
+        assert get(SERVICE, IdentityPolicies(), parse(document, "resource")).allowed
+        assert not get(other, IdentityPolicies(), parse(document, "resource")).allowed
+
     def test_token_is_allowed_by_its_provider_only(self) -> None:
         assert assume(TOKEN, IdentityPolicies(), trust({"Federated": PROVIDER})).allowed
         assert not assume(TOKEN, IdentityPolicies(), trust({"Federated": f"{PROVIDER}2"})).allowed

@@ -13,8 +13,9 @@ import pulumi
 
 from lakewright.credentials.aws_session import aws_session
 from lakewright.environment.environment import AwsAccount
+from lakewright.environment.platform import TENANT_TAG
 
-_MISSING = frozenset({"404", "NoSuchBucket", "NoSuchEntity", "NotFoundException"})
+_MISSING = frozenset({"404", "NoSuchBucket", "NoSuchTagSet", "NoSuchEntity", "NotFoundException"})
 _DENIED = frozenset({"AccessDenied", "AccessDeniedException"})
 _OTHER_OWNER = frozenset({"403"})
 """HeadBucket's response for another account's bucket; creating it fails with the reason."""
@@ -39,6 +40,13 @@ class ExistingObjects:
         """Return the name of a bucket of this account, or None."""
         found = self._look_up("s3", f"bucket {name}", lambda s3: s3.head_bucket(Bucket=name))
         return None if found is None else name
+
+    def bucket_of_tenant(self, name: str, tenant: str) -> str | None:
+        """Return the name of a bucket of this account that has the tag of a tenant, or None."""
+        found = self._look_up("s3", f"bucket {name}", lambda s3: s3.get_bucket_tagging(Bucket=name)["TagSet"])
+        listed = cast(list[dict[str, str]], found or [])
+        tags = {tag["Key"]: tag["Value"] for tag in listed}
+        return name if tags.get(TENANT_TAG) == tenant else None
 
     def bucket_region(self, name: str) -> str | None:
         """Return the region of a bucket of this account, or None."""

@@ -10,6 +10,7 @@ from pulumi_aws import s3
 from lakewright.aws.bucket_policy import log_bucket_policy
 from lakewright.aws.existing import ExistingObjects
 from lakewright.aws.private_bucket import make_private
+from lakewright.environment.platform import TENANT_TAG
 from lakewright.storage.aws import AccessLogs
 
 _EXPIRE_DAYS = 90
@@ -55,7 +56,8 @@ class LogBucket(pulumi.ComponentResource):
         super().__init__("lakewright:index:LogBucket", name, {}, opts)
         keep = logs.deletion != "purge"
         within = pulumi.ResourceOptions(parent=self, retain_on_delete=keep, depends_on=after)
-        found = existing.bucket(logs.bucket) if existing else None
+        # `purge` deletes the bucket with its contents, so only a log bucket of this tenant is taken over.
+        found = existing.bucket_of_tenant(logs.bucket, tags[TENANT_TAG]) if existing else None
         bucket = s3.Bucket(
             name,
             bucket=logs.bucket,

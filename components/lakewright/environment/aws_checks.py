@@ -12,6 +12,9 @@ from lakewright.spec.checks.cross_checks import is_on_aws, makes_roles, on_stora
 from lakewright.validation.documents import mapping_of
 from lakewright.validation.problems import Problem
 
+_MOST_TAGS = 50
+_OWN_TAGS = 3
+"""Tags of a bucket for tenant, owner and record."""
 LONGEST_CHAINED_SESSION = 3600
 """Seconds. STS limits a session that another role's session opens. Source: IAM, "Methods to assume a role"."""
 
@@ -49,6 +52,13 @@ def _token_lifetimes(document: Mapping[str, Any], environment: Environment, name
 
 def _tags(document: Mapping[str, Any], environment: Environment, name: str) -> Iterator[Problem]:
     tags = environment.aws.tags
+    count = len({*mapping_of(document.get("labels")), *tags}) + _OWN_TAGS
+    if makes_roles(document) and count > _MOST_TAGS:
+        yield Problem(
+            "labels",
+            f"expected at most {_MOST_TAGS} tags of an object on AWS, with {_OWN_TAGS} of the stack",
+            str(count),
+        )
     for key, value in mapping_of(document.get("labels")).items():
         if key in tags and str(value) != tags[key]:
             yield Problem(

@@ -10,6 +10,8 @@ import pulumi_kubernetes
 from lakewright.environment.environment import Environment
 from lakewright.spec import Problem, SpecError, TenantSpec
 
+TENANT_TAG = "lakewright:tenant"
+"""Tag of AWS objects with the tenant's name."""
 NO_REGION = "required: neither the storage, nor `aws:region` of the stack, nor the environment names a region"
 NO_PRINCIPAL = "required where the stack makes roles: the AWS identity that Lakekeeper runs as"
 
@@ -62,7 +64,7 @@ class Platform:
 
     def tags(self, spec: TenantSpec) -> dict[str, str]:
         """Return the tags of AWS objects: those of tenant and environment, and two of the toolkit."""
-        own = {"lakewright:tenant": spec.name, "lakewright:owner": spec.owner}
+        own = {TENANT_TAG: spec.name, "lakewright:owner": spec.owner}
         return {**spec.labels, **self.environment.aws.tags, **own}
 
     def _aws(self, region: str) -> pulumi_aws.Provider:

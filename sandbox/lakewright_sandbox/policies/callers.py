@@ -67,7 +67,7 @@ class Principals:
         """
         if not self.negated:
             return self.match(caller) is not PrincipalMatch.NONE
-        if "*" in self.aws:
+        if "*" in self.aws or (not caller.has_policies and caller.identity_arn in self._entries(caller)):
             return False
         listed = set(self.aws)
         account = bool(listed & {caller.account, caller.root_arn})

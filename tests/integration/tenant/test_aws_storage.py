@@ -12,6 +12,8 @@ import pyarrow as pa
 import pytest
 from lakewright.aws.bucket_policy import log_bucket_policy
 
+from .conftest import changes_of
+
 pytestmark = [pytest.mark.timeout(300), pytest.mark.stand_in("makes buckets, keys and roles on AWS")]
 
 ROWS = pa.table({"n": [1, 2, 3]})
@@ -248,3 +250,23 @@ def test_renamed_warehouse_keeps_all_its_roles(make_tenant: Callable[..., Any], 
     assert sorted(names) == [f"lakewright.{tenant.name}.executions", f"lakewright.{tenant.name}.executions.maintenance"]
     tenant.verb("destroy", "--yes")
     assert f"{tenant.name}-logs" in [bucket["Name"] for bucket in aws("s3").list_buckets()["Buckets"]]
+
+
+def test_adopt_takes_over_log_buckets_of_the_tenant_only(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any]
+) -> None:
+    """`purge` would delete the contents of another bucket."""
+    tenant, s3 = make_tenant(adopt=True), aws("s3")
+    logs = f"{tenant.name}-logs"
+    s3.create_bucket(Bucket=logs)
+    s3.put_object(Bucket=logs, Key="of-someone-else", Body=b"x")
+    tenant.spec["storage"]["main"]["access_logs"] = {"bucket": logs, "owner": "stack", "deletion": "purge"}
+    tenant.write()
+
+    refused = tenant.error("up", "--yes", "--engine", "embedded")
+    tenant.run("destroy", "--yes", "--engine", "embedded")
+
+    assert "BucketAlreadyOwnedByYou" in refused
+    assert s3.list_objects_v2(Bucket=logs)["Contents"][0]["Key"] == "of-someone-else"
+    s3.put_bucket_tagging(Bucket=logs, Tagging={"TagSet": [{"Key": "lakewright:tenant", "Value": tenant.name}]})
+    assert ("import", "Bucket", f"{tenant.name}-main-logs") in changes_of(tenant.up())
