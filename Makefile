@@ -101,6 +101,7 @@ schema: $(READY)  ## Write docs/schema/ from the models
 	@mkdir -p docs/schema
 	lakewright spec schema > docs/schema/tenant.schema.json
 	lakewright spec schema --environment > docs/schema/environment.schema.json
+	lakewright spec schema --platform > docs/schema/platform.schema.json
 
 docs: $(READY)  ## Write docs/reference/ from the resources' models, and docs/permissions.md
 	python scripts/reference.py

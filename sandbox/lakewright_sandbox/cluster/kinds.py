@@ -38,9 +38,15 @@ _CORE = (
 )
 _OTHERS = (
     ObjectKind("apps/v1", "Deployment", "deployments", immutable=("selector",)),
+    ObjectKind("apps/v1", "StatefulSet", "statefulsets", immutable=("selector", "serviceName")),
+    ObjectKind("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers"),
     ObjectKind("batch/v1", "CronJob", "cronjobs"),
     ObjectKind("batch/v1", "Job", "jobs", immutable=("selector", "template")),
+    ObjectKind("networking.k8s.io/v1", "Ingress", "ingresses"),
     ObjectKind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies"),
+    ObjectKind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets"),
+    ObjectKind("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", namespaced=False),
+    ObjectKind("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False),
     ObjectKind("rbac.authorization.k8s.io/v1", "Role", "roles"),
     ObjectKind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings"),
 )

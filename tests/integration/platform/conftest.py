@@ -1,105 +1,24 @@
-"""Platform stacks in folders of their own, with rendered manifests and the embedded engine."""
+"""Platform stacks with rendered manifests."""
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import subprocess
-import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from ...platform_documents import trial
-
-REPOSITORY = Path(__file__).parents[3]
-LAKEWRIGHT = Path(sys.executable).with_name("lakewright")
-PASSPHRASE = "correct horse battery staple"
-
-
-@dataclass
-class PlatformStack:
-    """One platform stack: its spec, and the commands on it."""
-
-    folder: Path
-    spec: dict[str, Any]
-    state: Path
-    name: str = "test"
-
-    @property
-    def rendered(self) -> Path:
-        return self.folder / "rendered"
-
-    def write(self) -> None:
-        """Write the spec as the stack's file; keep its encryption salt."""
-        file = self.folder / "stacks" / f"Pulumi.{self.name}.yaml"
-        document = yaml.safe_load(file.read_text()) if file.exists() else {}
-        config = document.setdefault("config", {})
-        config["lakewright-platform:spec"] = {**self.spec, "kubernetes": {"render_to": "rendered"}}
-        file.write_text(yaml.safe_dump(document, sort_keys=False))
-
-    def run(self, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
-        env = {**os.environ, "PULUMI_BACKEND_URL": self.state.as_uri(), "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE}
-        return subprocess.run(
-            [LAKEWRIGHT, *words, "--stack", self.name],
-            cwd=self.folder,
-            env={**env, **environ},
-            check=False,
-            capture_output=True,
-            text=True,
-        )
-
-    def output(self, *words: str, **environ: str) -> str:
-        """Return the output of a command that must succeed."""
-        done = self.run(*words, **environ)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    def error(self, *words: str) -> str:
-        """Return the output of a command that must fail without a traceback."""
-        done = self.run(*words)
-        assert done.returncode != 0, done.stdout
-        assert "Traceback" not in done.stdout + done.stderr
-        return done.stdout + done.stderr
-
-    def up(self, *words: str, **environ: str) -> dict[str, Any]:
-        return json.loads(self.output("up", "--yes", "--engine", "embedded", "--json", *words, **environ))
-
-    def manifests(self) -> dict[tuple[str, str], dict[str, Any]]:
-        """Return the rendered manifests by kind and name."""
-        documents = [yaml.safe_load(file.read_text()) for file in self.rendered.rglob("*.yaml")]
-        return {(document["kind"], document["metadata"]["name"]): document for document in documents}
+from ...platform_project import PlatformStack, create_platform
 
 
 @pytest.fixture
 def platform(tmp_path: Path) -> PlatformStack:
     """Return a trial's stack that is not deployed yet."""
-    return _create(tmp_path)
+    return create_platform(tmp_path, trial())
 
 
 @pytest.fixture(scope="module")
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> PlatformStack:
     """Return a trial's stack that is deployed. Tests leave it unchanged."""
-    stack = _create(tmp_path_factory.mktemp("platform"))
+    stack = create_platform(tmp_path_factory.mktemp("platform"), trial())
     stack.up()
-    return stack
-
-
-def _create(tmp_path: Path) -> PlatformStack:
-    folder = tmp_path / "platform"
-    state = tmp_path / "state"
-    state.mkdir()
-    (folder / "stacks").mkdir(parents=True)
-    source = REPOSITORY / "infra" / "platform"
-    shutil.copy(source / "__main__.py", folder)
-    project = yaml.safe_load((source / "Pulumi.yaml").read_text())
-    project["runtime"]["options"]["virtualenv"] = sys.prefix
-    (folder / "Pulumi.yaml").write_text(yaml.safe_dump(project))
-    stack = PlatformStack(folder, trial(), state)
-    stack.write()
-    stack.output("stack", "init")
     return stack

@@ -10,8 +10,8 @@ import pytest
 from lakewright_sandbox.runtime.state import Sandbox
 
 from ...platform_documents import changed
+from ...platform_project import PlatformStack
 from ...tenant_project import Tenant, create_project, new_name, tenant_spec
-from .conftest import PlatformStack
 
 pytestmark = pytest.mark.stand_in("renders manifests with the sandbox's kubernetes provider")
 

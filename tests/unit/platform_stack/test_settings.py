@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from lakewright.platform_stack.encryption_key import mistake_of_key
 from lakewright.platform_stack.settings.checks import parse_platform_spec
 from lakewright.platform_stack.settings.extra_env import reason_against
+from lakewright.platform_stack.settings.json_schema import platform_schema_text
 from lakewright.platform_stack.settings.server_environment import as_string, kafka_config, server_environment
 from lakewright.validation.problems import SpecError
 
@@ -22,6 +25,20 @@ def problems(document: dict[str, Any]) -> str:
 
 def plain(document: dict[str, Any]) -> dict[str, str]:
     return dict(server_environment(parse_platform_spec(document, "stack test")).plain)
+
+
+def test_the_published_schema_is_up_to_date() -> None:
+    file = Path(__file__).parents[3] / "docs" / "schema" / "platform.schema.json"
+
+    assert file.read_text() == platform_schema_text(), "run `make schema`"
+
+
+@pytest.mark.parametrize("name", ["example", "trial"])
+def test_the_example_stacks_are_accepted(name: str) -> None:
+    file = Path(__file__).parents[3] / "infra" / "platform" / "stacks" / f"Pulumi.{name}.yaml"
+    document = yaml.safe_load(file.read_text())["config"]["lakewright-platform:spec"]
+
+    assert parse_platform_spec(document, name).name == "lakekeeper"
 
 
 @pytest.mark.parametrize("document", [production(), trial()], ids=["production", "trial"])

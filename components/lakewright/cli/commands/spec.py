@@ -50,8 +50,16 @@ def schema(
     environment: Annotated[
         bool, typer.Option("--environment", help="Print the schema of environments/NAME.yaml instead.")
     ] = False,
+    platform: Annotated[
+        bool, typer.Option("--platform", help="Print the schema of a platform stack's spec instead.")
+    ] = False,
 ) -> None:
     """Print the JSON Schema of stack files, for editors."""
+    if platform:
+        from lakewright.platform_stack.settings.json_schema import platform_schema_text  # noqa: PLC0415
+
+        sys.stdout.write(platform_schema_text())
+        return
     if environment:
         from lakewright.environment.json_schema import environment_schema_text  # noqa: PLC0415
 
