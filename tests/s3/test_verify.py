@@ -13,8 +13,11 @@ from lakewright_sandbox.runtime.state import Sandbox, StoreState
 from lakewright_sandbox.store.access import KEY_VARIABLES
 
 from ..tenant_project import Tenant, create_project, tenant_spec
+from ..verifying import broken, verifying
+from ..wide_catalog import wide_catalog
 from .conftest import read_secret
 
+AT_S3 = ("other-tables", "other-prefixes", "bucket-root", "bucket-policy")
 WAREHOUSES = [
     {"name": "executions", "namespaces": ["results"], "deletion": "purge"},
     {"name": "signed", "namespaces": ["results"], "delegation": "remote-signing", "deletion": "purge"},
@@ -33,8 +36,13 @@ def guarded(tmp_path: Path, store: StoreState) -> Iterator[Sandbox]:
     lifecycle.down(tmp_path / "guarded")
 
 
-def test_isolated_tenants_pass_every_probe(tmp_path: Path, guarded: Sandbox, s3: Callable[..., Any]) -> None:
-    """Two tenants of one project, with two warehouses each: vended credentials and signed requests."""
+def test_isolation_and_its_loss(
+    tmp_path: Path, guarded: Sandbox, s3: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two tenants of one project, with two warehouses each: vended credentials and signed requests.
+
+    Then the catalog vends a key of the store instead, and each probe at S3 fails without a change of the store.
+    """
     assert guarded.store is not None
     assert guarded.store.pid is None
     project = tmp_path / "project"
@@ -69,3 +77,13 @@ def test_isolated_tenants_pass_every_probe(tmp_path: Path, guarded: Sandbox, s3:
     write = "write to tenant globex's prefix of executions"
     assert evidence["other-prefixes", "executions", write] == "PUT 403 AccessDenied"
     assert "not signed" in evidence["other-prefixes", "signed", write]
+
+    acme, keys = tenants[-1], (read_secret(guarded.store.access_key_id), read_secret(guarded.store.secret_access_key))
+    with wide_catalog(guarded, *keys) as wide:
+        config = acme.catalog_config().model_copy(update={"uri": f"{wide}/catalog"})
+        found = broken(verifying(acme, monkeypatch)(*AT_S3, config=config.for_warehouses(["executions"])))
+
+    assert set(found) == set(AT_S3)
+    assert "PUT 400 MalformedPolicy" in [check.evidence for check in found["bucket-policy"]]
+    left = [entry["Key"] for entry in s3().list_objects_v2(Bucket=bucket).get("Contents", [])]
+    assert [key for key in left if "canary" in key] == []

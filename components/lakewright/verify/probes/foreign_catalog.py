@@ -11,7 +11,7 @@ from urllib.parse import quote
 from lakewright.lakekeeper.api.catalog.namespaces import joined
 from lakewright.verify.attempts.catalog_access import HIDDEN_WAREHOUSE, CatalogResponse
 from lakewright.verify.attempts.check import Attempt, Found, expect_denied
-from lakewright.verify.session.places import DeclaredTable
+from lakewright.verify.session.places import DeclaredTable, WarehousePlace
 from lakewright.verify.session.sessions import IdentitySession
 
 HIDDEN = (*HIDDEN_WAREHOUSE, "ProjectNotFound")
@@ -37,25 +37,21 @@ def foreign_warehouses(session: IdentitySession) -> list[ForeignWarehouse]:
 
     Without another tenant there is a canary: a warehouse that does not exist.
     """
-    endpoint = session.tenant.settings.server.endpoint
-    others = [
-        _with_tables(
-            ForeignWarehouse(
-                f"tenant {place.project_id}'s {place.name}", place.project_id, place.name, place.warehouse_id
-            ),
-            place.tables,
-        )
-        for place in session.tenant.others
-        if place.endpoint == endpoint
-    ]
+    tenant, endpoint = session.tenant, session.tenant.settings.server.endpoint
+    hidden = [place for place in tenant.places if place.name not in session.subject.warehouses]
+    others = [place for place in tenant.others if place.endpoint == endpoint]
+    found = [_foreign(place, tenant.spec.name) for place in (*others, *hidden)]
     if not others:
         canary = f"lakewright-verify-{secrets.token_hex(4)}"
-        others = [ForeignWarehouse("a canary (there is no second tenant)", canary, "executions", str(uuid.uuid4()))]
-    return others
+        title = "a canary (there is no second tenant)"
+        found.append(ForeignWarehouse(title, canary, "executions", str(uuid.uuid4())))
+    return found
 
 
-def _with_tables(warehouse: ForeignWarehouse, tables: tuple[DeclaredTable, ...]) -> ForeignWarehouse:
-    return replace(warehouse, tables=tables) if tables else warehouse
+def _foreign(place: WarehousePlace, tenant: str) -> ForeignWarehouse:
+    whose = "the tenant's" if place.project_id == tenant else f"tenant {place.project_id}'s"
+    found = ForeignWarehouse(f"{whose} {place.name}", place.project_id, place.name, place.warehouse_id)
+    return replace(found, tables=place.tables) if place.tables else found
 
 
 def visibility(response: CatalogResponse, listed: CatalogResponse) -> Found:

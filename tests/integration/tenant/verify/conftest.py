@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -11,16 +10,12 @@ from uuid import uuid4
 import httpx
 import pytest
 import yaml
-from lakewright.cli.commands.verify import session_of
-from lakewright.verify.attempts.check import Check
-from lakewright.verify.registry import PROBES, Probe
-from lakewright.verify.run import Report, run_probes
-from lakewright.verify.session.subjects import Subject
+from lakewright.verify.run import Report
 from lakewright_sandbox import lifecycle
 from lakewright_sandbox.runtime.state import Sandbox
-from lakewright_spark.catalog import CatalogConfig
 
-from ....tenant_project import PASSPHRASE, Tenant, create_project, tenant_spec
+from ....tenant_project import Tenant, create_project, tenant_spec
+from ....verifying import verifying
 
 
 @pytest.fixture(scope="session")
@@ -65,25 +60,7 @@ def acme(project: Path, sandbox: Sandbox) -> Tenant:
 @pytest.fixture
 def verify(monkeypatch: pytest.MonkeyPatch, acme: Tenant) -> Callable[..., Report]:
     """Run probes of the tenant `acme` in this process, all or those with the given names."""
-    monkeypatch.setenv("PULUMI_BACKEND_URL", (acme.folder / "state").as_uri())
-    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", PASSPHRASE)
-    monkeypatch.chdir(acme.folder)
-
-    def run(
-        *names: str,
-        probes: Sequence[Probe] = PROBES,
-        subjects: Sequence[Subject] | None = None,
-        config: CatalogConfig | None = None,
-    ) -> Report:
-        session, found = session_of(acme.name, acme.folder)
-        if config is not None:
-            session = replace(session, config=config)
-            visible = tuple(warehouse.name for warehouse in config.warehouses)
-            found = [replace(subject, warehouses=visible) for subject in found]
-        chosen = [probe for probe in probes if not names or probe.name in names]
-        return run_probes(session, found if subjects is None else subjects, chosen)
-
-    return run
+    return verifying(acme, monkeypatch)
 
 
 @pytest.fixture
@@ -107,15 +84,6 @@ def stack_http(sandbox: Sandbox) -> Iterator[httpx.Client]:
     headers = {"authorization": f"Bearer {token}"}
     with httpx.Client(base_url=sandbox.lakekeeper.endpoint, headers=headers, timeout=60) as client:
         yield client
-
-
-def broken(report: Report) -> dict[str, list[Check]]:
-    """Return the checks that do not hold, by probe."""
-    found: dict[str, list[Check]] = {}
-    for check in report.checks:
-        if not check.holds:
-            found.setdefault(check.probe, []).append(check)
-    return found
 
 
 def rendered(tenant: Tenant, kind: str) -> Path:

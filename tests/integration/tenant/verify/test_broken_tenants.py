@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -11,19 +11,17 @@ import pytest
 from lakewright.verify.attempts.errors import ProbeFailedError
 from lakewright.verify.probes.other_prefixes import CANARY
 from lakewright.verify.registry import WarehouseProbe
-from lakewright.verify.run import Report
 from lakewright.verify.session.sessions import WarehouseSession
 from lakewright.verify.session.subjects import ClientSecret, Subject
 from lakewright.verify.table.probe_table import CREATED, PREFIX
 
 from ....tenant_project import Tenant
+from ....verifying import Verify, broken
+from ....wide_catalog import wide_catalog
 from ..conftest import aws_client
-from .conftest import broken
-from .wide_catalog import wide_catalog
 
 pytestmark = [pytest.mark.xdist_group("verify"), pytest.mark.timeout(300)]
 
-Verify = Callable[..., Report]
 AT_S3 = ("other-tables", "other-prefixes", "bucket-root", "bucket-policy")
 
 
@@ -65,7 +63,8 @@ def test_over_wide_credentials_fail_at_s3(verify: Verify, acme: Tenant) -> None:
     buckets = ("acme-lakehouse", "globex-lakehouse")
     policies = [s3.get_bucket_policy(Bucket=bucket)["Policy"] for bucket in buckets]
 
-    with wide_catalog(acme.sandbox) as endpoint:
+    admin = acme.sandbox.admin
+    with wide_catalog(acme.sandbox, admin.access_key_id, admin.secret_access_key.get_secret_value()) as endpoint:
         config = acme.catalog_config().model_copy(update={"uri": f"{endpoint}/catalog"})
         found = broken(verify(*AT_S3, config=config.for_warehouses(["executions"])))
 

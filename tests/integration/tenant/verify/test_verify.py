@@ -11,14 +11,12 @@ import httpx
 import pytest
 import yaml
 from lakewright.verify.registry import PROBES
-from lakewright.verify.run import Report
 
 from ....tenant_project import Tenant
-from .conftest import broken, rendered
+from ....verifying import Verify, broken
+from .conftest import rendered
 
 pytestmark = [pytest.mark.xdist_group("verify"), pytest.mark.timeout(300)]
-
-Verify = Callable[..., Report]
 
 
 def test_isolated_tenant_passes_every_probe(acme: Tenant) -> None:

@@ -19,11 +19,11 @@ METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE"]
 
 
 @contextmanager
-def wide_catalog(sandbox: Sandbox) -> Generator[str]:
-    """Serve the sandbox's catalog with other vended credentials; yield its address."""
+def wide_catalog(sandbox: Sandbox, access_key_id: str, secret_access_key: str) -> Generator[str]:
+    """Serve the sandbox's catalog with a key in place of vended credentials; yield its address."""
     keys = {
-        "s3.access-key-id": sandbox.admin.access_key_id,
-        "s3.secret-access-key": sandbox.admin.secret_access_key.get_secret_value(),
+        "s3.access-key-id": access_key_id,
+        "s3.secret-access-key": secret_access_key,
         "s3.session-token": "",
     }
 

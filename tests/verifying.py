@@ -1,0 +1,50 @@
+"""Run the probes of `lakewright verify` in the process of a test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+from lakewright.cli.commands.verify import session_of
+from lakewright.verify.attempts.check import Check
+from lakewright.verify.registry import PROBES, Probe
+from lakewright.verify.run import Report, run_probes
+from lakewright.verify.session.subjects import Subject
+from lakewright_spark.catalog import CatalogConfig
+
+from .tenant_project import PASSPHRASE, Tenant
+
+Verify = Callable[..., Report]
+
+
+def verifying(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> Verify:
+    """Return a function that runs probes of a tenant, all or those with the given names."""
+    monkeypatch.setenv("PULUMI_BACKEND_URL", (tenant.folder / "state").as_uri())
+    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", PASSPHRASE)
+    monkeypatch.chdir(tenant.folder)
+
+    def run(
+        *names: str,
+        probes: Sequence[Probe] = PROBES,
+        subjects: Sequence[Subject] | None = None,
+        config: CatalogConfig | None = None,
+    ) -> Report:
+        session, found = session_of(tenant.name, tenant.folder)
+        if config is not None:
+            session = replace(session, config=config)
+            visible = tuple(warehouse.name for warehouse in config.warehouses)
+            found = [replace(subject, warehouses=visible) for subject in found]
+        chosen = [probe for probe in probes if not names or probe.name in names]
+        return run_probes(session, found if subjects is None else subjects, chosen)
+
+    return run
+
+
+def broken(report: Report) -> dict[str, list[Check]]:
+    """Return the checks that do not hold, by probe."""
+    found: dict[str, list[Check]] = {}
+    for check in report.checks:
+        if not check.holds:
+            found.setdefault(check.probe, []).append(check)
+    return found
