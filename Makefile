@@ -52,7 +52,7 @@ test-all: $(READY) $(POLICY)/.venv/.ready  ## Run all tests in their long form, 
 
 test-s3: $(READY)  ## Run the tests on a real S3 store: MinIO, which is built once
 	@scripts/go_program.sh sandbox/minio github.com/minio/minio >/dev/null
-	pytest tests/s3 $(ARGS)
+	pytest -n 2 --dist loadgroup tests/s3 $(ARGS)
 
 test-kubernetes: $(READY)  ## Run tests/kubernetes on a real Kubernetes API server, which is built from source once
 	@scripts/etcd.sh

@@ -70,7 +70,7 @@ def test_tenant_from_up_to_destroy(make_tenant: MakeStoreTenant, s3: Callable[..
 
 
 def test_objects_of_others_stop_destroy(make_tenant: MakeStoreTenant, s3: Callable[..., Any]) -> None:
-    tenant = make_tenant()
+    tenant = make_tenant({"region": "local-01"})
     tenant.up()
     s3().put_object(Bucket=tenant.bucket, Key="reports/2026.csv", Body=b"1")
 

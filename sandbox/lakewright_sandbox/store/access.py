@@ -23,7 +23,7 @@ def load_or_create_keys(layout: Layout) -> IamAccessKey:
     try:
         return load_keys(layout)
     except FileNotFoundError:
-        return _save(layout, new_access_key())
+        return save_keys(layout, new_access_key())
 
 
 def keys_from_environment(layout: Layout) -> IamAccessKey:
@@ -34,7 +34,7 @@ def keys_from_environment(layout: Layout) -> IamAccessKey:
     """
     key_id, secret = (os.environ.get(name) for name in KEY_VARIABLES)
     if key_id and secret:
-        return _save(layout, IamAccessKey(access_key_id=key_id, secret_access_key=SecretStr(secret)))
+        return IamAccessKey(access_key_id=key_id, secret_access_key=SecretStr(secret))
     try:
         return load_keys(layout)
     except FileNotFoundError:
@@ -74,7 +74,8 @@ def require_access(endpoint: str, region: str, keys: IamAccessKey) -> None:
         raise SandboxOptionsError(f"The store at {endpoint} does not answer: {reason}. Correct `--s3`.") from None
 
 
-def _save(layout: Layout, keys: IamAccessKey) -> IamAccessKey:
+def save_keys(layout: Layout, keys: IamAccessKey) -> IamAccessKey:
+    """Save keys in files that their owner alone may read."""
     layout.store.mkdir(mode=0o700, exist_ok=True)
     write_private(layout.store_key_id, keys.access_key_id.encode())
     write_private(layout.store_secret, keys.secret_access_key.get_secret_value().encode())

@@ -88,6 +88,7 @@ def connect(layout: Layout, endpoint: str, region: str) -> StoreState:
     """Return a running store, with the keys of the environment or of the last start. Raises SandboxOptionsError."""
     keys = access.keys_from_environment(layout)
     access.require_access(endpoint, region, keys)
+    access.save_keys(layout, keys)
     return _state(layout, endpoint, region)
 
 

@@ -11,13 +11,14 @@ import pulumi
 from pulumi.dynamic import DiffResult, Resource
 from typing_extensions import override
 
+from lakewright.credentials.references import UnresolvedCredentialError
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.buckets import bucket_emptying, bucket_settings, own_bucket
 from lakewright.lakekeeper.buckets.bucket_removal import RECORD_TAG
 from lakewright.lakekeeper.buckets.own_bucket import NO_BUCKET, OwnBucket, client_of, code_of
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.creation import Origin, finishing
-from lakewright.lakekeeper.provider.diagnostics import note
+from lakewright.lakekeeper.provider.diagnostics import note, warn
 from lakewright.lakekeeper.provider.errors import (
     BucketRefusedError,
     DeletedOutsideStackError,
@@ -113,6 +114,12 @@ class StoreBucketProvider(LakekeeperProvider[StoreBucketArgs]):
     def find(
         self, client: Client, known: RecordedResource[StoreBucketArgs]
     ) -> ObservedResource[StoreBucketArgs] | None:
+        try:
+            _ = known.declared.resolving(self.secret).keys
+        except UnresolvedCredentialError as unresolved:
+            # As for the credentials of warehouses: a secret that is not on this machine is no change.
+            warn(f"{unresolved}; could not check {known.declared.where}")
+            return ObservedResource(known.declared)
         found = self._observed(known.declared)
         return ObservedResource(found) if found else None
 
