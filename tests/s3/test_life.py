@@ -174,6 +174,7 @@ def test_store_with_an_authority_of_its_own(
 
 
 @pytest.mark.spark
+@pytest.mark.timeout(600)
 def test_spark_writes_and_reads(make_tenant: MakeStoreTenant) -> None:
     from lakewright_spark.session.builder import spark_session
 

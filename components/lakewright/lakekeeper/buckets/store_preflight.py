@@ -8,11 +8,13 @@ from typing import Any, Self, cast
 from urllib.parse import urlsplit
 
 from lakewright.credentials.references import Reference, UnresolvedCredentialError
-from lakewright.lakekeeper.buckets.own_bucket import NO_BUCKET, OwnBucket, client_of, code_of
+from lakewright.lakekeeper.buckets.own_bucket import OwnBucket, client_of, code_of
 from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.errors import BucketRefusedError
 from lakewright.names.host_kinds import HostKind, is_loopback, kind_of_host
 
+_NO_BUCKET = "NoSuchBucket"
+"""What a store responds. Any other service responds 404 without this code."""
 _WRONG_KEY_ID = frozenset({"InvalidAccessKeyId", "InvalidClientTokenId", "InvalidTokenId"})
 _DENIED = frozenset({"AccessDenied", "403", "Forbidden"})
 
@@ -110,7 +112,7 @@ def _check(path: str, field: str, store: RecordedStore, key_prefixes: Sequence[s
 def _refusal(path: str, field: str, store: RecordedStore, error: Exception) -> str | None:
     """Return what a store's refusal means for the spec; None if the bucket will be made."""
     code = code_of(error)
-    if code in NO_BUCKET:
+    if code == _NO_BUCKET:
         if store.is_made:
             return None
         return (
