@@ -84,6 +84,8 @@ class Question:
     option: str
     """Parameter of `lakewright new` that answers it."""
     default: str | None = None
+    until_known: str | None = None
+    """Value to check the spec with if the question stays open. The written spec then lacks the field."""
 
 
 class StorageBackend(StrictModel):

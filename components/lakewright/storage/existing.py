@@ -11,6 +11,9 @@ from lakewright.names.types import Arn, ExternalIdValue, Region, RoleArn
 from lakewright.storage.backend import AwsBackend, BucketProbe, Question, StorageAddress
 from lakewright.storage.restricted_fields import ConfigKeyOrText
 
+ROLE_NOT_MADE = "arn:aws:iam::000000000000:role/lakewright/not-made-yet"
+"""Stands for a role in checks of a spec: the external ID is reserved before the role exists."""
+
 
 def reserved_key(storage: str) -> str:
     """Return the key of the stack's configuration that holds the reserved external ID of a storage."""
@@ -32,7 +35,7 @@ class ExistingStorage(AwsBackend):
     proves_role: ClassVar[bool] = True
     questions: ClassVar[Sequence[Question]] = (
         Question("region", "region of the bucket", option="region"),
-        Question("role_arn", "ARN of the tenant's role", option="role_arn"),
+        Question("role_arn", "ARN of the tenant's role, if it exists", option="role_arn", until_known=ROLE_NOT_MADE),
     )
 
     backend: Literal["existing"]

@@ -50,6 +50,16 @@ def test_new_tenant_may_bring_its_storage(make_tenant: Callable[..., Any], words
     assert read_stack_file(tenant.folder / "tenants" / "Pulumi.acme.yaml").storage["main"].backend == backend
 
 
+def test_new_tenant_may_name_its_role_later(make_tenant: Callable[..., Any]) -> None:
+    tenant = make_tenant()
+
+    done = _run(tenant, "new", "acme", "--owner", "acme", "--backend", "existing", "--region", "eu-west-1")
+
+    assert done.returncode == 0, done.stderr
+    assert "lakewright byo reserve --stack acme" in done.stdout
+    assert "role_arn" not in (tenant.folder / "tenants" / "Pulumi.acme.yaml").read_text()
+
+
 def test_invalid_new_tenant_is_not_written(make_tenant: Callable[..., Any]) -> None:
     tenant = make_tenant()
 

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Bring your own bucket.")
 
-_UNNAMED_ROLE = "arn:aws:iam::000000000000:role/lakewright/not-made-yet"
-"""Stands for the role while the spec is read: the external ID is reserved before the role exists."""
-
 
 @app.callback()
 def byo() -> None:
@@ -130,6 +127,7 @@ def _spec(project: PulumiProject, stack: str) -> tuple[TenantSpec, Environment]:
     from lakewright.cli.engines.environment_loading import platform_reader  # noqa: PLC0415
     from lakewright.environment.stack_config import read_stack_config  # noqa: PLC0415
     from lakewright.project_files.stack_files import SPEC_KEY, raw_spec  # noqa: PLC0415
+    from lakewright.storage.existing import ROLE_NOT_MADE  # noqa: PLC0415
     from lakewright.validation.documents import mapping_of  # noqa: PLC0415
 
     document = raw_spec(project.stack_file(stack))
@@ -137,7 +135,7 @@ def _spec(project: PulumiProject, stack: str) -> tuple[TenantSpec, Environment]:
     for name, item in mapping_of(document.get("storage")).items():
         store = mapping_of(item)
         unnamed = store.get("backend") == "existing" and store.get("role_arn") is None
-        storages[str(name)] = {**store, "role_arn": _UNNAMED_ROLE} if unnamed else item
+        storages[str(name)] = {**store, "role_arn": ROLE_NOT_MADE} if unnamed else item
     settings = project.stack_config(stack)
     return read_stack_config(
         {**document, "storage": storages or document.get("storage")} if document else None,

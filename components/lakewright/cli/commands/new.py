@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from copy import deepcopy
 from enum import StrEnum
 from typing import Annotated, Any, cast
 
@@ -11,6 +12,7 @@ import yaml
 
 from lakewright.cli.errors import UsageError
 from lakewright.cli.options import HERE, Directory, load_project
+from lakewright.storage.backend import Question
 from lakewright.storage.registry import BACKENDS, find_backend
 
 
@@ -88,10 +90,14 @@ def new(
     options = {"endpoint": endpoint, "access_key": access_key, "secret_key": secret_key, "role_arn": role_arn}
     options["region"] = region
     chosen_backend = find_backend(store)
+    open_questions: list[Question] = []
     # The check of the whole spec refuses an unknown backend, together with other mistakes.
     for question in chosen_backend.questions if chosen_backend else ():
-        answer = _answer(options.get(question.option), question.text, question.default)
-        _set_value(store, question.path, answer)
+        default = "" if question.until_known else question.default
+        if answer := _answer(options.get(question.option), question.text, default):
+            _set_value(store, question.path, answer)
+        else:
+            open_questions.append(question)
     if region:
         store["region"] = region
     name = _answer(warehouse, "warehouse", "executions")
@@ -108,11 +114,15 @@ def new(
     if (runtime := _answer(computing_unit, "computing unit (spark, texera, none)", "none")) != "none":
         spec["computing_units"] = [{"name": runtime, "runtime": runtime, "warehouse": name}]
 
-    parse_spec(spec, f"the spec of {tenant}")
+    checked = deepcopy(spec)
+    for question in open_questions:
+        _set_value(checked["storage"]["main"], question.path, question.until_known or "")
+    parse_spec(checked, f"the spec of {tenant}")
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("x", encoding="utf-8") as out:
         out.write(_HEAD + _text(spec))
-    print(f"Wrote {file}. Next: lakewright stack init --stack {tenant}, then lakewright up --stack {tenant}")
+    reserve = f"lakewright byo reserve --stack {tenant}, then " if open_questions else ""
+    print(f"Wrote {file}. Next: lakewright stack init --stack {tenant}, then {reserve}lakewright up --stack {tenant}")
 
 
 def _answer(given: str | None, question: str, default: str | None = None) -> str:
