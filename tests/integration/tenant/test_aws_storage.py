@@ -64,7 +64,8 @@ def with_everything(tenant: Any, principal: str) -> None:
         {"name": "scratch", "deletion": "purge"},
     ]
     file = tenant.folder / "environments" / "sandbox.yaml"
-    file.write_text(file.read_text() + f"aws: {{tags: {json.dumps(COST_TAGS)}}}\n")
+    settings = f"aws: {{tags: {json.dumps(COST_TAGS)}}}\nlakekeeper: {{principal_has_session_tags: true}}\n"
+    file.write_text(file.read_text() + settings)
     tenant.write()
 
 
@@ -125,6 +126,15 @@ def test_tenant_with_every_feature(make_tenant: Callable[..., Any], aws: Callabl
         aws("iam").get_role(RoleName=f"lakewright.{tenant.name}.executions.vending")["Role"]["MaxSessionDuration"]
         == 7200
     )
+    trust = aws("iam").get_role(RoleName=f"lakewright.{tenant.name}.scratch")["Role"]["AssumeRolePolicyDocument"]
+    assert [statement["Sid"] for statement in trust["Statement"]] == ["CatalogAssumes", "CatalogTagsSessions"]
+    rules = aws("s3").get_bucket_lifecycle_configuration(Bucket=tenant.bucket)["Rules"]
+    versions = {
+        rule["Filter"]["Prefix"]: rule["NoncurrentVersionExpiration"]["NoncurrentDays"]
+        for rule in rules
+        if rule["ID"].startswith("old-versions")
+    }
+    assert versions == {f"{tenant.name}/executions/": 90, f"{tenant.name}/scratch/": 30}
     assert write_and_read(tenant) == [1, 2, 3]
     logs = aws("s3").list_objects_v2(Bucket=f"{tenant.name}-logs", Prefix=f"{tenant.bucket}/")
     assert logs["KeyCount"] > 0
