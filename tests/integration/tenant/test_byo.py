@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from .conftest import Tenant
+from ...tenant_project import Tenant
 
 pytestmark = pytest.mark.timeout(300)
 

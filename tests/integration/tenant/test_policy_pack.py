@@ -11,7 +11,7 @@ import pytest
 import yaml
 from lakewright_policy.registry import RULES, STACK_RULES
 
-from .conftest import REPOSITORY, Tenant
+from ...tenant_project import REPOSITORY, Tenant
 
 PACK = REPOSITORY / "infra" / "policy"
 
