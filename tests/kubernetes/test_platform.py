@@ -35,9 +35,9 @@ def platform(
         render=False,
         KUBECONFIG=str(cluster.kubeconfig),
         PULUMI_HOME=str(provider_home),
-        GATEWAY_KEY=write_server_certificate(folder / "platform" / "gateway.pem"),
-        VAULT_TOKEN_OF_NATS="not-in-the-cluster-plain",
+        NATS_CREDENTIALS="credentials-of-nats",
     )
+    stack.environ["GATEWAY_KEY"] = write_server_certificate(stack.folder / "gateway.pem")
     stack.up()
     yield stack
     stack.output("destroy", "--yes", "--engine", "embedded")
@@ -56,7 +56,7 @@ def every_part(namespace: str) -> dict[str, Any]:
             "authorization": {"openfga": {"server": {"image": "openfga/openfga:v1.11.0"}}},
             "events": {
                 "nats": {"address": "tls://nats.example:4222", "topic": "t"}
-                | {"credentials_file": "env:VAULT_TOKEN_OF_NATS"}
+                | {"credentials_file": "env:NATS_CREDENTIALS"}
             },
             "ca_bundle": "gateway.pem",
             "monitoring_namespace": "monitoring",

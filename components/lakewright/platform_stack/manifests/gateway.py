@@ -151,8 +151,8 @@ def route_manifest(spec: PlatformSpec, route: Route, *, name: str, service: str,
     if route.tls_secret:
         ingress["tls"] = [{"hosts": [route.host], "secretName": route.tls_secret}]
     made = make_object(spec, "networking.k8s.io/v1", "Ingress", name, GATEWAY, spec=ingress)
-    if route.annotations:
-        made["metadata"]["annotations"] = dict(route.annotations)
+    # Many controllers never write an Ingress's status, for which the provider would wait ten minutes.
+    made["metadata"]["annotations"] = {"pulumi.com/skipAwait": "true", **route.annotations}
     return made
 
 

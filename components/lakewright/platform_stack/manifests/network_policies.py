@@ -129,8 +129,9 @@ def _policy(spec: PlatformSpec, name: str, component: str, ingress: list[Rule], 
         spec={
             "podSelector": {"matchLabels": component_labels(spec, component)},
             "policyTypes": ["Ingress", "Egress"],
-            "ingress": ingress,
-            "egress": egress,
+            # The API server drops empty lists, which a refresh would report as a change.
+            **({"ingress": ingress} if ingress else {}),
+            **({"egress": egress} if egress else {}),
         },
     )
 
