@@ -44,6 +44,19 @@ def test_access_key_that_the_store_does_not_know(make_tenant: MakeStoreTenant, t
     assert "nobody-knows" not in found
 
 
+def test_key_of_lakekeeper_beside_that_of_the_stack(make_tenant: MakeStoreTenant) -> None:
+    tenant = make_tenant()
+    tenant.environ["WRONG_KEY"] = "nobody-knows-this-key"
+    tenant.storage["admin_credential"] = tenant.storage["credential"]
+    tenant.storage["credential"] = tenant.storage["credential"] | {"access_key_id": "env:WRONG_KEY"}
+    tenant.write()
+
+    found = refusal(tenant)
+
+    assert "storage.main.credential: " in found
+    assert "does not know the access key in `env:WRONG_KEY`" in found
+
+
 def test_secret_key_that_is_wrong(make_tenant: MakeStoreTenant) -> None:
     tenant = make_tenant()
     tenant.environ["WRONG_SECRET"] = "not-the-secret"
