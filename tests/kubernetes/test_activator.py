@@ -64,10 +64,16 @@ class Pod(threading.Thread):
                 server = socket.create_server(("127.0.0.1", self._port))
                 threading.Thread(target=echo, args=(server,), daemon=True).start()
             if not wanted and server:
-                server.close()
+                stop(server)
                 server = None
         if server:
-            server.close()
+            stop(server)
+
+
+def stop(server: socket.socket) -> None:
+    # Ends the `accept` that another thread waits in, which would keep the port.
+    server.shutdown(socket.SHUT_RDWR)
+    server.close()
 
 
 def echo(server: socket.socket) -> None:
