@@ -1,0 +1,128 @@
+"""Manifests of the platform stack: who reaches what, what a migration depends on, and refused certificates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lakewright.platform_stack.certificates import problems_of_server_certificate, read_pem
+from lakewright.platform_stack.lakekeeper_server import platform_outputs
+from lakewright.platform_stack.manifests import gateway, lakekeeper
+from lakewright.platform_stack.manifests.network_policies import network_policies
+from lakewright.platform_stack.settings.checks import parse_platform_spec
+from lakewright.platform_stack.settings.platform import PlatformSpec
+from lakewright.platform_stack.settings.server_environment import server_environment
+
+from ...certificates import write_server_certificate
+from ...platform_documents import changed, production
+
+
+@pytest.fixture
+def spec() -> PlatformSpec:
+    return parse_platform_spec(production(), "stack test")
+
+
+def keys_of(spec: PlatformSpec) -> dict[str, tuple[str, str]]:
+    return {name: ("lakekeeper-server", name) for name in server_environment(spec).secrets}
+
+
+def deployment(spec: PlatformSpec) -> dict[str, Any]:
+    return lakekeeper.server_deployment(spec, server_environment(spec), keys_of(spec), {}, "hash")
+
+
+def migration(spec: PlatformSpec) -> dict[str, Any]:
+    return lakekeeper.migration_job(spec, server_environment(spec), keys_of(spec), {})
+
+
+def test_only_the_gateway_reaches_the_server(spec: PlatformSpec) -> None:
+    policies = {policy["metadata"]["name"]: policy["spec"] for policy in network_policies(spec)}
+
+    (server,) = policies["lakekeeper"]["ingress"]
+    assert server["from"] == [{"podSelector": {"matchLabels": gateway.gateway_labels(spec)}}]
+    (catalog,) = policies["lakekeeper-gateway"]["ingress"]
+    assert catalog["from"] == [
+        {"namespaceSelector": {"matchExpressions": [{"key": "lakewright/tenant", "operator": "Exists"}]}}
+    ]
+    assert policies["lakekeeper-deny-all"]["podSelector"] == {}
+    assert "ingress" not in policies["lakekeeper-migration"]
+
+
+def test_secrets_are_references_to_secret_objects(spec: PlatformSpec) -> None:
+    (container,) = deployment(spec)["spec"]["template"]["spec"]["containers"]
+    by_reference = {entry["name"] for entry in container["env"] if "valueFrom" in entry}
+
+    assert by_reference == set(server_environment(spec).secrets)
+    assert all("value" in entry for entry in container["env"] if entry["name"] not in by_reference)
+
+
+def test_pods_have_lakekeepers_user_and_no_shell(spec: PlatformSpec) -> None:
+    pods = [deployment(spec)["spec"]["template"]["spec"], migration(spec)["spec"]["template"]["spec"]]
+
+    for pod in pods:
+        assert (pod["securityContext"]["runAsUser"], pod["securityContext"]["runAsGroup"]) == (65532, 65534)
+        for container in [*pod["initContainers"], *pod["containers"]]:
+            assert container["securityContext"]["readOnlyRootFilesystem"]
+            assert container["command"][0] == "/home/nonroot/lakekeeper"
+
+
+def test_a_pod_serves_only_after_the_migration_of_its_release(spec: PlatformSpec) -> None:
+    (wait,) = deployment(spec)["spec"]["template"]["spec"]["initContainers"]
+
+    assert wait["command"][1:4] == ["wait-for-db", "-d", "-m"]
+    assert wait["image"] == spec.server.image
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "is_new"),
+    [
+        ("server.image", f"quay.io/lakekeeper/catalog@sha256:{'f' * 64}", True),
+        ("database.postgres.host_write", "other.example", True),
+        ("server.logs", {"level": "debug"}, False),
+        ("server.replicas", 3, False),
+    ],
+)
+def test_a_job_is_new_if_the_migration_differs(spec: PlatformSpec, path: str, value: Any, is_new: bool) -> None:  # noqa: FBT001
+    other = migration(parse_platform_spec(changed(production(), path, value), "stack test"))
+
+    assert (other["metadata"]["name"] != migration(spec)["metadata"]["name"]) is is_new
+    assert is_new or other == migration(spec)
+
+
+def test_an_autoscaled_deployment_declares_no_replicas(spec: PlatformSpec) -> None:
+    scaled = parse_platform_spec(changed(production(), "server.autoscaling", {"min": 2, "max": 4}), "stack test")
+
+    assert deployment(spec)["spec"]["replicas"] == 2
+    assert "replicas" not in deployment(scaled)["spec"]
+    assert lakekeeper.autoscaler(spec) is None
+
+
+def test_outputs_name_the_gateways_pods(spec: PlatformSpec) -> None:
+    outputs = platform_outputs(spec)
+
+    assert outputs.catalog_uri == "https://lakekeeper-gateway.lakekeeper.svc:8443/catalog"
+    assert outputs.catalog_pods is not None
+    assert outputs.catalog_pods.port == 8443
+    assert outputs.environment_document()["lakekeeper"]["jobs_token_audience"] == "lakekeeper"
+
+
+def test_a_server_certificate_that_is_an_authority_is_refused(tmp_path: Path) -> None:
+    write_server_certificate(tmp_path / "server.pem")
+    write_server_certificate(tmp_path / "authority.pem", authority=True)
+    server, found = read_pem(tmp_path, "server.pem", "gateway.tls.certificate")
+    authority, _ = read_pem(tmp_path, "authority.pem", "gateway.tls.certificate")
+
+    assert found == problems_of_server_certificate(server, "x") == []
+    (problem,) = problems_of_server_certificate(authority, "gateway.tls.certificate")
+    assert "CaUsedAsEndEntity" in str(problem)
+
+
+def test_a_private_key_among_certificates_is_refused(tmp_path: Path) -> None:
+    key = write_server_certificate(tmp_path / "server.pem")
+    file = tmp_path / "server.pem"
+    file.write_text(file.read_text() + key)
+
+    text, (problem,) = read_pem(tmp_path, "server.pem", "server.ca_bundle")
+
+    assert text == ""
+    assert "contains a private key" in str(problem)
