@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import httpx
 import jwt
@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from .protocol.errors import ApiError
 from .protocol.requests import Principal
 from .protocol.settings import Settings
+from .token_review import TokenReviewer
 
 log = logging.getLogger(__name__)
 
@@ -110,9 +111,17 @@ class TokenVerifier:
         self._fetched_at = time.monotonic()
 
 
-def create_verifiers(settings: Settings) -> list[TokenVerifier]:
+class Verifier(Protocol):
+    """Finds out whose token it is."""
+
+    def principal(self, token: str) -> Principal:
+        """Return the principal of a token. Raises ApiError."""
+        ...
+
+
+def create_verifiers(settings: Settings) -> list[Verifier]:
     """Return the verifiers of accepted tokens; callers are not authenticated without any."""
-    found: list[TokenVerifier] = []
+    found: list[Verifier] = []
     if settings.openid_provider_uri:
         subject = partial(_find_subject, settings.openid_subject_claims)
         found.append(
@@ -125,6 +134,8 @@ def create_verifiers(settings: Settings) -> list[TokenVerifier]:
         # A TokenReview without audiences checks the API server's own, which is its issuer by default.
         audiences = settings.kubernetes_audiences or (settings.kubernetes_issuer.rstrip("/"),)
         found.append(TokenVerifier("kubernetes", settings.kubernetes_issuer, audiences, subject))
+    if settings.kubeconfig:
+        found.append(TokenReviewer(settings.kubeconfig, settings.kubernetes_audiences, settings.kubernetes_subject))
     return found
 
 
@@ -143,7 +154,7 @@ def _service_account(source: str, claims: Claims) -> str | None:
 class Authentication:
     """Middleware that stores the caller in the request's state, or answers 401."""
 
-    def __init__(self, app: ASGIApp, verifiers: Sequence[TokenVerifier], *, needs_project: bool) -> None:
+    def __init__(self, app: ASGIApp, verifiers: Sequence[Verifier], *, needs_project: bool) -> None:
         """Wrap an application.
 
         Args:

@@ -85,9 +85,8 @@ def test_joining_and_leaving_a_group_is_drift(make_tenant: MakeTenant, realm: Re
     assert changes_of(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
 
     realm.people = {"ben", "cid"}
-    drift = changes_of(tenant.verb("preview", "--refresh"))
-    assert drift == {("update", "RoleMembers", f"{tenant.name}-executions-reader")}
     output = tenant.output("preview", "--refresh", "--diff", "--engine", "embedded")
+    assert f"RoleMembers  {tenant.name}-executions-reader" in output
     assert "oidc~ann" in output
     assert "oidc~cid" in output
     tenant.up("--refresh")
