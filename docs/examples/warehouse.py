@@ -13,7 +13,7 @@ Warehouse(
         "bucket": "acme-lakehouse",
         "key_prefix": "executions",
         "region": "eu-central-1",
-        "assume_role_arn": "arn:aws:iam::123456789012:role/lakewright.acme.executions",
+        "assume_role_arn": "arn:aws:iam::123456789012:role/lakewright/lakewright.acme.executions",
     },
     credential={"type": "aws-system-identity", "external_id": external_id.value},
     delete_profile={"type": "soft", "expiration_seconds": 7 * 24 * 3600},

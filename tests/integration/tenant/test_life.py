@@ -26,9 +26,9 @@ def test_tenant_is_deployed_used_and_unchanged(make_tenant: Callable[..., Any], 
 
     outputs = tenant.up()["outputs"]
 
-    assert set(outputs) == {"warehouse_ids", "catalog_config", "role_arns", "computing_units"}
+    assert set(outputs) == {"warehouse_ids", "catalog_config", "role_arns", "computing_units", "texera_register"}
     assert outputs["computing_units"] == ["notebook", "workflows"]
-    role = f"arn:aws:iam::123456789012:role/lakewright.{tenant.name}.executions"
+    role = f"arn:aws:iam::123456789012:role/lakewright/lakewright.{tenant.name}.executions"
     assert outputs["role_arns"] == ({} if tenant.real else {"executions": role})
     table = tenant.catalog("executions").create_table("results.flights", schema=pa.schema([("n", pa.int64())]))
     table.append(pa.table({"n": [1, 2, 3]}))
