@@ -35,6 +35,7 @@ CONTROLLERS = (
     "deployment-controller",
     "replicaset-controller",
     "statefulset-controller",
+    "persistentvolumeclaim-protection-controller",
     "job-controller",
     "cronjob-controller",
     "endpoints-controller",
