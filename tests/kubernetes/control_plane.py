@@ -1,7 +1,7 @@
 """A real Kubernetes control plane on loopback: etcd, API server and the controllers that the tests need.
 
-There is no kubelet and no network plugin: no container starts and no NetworkPolicy is enforced. `NodeStandIn` reports
-what scheduler and kubelet of one node would report.
+There is no kubelet and no network plugin: no container starts and no NetworkPolicy is enforced. `PodMarker` reports
+what a kubelet would report.
 """
 
 from __future__ import annotations
@@ -42,8 +42,6 @@ CONTROLLERS = (
     "endpointslice-controller",
     "garbage-collector-controller",
 )
-NODE = "tests"
-"""The only node."""
 SANDBOX_MARK = "lakewright-sandbox"
 """ConfigMap in `kube-public` by which the sandbox's provider knows that it may use the cluster."""
 
@@ -158,7 +156,7 @@ def control_plane(programs: Programs, folder: Path) -> Iterator[ControlPlane]:
             },
         )
         _mark_as_sandbox(plane)
-        with NodeStandIn(plane):
+        with PodMarker(plane):
             yield plane
 
 
@@ -224,19 +222,18 @@ def _mark_as_sandbox(plane: ControlPlane) -> None:
         http.post("/api/v1/namespaces/kube-public/configmaps", json=mark).raise_for_status()
 
 
-class NodeStandIn(threading.Thread):
-    """Reports pods as scheduler and kubelet of a node do: pods of Jobs have succeeded, others are running and ready."""
+class PodMarker(threading.Thread):
+    """Reports the status of pods as a kubelet does: pods of Jobs have succeeded, others are running and ready."""
 
     def __init__(self, plane: ControlPlane) -> None:
         """Prepare the thread; `with` starts and stops it."""
-        super().__init__(name="node-stand-in", daemon=True)
+        super().__init__(name="pod-marker", daemon=True)
         self._core: Any = kubernetes_client.CoreV1Api(plane.api_client())
         self._end = threading.Event()
         self._addresses = (f"10.1.{number // 250}.{number % 250 + 1}" for number in itertools.count())
 
-    def __enter__(self) -> NodeStandIn:
-        """Register the node and start the thread."""
-        self._core.create_node({"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}})
+    def __enter__(self) -> PodMarker:
+        """Start the thread."""
         self.start()
         return self
 
@@ -246,7 +243,7 @@ class NodeStandIn(threading.Thread):
         self.join()
 
     def run(self) -> None:
-        """Report new and deleted pods until the end."""
+        """Report new pods until the end."""
         while not self._end.wait(0.2):
             with contextlib.suppress(OSError, HTTPError):
                 for pod in json.loads(self._core.list_pod_for_all_namespaces(_preload_content=False).data)["items"]:
@@ -255,14 +252,8 @@ class NodeStandIn(threading.Thread):
                         self._report(pod)
 
     def _report(self, pod: dict[str, Any]) -> None:
-        name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
-        if "deletionTimestamp" in pod["metadata"]:
-            self._core.delete_namespaced_pod(name, namespace, grace_period_seconds=0)
-        elif not pod["spec"].get("nodeName"):
-            target = {"apiVersion": "v1", "kind": "Node", "name": NODE}
-            binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
-            self._core.create_namespaced_pod_binding(name, namespace, binding, _preload_content=False)
-        elif pod["status"].get("phase", "Pending") == "Pending":
+        if pod["status"].get("phase", "Pending") == "Pending":
+            name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
             self._core.patch_namespaced_pod_status(name, namespace, {"status": self._running(pod)})
 
     def _running(self, pod: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 from kubernetes import client as kubernetes_client  # pyright: ignore[reportMissingTypeStubs]
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
-from ..tenant_project import MakeTenant, Tenant
+from ..tenant_project import MakeTenant, Tenant, changes_of
 from .control_plane import ControlPlane
 
 UNITS: list[dict[str, Any]] = [
@@ -40,7 +40,7 @@ def apps(cluster: ControlPlane) -> Any:
 
 def manifests(tenant: Tenant) -> list[dict[str, Any]]:
     """Return the manifests of the stack's Kubernetes objects."""
-    state = json.loads(tenant.output("stack", "export"))
+    state = json.loads(tenant.output("stack", "export", "--show-secrets"))
     resources = [
         resource
         for resource in state["deployment"]["resources"]
@@ -104,3 +104,29 @@ def test_privileged_pods_are_refused(namespace: str, cluster: ControlPlane) -> N
 
     assert answer.status_code == httpx.codes.FORBIDDEN, answer.text
     assert "PodSecurity" in answer.json()["message"]
+
+
+def test_drift_is_found_and_healed(tenant: Tenant, namespace: str, cluster: ControlPlane) -> None:
+    core = kubernetes_client.CoreV1Api(cluster.api_client())
+    apps = kubernetes_client.AppsV1Api(cluster.api_client())
+    networking = kubernetes_client.NetworkingV1Api(cluster.api_client())
+    core.patch_namespaced_config_map("notebook-catalog", namespace, {"data": {"catalog.json": "{}"}})
+    networking.patch_namespaced_network_policy("notebook", namespace, {"spec": {"egress": [{}]}})
+    apps.patch_namespaced_deployment_scale("workflows", namespace, {"spec": {"replicas": 3}})
+
+    found = changes_of(tenant.verb("preview", "--refresh"))
+    tenant.up("--refresh")
+
+    drifted = {(operation, kind) for operation, kind, _name in found}
+    assert drifted == {("update", "ConfigMap"), ("update", "NetworkPolicy"), ("update", "Deployment")}
+    assert changes_of(tenant.verb("preview", "--refresh")) == set()
+    assert core.read_namespaced_config_map("notebook-catalog", namespace).data["catalog.json"] != "{}"
+    assert apps.read_namespaced_deployment_scale("workflows", namespace).spec.replicas == 1
+
+
+def test_destroy_leaves_nothing(tenant: Tenant, namespace: str, cluster: ControlPlane) -> None:
+    """This test is the last one: it ends the module's tenant."""
+    tenant.verb("destroy", "--yes")
+
+    with cluster.http() as http:
+        assert namespace not in {item["metadata"]["name"] for item in http.get("/api/v1/namespaces").json()["items"]}
