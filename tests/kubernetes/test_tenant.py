@@ -39,12 +39,12 @@ def apps(cluster: ControlPlane) -> Any:
 
 
 def manifests(tenant: Tenant) -> list[dict[str, Any]]:
-    """Return the manifests of the stack's Kubernetes objects."""
-    state = json.loads(tenant.output("stack", "export", "--show-secrets"))
+    """Return the manifests of the stack's Kubernetes objects, without Secrets, which are encrypted in the state."""
+    state = json.loads(tenant.output("stack", "export"))
     resources = [
         resource
         for resource in state["deployment"]["resources"]
-        if resource["type"].startswith("kubernetes:") and resource.get("custom")
+        if resource["type"].startswith("kubernetes:") and resource["type"] != "kubernetes:core/v1:Secret"
     ]
     return [resource["outputs"]["__inputs"] for resource in resources]
 

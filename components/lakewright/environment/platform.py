@@ -93,4 +93,7 @@ class Platform:
             # The stack owns every field of its manifests. Without force, a field that another manager changed
             # (`kubectl scale`) would be a conflict, and drift could not be fixed.
             enable_patch_force=None if cluster.render_to else True,
+            # Replacing a ConfigMap or Secret would delete it for a moment, and pods that start then would fail.
+            enable_config_map_mutable=None if cluster.render_to else True,
+            enable_secret_mutable=None if cluster.render_to else True,
         )

@@ -28,9 +28,14 @@ from lakewright_engine.model.properties import from_struct
 MESSAGE_LIMIT = 400 * 1024 * 1024
 """Bytes, as in the SDK."""
 
+_METADATA_LIMIT = 16 * 1024 * 1024
 _OPTIONS = [
     ("grpc.max_receive_message_length", MESSAGE_LIMIT),
     ("grpc.max_send_message_length", MESSAGE_LIMIT),
+    # A provider reports an object that did not become ready in the trailers of its answer, with the whole object.
+    # Go's gRPC, which the plugins use, takes 16 MiB; the default here is 8 KiB, at which the plugin ends the call.
+    ("grpc.max_metadata_size", _METADATA_LIMIT),
+    ("grpc.absolute_max_metadata_size", _METADATA_LIMIT),
     ("grpc.enable_http_proxy", 0),
     # A program may send all requests at once; the last one waits until the others are done.
     ("grpc.server_max_unrequested_time_in_server", 30 * 60),

@@ -8,6 +8,7 @@ from typing import cast
 
 import httpx
 import yaml
+from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from lakewright_sandbox.cluster.app import PLATFORM
 from lakewright_sandbox.cluster.kinds import ObjectKind, find_kind
@@ -17,6 +18,8 @@ from lakewright_sandbox.providers.protocol.errors import NotASandboxError, Sandb
 from lakewright_sandbox.providers.protocol.properties import Properties
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_SECONDS_TO_DELETE = 300
+"""As the real plugin waits for most kinds."""
 _MARK = "/api/v1/namespaces/kube-public/configmaps/lakewright-sandbox"
 """An object that marks a real API server as one of a sandbox. Only its administrator can make it."""
 
@@ -28,6 +31,10 @@ class RefusedByClusterError(SandboxProviderError):
         """Set HTTP status, reason and message."""
         super().__init__(message)
         self.code, self.reason = code, reason
+
+
+class _StillThereError(SandboxProviderError):
+    """A deleted object still exists."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +83,22 @@ class ClusterConnection:
         self._call("PATCH", live, {}, json.dumps(patch), "application/json-patch+json")
 
     def delete(self, manifest: Manifest) -> None:
-        """Delete an object if it exists."""
-        self._call("DELETE", manifest, missing_is_none=True)
+        """Delete an object with its dependents if it exists, and wait until it is gone."""
+        query = {"propagationPolicy": "Foreground"}
+        if self._call("DELETE", manifest, query, missing_is_none=True) is not None:
+            self._wait_until_gone(manifest)
+
+    @retry(
+        retry=retry_if_exception_type(_StillThereError),
+        wait=wait_fixed(0.1),
+        stop=stop_after_delay(_SECONDS_TO_DELETE),
+        reraise=True,
+    )
+    def _wait_until_gone(self, manifest: Manifest) -> None:
+        if (live := self.get(manifest)) is not None and live["metadata"].get("deletionTimestamp"):
+            raise _StillThereError(
+                f"{manifest['kind']} {manifest['metadata']['name']} is still being deleted after {_SECONDS_TO_DELETE} s"
+            )
 
     def _call(
         self,
