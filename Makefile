@@ -56,6 +56,7 @@ test-s3: $(READY)  ## Run the tests on a real S3 store: MinIO, which is built on
 
 test-kubernetes: $(READY)  ## Run tests/kubernetes on a real Kubernetes API server, which is built from source once
 	@scripts/etcd.sh
+	@echo "Not proven here: what a kubelet does (probes, mounts, limits), and that a network plugin enforces NetworkPolicies."
 	@apiserver="$$(scripts/go_program.sh $(KUBERNETES) ./kube-apiserver)"; \
 	  manager="$$(scripts/go_program.sh $(KUBERNETES) ./kube-controller-manager)"; \
 	  TEST_KUBERNETES_PROGRAMS="$$apiserver:$$manager" pytest tests/kubernetes $(ARGS)
