@@ -55,7 +55,7 @@ test-s3: $(READY)  ## Run the tests on a real S3 store: MinIO, which is built on
 	pytest -n 2 --dist loadgroup tests/s3 $(ARGS)
 
 test-kubernetes: $(READY)  ## Run tests/kubernetes on a real Kubernetes API server, which is built from source once
-	@scripts/etcd.sh
+	@scripts/system_program.sh etcd etcd-server
 	@echo "Not proven here: what a kubelet does (probes, mounts, limits), and that a network plugin enforces NetworkPolicies."
 	@apiserver="$$(scripts/go_program.sh $(KUBERNETES) ./kube-apiserver)"; \
 	  manager="$$(scripts/go_program.sh $(KUBERNETES) ./kube-controller-manager)"; \
