@@ -62,6 +62,19 @@ Thing("default", {"name": "default"}, Options(plugin_download_url="https://examp
     assert {step["op"] for step in stack.run("up").steps} == {"same"}
 
 
+def test_large_unhealthy_object_is_kept_with_its_errors(folder: Path) -> None:
+    """The object is in the trailers of the answer, for which gRPC's default is 8 KiB. A Deployment needs more."""
+    stack = stack_of(folder, 'Thing("thing", {"name": "object", "unhealthy": True, "manifest": "m" * 100_000})')
+
+    outcome = stack.run("up")
+
+    assert outcome.exit == 1
+    assert any("the object is not ready" in message for message in outcome.messages), outcome.messages
+    thing = stack.resource("thing")
+    assert (thing.id, thing.init_errors) == ("object", ["the object is not ready"])
+    assert len(thing.outputs["manifest"]) == 100_000
+
+
 def test_unhealthy_object_is_imported_with_errors(folder: Path) -> None:
     """The update after the import waits for the object to become ready, as the next `up` would."""
     stack = stack_of(
