@@ -120,7 +120,9 @@ class ClientCredentialsAuth(_Auth):
         """Return the options of Iceberg's Java catalog, without secrets."""
         # A refresh sends the credential again. Few providers support the token exchange that is Iceberg's default.
         options = {"rest.auth.type": "oauth2", "oauth2-server-uri": self.token_url, "token-exchange-enabled": "false"}
-        return options | self._restrictions
+        # Without a scope, Iceberg requests `catalog`, which identity providers refuse if they do not know it. An empty
+        # parameter counts as left out (RFC 6749, section 3.2).
+        return options | {"scope": ""} | self._restrictions
 
     def java_references(self) -> dict[str, str]:
         """Return the options of Iceberg's Java catalog by which it reads the client secret for each token."""

@@ -42,9 +42,7 @@ def units(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Combination
 @pytest.fixture
 def session(units: dict[Combination, CatalogConfig], pick: Combination) -> Iterator[SparkSession]:
     """A session with the configuration of the pick's unit, and no other."""
-    # Without a scope, Iceberg's Java client requests `catalog`, which the sandbox's provider does not know.
-    auth = units[pick].auth.model_copy(update={"scope": "lakekeeper"})
-    made = spark_session(units[pick].model_copy(update={"auth": auth}), "matrix")
+    made = spark_session(units[pick], "matrix")
     yield made
     made.stop()
 
