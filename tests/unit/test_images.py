@@ -141,6 +141,17 @@ def test_build_passes_the_digests_on(tmp_path: Path) -> None:
     assert "syft is not on the PATH" in run.stdout
 
 
+def test_build_writes_a_bill_of_materials(tmp_path: Path) -> None:
+    """`syft` is optional; with it, the build writes the image's packages in SPDX."""
+    write_tool(tmp_path / "tools", "docker", "exit 0")
+    write_tool(tmp_path / "tools", "syft", 'echo "syft $@"')
+
+    run = run_build(tmp_path / "tools", TAG="registry.example/jobs:1", **BASES)
+
+    assert run.returncode == 0, run.stderr
+    assert "syft registry.example/jobs:1 --output spdx-json=dist/lakewright-spark.spdx.json" in run.stdout
+
+
 def test_entrypoint_starts_executors_and_commands(tmp_path: Path) -> None:
     write_tool(tmp_path / "bin", "java", 'for word in "$@"; do echo "$word"; done')
     names = ("DRIVER_URL", "EXECUTOR_ID", "EXECUTOR_CORES", "APPLICATION_ID", "EXECUTOR_POD_IP")

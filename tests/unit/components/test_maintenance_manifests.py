@@ -58,6 +58,8 @@ def test_one_run_at_a_time_on_schedule() -> None:
 
     assert (spec["schedule"], spec["timeZone"], spec["concurrencyPolicy"]) == ("0 2 * * *", "Etc/UTC", "Forbid")
     job = spec["jobTemplate"]["spec"]
+    assert (spec["successfulJobsHistoryLimit"], spec["failedJobsHistoryLimit"]) == (3, 3)
+    assert spec["startingDeadlineSeconds"] == 3600
     assert job["backoffLimit"] == 0
     assert job["activeDeadlineSeconds"] == 90 * 60 + 600
     assert _pod(spec)["restartPolicy"] == "Never"

@@ -97,6 +97,8 @@ def test_unit_gets_its_size() -> None:
     assert container["resources"]["limits"] == {"cpu": "2", "memory": "8Gi", "ephemeral-storage": "10Gi"}
     shm = next(volume for volume in _pod(TEXERA)["volumes"] if volume["name"] == "shm")
     assert shm["emptyDir"] == {"medium": "Memory", "sizeLimit": "1Gi"}
+    scratch = next(volume for volume in _pod(SPARK)["volumes"] if volume["name"] == "scratch")
+    assert scratch["emptyDir"] == {"sizeLimit": "10Gi"}
 
 
 def test_texera_reads_the_catalog_under_its_own_names() -> None:

@@ -97,6 +97,42 @@ def test_an_autoscaled_deployment_declares_no_replicas(spec: PlatformSpec) -> No
     assert lakekeeper.autoscaler(spec) is None
 
 
+def test_autoscaler_scales_the_deployment() -> None:
+    scaled = parse_platform_spec(changed(production(), "server.autoscaling", {"min": 2, "max": 4}), "stack test")
+
+    autoscaler = lakekeeper.autoscaler(scaled)
+
+    assert autoscaler is not None
+    assert autoscaler["spec"]["scaleTargetRef"]["name"] == deployment(scaled)["metadata"]["name"]
+    assert (autoscaler["spec"]["minReplicas"], autoscaler["spec"]["maxReplicas"]) == (2, 4)
+
+
+def test_replicas_are_probed_and_spread_over_nodes(spec: PlatformSpec) -> None:
+    declared = deployment(spec)["spec"]
+    pod, own = declared["template"]["spec"], declared["selector"]["matchLabels"]
+    (container,) = pod["containers"]
+    (preferred,) = pod["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    budget = lakekeeper.server_budget(spec)["spec"]
+
+    assert container["readinessProbe"]["httpGet"]["path"] == "/health"
+    assert {"startupProbe", "livenessProbe"} <= container.keys()
+    assert preferred["podAffinityTerm"]["topologyKey"] == "kubernetes.io/hostname"
+    assert preferred["podAffinityTerm"]["labelSelector"]["matchLabels"] == own
+    assert budget == {"maxUnavailable": 1, "selector": {"matchLabels": own}}
+    assert own.items() <= declared["template"]["metadata"]["labels"].items()
+
+
+@pytest.mark.parametrize(("kind", "is_annotated"), [("irsa", True), ("pod-identity", False)])
+def test_irsa_annotates_the_servers_account(kind: str, is_annotated: bool) -> None:  # noqa: FBT001
+    role = "arn:aws:iam::111122223333:role/lakekeeper"
+    identity = {"role_arn": role, "kind": kind}
+    spec = parse_platform_spec(changed(production(), "aws", identity), "stack test")
+
+    annotations = lakekeeper.server_account(spec)["metadata"].get("annotations", {})
+
+    assert (annotations.get("eks.amazonaws.com/role-arn") == role) is is_annotated
+
+
 def test_outputs_name_the_gateways_pods(spec: PlatformSpec) -> None:
     outputs = platform_outputs(spec)
 
