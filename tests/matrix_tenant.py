@@ -37,29 +37,29 @@ class MatrixTenant:
 
     def __init__(self, project: Path, sandbox: Sandbox, name: str, combinations: Sequence[Combination]) -> None:
         self.sandbox, self.combinations = sandbox, combinations
-        self.names = list(dict.fromkeys(warehouse_of(one) for one in combinations))
+        self.names = list(dict.fromkeys(warehouse_of(combination) for combination in combinations))
         admin = sandbox.admin
         secrets = {"STORE_ID": admin.access_key_id, "STORE_SECRET": admin.secret_access_key.get_secret_value()}
         warehouses = [
             {
-                "name": warehouse_of(one),
-                "storage": warehouse_of(one),
-                "delegation": one[1],
+                "name": warehouse_of(combination),
+                "storage": warehouse_of(combination),
+                "delegation": combination[1],
                 "deletion": "purge",
                 "namespaces": ["results"],
             }
-            for one in {warehouse_of(one): one for one in combinations}.values()
+            for combination in {warehouse_of(combination): combination for combination in combinations}.values()
         ]
         units = [
-            {"name": f"unit-{number}", "runtime": "spark", **self._choice(one)}
-            for number, one in enumerate(combinations)
+            {"name": f"unit-{number}", "runtime": "spark", **self._choice(combination)}
+            for number, combination in enumerate(combinations)
         ]
         spec: dict[str, Any] = {
             "version": 1,
             "environment": "sandbox",
             "name": name,
             "owner": "tests",
-            "storage": {warehouse_of(one): self._storage(name, one) for one in combinations},
+            "storage": {warehouse_of(combination): self._storage(name, combination) for combination in combinations},
             "warehouses": warehouses,
             "computing_units": units,
         }
@@ -67,17 +67,21 @@ class MatrixTenant:
         self.tenant.write()
         self.tenant.output("stack", "init")
 
-    def visible_to(self, one: Combination) -> list[str]:
+    def visible_to(self, combination: Combination) -> list[str]:
         """Return the warehouses of a combination's unit, the default first."""
-        own = warehouse_of(one)
-        return [own] if one[2] == BOUND else [own, *(name for name in self.names if name != own)]
+        own = warehouse_of(combination)
+        return [own] if combination[2] == BOUND else [own, *(name for name in self.names if name != own)]
 
-    def _choice(self, one: Combination) -> dict[str, Any]:
-        return {"warehouse": warehouse_of(one)} if one[2] == BOUND else {"warehouses": self.visible_to(one)}
+    def _choice(self, combination: Combination) -> dict[str, Any]:
+        return (
+            {"warehouse": warehouse_of(combination)}
+            if combination[2] == BOUND
+            else {"warehouses": self.visible_to(combination)}
+        )
 
-    def _storage(self, name: str, one: Combination) -> dict[str, Any]:
-        backend, delegation, _ = one
-        bucket, region = f"{name}-{warehouse_of(one)}", self.sandbox.aws.region
+    def _storage(self, name: str, combination: Combination) -> dict[str, Any]:
+        backend, delegation, _ = combination
+        bucket, region = f"{name}-{warehouse_of(combination)}", self.sandbox.aws.region
         if backend == "aws":
             return {"backend": "aws", "bucket": bucket}
         s3 = aws_client(self.sandbox, "s3")
@@ -90,7 +94,7 @@ class MatrixTenant:
         trust = json.dumps(trust_policy(self.sandbox.aws.catalog_principal_arn, f"external-id-of-{name}"))
         if role not in [found["RoleName"] for found in iam.list_roles()["Roles"]]:
             iam.create_role(RoleName=role, Path=ROLE_PATH, AssumeRolePolicyDocument=trust)
-        rights = json.dumps(access_policy(bucket, f"{name}/{warehouse_of(one)}", region=region))
+        rights = json.dumps(access_policy(bucket, f"{name}/{warehouse_of(combination)}", region=region))
         iam.put_role_policy(RoleName=role, PolicyName="lakewright", PolicyDocument=rights)
         arn = iam.get_role(RoleName=role)["Role"]["Arn"]
         brought = {"backend": "existing", "bucket": bucket, "region": region, "role_arn": arn}
@@ -107,10 +111,10 @@ class MatrixTenant:
         """Return the catalog configuration of each unit, as its rendered ConfigMap has it."""
         folder = self.tenant.folder / "rendered" / self.tenant.name
         found: dict[Combination, CatalogConfig] = {}
-        for number, one in enumerate(self.combinations):
+        for number, combination in enumerate(self.combinations):
             (file,) = folder.rglob(f"*configmap*unit-{number}-catalog.yaml")
             data = yaml.safe_load(file.read_text())["data"]
-            found[one] = CatalogConfig.from_json(data["catalog.json"])
+            found[combination] = CatalogConfig.from_json(data["catalog.json"])
         return found
 
 

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 from lakewright.cli.commands.verify import session_of
-from lakewright.verify.attempts.check import Check
+from lakewright.verify.attempts.check import VerifyCheck
 from lakewright.verify.registry import PROBES, Probe
-from lakewright.verify.run import Report, run_probes
-from lakewright.verify.session.subjects import Subject
+from lakewright.verify.run import VerifyReport, run_probes
+from lakewright.verify.session.subjects import ProbeIdentity
 from lakewright_spark.catalog import CatalogConfig
 
 from .tenant_project import PASSPHRASE, Tenant
 
-Verify = Callable[..., Report]
+Verify = Callable[..., VerifyReport]
 
 
 def verifying(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> Verify:
@@ -27,9 +27,9 @@ def verifying(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> Verify:
     def run(
         *names: str,
         probes: Sequence[Probe] = PROBES,
-        subjects: Sequence[Subject] | None = None,
+        subjects: Sequence[ProbeIdentity] | None = None,
         config: CatalogConfig | None = None,
-    ) -> Report:
+    ) -> VerifyReport:
         session, found = session_of(tenant.name, tenant.folder)
         if config is not None:
             session = replace(session, config=config)
@@ -41,9 +41,9 @@ def verifying(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> Verify:
     return run
 
 
-def broken(report: Report) -> dict[str, list[Check]]:
+def broken(report: VerifyReport) -> dict[str, list[VerifyCheck]]:
     """Return the checks that do not hold, by probe."""
-    found: dict[str, list[Check]] = {}
+    found: dict[str, list[VerifyCheck]] = {}
     for check in report.checks:
         if not check.holds:
             found.setdefault(check.probe, []).append(check)

@@ -34,7 +34,7 @@ class Tenant(pulumi.ComponentResource):
     catalog_config: pulumi.Output[CatalogConfig]
     computing_units: list[str]
     texera_register: list[dict[str, str]]
-    """What registers each unit with runtime `texera` in Texera."""
+    """Registration of each unit with runtime `texera` in Texera."""
 
     def __init__(self, spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOptions | None = None) -> None:
         """Declare the resources of a spec."""

@@ -33,7 +33,7 @@ class WarehouseRoles:
 
 @dataclass(frozen=True)
 class RoleSettings:
-    """What all roles of a warehouse have in common."""
+    """Settings that all roles of a warehouse share."""
 
     tenant: TenantSpec
     warehouse: WarehouseSpec
@@ -54,7 +54,7 @@ def roles_of_warehouse(settings: RoleSettings, external_id: pulumi.Output[str] |
     """Make the roles of a warehouse, or use the role that the tenant provides.
 
     Args:
-        settings: What the roles have in common.
+        settings: Settings that the roles share.
         external_id: External ID that Lakekeeper uses; None for storages without roles.
     """
     backend, spec = settings.storage.backend, settings.warehouse

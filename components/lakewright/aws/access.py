@@ -28,7 +28,7 @@ Policy = dict[str, Any]
 
 
 class RolePurpose(StrEnum):
-    """What a role is for; it decides the rights of the role."""
+    """Purpose of a role, which decides its rights."""
 
     CATALOG = "catalog"
     """Lakekeeper's own access, and the credentials that it vends."""

@@ -11,15 +11,12 @@ from lakewright_spark.aws_partition import bucket_arn
 from lakewright.aws.access import Policy, access_policy, trust_policy
 from lakewright.storage.existing import ExistingStorage
 
-ROLE_PATH = "/lakewright/"
-"""Path of the role. The catalog's own policy allows it to assume roles with this path only."""
-
 DELETE_OBJECT = "s3:DeleteObject"
 
 
 @dataclass(frozen=True)
 class RoleRequest:
-    """What the owner of a bucket needs to make the role of a storage."""
+    """Values that the owner of a bucket needs to make the role of a storage."""
 
     tenant: str
     storage: str

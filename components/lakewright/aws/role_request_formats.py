@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any
 
-from lakewright.aws.role_request import ROLE_PATH, RoleRequest
+from lakewright.aws.role_request import RoleRequest
+from lakewright.names.object_names import ROLE_PATH
 
 POLICY_NAME = "lakewright"
 

@@ -1,4 +1,4 @@
-"""What a stack's state says about the roles of tenant-provided buckets: external IDs and key prefixes."""
+"""Read external IDs and key prefixes of tenant-provided buckets from a stack's state."""
 
 from __future__ import annotations
 

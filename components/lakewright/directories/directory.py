@@ -1,4 +1,4 @@
-"""What every directory offers: the members of a group, by its name."""
+"""Interface of all directories: the members of a group, by its name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Person:
     """Display name."""
 
 
-class Directory(Protocol):
+class GroupDirectory(Protocol):
     """A directory of people."""
 
     def members_of(self, group: str) -> list[Person]:
@@ -40,6 +40,6 @@ class Directory(Protocol):
 class DirectoryConnection(StrictModel):
     """Settings of a directory."""
 
-    def connect(self, resolve: Resolve) -> Directory:
+    def connect(self, resolve: Resolve) -> GroupDirectory:
         """Return the directory. It makes no call before a group is read."""
         raise NotImplementedError

@@ -16,7 +16,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from lakewright.credentials.references import Reference
-from lakewright.directories.directory import Directory, DirectoryConnection, Person, Resolve
+from lakewright.directories.directory import DirectoryConnection, GroupDirectory, Person, Resolve
 from lakewright.directories.errors import AmbiguousGroupError, DirectoryUnavailableError, GroupNotFoundError
 from lakewright.directories.http import MOST_PAGES, DirectoryApi, records
 from lakewright.lakekeeper.api.connection.server import ClientCredentialsAuth
@@ -44,11 +44,11 @@ class EntraSettings(DirectoryConnection):
     """Address of Microsoft Graph; other in national clouds."""
 
     @override
-    def connect(self, resolve: Resolve) -> Directory:
+    def connect(self, resolve: Resolve) -> GroupDirectory:
         return EntraDirectory(self, resolve)
 
 
-class EntraDirectory(Directory):
+class EntraDirectory(GroupDirectory):
     """Reads groups by display name or object id. Members of groups in the group count as members."""
 
     def __init__(self, settings: EntraSettings, resolve: Resolve) -> None:

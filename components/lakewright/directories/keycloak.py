@@ -14,7 +14,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from lakewright.credentials.references import Reference
-from lakewright.directories.directory import Directory, DirectoryConnection, Person, Resolve
+from lakewright.directories.directory import DirectoryConnection, GroupDirectory, Person, Resolve
 from lakewright.directories.errors import AmbiguousGroupError, DirectoryUnavailableError, GroupNotFoundError
 from lakewright.directories.http import MOST_PAGES, DirectoryApi, records
 from lakewright.lakekeeper.api.connection.server import ClientCredentialsAuth
@@ -37,11 +37,11 @@ class KeycloakSettings(DirectoryConnection):
     client_secret: Reference
 
     @override
-    def connect(self, resolve: Resolve) -> Directory:
+    def connect(self, resolve: Resolve) -> GroupDirectory:
         return KeycloakDirectory(self, resolve)
 
 
-class KeycloakDirectory(Directory):
+class KeycloakDirectory(GroupDirectory):
     """Reads groups by name, or by path (`/teams/analysts`). Members of subgroups are not members of their parent."""
 
     def __init__(self, settings: KeycloakSettings, resolve: Resolve) -> None:

@@ -95,7 +95,7 @@ class LakekeeperSettings(StrictModel):
     identity_provider: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")] = "oidc"
     """Id of the OpenID provider in Lakekeeper, with which ids of its users begin."""
     kubernetes_subject: Literal["uid", "username"] = "uid"
-    """What Lakekeeper knows Kubernetes ServiceAccounts by (LAKEKEEPER__KUBERNETES_AUTHENTICATION_SUBJECT_SOURCE).
+    """Property of ServiceAccounts that Lakekeeper knows them by (LAKEKEEPER__KUBERNETES_AUTHENTICATION_SUBJECT_SOURCE).
     Servers up to 0.13 know the uid only."""
     trial: bool = False
     """Whether all tenants may share one client of `jobs_auth`. For trials: the catalog cannot tell them apart."""

@@ -98,7 +98,7 @@ class ServiceAccountToken:
 
 
 @dataclass(frozen=True)
-class ClientCredentials:
+class ClientToken:
     """A token that an identity provider issues to an OAuth2 client."""
 
     token_url: str
@@ -109,7 +109,7 @@ class ClientCredentials:
     scope: str | None = None
 
 
-TokenSource: TypeAlias = ServiceAccountToken | ClientCredentials
+TokenSource: TypeAlias = ServiceAccountToken | ClientToken
 
 
 @dataclass(frozen=True)
@@ -294,7 +294,7 @@ def _token(
         return None
     # In a sandbox, the file of the pods' secret is on this machine.
     outside = auth.client_secret if environment.sandbox else None
-    return ClientCredentials(
+    return ClientToken(
         token_url=auth.token_url,
         client_id=auth.client_id,
         client_secret=(named.client_secret if named else None) or outside,

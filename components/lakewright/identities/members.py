@@ -1,11 +1,11 @@
-"""Who is in the roles of a tenant: users of its units and jobs, listed users, and members of groups."""
+"""Members of a tenant's roles: users of its units and jobs, listed users, and members of groups."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from lakewright.directories.directory import Directory, Person
+from lakewright.directories.directory import GroupDirectory, Person
 from lakewright.directories.errors import DirectoryError
 from lakewright.environment.environment import Environment
 from lakewright.spec import Problem, SpecError, TenantSpec
@@ -62,7 +62,7 @@ def people_of_groups(
     settings = environment.directory
     if settings is None:
         return {}
-    directory: Directory = settings.connect(resolve)
+    directory: GroupDirectory = settings.connect(resolve)
     found: dict[str, list[Person]] = {}
     problems: list[Problem] = []
     for role, members in spec.role_members.items():

@@ -26,7 +26,7 @@ class Encryption(StrictModel):
 
 
 class AccessLogs(StrictModel):
-    """Where S3 writes the access logs of a bucket."""
+    """Target of a bucket's access logs."""
 
     bucket: AwsBucketName
     """Bucket that receives the logs, in the region and account of the storage."""
@@ -38,7 +38,7 @@ class AccessLogs(StrictModel):
     expire_days: Days | None = None
     """Days after which logs are deleted. Default: 90; with `owner: platform`, the platform decides."""
     deletion: Literal["retain", "purge"] | None = None
-    """What destroying does with a bucket of the stack: `retain` (the default) keeps it with its logs, `purge` deletes
+    """Effect of `destroy` on a log bucket of the stack: `retain` (the default) keeps it with its logs, `purge` deletes
     both."""
 
     @model_validator(mode="after")

@@ -14,7 +14,7 @@ Days = Annotated[int, Field(ge=1, le=3650)]
 
 
 class PrefixLifecycle(StrictModel):
-    """When objects under the prefix of a warehouse expire or move to cheaper storage."""
+    """Expiration of objects under a warehouse's prefix, and their move to cheaper storage."""
 
     abort_incomplete_uploads_days: Days | None = None
     """Default: that of the storage."""

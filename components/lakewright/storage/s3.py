@@ -142,7 +142,7 @@ class S3Storage(StorageBackend):
 
     @property
     def features(self) -> StoreFeatures:
-        """What the store has."""
+        """Features of the store."""
         return STORES[self.store] if self.store else StoreFeatures()
 
     @classmethod

@@ -7,21 +7,21 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError
-from lakewright.verify.attempts.check import Attempt, Check, Note, expect_allowed
+from lakewright.verify.attempts.check import Attempt, Note, VerifyCheck, expect_allowed
 from lakewright.verify.attempts.errors import VerifyError
 from lakewright.verify.registry import PROBES, IdentityProbe, Probe, Results, TenantProbe
 from lakewright.verify.session.sessions import IdentitySession, TenantSession, WarehouseSession
-from lakewright.verify.session.subjects import Subject
+from lakewright.verify.session.subjects import ProbeIdentity
 
 CLEAN_UP = "clean-up"
 """Name of the check that probe namespaces were removed; only failures are listed."""
 
 
 @dataclass
-class Report:
+class VerifyReport:
     """All checks of a run."""
 
-    checks: list[Check] = field(default_factory=list[Check])
+    checks: list[VerifyCheck] = field(default_factory=list[VerifyCheck])
     notes: list[str] = field(default_factory=list[str])
 
     @property
@@ -43,9 +43,11 @@ class _Who:
     warehouse: str = ""
 
 
-def run_probes(tenant: TenantSession, subjects: Sequence[Subject], probes: Sequence[Probe] = PROBES) -> Report:
+def run_probes(
+    tenant: TenantSession, subjects: Sequence[ProbeIdentity], probes: Sequence[Probe] = PROBES
+) -> VerifyReport:
     """Run probes with each identity of a tenant, and remove what they made."""
-    report = Report()
+    report = VerifyReport()
     deployed = {warehouse.name for warehouse in tenant.config.warehouses}
     for name in dict.fromkeys(name for subject in subjects for name in subject.warehouses if name not in deployed):
         evidence = f"warehouse {name} is in the spec and not in the state; run `lakewright up`"
@@ -96,7 +98,7 @@ def _who(session: WarehouseSession) -> _Who:
     return _Who(session.identity.subject.name, session.warehouse.name)
 
 
-def _collect(report: Report, probe: str, who: _Who, results: Callable[[], Results]) -> None:
+def _collect(report: VerifyReport, probe: str, who: _Who, results: Callable[[], Results]) -> None:
     try:
         for result in results():
             if isinstance(result, Note):
@@ -108,15 +110,17 @@ def _collect(report: Report, probe: str, who: _Who, results: Callable[[], Result
         report.checks.append(_not_run(probe, who, error))
 
 
-def _check(probe: str, who: _Who, attempt: Attempt) -> Check:
-    return Check(probe, who.identity, who.warehouse, attempt.attempt, attempt.expected, attempt.found, attempt.evidence)
+def _check(probe: str, who: _Who, attempt: Attempt) -> VerifyCheck:
+    return VerifyCheck(
+        probe, who.identity, who.warehouse, attempt.attempt, attempt.expected, attempt.found, attempt.evidence
+    )
 
 
-def _not_run(probe: str, who: _Who, error: BaseException) -> Check:
+def _not_run(probe: str, who: _Who, error: BaseException) -> VerifyCheck:
     return _check(probe, who, expect_allowed("run the probe", "not proven", " ".join(str(error).split())))
 
 
-def _clean_up(report: Report, session: WarehouseSession) -> None:
+def _clean_up(report: VerifyReport, session: WarehouseSession) -> None:
     try:
         session.clean_up()
     except _failures() as error:

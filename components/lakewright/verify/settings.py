@@ -9,7 +9,7 @@ from lakewright_spark.catalog.auth import TokenAuth as JobTokenAuth
 
 from lakewright.environment.environment import Environment
 from lakewright.environment.unit_identity import (
-    ClientCredentials,
+    ClientToken,
     NoPrincipal,
     ServiceAccountToken,
     SharedPrincipal,
@@ -21,21 +21,21 @@ from lakewright.environment.unit_identity import (
 from lakewright.kubernetes import connect
 from lakewright.spec import TenantSpec
 from lakewright.verify.roles.documents import AwsSettings
-from lakewright.verify.session.settings import ClusterSettings, ServerSettings, VerifySettings
-from lakewright.verify.session.subjects import AccountTokens, ClientSecret, CredentialSource, FixedToken, Subject
+from lakewright.verify.session.settings import VerifiedCluster, VerifiedServer, VerifySettings
+from lakewright.verify.session.subjects import AccountTokens, ClientSecret, CredentialSource, JobsToken, ProbeIdentity
 
 
 def settings_of(spec: TenantSpec, environment: Environment) -> VerifySettings:
     """Return what probes need of an environment."""
     server, cluster, account = environment.lakekeeper, environment.kubernetes, environment.aws
     return VerifySettings(
-        ServerSettings(
+        VerifiedServer(
             server.endpoint.rstrip("/"),
             server.auth,
             str(server.ca_bundle) if server.ca_bundle else None,
             server.allow_plain_http,
         ),
-        ClusterSettings(
+        VerifiedCluster(
             cluster.context,
             cluster.render_to / spec.name if cluster.render_to else None,
             _own_secrets(spec, environment),
@@ -46,7 +46,7 @@ def settings_of(spec: TenantSpec, environment: Environment) -> VerifySettings:
     )
 
 
-def subjects_of(spec: TenantSpec, environment: Environment) -> list[Subject]:
+def subjects_of(spec: TenantSpec, environment: Environment) -> list[ProbeIdentity]:
     """Return the identities of a tenant's computing units; without units, that of its jobs.
 
     Units with the same client are one subject. Maintenance jobs may change warehouses, so they are none.
@@ -55,8 +55,8 @@ def subjects_of(spec: TenantSpec, environment: Environment) -> list[Subject]:
         auth = tenant_auth(spec, environment)
         problem = "the tenant has no computing unit, and no identity outside of the cluster"
         source = None if isinstance(auth, TokenFileAuth) else _from_auth(auth)
-        return [Subject("jobs", tuple(spec.warehouse_names), source, problem=None if source else problem)]
-    subjects: dict[object, Subject] = {}
+        return [ProbeIdentity("jobs", tuple(spec.warehouse_names), source, problem=None if source else problem)]
+    subjects: dict[object, ProbeIdentity] = {}
     for unit in spec.computing_units:
         identity = identity_of(spec, environment, unit.name)
         source, warehouses = _source(identity), tuple(unit.visible_warehouses(spec.warehouse_names))
@@ -66,7 +66,7 @@ def subjects_of(spec: TenantSpec, environment: Environment) -> list[Subject]:
             subjects[key] = replace(before, name=f"{before.name}, {unit.name}", warehouses=together)
             continue
         secret = identity.pod.secret
-        subjects[key] = Subject(
+        subjects[key] = ProbeIdentity(
             unit.name,
             warehouses,
             source,
@@ -91,7 +91,7 @@ def _source(identity: UnitIdentity) -> CredentialSource | None:
     match identity.token:
         case ServiceAccountToken(_, service_account, audiences):
             return AccountTokens(service_account, audiences)
-        case ClientCredentials() as client:
+        case ClientToken() as client:
             return ClientSecret(client.token_url, client.client_id, client.client_secret, client.scope, client.audience)
         case None:
             return _from_auth(identity.auth)
@@ -100,7 +100,7 @@ def _source(identity: UnitIdentity) -> CredentialSource | None:
 def _from_auth(auth: CatalogAuth) -> CredentialSource | None:
     """Return the credential of an identity that the spec does not describe: the pods' references, read here."""
     if isinstance(auth, JobTokenAuth):
-        return FixedToken(auth.token)
+        return JobsToken(auth.token)
     if isinstance(auth, ClientCredentialsAuth):
         return ClientSecret(auth.token_url, auth.client_id, auth.client_secret, auth.scope, auth.audience)
     return None

@@ -17,7 +17,7 @@ _WHOLE_BUCKET = re.compile(r"arn:[^:]*:s3:::[^/]*/\**")
 
 
 @dataclass(frozen=True)
-class Statement:
+class AllowingStatement:
     """A statement of a policy that allows something."""
 
     label: str
@@ -36,12 +36,12 @@ class Statement:
         return principal == "*" or "*" in items(mapping(principal).get("AWS"))
 
 
-def allowing_statements(document: object) -> Iterator[Statement]:
+def allowing_statements(document: object) -> Iterator[AllowingStatement]:
     """Yield the statements of a policy document, text or mapping, that allow something."""
     for position, entry in enumerate(items(_parse(document).get("Statement"))):
         statement = mapping(entry)
         if statement.get("Effect") == "Allow":
-            yield Statement(f"`{statement['Sid']}`" if "Sid" in statement else str(position), statement)
+            yield AllowingStatement(f"`{statement['Sid']}`" if "Sid" in statement else str(position), statement)
 
 
 def _parse(document: object) -> Mapping[str, Any]:

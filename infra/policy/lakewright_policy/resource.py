@@ -1,4 +1,4 @@
-"""What a rule sees of a resource, and what a rule is."""
+"""Rules, and the resources that they check."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ KEY_VARIABLES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 """Environment variables with the keys of a running store. They are no options: other users can see a command line."""
 
 _ACCEPTED = frozenset({"AccessDenied"})
-"""What a store responds to a known key that may not list all buckets."""
+"""Error code of a store for a valid key that may not list all buckets."""
 
 
 def load_or_create_keys(layout: Layout) -> IamAccessKey:

@@ -10,8 +10,8 @@ from lakewright.environment.environment import Environment
 from lakewright.environment.sandbox_clients import provide_client
 from lakewright.environment.stack_config import read_stack_config
 from lakewright.environment.unit_identity import (
-    ClientCredentials,
     ClientPrincipal,
+    ClientToken,
     NoPrincipal,
     ServiceAccountPrincipal,
     ServiceAccountToken,
@@ -109,9 +109,7 @@ def test_client_of_the_tenant_replaces_the_shared_one() -> None:
     assert identity.principal.user_id() == "oidc~5f0c"
     assert isinstance(identity.auth, ClientCredentialsAuth)
     assert (identity.auth.client_id, identity.auth.client_secret) == ("acme-jobs", "env:JOBS_SECRET")
-    assert identity.token == ClientCredentials(
-        "https://idp.example/token", "acme-jobs", "config:jobs", audience="lakekeeper"
-    )
+    assert identity.token == ClientToken("https://idp.example/token", "acme-jobs", "config:jobs", audience="lakekeeper")
 
 
 def test_unit_overrides_client_and_secret_of_the_tenant() -> None:

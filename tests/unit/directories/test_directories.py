@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
-from lakewright.directories.directory import Directory, Person
+from lakewright.directories.directory import GroupDirectory, Person
 from lakewright.directories.entra import EntraSettings
 from lakewright.directories.errors import (
     AmbiguousGroupError,
@@ -141,13 +141,13 @@ def entra() -> Iterator[Server]:
         yield server
 
 
-def in_keycloak(server: Server, secret: str = SECRET) -> Directory:
+def in_keycloak(server: Server, secret: str = SECRET) -> GroupDirectory:
     settings = {"kind": "keycloak", "url": server.endpoint, "realm": "platform"}
     client = {"client_id": "reader", "client_secret": "env:READER"}
     return KeycloakSettings.model_validate(settings | client).connect(lambda _reference: secret)
 
 
-def in_entra(server: Server, secret: str = SECRET) -> Directory:
+def in_entra(server: Server, secret: str = SECRET) -> GroupDirectory:
     settings = {"kind": "entra", "tenant_id": "contoso.example", "client_id": "reader", "client_secret": "env:READER"}
     places = {"login_url": server.endpoint, "graph_url": server.endpoint}
     return EntraSettings.model_validate(settings | places).connect(lambda _reference: secret)

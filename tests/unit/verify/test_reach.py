@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 from lakewright.aws.access import access_policy, trust_policy
-from lakewright.verify.roles.reach import RoleRequest, allowing_statement, open_trust
+from lakewright.verify.roles.reach import PolicyRequest, allowing_statement, open_trust
 
 BUCKET = "arn:aws:s3:::lakehouse"
 NARROW = access_policy("lakehouse", "acme/executions", region="us-east-1")
 OUTSIDE = [
-    RoleRequest("s3:GetObject", f"{BUCKET}/globex/executions/x"),
-    RoleRequest("s3:GetObject", f"{BUCKET}/acme/executions2/x"),
-    RoleRequest("s3:ListBucket", BUCKET),
-    RoleRequest("s3:ListBucket", BUCKET, ""),
-    RoleRequest("s3:ListBucket", BUCKET, "globex/"),
-    RoleRequest("s3:PutBucketPolicy", BUCKET),
+    PolicyRequest("s3:GetObject", f"{BUCKET}/globex/executions/x"),
+    PolicyRequest("s3:GetObject", f"{BUCKET}/acme/executions2/x"),
+    PolicyRequest("s3:ListBucket", BUCKET),
+    PolicyRequest("s3:ListBucket", BUCKET, ""),
+    PolicyRequest("s3:ListBucket", BUCKET, "globex/"),
+    PolicyRequest("s3:PutBucketPolicy", BUCKET),
 ]
 
 
@@ -25,13 +25,13 @@ def policy(**statement: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("request_", OUTSIDE)
-def test_a_warehouses_policy_allows_nothing_outside(request_: RoleRequest) -> None:
+def test_a_warehouses_policy_allows_nothing_outside(request_: PolicyRequest) -> None:
     assert allowing_statement([NARROW], request_) is None
 
 
 def test_a_warehouses_policy_allows_its_prefix() -> None:
-    assert allowing_statement([NARROW], RoleRequest("s3:PutObject", f"{BUCKET}/acme/executions/x"))
-    assert allowing_statement([NARROW], RoleRequest("s3:ListBucket", BUCKET, "acme/executions/x"))
+    assert allowing_statement([NARROW], PolicyRequest("s3:PutObject", f"{BUCKET}/acme/executions/x"))
+    assert allowing_statement([NARROW], PolicyRequest("s3:ListBucket", BUCKET, "acme/executions/x"))
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_warehouses_policy_allows_its_prefix() -> None:
         ),
     ],
 )
-def test_wide_statements_are_named(statement: dict[str, Any], request_: RoleRequest) -> None:
+def test_wide_statements_are_named(statement: dict[str, Any], request_: PolicyRequest) -> None:
     assert allowing_statement([NARROW, policy(**statement)], request_) == "Wide"
 
 

@@ -13,9 +13,9 @@ from lakewright.cli.options import HERE, Directory, StackName, existing_stack
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from lakewright.verify.run import Report
+    from lakewright.verify.run import VerifyReport
     from lakewright.verify.session.sessions import TenantSession
-    from lakewright.verify.session.subjects import Subject
+    from lakewright.verify.session.subjects import ProbeIdentity
 
 MARKS = {"allowed": "allowed", "denied": "denied", "not proven": "NOT PROVEN"}
 
@@ -41,7 +41,7 @@ def verify(
         raise typer.Exit(1)
 
 
-def session_of(stack: str, directory: Path) -> tuple[TenantSession, list[Subject]]:
+def session_of(stack: str, directory: Path) -> tuple[TenantSession, list[ProbeIdentity]]:
     """Return what probes need, and the identities to run them with. Raises UsageError if there was no `up`."""
     from lakewright.cli.commands.catalog_config import catalog_config  # noqa: PLC0415
     from lakewright.cli.engines.environment_loading import load_environment  # noqa: PLC0415
@@ -63,7 +63,7 @@ def session_of(stack: str, directory: Path) -> tuple[TenantSession, list[Subject
     return session, subjects_of(spec, environment)
 
 
-def _to_json(stack: str, report: Report) -> dict[str, Any]:
+def _to_json(stack: str, report: VerifyReport) -> dict[str, Any]:
     return {
         "stack": stack,
         "holds": report.holds,
@@ -73,7 +73,7 @@ def _to_json(stack: str, report: Report) -> dict[str, Any]:
     }
 
 
-def _print_table(stack: str, report: Report) -> None:
+def _print_table(stack: str, report: VerifyReport) -> None:
     from rich.console import Console  # noqa: PLC0415
     from rich.markup import escape  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415

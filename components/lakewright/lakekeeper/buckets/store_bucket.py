@@ -280,7 +280,7 @@ _CHANGES: Mapping[str, Callable[[Any, StoreBucketArgs], None]] = {
 """The call that sets each setting."""
 
 _SPELLED = {"versioning": "versioning: true", "lifecycle": "noncurrent_version_days", "policy": "tls_only: true"}
-"""What a spec says for each setting."""
+"""Field of the spec for each setting."""
 
 
 def _changing(name: str, own: StoreBucketArgs, change: Callable[[], None]) -> None:

@@ -14,7 +14,7 @@ from lakewright.lakekeeper.provider.errors import BucketRefusedError
 from lakewright.names.host_kinds import HostKind, is_loopback, kind_of_host
 
 _NO_BUCKET = "NoSuchBucket"
-"""What a store responds. Any other service responds 404 without this code."""
+"""Error code of a store. Any other service responds 404 without this code."""
 _WRONG_KEY_ID = frozenset({"InvalidAccessKeyId", "InvalidClientTokenId", "InvalidTokenId"})
 _DENIED = frozenset({"AccessDenied", "403", "Forbidden"})
 

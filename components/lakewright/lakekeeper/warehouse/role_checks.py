@@ -33,7 +33,7 @@ NEIGHBOR = "-lakewright-proof"
 
 
 class Trial(Enum):
-    """What became of a variation of the storage."""
+    """Result of trying a variation of the storage."""
 
     WORKS = "works"
     DENIED = "denied"

@@ -11,7 +11,7 @@ PROBE_PATH = "/gateway-health"
 
 @dataclass(frozen=True)
 class GatewayConfig:
-    """What the configuration is made from. Paths are those in the pod."""
+    """Values in the gateway's configuration. Paths are those in the pod."""
 
     upstream: str
     """`HOST:PORT` of the server."""

@@ -67,8 +67,8 @@ class KubernetesAuthentication(StrictModel):
     """`username` makes user ids `kubernetes~system:serviceaccount:NAMESPACE:NAME`, known before the account exists."""
 
 
-class Authentication(StrictModel):
-    """Who may call the server. Without any, every caller is anonymous: a trial."""
+class AuthenticationSettings(StrictModel):
+    """Authentication of callers. Without any, every caller is anonymous: a trial."""
 
     oidc: Annotated[OidcSettings | None, EnvPrefix("")] = None
     providers: Annotated[

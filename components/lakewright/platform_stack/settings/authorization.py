@@ -65,7 +65,7 @@ class OpenFgaSettings(StrictModel):
 
 
 class Authorization(StrictModel):
-    """Who may do what."""
+    """Authorization of callers."""
 
     backend: Annotated[Literal["openfga", "allowall"], EnvVar("AUTHZ_BACKEND")] = "openfga"
     """`allowall` lets every caller do everything: for trials only."""

@@ -87,7 +87,7 @@ def _backend_of(value: Any) -> str:
 
 
 class Persistence(StrictModel):
-    """Where Lakekeeper keeps its data: a given database, or one in the cluster for trials."""
+    """Database of Lakekeeper: a given one, or one in the cluster for trials."""
 
     postgres: Annotated[PostgresDatabase | None, EnvPrefix("")] = None
     trial_postgres: TrialDatabase | None = None

@@ -54,7 +54,7 @@ class KafkaSettings(StrictModel):
         return self
 
 
-class Events(StrictModel):
+class EventSettings(StrictModel):
     """Change events."""
 
     nats: Annotated[NatsSettings | None, EnvPrefix("")] = None

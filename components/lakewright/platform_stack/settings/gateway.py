@@ -84,7 +84,7 @@ class GatewaySettings(StrictModel):
 
 
 class ManagementAccess(StrictModel):
-    """How administrators and stacks reach the management API and the UI. Computing units never do."""
+    """Access of administrators and stacks to the management API and the UI. Computing units have none."""
 
     url: HttpUrl | None = None
     """Address at which the machine that runs Pulumi reaches the server: that of `route`, or of a port-forward such as

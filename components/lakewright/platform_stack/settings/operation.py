@@ -24,7 +24,7 @@ class IdempotencySettings(StrictModel):
 
 
 class Requests(StrictModel):
-    """How requests are answered."""
+    """Limits of requests, and their answers."""
 
     max_body_size: Annotated[Count | None, EnvVar("MAX_REQUEST_BODY_SIZE", since="0.12.0")] = None
     """Bytes. The gateway has the same limit."""
@@ -91,7 +91,7 @@ class CacheSettings(StrictModel):
 
 
 class LogSettings(StrictModel):
-    """What the server logs."""
+    """Logs of the server."""
 
     level: Annotated[
         Annotated[str, Field(pattern=r"^[a-z0-9_:=,]+$")] | None, EnvVar("RUST_LOG", form="raw", prefixed=False)
@@ -106,8 +106,8 @@ class LogSettings(StrictModel):
     audit: Annotated[bool | None, EnvVar("AUDIT__TRACING__ENABLED", since="0.12.0")] = None
 
 
-class StorageAccess(StrictModel):
-    """How the server reaches object storage."""
+class StorageSettings(StrictModel):
+    """Access of the server to object storage."""
 
     aws_system_credentials: Annotated[bool | None, EnvVar("ENABLE_AWS_SYSTEM_CREDENTIALS")] = None
     azure_system_credentials: Annotated[bool | None, EnvVar("ENABLE_AZURE_SYSTEM_CREDENTIALS")] = None

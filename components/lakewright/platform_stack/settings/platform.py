@@ -8,10 +8,10 @@ from pydantic import Field, model_validator
 
 from lakewright.lakekeeper.api.connection.server import Auth, NoAuth
 from lakewright.names.types import RoleArn, ServiceUrl
-from lakewright.platform_stack.settings.authentication import Authentication
+from lakewright.platform_stack.settings.authentication import AuthenticationSettings
 from lakewright.platform_stack.settings.authorization import Authorization
 from lakewright.platform_stack.settings.database import Persistence
-from lakewright.platform_stack.settings.events import Events
+from lakewright.platform_stack.settings.events import EventSettings
 from lakewright.platform_stack.settings.gateway import GatewaySettings, ManagementAccess
 from lakewright.platform_stack.settings.operation import (
     CacheSettings,
@@ -19,7 +19,7 @@ from lakewright.platform_stack.settings.operation import (
     LogSettings,
     Monitoring,
     Requests,
-    StorageAccess,
+    StorageSettings,
     Tasks,
     UiSettings,
 )
@@ -60,15 +60,15 @@ class ServerSettings(StrictModel):
     replicas: Count = 2
     autoscaling: Autoscaling | None = None
     resources: PodResources = PodResources()
-    authentication: Annotated[Authentication, EnvPrefix("")] = Authentication()
+    authentication: Annotated[AuthenticationSettings, EnvPrefix("")] = AuthenticationSettings()
     authorization: Annotated[Authorization, EnvPrefix("")]
     requests: Annotated[Requests, EnvPrefix("")] = Requests()
     catalog: Annotated[Catalog, EnvPrefix("")] = Catalog()
     tasks: Annotated[Tasks, EnvPrefix("")] = Tasks()
     caches: Annotated[CacheSettings, EnvPrefix("CACHE__")] = CacheSettings()
-    events: Annotated[Events, EnvPrefix("")] = Events()
+    events: Annotated[EventSettings, EnvPrefix("")] = EventSettings()
     logs: Annotated[LogSettings, EnvPrefix("")] = LogSettings()
-    storage: Annotated[StorageAccess, EnvPrefix("")] = StorageAccess()
+    storage: Annotated[StorageSettings, EnvPrefix("")] = StorageSettings()
     monitoring: Annotated[Monitoring, EnvPrefix("")] = Monitoring()
     ui: Annotated[UiSettings | None, EnvPrefix("")] = None
     """The UI's OIDC client. Administrators reach the UI at `management.url`."""

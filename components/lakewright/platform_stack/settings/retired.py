@@ -27,7 +27,7 @@ SET_BY_STACK: Mapping[str, str] = {
     "DEBUG__MIGRATE_BEFORE_SERVE": "the migration Job, which runs before the server",
     "DEBUG__AUTO_SERVE": "the command of the pod",
 }
-"""What a variable is set from, by name."""
+"""Source of each variable that the stack sets, by name."""
 
 SET_WITHOUT_PREFIX: Mapping[str, str] = {
     "RUST_LOG": "`server.logs.level`",

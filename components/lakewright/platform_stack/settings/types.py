@@ -62,7 +62,7 @@ def _url(value: str) -> str:
 
 
 SecretSource = Annotated[str, AfterValidator(_secret_source)]
-"""Where a secret is: `generated`, `kubernetes:SECRET#KEY`, or a reference."""
+"""Source of a secret: `generated`, `kubernetes:SECRET#KEY`, or a reference."""
 Version = Annotated[str, AfterValidator(_version)]
 ObjectName = Annotated[str, AfterValidator(_label)]
 ResourceQuantity = Annotated[str, AfterValidator(_quantity)]

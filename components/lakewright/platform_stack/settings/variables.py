@@ -14,7 +14,7 @@ OLDEST = "0.11.0"
 """The oldest supported release. Variables without `since` exist from it on."""
 
 Form = Literal["plain", "string", "comma", "array", "raw", "file"]
-"""How a value is written: `string` quotes numbers, `comma` joins a list, `array` is TOML, `raw` is never quoted, `file`
+"""Form of a value: `string` quotes numbers, `comma` joins a list, `array` is TOML, `raw` is never quoted, `file`
 is the path of a file with the value."""
 
 

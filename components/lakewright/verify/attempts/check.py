@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 Outcome = Literal["allowed", "denied"]
-"""What happens to an attempt. For what is read instead of tried (manifests, policies): what it says."""
+"""Result of an attempt. Manifests and policies are read instead of tried: it is what they say."""
 
 Found = Outcome | Literal["not proven"]
 """`not proven`: the attempt could not be made, or its response proves neither."""
 
 
 @dataclass(frozen=True)
-class Check:
+class VerifyCheck:
     """One attempt of a probe. It holds no secrets."""
 
     probe: str
     identity: str
-    """Who tried; empty for what was read from manifests or policies."""
+    """Identity that tried; empty if manifests or policies were read."""
     warehouse: str
     """The warehouse that the attempt used; empty if it used none in particular."""
     attempt: str

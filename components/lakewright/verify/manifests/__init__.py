@@ -1,1 +1,1 @@
-"""What manifests say about pods: their secrets, and the addresses that they may reach. Pure functions."""
+"""Read manifests of pods: their secrets, and the addresses that they may reach. Pure functions."""

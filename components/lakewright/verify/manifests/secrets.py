@@ -10,7 +10,7 @@ from typing import Any, cast
 import yaml
 
 from lakewright.validation.documents import list_of, mapping_of
-from lakewright.verify.manifests.workloads import Workload
+from lakewright.verify.manifests.workloads import PodWorkload
 
 _SECRET_NAME = re.compile(
     r"(^|[-_.])(password|passwd|pwd|secret|token|credentials?|jwt|(access|api|private|secret|signing)[-_.]?key([-_.]id)?)$",
@@ -29,7 +29,7 @@ _MIN_KNOWN = 6
 """Shorter secrets are not searched for: they occur by chance."""
 
 
-def secrets_in_pod(workload: Workload, own: Collection[str], known: Collection[str] = ()) -> list[str]:
+def secrets_in_pod(workload: PodWorkload, own: Collection[str], known: Collection[str] = ()) -> list[str]:
     """Return what is secret in a pod's environment and mounts, without the secrets.
 
     Args:
@@ -50,7 +50,7 @@ def secrets_in_config_map(manifest: Mapping[str, Any], known: Collection[str] = 
     return list(dict.fromkeys(found))
 
 
-def _in_environment(workload: Workload, own: Collection[str], known: Collection[str]) -> Iterator[str]:
+def _in_environment(workload: PodWorkload, own: Collection[str], known: Collection[str]) -> Iterator[str]:
     for container in workload.containers:
         for variable in map(mapping_of, list_of(container.get("env"))):
             name, value = str(variable.get("name")), variable.get("value")
@@ -67,7 +67,7 @@ def _in_environment(workload: Workload, own: Collection[str], known: Collection[
                 yield f"all variables of Secret {secret}"
 
 
-def _in_mounts(workload: Workload, own: Collection[str]) -> Iterator[str]:
+def _in_mounts(workload: PodWorkload, own: Collection[str]) -> Iterator[str]:
     for volume in map(mapping_of, list_of(workload.spec.get("volumes"))):
         name = volume.get("name")
         sources = [volume, *map(mapping_of, list_of(mapping_of(volume.get("projected")).get("sources")))]
@@ -82,7 +82,7 @@ def _in_mounts(workload: Workload, own: Collection[str]) -> Iterator[str]:
             yield f"volume {name} has a token for the cluster's API"
 
 
-def _in_commands(workload: Workload, known: Collection[str]) -> Iterator[str]:
+def _in_commands(workload: PodWorkload, known: Collection[str]) -> Iterator[str]:
     for container in workload.containers:
         for word in [*list_of(container.get("command")), *list_of(container.get("args"))]:
             yield from (f"command of container {container.get('name')}: {kind}" for kind in _kinds(str(word), known))

@@ -19,7 +19,7 @@ _TEMPLATES: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class Workload:
+class PodWorkload:
     """A pod, or what makes pods."""
 
     title: str
@@ -36,7 +36,7 @@ class Workload:
         return [mapping_of(part) for kind in kinds for part in list_of(self.spec.get(kind))]
 
 
-def workloads(manifests: Iterable[Mapping[str, Any]]) -> Iterator[Workload]:
+def workloads(manifests: Iterable[Mapping[str, Any]]) -> Iterator[PodWorkload]:
     """Yield the workloads among manifests."""
     for manifest in manifests:
         path = _TEMPLATES.get(str(manifest.get("kind")))
@@ -47,4 +47,4 @@ def workloads(manifests: Iterable[Mapping[str, Any]]) -> Iterator[Workload]:
             pod = mapping_of(pod.get(step))
         name = mapping_of(manifest.get("metadata")).get("name")
         labels = {key: str(value) for key, value in mapping_of(mapping_of(pod.get("metadata")).get("labels")).items()}
-        yield Workload(f"{manifest['kind']} {name}", labels, mapping_of(pod.get("spec")))
+        yield PodWorkload(f"{manifest['kind']} {name}", labels, mapping_of(pod.get("spec")))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lakewright.lakekeeper.api.connection.server import ClientCredentialsAuth, TokenAuth
 from lakewright.verify.attempts.check import Attempt, expect_allowed, expect_denied
 from lakewright.verify.session.sessions import IdentitySession
-from lakewright.verify.session.subjects import ClientSecret, FixedToken
+from lakewright.verify.session.subjects import ClientSecret, JobsToken
 
 
 def probe_identity(session: IdentitySession) -> Iterator[Attempt]:
@@ -34,7 +34,7 @@ def _not_the_stacks_own(session: IdentitySession) -> Attempt:
     if isinstance(source, ClientSecret):
         is_shared = isinstance(own, ClientCredentialsAuth) and own.client_id == source.client_id
         evidence = f"client `{source.client_id}`"
-    elif isinstance(source, FixedToken):
+    elif isinstance(source, JobsToken):
         is_shared = isinstance(own, TokenAuth) and own.token == source.token
         evidence = f"token of `{source.token}`"
     return expect_denied("be the stack's own identity", "allowed" if is_shared else "denied", evidence)

@@ -13,7 +13,7 @@ from lakewright_spark.aws_partition import bucket_arn
 from lakewright.verify.attempts.check import Attempt, Note, expect_denied
 from lakewright.verify.probes.other_prefixes import CANARY
 from lakewright.verify.roles.documents import RoleReader
-from lakewright.verify.roles.reach import RoleRequest, allowing_statement, open_trust
+from lakewright.verify.roles.reach import PolicyRequest, allowing_statement, open_trust
 from lakewright.verify.session.places import WarehousePlace
 from lakewright.verify.session.sessions import TenantSession
 
@@ -52,7 +52,7 @@ def _attempts(reader: RoleReader, arn: str, place: WarehousePlace, session: Tena
     yield expect_denied(f"assume role {name} without its external ID", "allowed" if reason else "denied", evidence)
 
 
-def _requests(place: WarehousePlace, role: str, session: TenantSession) -> dict[str, list[RoleRequest]]:
+def _requests(place: WarehousePlace, role: str, session: TenantSession) -> dict[str, list[PolicyRequest]]:
     """Return requests that the role must not be able to send."""
     bucket = bucket_arn(place.bucket, place.region)
     others = [other for other in (*session.others, *session.places) if role not in other.role_arns]
@@ -62,16 +62,16 @@ def _requests(place: WarehousePlace, role: str, session: TenantSession) -> dict[
     listings += [(f"{other.key_prefix}/", bucket_arn(other.bucket, other.region)) for other in others]
     return {
         "reach objects beside the warehouse": [
-            RoleRequest(action, resource) for resource in objects for action in _ON_OBJECTS
+            PolicyRequest(action, resource) for resource in objects for action in _ON_OBJECTS
         ],
         "list beside the warehouse": [
-            RoleRequest("s3:ListBucket", bucket),
-            *(RoleRequest("s3:ListBucket", arn, prefix) for prefix, arn in listings),
+            PolicyRequest("s3:ListBucket", bucket),
+            *(PolicyRequest("s3:ListBucket", arn, prefix) for prefix, arn in listings),
         ],
-        "change the bucket": [RoleRequest(action, bucket) for action in _ON_BUCKET],
+        "change the bucket": [PolicyRequest(action, bucket) for action in _ON_BUCKET],
         "reach other buckets and roles": [
-            RoleRequest("s3:ListAllMyBuckets", "arn:aws:s3:::*"),
-            RoleRequest("sts:AssumeRole", f"{role}-{CANARY}"),
-            RoleRequest("iam:PassRole", f"{role}-{CANARY}"),
+            PolicyRequest("s3:ListAllMyBuckets", "arn:aws:s3:::*"),
+            PolicyRequest("sts:AssumeRole", f"{role}-{CANARY}"),
+            PolicyRequest("iam:PassRole", f"{role}-{CANARY}"),
         ],
     }

@@ -1,1 +1,1 @@
-"""What the policies of IAM roles allow beyond a warehouse. The session policies of vended credentials hide it."""
+"""Find rights of IAM roles beyond a warehouse. The session policies of vended credentials hide them."""

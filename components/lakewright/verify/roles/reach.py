@@ -19,7 +19,7 @@ _EQUALS = {"stringequals", "stringequalsignorecase"}
 
 
 @dataclass(frozen=True)
-class RoleRequest:
+class PolicyRequest:
     """A request that a role could send."""
 
     action: str
@@ -28,7 +28,7 @@ class RoleRequest:
     """Prefix of a listing."""
 
 
-def allowing_statement(policies: Iterable[Mapping[str, Any]], request: RoleRequest) -> str | None:
+def allowing_statement(policies: Iterable[Mapping[str, Any]], request: PolicyRequest) -> str | None:
     """Return the name of the statement that allows a request, None if it is denied."""
     allowed: str | None = None
     for statement in _statements(policies):
@@ -62,7 +62,7 @@ def _statements(policies: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, 
         yield from map(mapping_of, list_of(found) or [found])
 
 
-def _matches(statement: Mapping[str, Any], request: RoleRequest) -> bool:
+def _matches(statement: Mapping[str, Any], request: PolicyRequest) -> bool:
     for name, value in (("Action", request.action), ("Resource", request.resource)):
         if f"Not{name}" in statement:
             if _any(_texts(statement[f"Not{name}"]), value):
@@ -72,7 +72,7 @@ def _matches(statement: Mapping[str, Any], request: RoleRequest) -> bool:
     return True
 
 
-def _condition_holds(statement: Mapping[str, Any], request: RoleRequest, *, others: bool) -> bool:
+def _condition_holds(statement: Mapping[str, Any], request: PolicyRequest, *, others: bool) -> bool:
     for operator, block in mapping_of(statement.get("Condition")).items():
         for key, value in mapping_of(block).items():
             kind = operator.lower().removesuffix("ifexists")

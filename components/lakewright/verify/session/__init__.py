@@ -1,1 +1,1 @@
-"""What probes share: the tenant, its identities, its warehouses and the cluster."""
+"""Context of the probes: the tenant, its identities, its warehouses and the cluster."""

@@ -1,4 +1,4 @@
-"""Where warehouses keep their data, and which other tenants exist: from the states of the project's stacks."""
+"""Read places of warehouses, and other tenants, from the states of the project's stacks."""
 
 from __future__ import annotations
 

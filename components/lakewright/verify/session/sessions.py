@@ -1,4 +1,4 @@
-"""What probes share: the tenant, its identities, its warehouses, and probe tables that are made on first use."""
+"""Context of the probes: the tenant, its identities, its warehouses, and probe tables that are made on first use."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lakewright.verify.attempts.errors import ProbeFailedError, VerifyError
 from lakewright.verify.session.cluster import TenantCluster
 from lakewright.verify.session.places import WarehousePlace
 from lakewright.verify.session.settings import VerifySettings
-from lakewright.verify.session.subjects import Subject, credential_of
+from lakewright.verify.session.subjects import ProbeIdentity, credential_of
 from lakewright.verify.table.object_store import s3_http
 from lakewright.verify.table.probe_table import ProbeTable, WarehouseTables, new_namespace
 
@@ -88,7 +88,7 @@ class IdentitySession:
     """The tenant with one identity."""
 
     tenant: TenantSession
-    subject: Subject
+    subject: ProbeIdentity
 
     @cached_property
     def catalog(self) -> CatalogAccess:
@@ -137,7 +137,7 @@ class WarehouseSession:
 
     @property
     def place(self) -> WarehousePlace:
-        """Where the warehouse keeps its data."""
+        """Place of the warehouse's data."""
         return self.tenant.place(self.warehouse.name)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What probes need of an environment: the server, the cluster and the AWS account."""
+"""Settings of an environment that probes need: the server, the cluster and the AWS account."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lakewright.verify.roles.documents import AwsSettings
 
 
 @dataclass(frozen=True)
-class ServerSettings:
+class VerifiedServer:
     """The Lakekeeper server of the tenants."""
 
     endpoint: str
@@ -21,7 +21,7 @@ class ServerSettings:
 
 
 @dataclass(frozen=True)
-class ClusterSettings:
+class VerifiedCluster:
     """The cluster of the tenant's pods."""
 
     context: str | None = None
@@ -36,8 +36,8 @@ class ClusterSettings:
 class VerifySettings:
     """Settings of one run."""
 
-    server: ServerSettings
-    cluster: ClusterSettings
+    server: VerifiedServer
+    cluster: VerifiedCluster
     aws: AwsSettings
     certificates: tuple[str, ...] = ()
     """Certificate authorities of stores, as PEM text."""

@@ -14,7 +14,7 @@ _PLACE = "env:CREDENTIAL_OF_A_UNIT"
 """Reference that `resolve` of a credential answers with its secret; no such variable is read."""
 
 Credential = tuple[Auth, Callable[[str], str]]
-"""How a client of Lakekeeper authenticates, and what resolves its references."""
+"""Authentication of a client of Lakekeeper, and the function that resolves its references."""
 
 
 @dataclass(frozen=True)
@@ -38,17 +38,17 @@ class ClientSecret:
 
 
 @dataclass(frozen=True)
-class FixedToken:
-    """A token behind a reference."""
+class JobsToken:
+    """The token of `jobs_auth`, behind a reference."""
 
     token: str
 
 
-CredentialSource = AccountTokens | ClientSecret | FixedToken
+CredentialSource = AccountTokens | ClientSecret | JobsToken
 
 
 @dataclass(frozen=True)
-class Subject:
+class ProbeIdentity:
     """One identity and the warehouses that it may use."""
 
     name: str
@@ -62,7 +62,7 @@ class Subject:
     """Why the catalog cannot tell it from other tenants."""
 
 
-def credential_of(subject: Subject, cluster: Callable[[], TenantCluster | None]) -> Credential:
+def credential_of(subject: ProbeIdentity, cluster: Callable[[], TenantCluster | None]) -> Credential:
     """Return how to authenticate as a subject.
 
     Args:
@@ -83,7 +83,7 @@ def credential_of(subject: Subject, cluster: Callable[[], TenantCluster | None])
                 )
             token = tenant.token(account, audiences)
             return TokenAuth(kind="token", token=_PLACE), lambda _reference: token
-        case FixedToken(reference):
+        case JobsToken(reference):
             token = _secret(reference, cluster, subject.secret)
             return TokenAuth(kind="token", token=_PLACE), lambda _reference: token
         case ClientSecret() as client:

@@ -26,7 +26,7 @@ DATA_FILE = base64.b64decode(
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class ProbeSnapshot:
     """The files of a snapshot, and the entry of the table's metadata."""
 
     data_path: str
@@ -37,7 +37,7 @@ class Snapshot:
     entry: dict[str, Any]
 
 
-def make_snapshot(metadata: Mapping[str, Any], snapshot_id: int, timestamp_ms: int) -> Snapshot:
+def make_snapshot(metadata: Mapping[str, Any], snapshot_id: int, timestamp_ms: int) -> ProbeSnapshot:
     """Return a snapshot that appends the data file to an empty, unpartitioned table of format version 1, 2 or 3."""
     version, location = int(metadata["format-version"]), str(metadata["location"]).rstrip("/")
     sequence = 0 if version == 1 else int(metadata.get("last-sequence-number") or 0) + 1
@@ -55,7 +55,7 @@ def make_snapshot(metadata: Mapping[str, Any], snapshot_id: int, timestamp_ms: i
         **({"first-row-id": first_row, "added-rows": ROWS} if version > 2 else {}),
     }
     listed = _manifest_list(version, entry, manifest_path, len(manifest))
-    return Snapshot(data_path, manifest_path, manifest, str(entry["manifest-list"]), listed, entry)
+    return ProbeSnapshot(data_path, manifest_path, manifest, str(entry["manifest-list"]), listed, entry)
 
 
 def data_paths(manifest: bytes) -> list[str]:

@@ -60,7 +60,7 @@ class StoreResponse:
 
 @dataclass(frozen=True)
 class StoreAddress:
-    """Where requests to a bucket go."""
+    """Address of requests to a bucket."""
 
     region: str
     endpoint: str | None
@@ -83,7 +83,7 @@ class StoreAddress:
         return f"{base}?{text}" if text else base
 
 
-class ObjectStore(Protocol):
+class TableStore(Protocol):
     """Access to S3 by one table's credential."""
 
     @abstractmethod
@@ -119,7 +119,7 @@ class VendedKeys:
         return "VendedKeys(...)"
 
 
-class VendedStore(ObjectStore):
+class VendedStore(TableStore):
     """Signs requests with vended credentials."""
 
     def __init__(self, address: StoreAddress, keys: VendedKeys, http: httpx.Client) -> None:
@@ -147,7 +147,7 @@ class VendedStore(ObjectStore):
         return _send(self._http, method, url, dict(request.headers.items()), content)
 
 
-class SignedStore(ObjectStore):
+class SignedStore(TableStore):
     """Has the catalog sign each request (`remote-signing`)."""
 
     def __init__(

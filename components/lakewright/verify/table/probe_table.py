@@ -16,11 +16,11 @@ from lakewright.verify.attempts.catalog_access import CatalogAccess
 from lakewright.verify.attempts.errors import ProbeFailedError
 from lakewright.verify.table import iceberg_files
 from lakewright.verify.table.object_store import (
-    ObjectStore,
     S3Method,
     SignedStore,
     StoreAddress,
     StoreResponse,
+    TableStore,
     VendedKeys,
     VendedStore,
 )
@@ -103,7 +103,7 @@ class WarehouseTables:
         """Return a table as the catalog loads it, with access to its files."""
         return self.catalog.require("GET", path, project=self.project, headers=self._headers).body
 
-    def store(self, loaded: dict[str, Any]) -> ObjectStore:
+    def store(self, loaded: dict[str, Any]) -> TableStore:
         """Return access to the files of a loaded table, as the warehouse delegates it.
 
         Raises:

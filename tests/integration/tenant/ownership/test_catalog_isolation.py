@@ -9,7 +9,7 @@ import httpx
 import pytest
 from lakewright.credentials.references import resolve
 from lakewright.environment.environment import Environment
-from lakewright.environment.unit_identity import ClientCredentials, identity_of
+from lakewright.environment.unit_identity import ClientToken, identity_of
 from lakewright.spec import TenantSpec
 from lakewright_sandbox.runtime.state import Sandbox
 
@@ -101,7 +101,7 @@ def caller_of(tenant: Tenant, unit: str = "cu", project: str | None = None) -> C
     """Return a client with a token of a unit, requested as from outside the cluster."""
     environment = Environment.load(tenant.folder / "environments" / "sandbox.yaml")
     token = identity_of(TenantSpec.model_validate(tenant.spec), environment, unit).token
-    assert isinstance(token, ClientCredentials)
+    assert isinstance(token, ClientToken)
     assert token.client_secret is not None
     secret = resolve(token.client_secret)
     form = {"grant_type": "client_credentials", "client_id": token.client_id, "client_secret": secret}

@@ -10,7 +10,7 @@ from uuid import uuid4
 import httpx
 import pytest
 import yaml
-from lakewright.verify.run import Report
+from lakewright.verify.run import VerifyReport
 from lakewright_sandbox import lifecycle
 from lakewright_sandbox.runtime.state import Sandbox
 
@@ -58,7 +58,7 @@ def acme(project: Path, sandbox: Sandbox) -> Tenant:
 
 
 @pytest.fixture
-def verify(monkeypatch: pytest.MonkeyPatch, acme: Tenant) -> Callable[..., Report]:
+def verify(monkeypatch: pytest.MonkeyPatch, acme: Tenant) -> Callable[..., VerifyReport]:
     """Run probes of the tenant `acme` in this process, all or those with the given names."""
     return verifying(acme, monkeypatch)
 

@@ -12,7 +12,7 @@ from lakewright.verify.attempts.errors import ProbeFailedError
 from lakewright.verify.probes.other_prefixes import CANARY
 from lakewright.verify.registry import WarehouseProbe
 from lakewright.verify.session.sessions import WarehouseSession
-from lakewright.verify.session.subjects import ClientSecret, Subject
+from lakewright.verify.session.subjects import ClientSecret, ProbeIdentity
 from lakewright.verify.table.probe_table import CREATED, PREFIX
 
 from ....tenant_project import Tenant
@@ -79,7 +79,7 @@ def test_unit_with_the_stacks_identity_fails(verify: Verify, acme: Tenant, stack
     tokens = acme.sandbox.tokens
     assert tokens is not None
     source = ClientSecret(tokens.token_url, tokens.client_id, f"file:{tokens.client_secret_file}")
-    found = broken(verify("identity", "management", "foreign-catalog", subjects=[Subject("unit", (), source)]))
+    found = broken(verify("identity", "management", "foreign-catalog", subjects=[ProbeIdentity("unit", (), source)]))
 
     assert set(found) == {"identity", "management", "foreign-catalog"}
     assert found["identity"][0].attempt == "be the stack's own identity"
@@ -90,14 +90,14 @@ def test_unit_with_the_stacks_identity_fails(verify: Verify, acme: Tenant, stack
 
 
 def test_unit_without_an_identity_fails(verify: Verify) -> None:
-    found = broken(verify("identity", subjects=[Subject("unit", (), None)]))
+    found = broken(verify("identity", subjects=[ProbeIdentity("unit", (), None)]))
 
     assert [check.evidence for check in found["identity"]] == ["requests are anonymous"]
 
 
 def test_unavailable_credential_is_no_proof(verify: Verify, acme: Tenant) -> None:
     source = ClientSecret("http://127.0.0.1:1/token", "x", "env:NO_SUCH_VARIABLE")
-    report = verify("authorization", "table", subjects=[Subject("unit", ("executions",), source)])
+    report = verify("authorization", "table", subjects=[ProbeIdentity("unit", ("executions",), source)])
 
     assert [check.found for check in report.checks] == ["not proven", "not proven"]
     assert "NO_SUCH_VARIABLE" in report.checks[0].evidence

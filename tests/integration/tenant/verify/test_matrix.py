@@ -18,7 +18,7 @@ from ....tenant_project import changes_of
 
 pytestmark = [pytest.mark.xdist_group("verify"), pytest.mark.timeout(600)]
 
-CASES = [[one] for one in ALL] if os.environ.get("LAKEWRIGHT_FULL") else [ALL]
+CASES = [[combination] for combination in ALL] if os.environ.get("LAKEWRIGHT_FULL") else [ALL]
 SOFT = {"delete-profile": {"type": "soft", "expiration-seconds": 86400}}
 
 
@@ -39,8 +39,11 @@ def test_life_of_each_combination(
         check["warehouse"]: check["evidence"] for check in matrix.verify()["checks"] if check["probe"] == "table"
     }
     assert set(written) == set(matrix.names)
-    seen = {one: [warehouse.name for warehouse in config.warehouses] for one, config in matrix.units().items()}
-    assert seen == {one: matrix.visible_to(one) for one in combinations}
+    seen = {
+        combination: [warehouse.name for warehouse in config.warehouses]
+        for combination, config in matrix.units().items()
+    }
+    assert seen == {combination: matrix.visible_to(combination) for combination in combinations}
 
     for warehouse in ids.values():
         stack_http.post(f"/management/v1/warehouse/{warehouse}/delete-profile", json=SOFT).raise_for_status()
@@ -53,5 +56,5 @@ def test_life_of_each_combination(
     tenant.verb("destroy", "--yes")
     assert tenant.recorded_kinds() <= {"Stack"}
     left = {bucket["Name"] for bucket in aws_client(sandbox, "s3").list_buckets()["Buckets"]}
-    brought = {f"{tenant.name}-{warehouse_of(one)}" for one in combinations if one[0] != "aws"}
+    brought = {f"{tenant.name}-{warehouse_of(combination)}" for combination in combinations if combination[0] != "aws"}
     assert {bucket for bucket in left if bucket.startswith(f"{tenant.name}-")} == brought

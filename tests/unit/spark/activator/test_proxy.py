@@ -46,7 +46,7 @@ class EchoUnit:
         writer.close()
 
 
-class Activated:
+class ProxiedUnit:
     """A proxy on a port, its unit, and a clock."""
 
     def __init__(self, unit: EchoUnit, proxy: UnitProxy, port: int) -> None:
@@ -59,7 +59,7 @@ class Activated:
 @asynccontextmanager
 async def activated(
     clock: Callable[[], float], *, wake: float = 30, counts_open: bool = False
-) -> AsyncIterator[Activated]:
+) -> AsyncIterator[ProxiedUnit]:
     unit = EchoUnit()
     await unit.write(1)
     idle = IdleUnit(
@@ -73,12 +73,12 @@ async def activated(
     proxy = UnitProxy(idle, unit, wake_seconds=wake, clock=clock)
     server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
     async with server:
-        yield Activated(unit, proxy, server.sockets[0].getsockname()[1])
+        yield ProxiedUnit(unit, proxy, server.sockets[0].getsockname()[1])
 
 
-async def echoed(one: Activated, text: bytes) -> bytes:
+async def echoed(proxied: ProxiedUnit, text: bytes) -> bytes:
     """Send text on a new connection, and return what comes back."""
-    reader, writer = await one.connect()
+    reader, writer = await proxied.connect()
     writer.write(text)
     writer.write_eof()
     answer = await asyncio.wait_for(reader.read(), 20)
@@ -104,17 +104,17 @@ def test_silent_unit_is_stopped_and_started_on_use() -> None:
     clock = Clock()
 
     async def case() -> None:
-        async with activated(clock) as one:
-            assert await echoed(one, b"hello") == b"hello"
+        async with activated(clock) as proxied:
+            assert await echoed(proxied, b"hello") == b"hello"
             clock.now += IDLE - 1
-            await one.proxy.stop_if_idle()
-            assert one.unit.writes == [1], "its time is not over"
+            await proxied.proxy.stop_if_idle()
+            assert proxied.unit.writes == [1], "its time is not over"
             clock.now += 1
-            await one.proxy.stop_if_idle()
-            assert one.unit.writes == [1, 0]
+            await proxied.proxy.stop_if_idle()
+            assert proxied.unit.writes == [1, 0]
 
-            assert await echoed(one, b"again") == b"again"
-            assert one.unit.writes == [1, 0, 1]
+            assert await echoed(proxied, b"again") == b"again"
+            assert proxied.unit.writes == [1, 0, 1]
 
     check(case)
 
@@ -124,11 +124,11 @@ def test_connection_without_bytes_starts_nothing() -> None:
     clock = Clock()
 
     async def case() -> None:
-        async with activated(clock) as one:
+        async with activated(clock) as proxied:
             clock.now += IDLE
-            await one.proxy.stop_if_idle()
-            assert await echoed(one, b"") == b""
-            assert one.unit.writes == [1, 0]
+            await proxied.proxy.stop_if_idle()
+            assert await echoed(proxied, b"") == b""
+            assert proxied.unit.writes == [1, 0]
 
     check(case)
 
@@ -137,14 +137,14 @@ def test_traffic_keeps_a_unit_running() -> None:
     clock = Clock()
 
     async def case() -> None:
-        async with activated(clock) as one:
-            reader, writer = await one.connect()
+        async with activated(clock) as proxied:
+            reader, writer = await proxied.connect()
             for _ in range(3):
                 clock.now += IDLE - 1
                 writer.write(b"x")
                 assert await reader.readexactly(1) == b"x"
-                await one.proxy.stop_if_idle()
-            assert one.unit.writes == [1]
+                await proxied.proxy.stop_if_idle()
+            assert proxied.unit.writes == [1]
             writer.close()
 
     check(case)
@@ -156,13 +156,13 @@ def test_open_connections_count_where_they_should(counts_open: bool, writes: lis
     clock = Clock()
 
     async def case() -> None:
-        async with activated(clock, counts_open=counts_open) as one:
-            reader, writer = await one.connect()
+        async with activated(clock, counts_open=counts_open) as proxied:
+            reader, writer = await proxied.connect()
             writer.write(b"x")
             await reader.readexactly(1)
             clock.now += IDLE
-            await one.proxy.stop_if_idle()
-            assert one.unit.writes == writes
+            await proxied.proxy.stop_if_idle()
+            assert proxied.unit.writes == writes
             if not counts_open:
                 assert await asyncio.wait_for(reader.read(), 20) == b"", "the client learns that its session is gone"
             writer.close()
@@ -174,15 +174,15 @@ def test_unit_that_a_user_starts_has_its_full_time() -> None:
     clock = Clock()
 
     async def case() -> None:
-        async with activated(clock) as one:
+        async with activated(clock) as proxied:
             clock.now += IDLE
-            await one.proxy.stop_if_idle()
-            await one.unit.write(1)
-            await one.proxy.stop_if_idle()
-            assert one.unit.writes == [1, 0, 1]
+            await proxied.proxy.stop_if_idle()
+            await proxied.unit.write(1)
+            await proxied.proxy.stop_if_idle()
+            assert proxied.unit.writes == [1, 0, 1]
             clock.now += IDLE
-            await one.proxy.stop_if_idle()
-            assert one.unit.writes == [1, 0, 1, 0]
+            await proxied.proxy.stop_if_idle()
+            assert proxied.unit.writes == [1, 0, 1, 0]
 
     check(case)
 
@@ -191,11 +191,11 @@ def test_refused_start_is_tried_again() -> None:
     clock = Clock()
 
     async def case() -> None:
-        async with activated(clock) as one:
+        async with activated(clock) as proxied:
             clock.now += IDLE
-            await one.proxy.stop_if_idle()
-            one.unit.refusals = 1
-            assert await echoed(one, b"hello") == b"hello"
+            await proxied.proxy.stop_if_idle()
+            proxied.unit.refusals = 1
+            assert await echoed(proxied, b"hello") == b"hello"
 
     check(case)
 
@@ -204,10 +204,10 @@ def test_connection_ends_if_the_unit_does_not_start() -> None:
     ticks = iter(range(1000))
 
     async def case() -> None:
-        async with activated(lambda: float(next(ticks)), wake=10) as one:
-            await one.unit.write(0)
-            one.unit.refusals = 1000
-            assert await echoed(one, b"hello") == b""
+        async with activated(lambda: float(next(ticks)), wake=10) as proxied:
+            await proxied.unit.write(0)
+            proxied.unit.refusals = 1000
+            assert await echoed(proxied, b"hello") == b""
 
     check(case)
 
