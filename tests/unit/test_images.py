@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,14 @@ def test_image_has_packages_of_the_repository_only() -> None:
     assert of_image <= of_repository
     assert not [block for block in of_image if block.startswith(("pulumi", "moto", "pytest"))]
     assert [block for block in of_image if block.startswith("pyspark==")]
+
+
+def test_image_has_all_packages_of_the_jobs() -> None:
+    project = tomllib.loads((REPOSITORY / "spark" / "pyproject.toml").read_text())["project"]
+    declared = [*project["dependencies"], *project["optional-dependencies"]["jobs"]]
+    locked = {block.partition("==")[0] for block in blocks(IMAGES / "requirements.lock")}
+
+    assert {str(re.split(r"[\[=<>]", requirement)[0]) for requirement in declared} <= locked
 
 
 def test_image_contains_nothing_but_the_jobs() -> None:
