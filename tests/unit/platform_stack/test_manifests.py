@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from lakewright.platform_stack.certificates import problems_of_server_certificate, read_pem
 from lakewright.platform_stack.lakekeeper_server import platform_outputs
-from lakewright.platform_stack.manifests import gateway, lakekeeper
+from lakewright.platform_stack.manifests import gateway, lakekeeper, openfga
 from lakewright.platform_stack.manifests.network_policies import network_policies
 from lakewright.platform_stack.settings.checks import parse_platform_spec
 from lakewright.platform_stack.settings.platform import PlatformSpec
@@ -46,6 +46,27 @@ def test_only_the_gateway_reaches_the_server(spec: PlatformSpec) -> None:
     ]
     assert policies["lakekeeper-deny-all"]["podSelector"] == {}
     assert "ingress" not in policies["lakekeeper-migration"]
+
+
+def test_no_selector_of_openfga_matches_its_migration(spec: PlatformSpec) -> None:
+    """A disruption budget with a Job's pod allows no eviction, and a Service would send requests to that pod."""
+    settings = spec.server.authorization.openfga
+    assert settings
+    assert settings.server
+    pod = openfga.openfga_migration(spec, settings.server)["spec"]["template"]["metadata"]["labels"]
+    selectors = [
+        openfga.openfga_budget(spec)["spec"]["selector"]["matchLabels"],
+        openfga.openfga_service(spec)["spec"]["selector"],
+    ]
+
+    assert not [selector for selector in selectors if selector.items() <= pod.items()]
+    policies = [policy["spec"] for policy in network_policies(spec)]
+    (own,) = [
+        policy
+        for policy in policies
+        if policy["podSelector"] and policy["podSelector"]["matchLabels"].items() <= pod.items()
+    ]
+    assert {port["port"] for rule in own["egress"] for port in rule["ports"]} == {53, 5432}
 
 
 def test_secrets_are_references_to_secret_objects(spec: PlatformSpec) -> None:

@@ -14,6 +14,8 @@ from lakewright.platform_stack.settings.platform import PlatformSpec
 from lakewright.platform_stack.settings.server_environment import METRICS_PORT, OPENFGA_PORT, POSTGRES_PORT, SERVER_PORT
 
 OPENFGA = "openfga"
+OPENFGA_MIGRATION = "openfga-migration"
+"""Apart from `openfga`: a Service or disruption budget must not select the pods of a Job."""
 POSTGRES = "postgres"
 TENANT_LABEL = "lakewright/tenant"
 """Label of every tenant's namespace."""
@@ -42,8 +44,9 @@ def network_policies(spec: PlatformSpec) -> list[Manifest]:
         callers = [_pods(spec, SERVER), _pods(spec, MIGRATION)]
         egress = [dns(), *_openfga_database(spec)]
         policies.append(_policy(spec, f"{spec.name}-openfga", OPENFGA, [_allow(callers, OPENFGA_PORT)], egress))
+        policies.append(_policy(spec, f"{spec.name}-openfga-migration", OPENFGA_MIGRATION, [], egress))
     if spec.database.trial_postgres:
-        callers = [_pods(spec, component) for component in (SERVER, MIGRATION, OPENFGA)]
+        callers = [_pods(spec, component) for component in (SERVER, MIGRATION, OPENFGA, OPENFGA_MIGRATION)]
         policies.append(_policy(spec, f"{spec.name}-postgres", POSTGRES, [_allow(callers, POSTGRES_PORT)], []))
     return policies
 

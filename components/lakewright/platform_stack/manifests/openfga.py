@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakewright.platform_stack.manifests.network_policies import OPENFGA, POSTGRES
+from lakewright.platform_stack.manifests.network_policies import OPENFGA, OPENFGA_MIGRATION, POSTGRES
 from lakewright.platform_stack.manifests.objects import (
     LAKEKEEPER_USER,
     Manifest,
@@ -50,7 +50,7 @@ def openfga_account(spec: PlatformSpec) -> Manifest:
 
 
 def openfga_migration(spec: PlatformSpec, server: OpenFgaServer) -> Manifest:
-    """Return the Job that migrates OpenFGA's database. Its name changes with the image."""
+    """Return the Job that migrates OpenFGA's database. Its name changes with its pod."""
     secret = openfga_secret_name(spec)
     container = restricted_container(
         "migrate",
@@ -66,14 +66,14 @@ def openfga_migration(spec: PlatformSpec, server: OpenFgaServer) -> Manifest:
         group=LAKEKEEPER_USER,
         restartPolicy="Never",
     )
-    name = f"{spec.name}-openfga-migrate-{short_hash(pod)}"
-    template = {"metadata": {"labels": labels(spec, OPENFGA)}, "spec": pod}
+    template = {"metadata": {"labels": labels(spec, OPENFGA_MIGRATION)}, "spec": pod}
+    name = f"{spec.name}-openfga-migrate-{short_hash(template)}"
     return make_object(
         spec,
         "batch/v1",
         "Job",
         name,
-        OPENFGA,
+        OPENFGA_MIGRATION,
         spec={"backoffLimit": 20, "activeDeadlineSeconds": 1800, "template": template},
     )
 
