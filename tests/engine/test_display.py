@@ -100,7 +100,8 @@ def test_no_secret_is_displayed(stack: Stack) -> None:
         assert TOKEN not in displayed(stack, *command, diff=True, terminal=True)
 
 
-def test_terminal_displays_progress(stack: Stack) -> None:
+def test_terminal_displays_progress(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
     assert "Previewing update …" in displayed(stack, "preview", terminal=True)
 
 

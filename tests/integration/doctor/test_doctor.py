@@ -14,7 +14,7 @@ from lakewright.cli import main
 from lakewright.doctor import check_services, machine, services
 from lakewright.environment.environment import Environment
 from lakewright.storage.backend import BucketProbe
-from lakewright.storage.s3 import S3Storage, StoreCredential
+from lakewright.storage.s3 import LakekeeperCredential, S3Storage
 from lakewright_sandbox.runtime.state import Sandbox
 
 
@@ -47,7 +47,7 @@ def test_missing_bucket_is_named(sandbox: Sandbox, tmp_path: Path) -> None:
 
 
 def _store(sandbox: Sandbox, bucket: str) -> BucketProbe:
-    keys = StoreCredential(access_key_id="env:STORE_KEY", secret_access_key="env:STORE_SECRET")
+    keys = LakekeeperCredential(access_key_id="env:STORE_KEY", secret_access_key="env:STORE_SECRET")
     storage = S3Storage(
         backend="s3", bucket=bucket, endpoint=sandbox.aws.endpoint, region=sandbox.aws.region, credential=keys
     )
