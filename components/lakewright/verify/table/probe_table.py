@@ -134,6 +134,7 @@ class ProbeTable:
         self.metadata: dict[str, Any] = loaded["metadata"]
         self.store = tables.store(loaded)
         self.location = Location.parse(str(self.metadata["location"]))
+        self.metadata_file = Location.parse(str(loaded["metadata-location"]))
 
     def append(self) -> StoreResponse:
         """Write a data file and commit a snapshot with it. Return the response to the data file."""
