@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
+from functools import partial
 
 from lakewright.verify.attempts.check import Attempt, expect_denied
 from lakewright.verify.session.places import WarehousePlace
@@ -18,9 +19,9 @@ CANARY = "lakewright-verify-canary"
 def probe_other_prefixes(session: WarehouseSession) -> Iterator[Attempt]:
     """Read, write, list and delete in other tenants' prefixes, or in a canary prefix where there is none."""
     table = session.table("first")
-    for title, place in _forbidden(session, table.location.bucket):
+    for title, place, region in _forbidden(session, table.location.bucket):
         key = f"{place.key}/{CANARY}-{secrets.token_hex(4)}"
-        send = table.store.send
+        send = partial(table.store.send, region=region)
         written = send("PUT", place.bucket, key, content=b"canary")
         yield expect_denied(f"write to {title}", written.denial, f"PUT {written}")
         read = send("GET", place.bucket, key)
@@ -32,14 +33,14 @@ def probe_other_prefixes(session: WarehouseSession) -> Iterator[Attempt]:
         yield expect_denied(f"remove from {title}", deleted.denial, f"DELETE {deleted}")
 
 
-def _forbidden(session: WarehouseSession, bucket: str) -> Iterator[tuple[str, Location]]:
+def _forbidden(session: WarehouseSession, bucket: str) -> Iterator[tuple[str, Location, str | None]]:
     own = session.place
     others = [place for place in session.tenant.others if place.store == own.store]
     for place in [*others, *(place for place in session.tenant.places if place.name != own.name)]:
         if place.store == own.store:
-            yield _title(place, own), Location(place.bucket, place.key_prefix)
+            yield _title(place, own), Location(place.bucket, place.key_prefix), place.region
     if not others:
-        yield "a canary prefix of the bucket (there is no second tenant)", Location(bucket, CANARY)
+        yield "a canary prefix of the bucket (there is no second tenant)", Location(bucket, CANARY), None
 
 
 def _title(place: WarehousePlace, own: WarehousePlace) -> str:

@@ -9,7 +9,7 @@ import re
 import ssl
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, cast
 from urllib.parse import quote
 
@@ -72,6 +72,10 @@ class StoreAddress:
         region = config.get("s3.region") or config.get("client.region") or "us-east-1"
         return cls(region, config.get("s3.endpoint"), config.get("s3.path-style-access") == "true")
 
+    def in_region(self, region: str | None) -> StoreAddress:
+        """Return the address for a bucket of another region of AWS: S3 redirects requests that go to the wrong one."""
+        return self if region is None or self.endpoint else replace(self, region=region)
+
     def url(self, bucket: str, key: str = "", query: Mapping[str, str] | None = None) -> str:
         """Return the URL of an object, or of the bucket with query parameters."""
         scheme, _, host = (self.endpoint or f"https://{service_host('s3', self.region)}").rstrip("/").partition("://")
@@ -95,8 +99,9 @@ class TableStore(Protocol):
         *,
         query: Mapping[str, str] | None = None,
         content: bytes = b"",
+        region: str | None = None,
     ) -> StoreResponse:
-        """Send a request to S3 and return its response."""
+        """Send a request to S3 and return its response. `region`: that of the bucket, if not the table's."""
         raise NotImplementedError
 
 
@@ -134,16 +139,18 @@ class VendedStore(TableStore):
         *,
         query: Mapping[str, str] | None = None,
         content: bytes = b"",
+        region: str | None = None,
     ) -> StoreResponse:
         """Sign a request and send it."""
         from botocore import auth, awsrequest, credentials  # noqa: PLC0415 - slow to load
 
-        url = self._address.url(bucket, key, query)
+        address = self._address.in_region(region)
+        url = address.url(bucket, key, query)
         request = cast(Any, awsrequest).AWSRequest(method=method, url=url, data=content)
         keys = cast(Any, credentials).Credentials(
             self._keys.access_key_id, self._keys.secret_access_key, self._keys.session_token
         )
-        cast(Any, auth).S3SigV4Auth(keys, "s3", self._address.region).add_auth(request)
+        cast(Any, auth).S3SigV4Auth(keys, "s3", address.region).add_auth(request)
         return _send(self._http, method, url, dict(request.headers.items()), content)
 
 
@@ -165,10 +172,12 @@ class SignedStore(TableStore):
         *,
         query: Mapping[str, str] | None = None,
         content: bytes = b"",
+        region: str | None = None,
     ) -> StoreResponse:
         """Have a request signed and send it."""
-        url = self._address.url(bucket, key, query)
-        asked = sign_request(method, url, self._address.region)
+        address = self._address.in_region(region)
+        url = address.url(bucket, key, query)
+        asked = sign_request(method, url, address.region)
         response = self._catalog.request("POST", self._sign_path, body=asked, project=self._project)
         if not response.is_success:
             return StoreResponse(response.status, response.kind, refused_by_catalog=True)
