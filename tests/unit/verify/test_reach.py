@@ -76,6 +76,18 @@ def test_a_deny_wins_only_without_conditions() -> None:
             {"Principal": {"AWS": "arn:aws:iam::1:root"}, "Action": "sts:AssumeRole"},
             "no external ID is required of arn:aws:iam::1:root",
         ),
+        (
+            {
+                "Principal": {"AWS": "arn:aws:iam::1:root"},
+                "Action": "sts:AssumeRole",
+                "Condition": {"StringEqualsIfExists": {"sts:ExternalId": "0123456789abcdef"}},
+            },
+            "no external ID is required of arn:aws:iam::1:root",
+        ),
+        (
+            {"Principal": {"Federated": "cognito.example"}, "Action": "sts:AssumeRoleWithWebIdentity"},
+            "no external ID is required of cognito.example",
+        ),
     ],
 )
 def test_open_trust_is_found(statement: dict[str, Any], reason: str) -> None:

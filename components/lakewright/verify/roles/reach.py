@@ -16,6 +16,7 @@ from lakewright.validation.documents import list_of, mapping_of
 
 _LIKE = {"stringlike", "arnlike"}
 _EQUALS = {"stringequals", "stringequalsignorecase"}
+_ASSUMING = ("sts:AssumeRole", "sts:AssumeRoleWithWebIdentity", "sts:AssumeRoleWithSAML")
 
 
 @dataclass(frozen=True)
@@ -45,15 +46,25 @@ def allowing_statement(policies: Iterable[Mapping[str, Any]], request: PolicyReq
 def open_trust(trust: Mapping[str, Any]) -> str | None:
     """Return why a trust policy lets others than one principal with an external ID assume the role; None if not."""
     for statement in _statements([trust]):
-        if statement.get("Effect") != "Allow" or not _any(_texts(statement.get("Action")), "sts:AssumeRole"):
+        actions = _texts(statement.get("Action"))
+        if statement.get("Effect") != "Allow" or not any(_any(actions, action) for action in _ASSUMING):
             continue
         principals = [text for value in mapping_of(statement.get("Principal")).values() for text in _texts(value)]
         if statement.get("Principal") == "*" or "*" in principals:
             return "anybody may assume it"
-        keys = {key.lower() for block in mapping_of(statement.get("Condition")).values() for key in mapping_of(block)}
-        if "sts:externalid" not in keys:
+        if not _requires_external_id(statement):
             return f"no external ID is required of {', '.join(principals) or 'its principals'}"
     return None
+
+
+def _requires_external_id(statement: Mapping[str, Any]) -> bool:
+    """Return whether a condition fails without the external ID. `...IfExists` holds without one."""
+    return any(
+        key.lower() == "sts:externalid" and not {"*", "**"} & {*_texts(value)}
+        for operator, block in mapping_of(statement.get("Condition")).items()
+        if operator.lower() in {*_EQUALS, "stringlike"}
+        for key, value in mapping_of(block).items()
+    )
 
 
 def _statements(policies: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
