@@ -42,7 +42,7 @@ class WarehousePlace:
     """Endpoint of the store; empty for AWS."""
     region: str = "us-east-1"
     role_arns: tuple[str, ...] = ()
-    """Roles that the catalog assumes."""
+    """Roles on AWS that the catalog assumes."""
     tables: tuple[DeclaredTable, ...] = ()
     """Tables that the stack declares."""
 
@@ -68,7 +68,9 @@ def _places(stack: str, resources: list[Any]) -> Iterator[WarehousePlace]:
         storage, server = mapping_of(outputs.get("storage")), mapping_of(outputs.get("server"))
         if storage.get("type") != "s3":
             continue
-        roles = [storage.get(name) for name in ("assume_role_arn", "sts_role_arn")]
+        # Roles of other stores are not in IAM.
+        is_aws = storage.get("flavor", "aws") == "aws"
+        roles = [storage.get(name) for name in ("assume_role_arn", "sts_role_arn") if is_aws]
         yield WarehousePlace(
             stack,
             str(outputs.get("project_id") or ""),
