@@ -10,6 +10,7 @@ from lakewright.verify.manifests.egress import allows_egress
 
 METADATA = "169.254.169.254"
 LABELS = {"app.kubernetes.io/name": "unit"}
+OTHER_NAMES = {"key": "app.kubernetes.io/name", "operator": "NotIn", "values": ["unit"]}  # codespell:ignore
 
 
 def policy(*rules: dict[str, Any], selector: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
@@ -27,6 +28,7 @@ def to_block(cidr: str, *excepted: str, **rule: Any) -> dict[str, Any]:
         [],
         [policy(selector={"app.kubernetes.io/name": "other"})],
         [policy(policyTypes=["Ingress"])],
+        [policy(podSelector={"matchExpressions": [OTHER_NAMES]})],
         [policy({})],
         [policy(to_block("0.0.0.0/0"))],
         [policy(to_block("169.254.0.0/16", ports=[{"port": 80}]))],
@@ -43,6 +45,7 @@ def test_open_policies(policies: list[dict[str, Any]]) -> None:
     "policies",
     [
         [policy()],
+        [policy(podSelector={"matchExpressions": [{**OTHER_NAMES, "operator": "In"}]})],
         [policy(to_block("0.0.0.0/0", "169.254.0.0/16"))],
         [policy(to_block("10.0.0.0/8"), {"to": [{"namespaceSelector": {}}]})],
         [policy(to_block("0.0.0.0/0", ports=[{"port": 443}]))],

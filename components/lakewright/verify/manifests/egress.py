@@ -15,7 +15,7 @@ def allows_egress(
     """Return whether pods may open a TCP connection to an address, and the evidence.
 
     Source: Kubernetes, "Network Policies": pods that no policy with `Egress` selects are not isolated, and the rules
-    of all policies that select a pod add up. An expression that this function does not know counts as one that selects.
+    of all policies that select a pod add up.
 
     Args:
         labels: Labels of the pods.
@@ -47,7 +47,24 @@ def _isolates(spec: Mapping[str, Any]) -> bool:
 def _selects(spec: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     selector = mapping_of(spec.get("podSelector"))
     wanted = mapping_of(selector.get("matchLabels"))
-    return all(labels.get(key) == value for key, value in wanted.items())
+    expressions = map(mapping_of, list_of(selector.get("matchExpressions")))
+    return all(labels.get(key) == value for key, value in wanted.items()) and all(
+        _holds(expression, labels) for expression in expressions
+    )
+
+
+def _holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Return whether labels match an expression of a selector. Its negations hold without the label."""
+    key, values = str(expression.get("key")), list_of(expression.get("values"))
+    match expression.get("operator"):
+        case "In":
+            return key in labels and labels[key] in values
+        case "NotIn":  # codespell:ignore
+            return key not in labels or labels[key] not in values
+        case "Exists":
+            return key in labels
+        case _:
+            return key not in labels
 
 
 def _opens(rule: Mapping[str, Any], address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int) -> bool:
