@@ -86,7 +86,8 @@ def reserve(
         ],
         external_id=reservation.external_id,
         principal_arn=principal,
-        session_tags=any(warehouse.session_tags for warehouse in warehouses),
+        session_tags=environment.lakekeeper.principal_has_session_tags
+        or any(warehouse.session_tags for warehouse in warehouses),
     )
     print(render(request, request_format))
 
