@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from lakewright.cli.environments import servers_by_environment
 from lakewright.cli.errors import UsageError
 from lakewright.project_files.stack_files import raw_spec, read_text
-from lakewright.validation.documents import mapping_of
+from lakewright.validation.documents import items_of, mapping_of
 
 if TYPE_CHECKING:
     from lakewright_engine import Operation, Result
@@ -113,8 +113,15 @@ def _endpoint(project: PulumiProject, environment: object) -> str | None:
 
 
 def _names(spec: Mapping[str, Any]) -> list[str]:
-    """Return the names that a file must mention to declare the same tenant or an overlapping place."""
+    """Return the names that a file must mention to declare the same tenant, an overlapping place or the same client."""
     storage: Any = spec.get("storage")
     parts: list[Any] = list(cast(dict[str, Any], storage).values()) if isinstance(storage, dict) else []
     buckets = [cast(dict[str, Any], part).get("bucket") for part in parts if isinstance(part, dict)]
-    return [str(name) for name in (spec.get("name"), *buckets) if name]
+    return [str(name) for name in (spec.get("name"), *buckets, *_subjects(spec)) if name]
+
+
+def _subjects(spec: Mapping[str, Any]) -> Iterator[object]:
+    """Yield the subjects of the clients of tenant, units and jobs."""
+    units = [unit for _, unit in items_of(spec, "computing_units")]
+    for owner in (spec, mapping_of(spec.get("maintenance")), *units):
+        yield mapping_of(owner.get("identity")).get("subject")

@@ -1,0 +1,45 @@
+"""Stacks whose files declare what another stack has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from lakewright.cli.engines.tenant_owners import refuse_shared_tenant
+from lakewright.spec import SpecError
+from lakewright_engine.project.project import PulumiProject
+
+SPEC = """config:
+  lakewright:tenant:
+    version: 1
+    environment: production
+    name: {name}
+    owner: data@example.org
+    storage: {{main: {{backend: aws, bucket: {name}-lakehouse, region: eu-west-1}}}}
+    warehouses: [{{name: executions}}]
+    computing_units:
+    - {{name: spark, runtime: spark, warehouse: executions, identity: {{client_id: jobs, subject: {subject}}}}}
+"""
+
+
+def refusal(project: PulumiProject, stack: str) -> str:
+    """Return why a stack is refused; nothing if it is not."""
+    try:
+        refuse_shared_tenant(project, stack)
+    except SpecError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(("theirs", "is_refused"), [("subject-1", True), ("subject-2", False)])
+def test_client_of_another_tenant_is_refused(tmp_path: Path, theirs: str, *, is_refused: bool) -> None:
+    """The tenants have nothing else in common."""
+    (tmp_path / "Pulumi.yaml").write_text("name: lake\nruntime: python\n")
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "environments" / "production.yaml").write_text("lakekeeper: {endpoint: 'https://lakekeeper.example'}\n")
+    for name, subject in (("acme", "subject-1"), ("globex", theirs)):
+        (tmp_path / f"Pulumi.{name}.yaml").write_text(SPEC.format(name=name, subject=subject))
+
+    found = refusal(PulumiProject.load(tmp_path), "acme")
+
+    assert ("expected a client that no other tenant uses" in found) is is_refused
