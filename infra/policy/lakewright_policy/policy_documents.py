@@ -12,8 +12,8 @@ from lakewright_policy.resource import UNKNOWN, CheckedResource, ResourceRule, i
 
 _POLICIES = re.compile(r"aws:iam/(role|user|group)?[pP]olicy:(Role|User|Group)?Policy|aws:s3/bucketPolicy:BucketPolicy")
 _ROLE = re.compile(r"aws:iam/role:Role")
-_WHOLE_BUCKET = re.compile(r"arn:[^:]*:s3:::[^/]*/\**")
-"""`arn:aws:s3:::BUCKET/*`: all objects of a bucket, or of all buckets."""
+_WHOLE_BUCKET = re.compile(r"arn:[^:]*:s3:::[^/]*(/\**|\*)|arn:(\*|[^:]*:(\*|s3:\*))")
+"""`arn:aws:s3:::BUCKET/*`: all objects of a bucket, or of all buckets. So does `BUCKET*`: `*` matches slashes, too."""
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,8 @@ def test_what_stacks_make_breaks_no_rule(checked: CheckedResource) -> None:
         ("wildcard-action", resource(ROLE_POLICY, policy=allowing(NotAction="s3:DeleteObject"))),
         ("wide-resource", resource(ROLE_POLICY, policy=allowing(Resource="*"))),
         ("wide-resource", resource(ROLE_POLICY, policy=allowing(Resource="arn:aws:s3:::lake/*"))),
+        ("wide-resource", resource(ROLE_POLICY, policy=allowing(Resource="arn:aws:s3:::lake*"))),
+        ("wide-resource", resource(ROLE_POLICY, policy=allowing(Resource="arn:aws:s3:::*"))),
         ("wide-resource", resource("aws:iam/policy:Policy", policy=allowing(Resource="arn:aws:s3:::*/*"), **OWNED)),
         ("static-credential", warehouse(credential={"type": "access-key"})),
         ("static-credential", resource("aws:iam/accessKey:AccessKey", user="lakekeeper")),
