@@ -80,7 +80,8 @@ class LakekeeperServer(pulumi.ComponentResource):
         permissions = self._openfga(databases)
         job = lakekeeper.migration_job(spec, self._environment, keys, self._authorities)
         migrated = self._declare("migration", job, after=[*prepared, *databases, *permissions])
-        server = self._server(keys, values, after=migrated)
+        mounted = {**files.authorities, **self._secret_files()}
+        server = self._server(keys, values, mounted, after=migrated)
         ready = self._gateway(files, after=[*prepared, *server])
         self._bootstrap(management_ca_bundle, after=[*server, *ready])
         self.outputs = platform_outputs(spec)
@@ -111,12 +112,12 @@ class LakekeeperServer(pulumi.ComponentResource):
             made.append(self._declare("token-review-binding", lakekeeper.token_review_binding(spec), after=[role]))
         for name, pem in files.authorities.items():
             made.append(self._declare(name, lakekeeper.ca_config_map(spec, name, pem), after=first))
-        if self._environment.files:
-            values = {
-                file: self._secrets.value(file, source) for file, source in sorted(self._environment.files.items())
-            }
+        if values := self._secret_files():
             made.append(self._declare_secret(f"{spec.name}-files", encoded(values)))
         return made
+
+    def _secret_files(self) -> dict[str, pulumi.Output[str]]:
+        return {file: self._secrets.value(file, source) for file, source in sorted(self._environment.files.items())}
 
     def _server_secrets(self) -> tuple[SecretKeys, dict[str, pulumi.Output[str]]]:
         """Return Secret and key of each variable, and the values of those that the stack's own Secret has."""
@@ -182,12 +183,17 @@ class LakekeeperServer(pulumi.ComponentResource):
         )
 
     def _server(
-        self, keys: SecretKeys, values: Mapping[str, pulumi.Output[str]], *, after: pulumi.Resource
+        self,
+        keys: SecretKeys,
+        values: Mapping[str, pulumi.Output[str]],
+        mounted: Mapping[str, pulumi.Input[str]],
+        *,
+        after: pulumi.Resource,
     ) -> list[pulumi.Resource]:
-        """Make Deployment and Service after the migration."""
+        """Make Deployment and Service after the migration. The server reads mounted files only when it starts."""
         spec = self._spec
         manifest = lakekeeper.server_deployment(
-            spec, self._environment, keys, self._authorities, self._secrets.digest(values)
+            spec, self._environment, keys, self._authorities, self._secrets.digest({**values, **mounted})
         )
         made = [
             self._declare("server", manifest, after=[after]),

@@ -71,7 +71,7 @@ class SecretValues:
             self._minted[user] = RandomSecret(name, opts=self._opts).value
         return self._minted[user]
 
-    def digest(self, values: Mapping[str, pulumi.Output[str]]) -> pulumi.Output[str]:
+    def digest(self, values: Mapping[str, pulumi.Input[str]]) -> pulumi.Output[str]:
         """Return a hash that changes with the secrets and reveals none: its key is itself a secret."""
         salt = self.minted("secrets-hash")
 

@@ -5,15 +5,21 @@ from __future__ import annotations
 import base64
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lakewright_sandbox.runtime.state import Sandbox
 
+from ...certificates import write_server_certificate
 from ...platform_documents import changed
 from ...platform_project import PlatformStack
 from ...tenant_project import Tenant, create_project, new_name, tenant_spec
 
 pytestmark = pytest.mark.stand_in("renders manifests with the sandbox's kubernetes provider")
+
+
+def changed_names(result: dict[str, Any]) -> set[str]:
+    return {step["name"] for step in result["steps"] if step["op"] not in {"same", "read"}}
 
 
 def test_secrets_are_in_secret_objects_and_encrypted_state_only(deployed: PlatformStack) -> None:
@@ -39,7 +45,7 @@ def test_a_new_image_migrates_before_it_serves(platform: PlatformStack) -> None:
     jobs = {name for kind, name in platform.manifests() if kind == "Job"}
     platform.spec = changed(platform.spec, "server.logs", {"level": "debug"})
     platform.write()
-    changes = {step["name"] for step in platform.up()["steps"] if step["op"] not in {"same", "read"}}
+    changes = changed_names(platform.up())
     platform.spec = changed(platform.spec, "server.image", "quay.io/lakekeeper/catalog:v0.13.3-1")
     platform.write()
 
@@ -53,6 +59,21 @@ def test_a_new_image_migrates_before_it_serves(platform: PlatformStack) -> None:
     assert migrated < served
     (job,) = {name for kind, name in platform.manifests() if kind == "Job"}
     assert job not in jobs
+
+
+def test_changed_files_of_the_server_restart_it(platform: PlatformStack) -> None:
+    write_server_certificate(platform.folder / "authorities.pem")
+    nats = {"address": "tls://nats.example", "topic": "t", "credentials_file": "env:NATS_CREDENTIALS"}
+    platform.spec = changed(changed(platform.spec, "server.ca_bundle", "authorities.pem"), "server.events.nats", nats)
+    platform.write()
+    platform.up(NATS_CREDENTIALS="first")
+
+    write_server_certificate(platform.folder / "authorities.pem")
+    authorities = platform.up(NATS_CREDENTIALS="first")
+    credentials = platform.up(NATS_CREDENTIALS="second")
+
+    assert changed_names(authorities) == {"lakekeeper-ca", "lakekeeper-server"}
+    assert changed_names(credentials) == {"lakekeeper-secret-lakekeeper-files", "lakekeeper-server"}
 
 
 def test_mistakes_are_reported_before_anything_is_made(platform: PlatformStack) -> None:

@@ -91,7 +91,7 @@ def _token_review_name(spec: PlatformSpec) -> str:
 
 
 def ca_config_map(spec: PlatformSpec, name: str, pem: str) -> Manifest:
-    """Return a ConfigMap with certificate authorities. A new bundle gets a new name, so pods roll."""
+    """Return a ConfigMap with certificate authorities."""
     return make_object(spec, "v1", "ConfigMap", f"{spec.name}-{name}", SERVER, data={"ca.pem": pem})
 
 
@@ -140,7 +140,7 @@ def server_deployment(
     authorities: Mapping[str, str],
     secrets_hash: Any,
 ) -> Manifest:
-    """Return the Deployment of the server. A change of secrets changes `secrets_hash` and rolls the pods.
+    """Return the Deployment of the server. A change of secrets or mounted files changes `secrets_hash` and rolls pods.
 
     A pod starts only on a database that its own release migrated: `wait-for-db -m` fails on an older one, and from
     0.13 on also on a newer one.
