@@ -97,6 +97,24 @@ def test_the_smallest_specs_are_accepted(document: dict[str, Any]) -> None:
         ("bootstrap", {"accept_terms_of_use": True}, "needs `management.url`"),
         ("bootstrap", {"accept_terms_of_use": False}, "bootstrap.accept_terms_of_use"),
         ("nickname", "x", "unknown key; expected one of version, name"),
+        ("gateway.tls", {"certificate": "a.pem", "key": "kubernetes:a#b"}, "gateway.tls.key: expected a reference"),
+        ("gateway.tls", {"certificate": "a.pem", "key": "generated"}, "a generated value would fit nothing here"),
+        ("server.authorization.openfga.api_key", "kubernetes:a#b", "openfga.api_key: expected a reference"),
+        (
+            "server.authorization.openfga.server.database_uri",
+            "kubernetes:a#b",
+            "openfga.server.database_uri: expected a reference",
+        ),
+        (
+            "server.events.nats",
+            {"address": "tls://n.example", "topic": "t", "credentials_file": "kubernetes:a#b"},
+            "nats.credentials_file: expected a reference",
+        ),
+        (
+            "server.events.kafka",
+            {"topic": "t", "config": {"bootstrap.servers": "b"}, "secrets": {"sasl.password": "kubernetes:a#b"}},
+            "kafka.secrets.sasl.password: expected a reference",
+        ),
     ],
 )
 def test_a_mistake_is_named_with_its_path(path: str, value: Any, expected: str) -> None:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from lakewright.names.host_kinds import HostKind, is_loopback, kind_of_host
 from lakewright.platform_stack.settings.extra_env import problems_of_extra_env
 from lakewright.platform_stack.settings.platform import PlatformSpec
-from lakewright.platform_stack.settings.types import image_mistake
+from lakewright.platform_stack.settings.types import image_mistake, in_cluster_secret, is_minted
 from lakewright.platform_stack.settings.variables import PREFIX, release, settings_of
 from lakewright.validation.problems import Problem, SpecError, problems_of
 
@@ -184,6 +184,27 @@ def _wiring(spec: PlatformSpec) -> Iterator[Problem]:
             yield Problem("bootstrap.auth", "required: the server accepts no anonymous requests")
 
 
+def _sources(spec: PlatformSpec) -> Iterator[Problem]:
+    """Refuse Secrets of the cluster where the stack itself needs the value, and generated values that others issue."""
+    openfga, events, tls = spec.server.authorization.openfga, spec.server.events, spec.gateway.tls
+    beside = openfga.server if openfga else None
+    needed: dict[str, str | None] = {
+        "server.authorization.openfga.server.database_uri": beside.database_uri if beside else None,
+        "server.authorization.openfga.api_key": openfga.api_key if openfga and beside else None,
+        "server.events.nats.credentials_file": events.nats.credentials_file if events.nats else None,
+        "gateway.tls.key": tls.key if tls else None,
+    }
+    if events.kafka:
+        needed |= {f"server.events.kafka.secrets.{key}": source for key, source in events.kafka.secrets.items()}
+    for path, source in needed.items():
+        if source and in_cluster_secret(source):
+            yield Problem(
+                path, "expected a reference such as `env:NAME`: the stack needs this value, and reads no Secret"
+            )
+        elif source and is_minted(source) and not path.endswith("api_key"):
+            yield Problem(path, "expected a reference such as `env:NAME`: a generated value would fit nothing here")
+
+
 def _caches(spec: PlatformSpec) -> Iterator[Problem]:
     """Check a rule that the server enforces by refusing to start."""
     users, roles = spec.server.caches.user_assignments, spec.server.caches.role
@@ -202,6 +223,7 @@ _CHECKS: tuple[Callable[[PlatformSpec], Iterator[Problem]], ...] = (
     _plain_http,
     _routes,
     _wiring,
+    _sources,
     _caches,
     problems_of_extra_env,
 )
