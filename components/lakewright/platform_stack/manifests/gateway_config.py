@@ -37,7 +37,8 @@ def nginx_config(config: GatewayConfig) -> str:
     """
     return f"""\
 # The only paths forwarded are /catalog and /health. The management API is not reachable here.
-worker_processes auto;
+# With `auto`, one for each CPU of the node: on a large one, they would need more than the pod's memory.
+worker_processes 4;
 daemon off;
 pid {config.scratch}/nginx.pid;
 error_log /dev/stderr warn;
