@@ -85,17 +85,17 @@ class RuleCheck:
         tenant = str(document.get("name"))
         for name, storage in mapping_of(document.get("storage")).items():
             store = mapping_of(storage)
-            references = {path: _value_at(store, path) for path in REFERENCE_PATHS}
+            references = {path: value_at(store, path) for path in REFERENCE_PATHS}
             references |= {
                 path: value
                 for path in CONFIG_KEY_PATHS
-                if isinstance(value := _value_at(store, path), str) and value.startswith("config:")
+                if isinstance(value := value_at(store, path), str) and value.startswith("config:")
             }
             for path, value in sorted(references.items()):
                 if reason := self._reason_against_reference(value, tenant):
                     yield Problem(f"storage.{name}.{path}", reason)
             for path in sorted(ENDPOINT_PATHS):
-                if reason := self._reason_against_endpoint(_value_at(store, path)):
+                if reason := self._reason_against_endpoint(value_at(store, path)):
                     yield Problem(f"storage.{name}.{path}", reason)
 
         for path, reference in client_secrets(document):
@@ -151,7 +151,7 @@ def client_secrets(document: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
         yield f"{prefix}identity.client_secret", mapping_of(owner.get("identity")).get("client_secret")
 
 
-def _value_at(document: Mapping[str, Any], path: str) -> object:
+def value_at(document: Mapping[str, Any], path: str) -> object:
     """Return the value at a dotted path; None if there is none."""
     value: object = document
     for key in path.split("."):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from lakewright_spark.catalog.auth import CatalogAuth, ClientCredentialsAuth, TokenFileAuth
 from lakewright_spark.catalog.auth import TokenAuth as JobTokenAuth
 
+from lakewright.credentials import references
 from lakewright.environment.environment import Environment
+from lakewright.environment.tenant_spec_rules import value_at
 from lakewright.environment.unit_identity import (
     ClientToken,
     NoPrincipal,
@@ -19,14 +22,18 @@ from lakewright.environment.unit_identity import (
     tenant_auth,
 )
 from lakewright.kubernetes import connect
+from lakewright.names.placeholders import filled_in
 from lakewright.spec import TenantSpec
+from lakewright.storage.registry import REFERENCE_PATHS
 from lakewright.verify.roles.documents import AwsSettings
 from lakewright.verify.session.settings import VerifiedCluster, VerifiedServer, VerifySettings
 from lakewright.verify.session.subjects import AccountTokens, ClientSecret, CredentialSource, JobsToken, ProbeIdentity
 
 
-def settings_of(spec: TenantSpec, environment: Environment) -> VerifySettings:
-    """Return what probes need of an environment."""
+def settings_of(
+    spec: TenantSpec, environment: Environment, resolve: Callable[[str], str] = references.resolve
+) -> VerifySettings:
+    """Return what probes need of an environment. `resolve` returns the secret of a reference."""
     server, cluster, account = environment.lakekeeper, environment.kubernetes, environment.aws
     return VerifySettings(
         VerifiedServer(
@@ -43,6 +50,7 @@ def settings_of(spec: TenantSpec, environment: Environment) -> VerifySettings:
         AwsSettings(account.profile, account.region, account.shared_credentials_file, account.endpoint),
         tuple(found for storage in spec.storage.values() if (found := storage.store_certificates)),
         _references(spec, environment),
+        resolve,
     )
 
 
@@ -115,6 +123,7 @@ def _own_secrets(spec: TenantSpec, environment: Environment) -> frozenset[str]:
 
 def _references(spec: TenantSpec, environment: Environment) -> frozenset[str]:
     """Return the references to secrets of environment and spec."""
-    probes = [probe for storage in spec.storage.values() if (probe := storage.probe())]
-    keys = [key for probe in probes for key in (probe.access_key_id, probe.secret_access_key) if key]
-    return environment.own_references | frozenset(keys)
+    stores = [storage.model_dump() for storage in spec.storage.values()]
+    keys = [value_at(store, path) for store in stores for path in REFERENCE_PATHS]
+    own = {filled_in(reference, spec.name) for reference in environment.own_references}
+    return frozenset(own | {key for key in keys if isinstance(key, str)})

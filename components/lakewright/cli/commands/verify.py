@@ -11,7 +11,10 @@ import typer
 from lakewright.cli.options import HERE, Directory, StackName, existing_stack
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from lakewright_engine.project.stack_config import StackConfig
 
     from lakewright.verify.run import VerifyReport
     from lakewright.verify.session.sessions import TenantSession
@@ -55,12 +58,27 @@ def session_of(stack: str, directory: Path) -> tuple[TenantSession, list[ProbeId
     environment = load_environment(project, spec.environment)
     session = TenantSession(
         spec,
-        settings_of(spec, environment),
+        settings_of(spec, environment, _resolver(project.stack_config(stack))),
         catalog_config(stack, directory),
         places_of(backend, project.name, stack),
         places_of_others(backend, project.name, stack),
     )
     return session, subjects_of(spec, environment)
+
+
+def _resolver(settings: StackConfig) -> Callable[[str], str]:
+    """Return a function that returns the secret of a reference, also of one to the stack's configuration."""
+    from lakewright_engine.model.errors import EngineError  # noqa: PLC0415
+
+    from lakewright.credentials import references  # noqa: PLC0415
+
+    def resolve(reference: str) -> str:
+        try:
+            return references.resolve(reference, settings.get)
+        except EngineError as error:  # such as a missing passphrase
+            raise references.UnresolvedCredentialError(f"`{reference}` cannot be read: {error}") from None
+
+    return resolve
 
 
 def _to_json(stack: str, report: VerifyReport) -> dict[str, Any]:

@@ -17,7 +17,12 @@ def probe_unit_secrets(session: TenantSession) -> Iterator[Attempt | Note]:
     if not session.has_units:
         yield Note("secrets of units: the tenant has no pods")
         return
-    own, known = session.settings.cluster.own_secrets, _known_secrets(session)
+    own = session.settings.cluster.own_secrets
+    known, unread = _known_secrets(session)
+    if unread:
+        yield Note(
+            f"secrets of units: {unread} references to secrets cannot be resolved here; pods may have their values"
+        )
     pods = [*workloads(session.manifests)]
     if not pods:
         raise ProbeFailedError("there are no workloads in the cluster or the rendered manifests; run `lakewright up`")
@@ -34,12 +39,14 @@ def _attempt(title: str, found: list[str]) -> Attempt:
     return expect_denied(f"find a secret in {title}", "allowed" if found else "denied", evidence)
 
 
-def _known_secrets(session: TenantSession) -> set[str]:
-    """Return the secrets of environment and spec that this machine can read."""
+def _known_secrets(session: TenantSession) -> tuple[set[str], set[str]]:
+    """Return the secrets of environment and spec that this machine can read, and the references to the others."""
     known: set[str] = set()
+    unread: set[str] = set()
     for reference in session.settings.references:
         try:
-            known.add(references.resolve(reference))
+            known.add(session.settings.resolve(reference))
         except references.UnresolvedCredentialError:
-            continue  # it is not on this machine
-    return known
+            # A file that is not here may be one of the pods.
+            unread |= set[str]() if reference.startswith("file:") else {reference}
+    return known, unread

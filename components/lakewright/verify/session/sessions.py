@@ -108,7 +108,7 @@ class IdentitySession:
     def _access(self, endpoint: str) -> CatalogAccess:
         tenant = self.tenant
         settings = tenant.settings.server
-        auth, resolve = credential_of(self.subject, lambda: tenant.cluster)
+        auth, resolve = credential_of(self.subject, lambda: tenant.cluster, tenant.settings.resolve)
         reference = ServerRef(
             endpoint=endpoint,
             auth=auth,

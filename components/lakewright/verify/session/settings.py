@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from lakewright.credentials.references import resolve as resolve_reference
 from lakewright.lakekeeper.api.connection.server import Auth
 from lakewright.verify.roles.documents import AwsSettings
 
@@ -42,4 +44,6 @@ class VerifySettings:
     certificates: tuple[str, ...] = ()
     """Certificate authorities of stores, as PEM text."""
     references: frozenset[str] = frozenset()
-    """References to secrets of the environment, which must not occur in pods."""
+    """References to secrets of environment and spec, which must not occur in pods."""
+    resolve: Callable[[str], str] = resolve_reference
+    """Returns the secret of a reference; with `config:KEY` from the stack's configuration."""

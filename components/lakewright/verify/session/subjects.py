@@ -62,19 +62,24 @@ class ProbeIdentity:
     """Why the catalog cannot tell it from other tenants."""
 
 
-def credential_of(subject: ProbeIdentity, cluster: Callable[[], TenantCluster | None]) -> Credential:
+def credential_of(
+    subject: ProbeIdentity,
+    cluster: Callable[[], TenantCluster | None],
+    resolve: Callable[[str], str] = references.resolve,
+) -> Credential:
     """Return how to authenticate as a subject.
 
     Args:
         subject: The identity.
         cluster: Returns the tenant's namespace; None if manifests are only rendered.
+        resolve: Returns the secret of a reference.
 
     Raises:
         IdentityUnavailableError: The credential cannot be obtained from here.
     """
     match subject.source:
         case None:
-            return NoAuth(), references.resolve
+            return NoAuth(), resolve
         case AccountTokens(account, audiences):
             if (tenant := cluster()) is None:
                 raise IdentityUnavailableError(
@@ -84,10 +89,10 @@ def credential_of(subject: ProbeIdentity, cluster: Callable[[], TenantCluster | 
             token = tenant.token(account, audiences)
             return TokenAuth(kind="token", token=_PLACE), lambda _reference: token
         case JobsToken(reference):
-            token = _secret(reference, cluster, subject.secret)
+            token = _secret(reference, cluster, subject.secret, resolve)
             return TokenAuth(kind="token", token=_PLACE), lambda _reference: token
         case ClientSecret() as client:
-            value = _secret(client.client_secret, cluster, subject.secret)
+            value = _secret(client.client_secret, cluster, subject.secret, resolve)
             auth = ClientCredentialsAuth(
                 kind="client-credentials",
                 token_url=client.token_url,
@@ -99,12 +104,17 @@ def credential_of(subject: ProbeIdentity, cluster: Callable[[], TenantCluster | 
             return auth, lambda _reference: value
 
 
-def _secret(reference: str | None, cluster: Callable[[], TenantCluster | None], secret: tuple[str, str] | None) -> str:
+def _secret(
+    reference: str | None,
+    cluster: Callable[[], TenantCluster | None],
+    secret: tuple[str, str] | None,
+    resolve: Callable[[str], str],
+) -> str:
     """Return a secret that units read by a reference: from this machine, or from the Secret that they mount."""
     reason = "neither the spec nor the environment names a reference to it"
     if reference is not None:
         try:
-            return references.resolve(reference)
+            return resolve(reference)
         except references.UnresolvedCredentialError as error:
             reason = str(error)
     tenant = cluster() if secret else None
