@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 
 from lakewright_spark.catalog.auth import ClientCredentialsAuth
 
 from lakewright.environment.environment import Environment
-from lakewright.kubernetes import network, texera, trust
+from lakewright.kubernetes import jobs_identity, network, texera, trust
+from lakewright.kubernetes.runtimes import CONFIG_DIR
 from lakewright.spec import TenantSpec
 from lakewright.spec.quota import needed, quota_mistakes
 from lakewright.validation.problems import Problem
@@ -26,6 +28,12 @@ def compute_problems(spec: TenantSpec, environment: Environment, name: str) -> I
             yield Problem(f"computing_units.{index}.texera.catalog", found)
     if cluster.ca_bundle and (found := trust.mistake(cluster.ca_bundle)):
         yield Problem(f"environment {name}: kubernetes.ca_bundle.file", found)
+    if found := jobs_identity.token_mistake(environment.lakekeeper.jobs_auth):
+        yield Problem(f"environment {name}: lakekeeper.jobs_auth.path", found)
+    for path, place in zip(("jobs_ca_bundle", "jobs_truststore"), environment.trust_paths, strict=True):
+        if cluster.ca_bundle and place and PurePosixPath(place).is_relative_to(CONFIG_DIR):
+            reason = f"expected a path outside {CONFIG_DIR}, where another volume of the pod is; found {place}"
+            yield Problem(f"environment {name}: lakekeeper.{path}", reason)
     for path, url in _addresses(environment):
         if found := network.mistake(url):
             yield Problem(f"environment {name}: {path}", found)

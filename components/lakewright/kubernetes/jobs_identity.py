@@ -37,13 +37,28 @@ def mistake(auth: CatalogAuth, secret: JobsSecret) -> str | None:
     if reference is None:
         return f"expected `lakekeeper.jobs_auth` of kind client-credentials or token, which need one; found {auth.kind}"
     scheme, _, place = reference.partition(":")
-    path = PurePosixPath(place)
-    if scheme == "env" or (scheme == "file" and path.is_absolute() and str(path.parent) not in _RESERVED_FOLDERS):
+    if scheme == "env" or (scheme == "file" and _has_own_folder(place)):
         return None
     return (
         f"expected env:NAME, or file:PATH in a separate folder of the pod, in `lakekeeper.jobs_auth` "
         f"(not {', '.join(_RESERVED_FOLDERS)}); found {reference!r}; key {secret.key} is put there"
     )
+
+
+def token_mistake(auth: CatalogAuth) -> str | None:
+    """Return why pods cannot have their token at the path of `jobs_auth`; None if they can."""
+    if not isinstance(auth, TokenFileAuth) or _has_own_folder(auth.path):
+        return None
+    return (
+        f"expected an absolute path in a separate folder of the pod (not {', '.join(_RESERVED_FOLDERS)}), as the token"
+        f" is mounted there; found {auth.path!r}"
+    )
+
+
+def _has_own_folder(file: str) -> bool:
+    path = PurePosixPath(file)
+    # The volume of the configuration is read-only, so nothing can be mounted below it either.
+    return path.is_absolute() and str(path.parent) not in _RESERVED_FOLDERS and not path.is_relative_to(CONFIG_DIR)
 
 
 def variables(runtime: Runtime, catalog: CatalogConfig, identity: PodIdentity) -> list[dict[str, Any]]:

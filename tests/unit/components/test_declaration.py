@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import certifi
 import pytest
 from lakewright.environment.environment import Environment
 from lakewright.environment.stack_config import read_stack_config
@@ -248,3 +249,33 @@ def test_metadata_service_is_no_catalog_of_pods(tmp_path: Path) -> None:
     found = mistakes(tmp_path, small(computing_units=[TEXERA]), environment)
 
     assert found == ["environment here: lakekeeper.catalog_uri"]
+
+
+@pytest.mark.parametrize(
+    ("jobs_auth", "path"),
+    [
+        ("/var/run/secrets/lakekeeper/token", None),
+        ("/etc/lakewright/token", "environment here: lakekeeper.jobs_auth.path"),
+        ("/etc/lakewright/identity/token", "environment here: lakekeeper.jobs_auth.path"),
+        ("/tmp/token", "environment here: lakekeeper.jobs_auth.path"),
+        ("token", "environment here: lakekeeper.jobs_auth.path"),
+    ],
+)
+def test_token_has_a_folder_of_its_own_in_pods(jobs_auth: str, path: str | None, tmp_path: Path) -> None:
+    settings = f"jobs_auth: {{kind: token-file, path: {jobs_auth}}}"
+    environment = ROLES.replace("lakekeeper.example'", f"lakekeeper.example', {settings}")
+
+    if path is None:
+        assert read(tmp_path, small(computing_units=[TEXERA]), environment)[0].computing_units
+    else:
+        assert mistakes(tmp_path, small(computing_units=[TEXERA]), environment) == [path]
+
+
+def test_authorities_are_outside_the_folder_of_the_configuration(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_bytes(Path(certifi.where()).read_bytes())
+    environment = ROLES.replace("lakekeeper.example'", "lakekeeper.example', jobs_ca_bundle: /etc/lakewright/ca.pem")
+    environment += f"kubernetes: {{ca_bundle: {{file: {tmp_path / 'ca.pem'}}}}}\n"
+
+    found = mistakes(tmp_path, small(computing_units=[TEXERA]), environment)
+
+    assert found == ["environment here: lakekeeper.jobs_ca_bundle"]
