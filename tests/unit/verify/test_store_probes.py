@@ -5,10 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+from lakewright.verify.attempts.catalog_access import CatalogResponse
 from lakewright.verify.attempts.check import Attempt
 from lakewright.verify.probes.other_tables import probe_other_tables
 from lakewright.verify.table.object_store import StoreAddress, StoreResponse
-from lakewright.verify.table.probe_table import Location
+from lakewright.verify.table.probe_table import Location, WarehouseTables
 
 METADATA = "acme/executions/2/metadata/0.metadata.json"
 
@@ -43,3 +45,18 @@ def test_bucket_in_another_region_is_asked_there() -> None:
 
     assert aws.in_region("us-west-2").url("lake", "a") == "https://lake.s3.us-west-2.amazonaws.com/a"
     assert store.in_region("us-west-2") == store
+
+
+@pytest.mark.parametrize("may_delete", [True, False])
+def test_clean_up_purges_only_where_it_may(*, may_delete: bool) -> None:
+    sent: list[dict[str, Any]] = []
+
+    def request(_method: str, _path: str, *, params: dict[str, Any], **_options: Any) -> CatalogResponse:
+        sent.append(params)
+        return CatalogResponse(204)
+
+    warehouse = SimpleNamespace(id="1", name="executions", delegation="vended", may_delete=may_delete)
+    tables = WarehouseTables(cast(Any, SimpleNamespace(request=request)), cast(Any, warehouse), "acme", cast(Any, None))
+    tables.drop_namespace("lakewright_verify_1")
+
+    assert [params["purge"] for params in sent] == [may_delete]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lakewright.verify.attempts.check import Attempt, expect_allowed
+from lakewright.verify.attempts.check import Attempt, Note, expect_allowed
 from lakewright.verify.attempts.errors import ProbeFailedError
 from lakewright.verify.session.sessions import WarehouseSession
 
 
-def probe_table_round_trip(session: WarehouseSession) -> Iterator[Attempt]:
+def probe_table_round_trip(session: WarehouseSession) -> Iterator[Attempt | Note]:
     """Write, read and drop a table. A failed step is the last one."""
+    if not session.warehouse.may_delete:
+        yield Note(f"{session.warehouse.name}: the files of probe tables stay, as the storage has `may_delete: false`")
     name, how = session.warehouse.name, session.warehouse.delegation
     config = session.tenant.config
     response = session.identity.catalog.request(
@@ -28,6 +30,7 @@ def probe_table_round_trip(session: WarehouseSession) -> Iterator[Attempt]:
         step = "drop"
         dropped = table.drop()
         session.forget("written")
-        yield expect_allowed("drop and purge the table", "allowed", f"drop: {dropped}")
+        title = "drop and purge the table" if session.warehouse.may_delete else "drop the table"
+        yield expect_allowed(title, "allowed", f"drop: {dropped}")
     except ProbeFailedError as error:
         yield expect_allowed(f"{step} a table", "denied", str(error))

@@ -71,7 +71,7 @@ class WarehouseTables:
 
     def drop_namespace(self, name: str) -> None:
         """Drop a probe namespace with everything in it. A namespace that does not exist is dropped already."""
-        params = {"recursive": True, "force": True, "purge": True}
+        params = {"recursive": True, "force": True, "purge": self.warehouse.may_delete}
         response = self.catalog.request("DELETE", f"{self.root}/{name}", params=params, project=self.project)
         if not response.is_success and response.status != 404:
             raise ProbeFailedError(f"namespace {name} of warehouse {self.warehouse.name} was not dropped: {response}")
@@ -178,7 +178,7 @@ class ProbeTable:
 
     def drop(self) -> str:
         """Drop the table and purge its files. Return the evidence."""
-        params = {"purgeRequested": True, "force": True}
+        params = {"purgeRequested": self._tables.warehouse.may_delete, "force": True}
         dropped = self._tables.catalog.require("DELETE", self.path, params=params, project=self._tables.project)
         after = self._tables.catalog.request("GET", self.path, project=self._tables.project)
         if after.status != 404:
