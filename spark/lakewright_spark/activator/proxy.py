@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
@@ -14,6 +15,8 @@ from lakewright_spark.activator.scaling import Scale, ScalingError
 _CHUNK = 65536
 _CONNECT_SECONDS = 5
 _RETRY_SECONDS = 0.5
+_KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
+"""A client that vanished without a word is noticed after two minutes. Its connection would count as use for ever."""
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +39,7 @@ class UnitProxy:
     async def serve(self, client: asyncio.StreamReader, answers: asyncio.StreamWriter) -> None:
         """Forward a connection to the unit, which is started if it does not run."""
         with suppress(OSError):
+            _notice_lost_clients(answers)
             # A connection without a byte is a port scan or a probe, which must not start the unit.
             if first := await client.read(_CHUNK):
                 with self._counted(answers):
@@ -119,6 +123,15 @@ class UnitProxy:
             await target.drain()
         if target.can_write_eof():
             target.write_eof()
+
+
+def _notice_lost_clients(client: asyncio.StreamWriter) -> None:
+    connection: socket.socket = client.get_extra_info("socket")
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE.items():
+        # macOS has not all of them.
+        if (option := getattr(socket, name, None)) is not None:
+            connection.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 async def _close(writer: asyncio.StreamWriter) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -165,6 +166,23 @@ def test_open_connections_count_where_they_should(counts_open: bool, writes: lis
             assert proxied.unit.writes == writes
             if not counts_open:
                 assert await asyncio.wait_for(reader.read(), 20) == b"", "the client learns that its session is gone"
+            writer.close()
+
+    check(case)
+
+
+def test_lost_client_is_noticed() -> None:
+    """A client whose machine vanished sends nothing, not even an end."""
+
+    async def case() -> None:
+        async with activated(Clock(), counts_open=True) as proxied:
+            reader, writer = await proxied.connect()
+            writer.write(b"x")
+            await reader.readexactly(1)
+            (client,) = proxied.proxy._clients
+            connection = client.get_extra_info("socket")
+            assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 60
             writer.close()
 
     check(case)
