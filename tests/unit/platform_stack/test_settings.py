@@ -97,6 +97,7 @@ def test_the_smallest_specs_are_accepted(document: dict[str, Any]) -> None:
         ("bootstrap", {"accept_terms_of_use": True}, "needs `management.url`"),
         ("bootstrap", {"accept_terms_of_use": False}, "bootstrap.accept_terms_of_use"),
         ("nickname", "x", "unknown key; expected one of version, name"),
+        ("name", "l" * 37, "name: expected at most 36 characters"),
         ("gateway.tls", {"certificate": "a.pem", "key": "kubernetes:a#b"}, "gateway.tls.key: expected a reference"),
         ("gateway.tls", {"certificate": "a.pem", "key": "generated"}, "a generated value would fit nothing here"),
         ("server.authorization.openfga.api_key", "kubernetes:a#b", "openfga.api_key: expected a reference"),

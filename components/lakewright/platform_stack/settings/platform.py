@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from lakewright.lakekeeper.api.connection.server import Auth, NoAuth
 from lakewright.names.types import RoleArn, ServiceUrl
@@ -26,6 +26,15 @@ from lakewright.platform_stack.settings.operation import (
 from lakewright.platform_stack.settings.types import Count, ObjectName, ResourceQuantity, Text, Version
 from lakewright.platform_stack.settings.variables import EnvPrefix
 from lakewright.validation.strict_model import StrictModel
+
+_LONGEST_NAME = 63 - len("-openfga-migrate-0123456789")
+"""Characters. Names of Jobs have at most 63."""
+
+
+def _platform_name(value: str) -> str:
+    if len(value) > _LONGEST_NAME:
+        raise ValueError(f"expected at most {_LONGEST_NAME} characters, as other objects' names begin with it")
+    return value
 
 
 class PodResources(StrictModel):
@@ -111,7 +120,7 @@ class PlatformSpec(StrictModel):
     """A Lakekeeper on Kubernetes with its gateway."""
 
     version: Literal[1]
-    name: ObjectName = "lakekeeper"
+    name: Annotated[ObjectName, AfterValidator(_platform_name)] = "lakekeeper"
     """Name of the Deployment and its Service, and beginning of the other objects' names."""
     namespace: ObjectName = "lakekeeper"
     trial: bool = False
