@@ -144,6 +144,8 @@ def test_keys_without_rights_are_reported_until_they_have_them(
 ) -> None:
     tenant = make_tenant()
     aws("iam").create_user(UserName=tenant.name)
+    look = {"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "iam:GetRole", "Resource": "*"}}
+    aws("iam").put_user_policy(UserName=tenant.name, PolicyName="look", PolicyDocument=json.dumps(look))
     key = aws("iam").create_access_key(UserName=tenant.name)["AccessKey"]
     keys = tmp_path / "credentials"
     keys.write_text(
