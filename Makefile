@@ -13,6 +13,8 @@ unexport PYTHONDONTWRITEBYTECODE
 # Suites that use a Lakekeeper, and the versions that `test-all` runs them with, besides the newest release.
 SERVER_SUITES := tests/integration/provider tests/integration/tenant
 VERSIONS := 0.11 0.12 0.14
+# Tests that need a process of their own, see `norecursedirs` in pyproject.toml.
+UNIT_SUITE := tests/spark/computing_unit
 # The Go module of the Kubernetes servers that `test-kubernetes` builds.
 KUBERNETES := tests/kubernetes/servers
 
@@ -43,9 +45,11 @@ check: $(READY)  ## Format, lint, types, import rules, structure, spelling, word
 	python scripts/wording.py
 
 test: $(READY)  ## Run all tests; those for the Pulumi CLI are skipped if it is not on the PATH
+	pytest $(UNIT_SUITE) $(ARGS) || [ $$? -eq 5 ]  # 5: ARGS select none of them
 	pytest -n 2 --dist loadgroup $(ARGS)
 
 test-all: $(READY) $(POLICY)/.venv/.ready  ## Run all tests in their long form, on each version of Lakekeeper; needs the Pulumi CLI
+	LAKEWRIGHT_FULL=1 pytest $(UNIT_SUITE) $(ARGS) || [ $$? -eq 5 ]
 	LAKEWRIGHT_REQUIRE_PULUMI=1 LAKEWRIGHT_FULL=1 pytest -n 2 --dist loadgroup $(ARGS)
 	@for version in $(VERSIONS); do echo "== Lakekeeper $$version"; \
 	  TEST_LAKEKEEPER_VERSION=$$version pytest -n 2 --dist loadgroup $(SERVER_SUITES) $(ARGS) || exit 1; done

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from lakewright_sandbox import lifecycle
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.session.builder import spark_session
-from pyspark.sql import SparkSession
 
 from ...matrix_tenant import ALL, BOUND, CHOSEN, Combination, MatrixTenant, warehouse_of
 from ...tenant_project import create_project
@@ -39,20 +41,40 @@ def units(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Combination
     lifecycle.down(directory, purge=True)
 
 
-@pytest.fixture
-def session(units: dict[Combination, CatalogConfig], pick: Combination) -> Iterator[SparkSession]:
-    """A session with the configuration of the pick's unit, and no other."""
-    made = spark_session(units[pick], "matrix")
-    yield made
-    made.stop()
+JOB = """
+import sys
+from pathlib import Path
+
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.session.builder import spark_session
+
+config, table = Path(sys.argv[1]), sys.argv[2]
+session = spark_session(CatalogConfig.from_json(config.read_text()), "matrix")
+session.sql(f"CREATE TABLE {table} (n BIGINT, word STRING) USING iceberg")
+session.sql(f"INSERT INTO {table} VALUES (1, 'one'), (2, 'two')")
+rows = [row.n for row in session.sql(f"SELECT n FROM {table} ORDER BY n").collect()]
+files = session.sql(f"SELECT count(*) AS files FROM {table}.files").first().files
+session.sql(f"DROP TABLE {table} PURGE")
+print("rows", rows, "files", files)
+"""
 
 
 @pytest.mark.parametrize("pick", CHECKED, ids="-".join)
-def test_unit_writes_and_reads_with_spark(session: SparkSession, pick: Combination) -> None:
+def test_unit_writes_and_reads_with_spark(
+    units: dict[Combination, CatalogConfig], pick: Combination, tmp_path: Path
+) -> None:
+    """The job has a process of its own: the first session's settings stay in a JVM, and this sandbox ends."""
+    (tmp_path / "catalog.json").write_text(units[pick].to_json())
+    (tmp_path / "job.py").write_text(JOB)
     table = "results.picks" if pick[2] == BOUND else f"`{warehouse_of(pick)}`.results.picks_of_chosen"
-    session.sql(f"CREATE TABLE {table} (n BIGINT, backend STRING) USING iceberg")
-    session.sql(f"INSERT INTO {table} VALUES (1, '{pick[0]}'), (2, '{pick[1]}')")
 
-    assert [row.n for row in session.sql(f"SELECT n FROM {table} ORDER BY n").collect()] == [1, 2]
-    assert session.sql(f"SELECT count(*) AS files FROM {table}.files").first().files >= 1
-    session.sql(f"DROP TABLE {table} PURGE")
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "job.py"), str(tmp_path / "catalog.json"), table],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr[-3000:]
+    rows, files = re.fullmatch(r"rows (.*) files (\d+)", done.stdout.strip().splitlines()[-1]).groups()
+    assert (rows, int(files) >= 1) == ("[1, 2]", True)
