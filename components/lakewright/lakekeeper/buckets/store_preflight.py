@@ -3,7 +3,7 @@
 # boto3 has no types; its results are cast where they are used.
 # pyright: reportMissingTypeStubs=false
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Self, cast
 from urllib.parse import urlsplit
 
@@ -44,7 +44,10 @@ def certificates(stores: Mapping[str, RecordedStore]) -> dict[str, str]:
 
 
 def check(
-    stores: Mapping[str, RecordedStore], before: Mapping[str, RecordedStore], key_prefixes: Mapping[str, Sequence[str]]
+    stores: Mapping[str, RecordedStore],
+    before: Mapping[str, RecordedStore],
+    key_prefixes: Mapping[str, Sequence[str]],
+    in_use: Collection[str] = (),
 ) -> None:
     """Raise if the stack does not reach a store, or a bucket that must exist. Check new and changed storages only.
 
@@ -52,12 +55,16 @@ def check(
         stores: Buckets of the spec, by name of the storage.
         before: Buckets of the state, by name of the storage.
         key_prefixes: Key prefixes of warehouses, by bucket.
+        in_use: Buckets that warehouses use and the state does not describe. Stacks of earlier versions did not access
+            them, and may be unable to.
 
     Raises:
         BucketRefusedError: A storage is not usable. The message names its field in the spec.
     """
     for name, store in stores.items():
         earlier = before.get(name)
+        if earlier is None and store.bucket in in_use and not store.is_made:
+            continue
         if earlier is None or earlier.props() != store.props():
             prefixes, server = key_prefixes.get(store.bucket, ()), store.of_server
             _check(f"storage.{name}", "admin_credential" if server else "credential", store, prefixes)

@@ -64,7 +64,9 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
         named = tenant_history.identified(declared.tenant, declared.warehouses, warehouses, kept)
         if not has_unknown(declared.stores):
             places = tenant_changes.key_prefixes_by_bucket(named)
-            store_preflight.check(self._resolving(declared).stores, before.stores if before else {}, places)
+            known = before.stores if before else {}
+            in_use = {warehouse.bucket for warehouse in warehouses.values()} if not known else set[str]()
+            store_preflight.check(self._resolving(declared).stores, known, places, in_use)
             self.run.store_certificates.update(store_preflight.certificates(declared.stores))
         existing_bucket.refuse_missing(
             declared.existing_buckets, {warehouse.bucket for warehouse in warehouses.values()}
