@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from kubernetes import client as kubernetes_client  # pyright: ignore[reportMissingTypeStubs]
 
@@ -94,6 +95,12 @@ def path_of(manifest: dict[str, Any]) -> str:
     return f"/{'apis' if '/' in version else 'api'}/{version}{within}/{plural}/{metadata['name']}"
 
 
+def names_in_cluster(http: httpx.Client) -> set[str]:
+    """Return kind and name of the objects that are in no namespace."""
+    paths = ("/api/v1/namespaces", *(f"/apis/rbac.authorization.k8s.io/v1/clusterrole{s}" for s in ("s", "bindings")))
+    return {f"{path} {item['metadata']['name']}" for path in paths for item in http.get(path).json()["items"]}
+
+
 def test_every_manifest_is_accepted_without_warning(platform: PlatformStack, cluster: ControlPlane) -> None:
     """Server-side apply of the same manifest, as a dry run, shows the warnings that a create would have had."""
     answers = {}
@@ -174,3 +181,15 @@ def test_a_change_in_the_cluster_is_found_and_fixed(
 
     assert {step["name"] for step in found["steps"] if step["op"] == "update"} == {"lakekeeper-gateway-config"}
     assert "proxy_pass" in core.read_namespaced_config_map("lakekeeper-gateway", namespace).data["nginx.conf"]
+
+
+def test_destroy_leaves_nothing(platform: PlatformStack, cluster: ControlPlane, namespace: str) -> None:
+    """This test is the last one: it ends the module's platform."""
+    with cluster.http() as http:
+        before = names_in_cluster(http)
+        platform.output("destroy", "--yes", "--engine", "embedded")
+        after = names_in_cluster(http)
+
+    of_platform = {name for name in before if namespace in name}
+    assert len(of_platform) == 3, "the namespace, the ClusterRole and its binding"
+    assert not of_platform & after

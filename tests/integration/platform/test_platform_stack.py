@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from lakewright_sandbox.runtime.state import Sandbox
 
@@ -74,6 +75,19 @@ def test_changed_files_of_the_server_restart_it(platform: PlatformStack) -> None
 
     assert changed_names(authorities) == {"lakekeeper-ca", "lakekeeper-server"}
     assert changed_names(credentials) == {"lakekeeper-secret-lakekeeper-files", "lakekeeper-server"}
+
+
+def test_bootstrap_comes_after_server_and_gateway(platform: PlatformStack, sandbox: Sandbox) -> None:
+    """The server at `management.url` is the sandbox's."""
+    endpoint = sandbox.lakekeeper.endpoint
+    platform.spec |= {"management": {"url": endpoint}, "bootstrap": {"accept_terms_of_use": True}}
+    platform.write()
+
+    kinds = [step["type"].rpartition(":")[2] for step in platform.up()["steps"] if step["op"] == "create"]
+
+    assert kinds.count("Bootstrap") == 1
+    assert set(kinds[kinds.index("Bootstrap") :]).isdisjoint({"Job", "Deployment", "Service"})
+    assert httpx.get(f"{endpoint}/management/v1/info").json()["bootstrapped"] is True
 
 
 def test_mistakes_are_reported_before_anything_is_made(platform: PlatformStack) -> None:

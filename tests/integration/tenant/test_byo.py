@@ -82,6 +82,24 @@ def test_too_open_role_stops_the_update(own_bucket: Tenant, aws: Callable[..., A
     assert "Namespace" not in kinds
 
 
+def test_role_that_cannot_be_assumed_is_one_error(own_bucket: Tenant, aws: Callable[..., Any]) -> None:
+    """Only Lakekeeper can try the role, so the project exists by then; nothing of the tenant's data does."""
+    asked = json.loads(own_bucket.output("byo", "reserve"))
+    (statement,) = asked["trust_policy"]["Statement"]
+    other = {**statement, "Condition": {"StringEquals": {"sts:ExternalId": "of-another-stack"}}}
+    make_role(own_bucket, aws, asked | {"trust_policy": {**asked["trust_policy"], "Statement": [other]}})
+    own_bucket.environ = {"LAKEWRIGHT_ROLE_PROPAGATION": "0"}
+
+    text = own_bucket.error("up", "--yes", "--engine", "embedded")
+
+    assert text.count("error: ") == 2, "one of the warehouse, one of the update"
+    assert (
+        "The server may be unable to assume `assume_role_arn`. Check the role's trust policy, the external id" in text
+    )
+    assert asked["external_id"] not in text
+    assert not own_bucket.recorded_kinds() & {"Warehouse", "RoleProof", "Namespace"}
+
+
 def test_missing_bucket_is_refused_before_anything_is_made(own_bucket: Tenant, aws: Callable[..., Any]) -> None:
     asked = json.loads(own_bucket.output("byo", "reserve"))
     make_role(own_bucket, aws, asked)

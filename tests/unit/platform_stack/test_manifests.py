@@ -154,6 +154,22 @@ def test_irsa_annotates_the_servers_account(kind: str, is_annotated: bool) -> No
     assert (annotations.get("eks.amazonaws.com/role-arn") == role) is is_annotated
 
 
+def test_http_route_leads_from_its_gateway_to_the_service() -> None:
+    parent = {"name": "public", "namespace": "gateways"}
+    route = {"kind": "http-route", "host": "catalog.example", "parent": parent, "controller_namespace": "gateways"}
+    spec = parse_platform_spec(changed(production(), "gateway.route", route), "stack test")
+    assert spec.gateway.route is not None
+
+    made = gateway.route_manifest(spec, spec.gateway.route, name="catalog", service="lakekeeper-gateway", port=8443)
+
+    assert (made["apiVersion"], made["kind"]) == ("gateway.networking.k8s.io/v1", "HTTPRoute")
+    assert made["spec"] == {
+        "parentRefs": [parent],
+        "hostnames": ["catalog.example"],
+        "rules": [{"backendRefs": [{"name": "lakekeeper-gateway", "port": 8443}]}],
+    }
+
+
 def test_outputs_name_the_gateways_pods(spec: PlatformSpec) -> None:
     outputs = platform_outputs(spec)
 
