@@ -96,7 +96,7 @@ class LakekeeperSettings(StrictModel):
     """Id of the OpenID provider in Lakekeeper, with which ids of its users begin."""
     kubernetes_subject: Literal["uid", "username"] = "uid"
     """Property of ServiceAccounts that Lakekeeper knows them by (LAKEKEEPER__KUBERNETES_AUTHENTICATION_SUBJECT_SOURCE).
-    Servers up to 0.13 know the uid only."""
+    Servers before 0.13.3 know the uid only."""
     trial: bool = False
     """Whether all tenants may share one client of `jobs_auth`. For trials: the catalog cannot tell them apart."""
     jobs_token_audience: TokenAudience | None = AUDIENCE
