@@ -42,7 +42,7 @@ def check_pod_tokens(environment: Environment, namespace: str) -> list[Finding]:
     except (config.ConfigException, client.ApiException, HTTPError, OSError) as error:
         reason = str(getattr(error, "reason", None) or error)
         found = f"not checked: the cluster issues no token ({' '.join(reason.split())})"
-        return [Finding(SUBJECT, "optional", found, "run this as someone who may create `serviceaccounts/token`")]
+        return [Finding(SUBJECT, "optional", found, "run this as a user who may create `serviceaccounts/token`")]
 
 
 class _Account:

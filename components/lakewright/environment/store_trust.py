@@ -31,7 +31,7 @@ def trusting_stores(environment: Environment, certificates: Sequence[str | None]
 
 
 def _public(environment: Environment) -> str:
-    """Return the authorities that everybody trusts, if the catalog's certificate may be of one of them."""
+    """Return the public authorities, if the catalog's certificate may be of one of them."""
     import certifi  # noqa: PLC0415 - needed by stores with an authority of their own alone
 
     return (

@@ -119,12 +119,12 @@ class S3Storage(StorageBackend):
         cloudflare = (self.credential.token, self.credential.account_id)
         if self.create and not has.makes_buckets:
             return f"`create` is not possible with `store: {self.store}`: make the bucket, and leave `create` out"
-        if has.own_credential_api and self.sts and None in cloudflare:
+        if has.has_own_credential_api and self.sts and None in cloudflare:
             return (
                 f"`store: {self.store}` vends credentials by `credential.token` and `credential.account_id`: set both,"
                 " or set `sts: false`"
             )
-        if has.own_credential_api and (self.sts_role_arn or self.sts_endpoint):
+        if has.has_own_credential_api and (self.sts_role_arn or self.sts_endpoint):
             return f"`store: {self.store}` has no STS: leave out `sts_role_arn` and `sts_endpoint`"
         if has.needs_sts_role and self.sts and not self.sts_role_arn:
             return f"`store: {self.store}` needs `sts_role_arn` to vend credentials: set it, or set `sts: false`"
@@ -196,7 +196,7 @@ class S3Storage(StorageBackend):
 
     def storage_credential(self, external_id: pulumi.Input[str] | None) -> dict[str, Any]:  # noqa: ARG002 - no role
         """Return the access key, by reference."""
-        is_cloudflare = self.features.own_credential_api and self.sts
+        is_cloudflare = self.features.has_own_credential_api and self.sts
         keys = self.credential.model_dump(exclude_none=True)
         if not is_cloudflare:
             keys = {name: keys[name] for name in ("access_key_id", "secret_access_key")}

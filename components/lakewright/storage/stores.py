@@ -17,7 +17,7 @@ class StoreFeatures:
     """Whether a stack can make and empty a bucket: R2 cannot list versions, and marks no bucket with a tag."""
     needs_sts_role: bool = False
     """Whether AssumeRole needs the ARN of a role."""
-    own_credential_api: bool = False
+    has_own_credential_api: bool = False
     """Whether Lakekeeper gets temporary credentials from an API of the store's own instead of STS."""
 
 
@@ -26,6 +26,6 @@ STORES: Mapping[StoreProduct, StoreFeatures] = {
     "rustfs": StoreFeatures(),
     "seaweedfs": StoreFeatures(needs_sts_role=True),
     "ceph": StoreFeatures(needs_sts_role=True),
-    "r2": StoreFeatures(makes_buckets=False, own_credential_api=True),
+    "r2": StoreFeatures(makes_buckets=False, has_own_credential_api=True),
 }
 """Features by the name that a spec gives a store."""

@@ -18,7 +18,7 @@ from lakewright.platform_stack.settings.variables import EnvVar, release, variab
 
 NAMES: dict[str, dict[str, str]] = json.loads(Path(__file__).with_name("configuration_names.json").read_text())
 SETTINGS = [variable for model in (ServerSettings, Persistence) for variable in variables_of(model)]
-OWN = [variable for variable in SETTINGS if variable.prefixed]
+OWN = [variable for variable in SETTINGS if variable.has_prefix]
 
 FACTS = frozenset(
     """

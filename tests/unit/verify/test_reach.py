@@ -70,8 +70,8 @@ def test_a_deny_wins_only_without_conditions() -> None:
 @pytest.mark.parametrize(
     ("statement", "reason"),
     [
-        ({"Principal": "*", "Action": "sts:AssumeRole"}, "anybody may assume it"),
-        ({"Principal": {"AWS": ["*"]}, "Action": "sts:*"}, "anybody may assume it"),
+        ({"Principal": "*", "Action": "sts:AssumeRole"}, "any principal may assume it"),
+        ({"Principal": {"AWS": ["*"]}, "Action": "sts:*"}, "any principal may assume it"),
         (
             {"Principal": {"AWS": "arn:aws:iam::1:root"}, "Action": "sts:AssumeRole"},
             "no external ID is required of arn:aws:iam::1:root",

@@ -94,7 +94,7 @@ class LogSettings(StrictModel):
     """Logs of the server."""
 
     level: Annotated[
-        Annotated[str, Field(pattern=r"^[a-z0-9_:=,]+$")] | None, EnvVar("RUST_LOG", form="raw", prefixed=False)
+        Annotated[str, Field(pattern=r"^[a-z0-9_:=,]+$")] | None, EnvVar("RUST_LOG", form="raw", has_prefix=False)
     ] = "info"
     """Level, or levels by module: `info,lakekeeper=debug`."""
     extended: Annotated[bool | None, EnvVar("DEBUG__EXTENDED_LOGS", since="0.11.1")] = None

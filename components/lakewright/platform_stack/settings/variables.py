@@ -34,7 +34,7 @@ class EnvVar:
     since: str = OLDEST
     former: FormerName | None = None
     form: Form = "plain"
-    prefixed: bool = True
+    has_prefix: bool = True
     """Whether the name has the prefix. `RUST_LOG` has none."""
     secret: bool = False
     """Whether the value is the source of a secret."""
@@ -43,7 +43,7 @@ class EnvVar:
         """Return the complete name in a version."""
         former = self.former
         name = former.name if former and release(version) < release(former.before) else self.name
-        return PREFIX + name if self.prefixed else name
+        return PREFIX + name if self.has_prefix else name
 
 
 @dataclass(frozen=True)

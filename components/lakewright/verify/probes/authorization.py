@@ -20,9 +20,7 @@ def probe_authorization(session: IdentitySession) -> Iterator[Attempt]:
     if not info.is_success or not backend:
         yield expect_allowed("have rights enforced", "not proven", f"info: {info}")
     elif backend == ALLOW_ALL:
-        yield expect_allowed(
-            "have rights enforced", "denied", "no isolation: the catalog allows everything to everybody"
-        )
+        yield expect_allowed("have rights enforced", "denied", "no isolation: the catalog allows every request")
     else:
         yield expect_allowed("have rights enforced", "allowed", f"authz-backend {backend}")
     anonymous = _anonymous(session)

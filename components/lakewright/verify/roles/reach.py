@@ -51,7 +51,7 @@ def open_trust(trust: Mapping[str, Any]) -> str | None:
             continue
         principals = [text for value in mapping_of(statement.get("Principal")).values() for text in _texts(value)]
         if statement.get("Principal") == "*" or "*" in principals:
-            return "anybody may assume it"
+            return "any principal may assume it"
         if not _requires_external_id(statement):
             return f"no external ID is required of {', '.join(principals) or 'its principals'}"
     return None

@@ -34,12 +34,12 @@ class StoreResponse:
     status: int
     code: str = ""
     content: bytes = b""
-    refused_by_catalog: bool = False
+    is_refused_by_catalog: bool = False
 
     def __str__(self) -> str:
         """Return the evidence, without the content."""
         text = f"{self.status} {self.code}".strip()
-        return f"not signed: {text}" if self.refused_by_catalog else text
+        return f"not signed: {text}" if self.is_refused_by_catalog else text
 
     @property
     def is_success(self) -> bool:
@@ -51,7 +51,7 @@ class StoreResponse:
         """Return whether the request was denied. "No such object" is the response of a right to read."""
         if self.is_success:
             return "allowed"
-        if self.refused_by_catalog:
+        if self.is_refused_by_catalog:
             return "denied" if 400 <= self.status < 500 and self.code else "not proven"
         if self.code == "NoSuchKey":
             return "allowed"
@@ -180,7 +180,7 @@ class SignedStore(TableStore):
         asked = sign_request(method, url, address.region)
         response = self._catalog.request("POST", self._sign_path, body=asked, project=self._project)
         if not response.is_success:
-            return StoreResponse(response.status, response.kind, refused_by_catalog=True)
+            return StoreResponse(response.status, response.kind, is_refused_by_catalog=True)
         headers = cast(dict[str, list[str]], response.body.get("headers") or {})
         first = {name: values[0] for name, values in headers.items() if values}
         return _send(self._http, method, str(response.body.get("uri") or url), first, content)
