@@ -82,7 +82,8 @@ def test_environment_selects_the_exporter() -> None:
         telemetry.open_observers(Path("/nowhere/at/all"), {}).__enter__()
 
 
-def test_progress_lines_or_progress_bar() -> None:
+def test_progress_lines_or_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
     plain = io.StringIO()
     with progress.show_progress(Console(file=plain, force_terminal=False)) as observer:
         for run in (*RUN, FAILED):
