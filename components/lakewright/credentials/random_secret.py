@@ -12,7 +12,7 @@ RANDOM_BYTES = 48
 """Bytes of randomness: more than any key here needs."""
 
 
-class RandomSecretProvider(ResourceProvider):
+class MintedValueProvider(ResourceProvider):
     """Mints a random value once. The value exists only in the state."""
 
     serialize_as_secret_always = False
@@ -28,7 +28,7 @@ class RandomSecretProvider(ResourceProvider):
     @override
     def create(self, props: dict[str, Any]) -> CreateResult:
         # The engine does not encrypt the id of a resource, so the id must not be the value.
-        return CreateResult(str(uuid.uuid4()), {"value": secrets.token_urlsafe(RANDOM_BYTES)})
+        return CreateResult(str(uuid.uuid4()), {"value": self.mint()})
 
     @override
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
@@ -40,6 +40,18 @@ class RandomSecretProvider(ResourceProvider):
 
     def delete(self, _id: str, _props: dict[str, Any]) -> None:
         """Do nothing: the value exists only in the state."""
+
+    def mint(self) -> str:
+        """Return a new random value."""
+        raise NotImplementedError
+
+
+class RandomSecretProvider(MintedValueProvider):
+    """Mints random text."""
+
+    @override
+    def mint(self) -> str:
+        return secrets.token_urlsafe(RANDOM_BYTES)
 
 
 class RandomSecret(Resource, module="credentials", name="RandomSecret"):

@@ -27,7 +27,7 @@ Uids = Mapping[str, pulumi.Output[str | None]]
 
 @dataclass(frozen=True)
 class TenantIdentities:
-    """The identities of a tenant that the server tells apart and grants privileges to."""
+    """The identities of a tenant that the server distinguishes and grants privileges to."""
 
     by_unit: dict[str, UnitIdentity]
     """Units and jobs that have a user."""
@@ -111,7 +111,7 @@ def _users(
     for unit, identity in identities.by_unit.items():
         principal = identity.principal
         if principal not in by_principal:
-            # The server adds an account when its pod calls first, which may be earlier. Nobody else has its uid.
+            # The server adds an account when its pod calls first, which may be earlier. No other account has its uid.
             account = isinstance(principal, ServiceAccountPrincipal)
             known = principal.user_id()
             by_principal[principal] = User(

@@ -37,7 +37,7 @@ class UserArgs(ResourceInputs):
     adopt: Annotated[bool, CreateOnly()] = False
     """Take over an existing user. Servers add users at their first request."""
     may_exist: Annotated[bool, CreateOnly()] = False
-    """Take over the user without `adopt`. For a service account: nobody else has its uid, and the server may have added
+    """Take over the user without `adopt`. For a service account: no other has its uid, and the server may have added
     it at its first request."""
 
     def properties(self, found: users.UserResponse | None = None) -> dict[str, Any]:

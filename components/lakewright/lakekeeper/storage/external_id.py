@@ -1,42 +1,20 @@
 """ExternalId: a random external id, shared by the trust policy of a role and the credential of a warehouse."""
 
 import uuid
-from typing import Any
 
 import pulumi
-from pulumi.dynamic import CheckResult, CreateResult, DiffResult, ReadResult, Resource, ResourceProvider, UpdateResult
+from pulumi.dynamic import Resource
 from typing_extensions import override
 
+from lakewright.credentials.random_secret import MintedValueProvider
 
-class ExternalIdProvider(ResourceProvider):
-    """Creates a random UUID once. The value exists only in the state."""
 
-    serialize_as_secret_always = False
-
-    @override
-    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
-        return CheckResult({key: value for key, value in news.items() if key != "value"}, [])
+class ExternalIdProvider(MintedValueProvider):
+    """Mints a random UUID."""
 
     @override
-    def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
-        return DiffResult(changes=False)
-
-    @override
-    def create(self, props: dict[str, Any]) -> CreateResult:
-        value = str(uuid.uuid4())
-        # The engine does not encrypt the id of a resource, so the id must not be the value.
-        return CreateResult(str(uuid.uuid4()), {"value": value})
-
-    @override
-    def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
-        return ReadResult(id_, {"value": props["value"]}, {})
-
-    @override
-    def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> UpdateResult:
-        return UpdateResult({"value": _olds["value"]})
-
-    def delete(self, _id: str, _props: dict[str, Any]) -> None:
-        """Do nothing: the value exists only in the state."""
+    def mint(self) -> str:
+        return str(uuid.uuid4())
 
 
 class ExternalId(Resource, module="lakekeeper", name="ExternalId"):
