@@ -60,3 +60,9 @@ def make_tenant(
         return tenant
 
     return make
+
+
+@pytest.fixture
+def namespace(tenant: Tenant) -> str:
+    """Namespace of the module's tenant."""
+    return f"tenant-{tenant.name}"

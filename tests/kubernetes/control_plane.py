@@ -81,6 +81,11 @@ class ControlPlane:
         tls = ssl.create_default_context(cafile=self.ca)
         return httpx.Client(base_url=self.endpoint, verify=tls, headers=headers, timeout=30, trust_env=False)
 
+    def get(self, path: str) -> dict[str, Any]:
+        """Return the object or list at a path, which must exist."""
+        with self.http() as http:
+            return http.get(path).raise_for_status().json()
+
     def api_client(self) -> Any:
         """Return the official client with the administrator's rights."""
         return kubernetes_config.new_client_from_config(str(self.kubeconfig))

@@ -35,11 +35,6 @@ def tenant(make_tenant: MakeTenant) -> Tenant:
     return tenant
 
 
-@pytest.fixture
-def namespace(tenant: Tenant) -> str:
-    return f"tenant-{tenant.name}"
-
-
 class Pod(threading.Thread):
     """A unit's pod: it echoes while the Deployment's scale is above zero, as a kubelet would run it."""
 

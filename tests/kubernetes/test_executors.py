@@ -44,18 +44,8 @@ def tenant(make_tenant: MakeTenant) -> Tenant:
     return tenant
 
 
-@pytest.fixture
-def namespace(tenant: Tenant) -> str:
-    return f"tenant-{tenant.name}"
-
-
-def get(cluster: ControlPlane, path: str) -> dict[str, Any]:
-    with cluster.http() as http:
-        return http.get(path).raise_for_status().json()
-
-
 def executors_in(cluster: ControlPlane, namespace: str) -> list[dict[str, Any]]:
-    return get(cluster, f"/api/v1/namespaces/{namespace}/pods?labelSelector=spark-role=executor")["items"]
+    return cluster.get(f"/api/v1/namespaces/{namespace}/pods?labelSelector=spark-role=executor")["items"]
 
 
 def wait_for_executors(cluster: ControlPlane, namespace: str, count: int) -> list[dict[str, Any]]:
@@ -75,7 +65,7 @@ def token_of_run(cluster: ControlPlane, namespace: str) -> str:
 
 def start_run(cluster: ControlPlane, namespace: str) -> tuple[str, dict[str, Any]]:
     """Make the pod of a run from its CronJob; return its name and its container."""
-    job = get(cluster, f"/apis/batch/v1/namespaces/{namespace}/cronjobs/maintenance")["spec"]["jobTemplate"]["spec"]
+    job = cluster.get(f"/apis/batch/v1/namespaces/{namespace}/cronjobs/maintenance")["spec"]["jobTemplate"]["spec"]
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "run"}, "spec": job["template"]["spec"]}
     with cluster.http() as http:
         made = http.post(f"/api/v1/namespaces/{namespace}/pods", json=pod)
@@ -89,7 +79,7 @@ def driver_properties(cluster: ControlPlane, container: dict[str, Any], folder: 
     given = dict(word.split("=", 1) for word in words if word.startswith("spark."))
     template = folder / "pod.yaml"
     template.write_text(
-        get(cluster, f"/api/v1/namespaces/{namespace}/configmaps/maintenance-executors")["data"]["pod.yaml"]
+        cluster.get(f"/api/v1/namespaces/{namespace}/configmaps/maintenance-executors")["data"]["pod.yaml"]
     )
     return given | {
         "spark.master": f"k8s://{cluster.endpoint}",

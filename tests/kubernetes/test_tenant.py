@@ -29,11 +29,6 @@ def tenant(make_tenant: MakeTenant) -> Tenant:
 
 
 @pytest.fixture
-def namespace(tenant: Tenant) -> str:
-    return f"tenant-{tenant.name}"
-
-
-@pytest.fixture
 def apps(cluster: ControlPlane) -> Any:
     return kubernetes_client.AppsV1Api(cluster.api_client())
 

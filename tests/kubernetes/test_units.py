@@ -46,18 +46,8 @@ def tenant(make_tenant: MakeTenant, cluster: ControlPlane) -> Tenant:
     return tenant
 
 
-@pytest.fixture
-def namespace(tenant: Tenant) -> str:
-    return f"tenant-{tenant.name}"
-
-
-def get(cluster: ControlPlane, path: str) -> dict[str, Any]:
-    with cluster.http() as http:
-        return http.get(path).raise_for_status().json()
-
-
 def running_units(cluster: ControlPlane, namespace: str) -> set[str]:
-    pods = get(cluster, f"/api/v1/namespaces/{namespace}/pods?labelSelector=type=computing-unit")["items"]
+    pods = cluster.get(f"/api/v1/namespaces/{namespace}/pods?labelSelector=type=computing-unit")["items"]
     return {pod["spec"]["hostname"] for pod in pods if pod["status"].get("phase") == "Running"}
 
 
@@ -69,13 +59,13 @@ def test_all_units_fit_the_quota(namespace: str, cluster: ControlPlane) -> None:
         return running_units(cluster, namespace)
 
     assert running() == names
-    quota = get(cluster, f"/api/v1/namespaces/{namespace}/resourcequotas/{namespace}")["status"]
+    quota = cluster.get(f"/api/v1/namespaces/{namespace}/resourcequotas/{namespace}")["status"]
     assert quota["used"].items() <= quota["hard"].items()
 
 
 def test_pod_above_the_quota_is_refused(namespace: str, cluster: ControlPlane, tenant: Tenant) -> None:
     del tenant
-    deployment = get(cluster, f"/apis/apps/v1/namespaces/{namespace}/deployments/notebook")
+    deployment = cluster.get(f"/apis/apps/v1/namespaces/{namespace}/deployments/notebook")
     spec = deployment["spec"]["template"]["spec"]
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "second"}, "spec": spec}
 
@@ -144,7 +134,7 @@ def test_changed_quota_and_policy_are_found_and_healed(tenant: Tenant, namespace
 
     wanted = {("ResourceQuota", tenant.name), ("NetworkPolicy", f"{tenant.name}-notebook"), ("Namespace", tenant.name)}
     assert drift == wanted
-    quota, policy, made = (get(cluster, path) for path in changes)
+    quota, policy, made = (cluster.get(path) for path in changes)
     assert quota["spec"]["hard"]["limits.cpu"] == "2500m"
     assert {} not in policy["spec"]["egress"]
     assert made["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"

@@ -27,7 +27,7 @@ from lakewright.spec import TenantSpec
 from lakewright.storage.registry import REFERENCE_PATHS
 from lakewright.verify.roles.documents import AwsSettings
 from lakewright.verify.session.settings import VerifiedCluster, VerifiedServer, VerifySettings
-from lakewright.verify.session.subjects import AccountTokens, ClientSecret, CredentialSource, JobsToken, ProbeIdentity
+from lakewright.verify.session.subjects import AccountTokens, CredentialSource, JobsToken, ProbeIdentity
 
 
 def settings_of(
@@ -100,7 +100,7 @@ def _source(identity: UnitIdentity) -> CredentialSource | None:
         case ServiceAccountToken(_, service_account, audiences):
             return AccountTokens(service_account, audiences)
         case ClientToken() as client:
-            return ClientSecret(client.token_url, client.client_id, client.client_secret, client.scope, client.audience)
+            return client
         case None:
             return _from_auth(identity.auth)
 
@@ -110,7 +110,7 @@ def _from_auth(auth: CatalogAuth) -> CredentialSource | None:
     if isinstance(auth, JobTokenAuth):
         return JobsToken(auth.token)
     if isinstance(auth, ClientCredentialsAuth):
-        return ClientSecret(auth.token_url, auth.client_id, auth.client_secret, auth.scope, auth.audience)
+        return ClientToken(auth.token_url, auth.client_id, auth.client_secret, auth.audience, auth.scope)
     return None
 
 

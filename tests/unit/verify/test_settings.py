@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from lakewright.environment.environment import Environment
+from lakewright.environment.unit_identity import ClientToken
 from lakewright.spec import TenantSpec
-from lakewright.verify.session.subjects import ClientSecret, ProbeIdentity, credential_of
+from lakewright.verify.session.subjects import ProbeIdentity, credential_of
 from lakewright.verify.settings import settings_of
 
 
@@ -46,7 +47,7 @@ def test_secrets_of_spec_and_environment_are_searched_for() -> None:
 
 
 def test_credential_in_the_stacks_configuration_is_read() -> None:
-    client = ClientSecret("https://idp.example/token", "acme-jobs", "config:jobs")
+    client = ClientToken("https://idp.example/token", "acme-jobs", "config:jobs")
     secrets = {"config:jobs": "hunter2"}
 
     _, resolve = credential_of(ProbeIdentity("unit", (), client), lambda: None, secrets.__getitem__)

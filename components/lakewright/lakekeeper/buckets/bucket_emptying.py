@@ -17,8 +17,10 @@ from lakewright.lakekeeper.buckets.own_bucket import (
     code_of,
     entries,
     entries_outside,
+    held,
 )
-from lakewright.lakekeeper.provider.errors import BucketRefusedError
+from lakewright.lakekeeper.provider.diagnostics import note
+from lakewright.lakekeeper.provider.errors import BucketRefusedError, StillHeldError
 from lakewright.names import key_prefixes
 
 AT_ONCE = 1000
@@ -47,6 +49,23 @@ def empty(own: OwnBucket, key_prefix: str, spared: Sequence[str] = ()) -> None:
         client = client_of(own)
         found = entries_outside(client, own.bucket, f"{key_prefix}/", [f"{other}/" for other in spared])
         _delete(client, own, found)
+
+
+def delete_unless_held(own: OwnBucket, kept: Sequence[str]) -> None:
+    """Delete an empty bucket; keep a bucket with the data of the warehouses in `kept`.
+
+    Raises:
+        StillHeldError: The bucket holds data of no purged warehouse.
+    """
+    if kept:
+        note(f"{own.where} stays: `deletion: retain` keeps the data of warehouse {', '.join(kept)}")
+    elif content := held(own):
+        raise StillHeldError(
+            f"{own.where} is not deleted, since it holds {content}, which belongs to no purged warehouse."
+            " Delete these objects, and run the command again."
+        )
+    else:
+        delete_bucket(own)
 
 
 def delete_bucket(own: OwnBucket) -> None:

@@ -103,15 +103,7 @@ class BucketRemovalProvider(_RemovalProvider[BucketRemovalArgs]):
 
     @override
     def remove(self, own: BucketRemovalArgs) -> None:
-        if own.kept:
-            note(f"{own.where} stays: `deletion: retain` keeps the data of warehouse {', '.join(own.kept)}")
-        elif content := own_bucket.held(own):
-            raise StillHeldError(
-                f"{own.where} is not deleted, since it holds {content}, which belongs to no purged warehouse."
-                " Delete these objects, and run the command again."
-            )
-        else:
-            bucket_emptying.delete_bucket(own)
+        bucket_emptying.delete_unless_held(own, own.kept)
 
 
 class KeyRemovalProvider(_RemovalProvider[KeyRemovalArgs]):

@@ -18,12 +18,11 @@ from lakewright.lakekeeper.buckets.bucket_removal import RECORD_TAG
 from lakewright.lakekeeper.buckets.own_bucket import NO_BUCKET, OwnBucket, client_of, code_of
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.creation import Origin, finishing
-from lakewright.lakekeeper.provider.diagnostics import note, warn
+from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.errors import (
     BucketRefusedError,
     DeletedOutsideStackError,
     ReplacementRefusedError,
-    StillHeldError,
 )
 from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceInputs, StateOnly, Update
 from lakewright.lakekeeper.provider.options import ServerInput, given, not_imported
@@ -139,15 +138,7 @@ class StoreBucketProvider(LakekeeperProvider[StoreBucketArgs]):
     @override
     def remove(self, client: Client, known: RecordedResource[StoreBucketArgs]) -> None:
         own = known.declared.resolving(self.secret)
-        if own.kept:
-            note(f"{own.where} stays: `deletion: retain` keeps the data of warehouse {', '.join(own.kept)}")
-        elif content := own_bucket.held(own):
-            raise StillHeldError(
-                f"{own.where} is not deleted, since it holds {content}, which belongs to no purged warehouse."
-                " Delete these objects, and run the command again."
-            )
-        else:
-            bucket_emptying.delete_bucket(own)
+        bucket_emptying.delete_unless_held(own, own.kept)
 
     def _is_marked(self, new: StoreBucketArgs) -> bool:
         tag = own_bucket.tags(new.resolving(self.secret)).get(RECORD_TAG)

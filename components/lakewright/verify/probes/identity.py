@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lakewright.environment.unit_identity import ClientToken
 from lakewright.lakekeeper.api.connection.server import ClientCredentialsAuth, TokenAuth
 from lakewright.verify.attempts.check import Attempt, expect_allowed, expect_denied
 from lakewright.verify.session.sessions import IdentitySession
-from lakewright.verify.session.subjects import ClientSecret, JobsToken
+from lakewright.verify.session.subjects import JobsToken
 
 
 def probe_identity(session: IdentitySession) -> Iterator[Attempt]:
@@ -31,7 +32,7 @@ def probe_identity(session: IdentitySession) -> Iterator[Attempt]:
 def _not_the_stacks_own(session: IdentitySession) -> Attempt:
     own, source = session.tenant.settings.server.auth, session.subject.source
     is_shared, evidence = False, f"ServiceAccount {getattr(source, 'service_account', '')}"
-    if isinstance(source, ClientSecret):
+    if isinstance(source, ClientToken):
         is_shared = isinstance(own, ClientCredentialsAuth) and own.client_id == source.client_id
         evidence = f"client `{source.client_id}`"
     elif isinstance(source, JobsToken):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lakewright.credentials import references
+from lakewright.environment.unit_identity import ClientToken
 from lakewright.lakekeeper.api.connection.server import Auth, ClientCredentialsAuth, NoAuth, TokenAuth
 from lakewright.verify.attempts.errors import IdentityUnavailableError
 from lakewright.verify.session.cluster import TenantCluster
@@ -26,25 +27,13 @@ class AccountTokens:
 
 
 @dataclass(frozen=True)
-class ClientSecret:
-    """An OAuth2 client of the identity provider."""
-
-    token_url: str
-    client_id: str
-    client_secret: str | None
-    """A reference; None if the spec names none."""
-    scope: str | None = None
-    audience: str | None = None
-
-
-@dataclass(frozen=True)
 class JobsToken:
     """The token of `jobs_auth`, behind a reference."""
 
     token: str
 
 
-CredentialSource = AccountTokens | ClientSecret | JobsToken
+CredentialSource = AccountTokens | ClientToken | JobsToken
 
 
 @dataclass(frozen=True)
@@ -91,7 +80,7 @@ def credential_of(
         case JobsToken(reference):
             token = _secret(reference, cluster, subject.secret, resolve)
             return TokenAuth(kind="token", token=_PLACE), lambda _reference: token
-        case ClientSecret() as client:
+        case ClientToken() as client:
             value = _secret(client.client_secret, cluster, subject.secret, resolve)
             auth = ClientCredentialsAuth(
                 kind="client-credentials",

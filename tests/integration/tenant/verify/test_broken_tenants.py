@@ -8,11 +8,12 @@ from typing import Any
 
 import httpx
 import pytest
+from lakewright.environment.unit_identity import ClientToken
 from lakewright.verify.attempts.errors import ProbeFailedError
 from lakewright.verify.probes.other_prefixes import CANARY
 from lakewright.verify.registry import WarehouseProbe
 from lakewright.verify.session.sessions import WarehouseSession
-from lakewright.verify.session.subjects import ClientSecret, ProbeIdentity
+from lakewright.verify.session.subjects import ProbeIdentity
 from lakewright.verify.table.probe_table import CREATED, PREFIX
 
 from ....tenant_project import Tenant
@@ -78,7 +79,7 @@ def test_over_wide_credentials_fail_at_s3(verify: Verify, acme: Tenant) -> None:
 def test_unit_with_the_stacks_identity_fails(verify: Verify, acme: Tenant, stack_http: httpx.Client) -> None:
     tokens = acme.sandbox.tokens
     assert tokens is not None
-    source = ClientSecret(tokens.token_url, tokens.client_id, f"file:{tokens.client_secret_file}")
+    source = ClientToken(tokens.token_url, tokens.client_id, f"file:{tokens.client_secret_file}")
     found = broken(verify("identity", "management", "foreign-catalog", subjects=[ProbeIdentity("unit", (), source)]))
 
     assert set(found) == {"identity", "management", "foreign-catalog"}
@@ -96,7 +97,7 @@ def test_unit_without_an_identity_fails(verify: Verify) -> None:
 
 
 def test_unavailable_credential_is_no_proof(verify: Verify, acme: Tenant) -> None:
-    source = ClientSecret("http://127.0.0.1:1/token", "x", "env:NO_SUCH_VARIABLE")
+    source = ClientToken("http://127.0.0.1:1/token", "x", "env:NO_SUCH_VARIABLE")
     report = verify("authorization", "table", subjects=[ProbeIdentity("unit", ("executions",), source)])
 
     assert [check.found for check in report.checks] == ["not proven", "not proven"]
