@@ -32,15 +32,15 @@ COMMANDS = {
         "lakewright.cli.commands.config:app",
         "Read and write a stack's settings; print the catalog configuration of jobs.",
     ),
-    "new": ("lakewright.cli.commands.new:new", "Write the spec of a new tenant."),
-    "spec": ("lakewright.cli.commands.spec:app", "Check a tenant's spec; print its JSON Schema."),
+    "new": ("lakewright.cli.commands.specs.new:new", "Write the spec of a new tenant."),
+    "spec": ("lakewright.cli.commands.specs.spec:app", "Check a tenant's spec; print its JSON Schema."),
     "undrop": ("lakewright.cli.commands.undrop:undrop", "List dropped tables; restore one."),
     "byo": (
-        "lakewright.cli.commands.byo:app",
+        "lakewright.cli.commands.roles.byo:app",
         "Bring your own bucket: reserve the external ID of a role, and print the policies that the role needs.",
     ),
     "external-ids": (
-        "lakewright.cli.commands.external_ids:print_external_ids",
+        "lakewright.cli.commands.roles.external_ids:print_external_ids",
         "Print the external IDs that tenant-managed IAM roles must require.",
     ),
     "verify": (

@@ -1,0 +1,1 @@
+"""Commands about IAM roles of tenants' own buckets: `byo` and `external-ids`."""

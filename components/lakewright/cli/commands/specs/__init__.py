@@ -1,0 +1,1 @@
+"""Commands about specs: `new` writes one, `spec` checks and explains them."""
