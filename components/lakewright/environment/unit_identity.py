@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from lakewright_spark.catalog.auth import CatalogAuth, ClientCredentialsAuth, NoAuth, TokenAuth, TokenFileAuth
 
+from lakewright.credentials.client_token import ClientToken
 from lakewright.environment.environment import Environment, LakekeeperSettings
 from lakewright.kubernetes.jobs_identity import PodIdentity
 from lakewright.names.object_names import MAINTENANCE, namespace_name
@@ -95,18 +96,6 @@ class ServiceAccountToken:
     service_account: str
     audiences: tuple[str, ...]
     """Empty for the cluster's own audience."""
-
-
-@dataclass(frozen=True)
-class ClientToken:
-    """A token that an identity provider issues to an OAuth2 client."""
-
-    token_url: str
-    client_id: str
-    client_secret: str | None
-    """Reference as in `credentials.references`; None if the spec has none for commands outside the cluster."""
-    audience: str | None = None
-    scope: str | None = None
 
 
 TokenSource: TypeAlias = ServiceAccountToken | ClientToken

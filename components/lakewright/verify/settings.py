@@ -9,10 +9,10 @@ from lakewright_spark.catalog.auth import CatalogAuth, ClientCredentialsAuth, To
 from lakewright_spark.catalog.auth import TokenAuth as JobTokenAuth
 
 from lakewright.credentials import references
+from lakewright.credentials.client_token import ClientToken
 from lakewright.environment.environment import Environment
 from lakewright.environment.tenant_spec_rules import value_at
 from lakewright.environment.unit_identity import (
-    ClientToken,
     NoPrincipal,
     ServiceAccountToken,
     SharedPrincipal,

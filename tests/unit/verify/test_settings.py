@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from lakewright.credentials.client_token import ClientToken
 from lakewright.environment.environment import Environment
-from lakewright.environment.unit_identity import ClientToken
 from lakewright.spec import TenantSpec
 from lakewright.verify.session.subjects import ProbeIdentity, credential_of
 from lakewright.verify.settings import settings_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lakewright.environment.unit_identity import ClientToken
+from lakewright.credentials.client_token import ClientToken
 from lakewright.lakekeeper.api.connection.server import ClientCredentialsAuth, TokenAuth
 from lakewright.verify.attempts.check import Attempt, expect_allowed, expect_denied
 from lakewright.verify.session.sessions import IdentitySession

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lakewright.credentials import references
-from lakewright.environment.unit_identity import ClientToken
+from lakewright.credentials.client_token import ClientToken
 from lakewright.lakekeeper.api.connection.server import Auth, ClientCredentialsAuth, NoAuth, TokenAuth
 from lakewright.verify.attempts.errors import IdentityUnavailableError
 from lakewright.verify.session.cluster import TenantCluster

@@ -7,9 +7,10 @@ from typing import Any
 
 import httpx
 import pytest
+from lakewright.credentials.client_token import ClientToken
 from lakewright.credentials.references import resolve
 from lakewright.environment.environment import Environment
-from lakewright.environment.unit_identity import ClientToken, identity_of
+from lakewright.environment.unit_identity import identity_of
 from lakewright.spec import TenantSpec
 from lakewright_sandbox.runtime.state import Sandbox
 

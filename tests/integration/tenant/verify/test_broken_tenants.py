@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.environment.unit_identity import ClientToken
+from lakewright.credentials.client_token import ClientToken
 from lakewright.verify.attempts.errors import ProbeFailedError
 from lakewright.verify.probes.other_prefixes import CANARY
 from lakewright.verify.registry import WarehouseProbe
