@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from lakewright.lakekeeper.api.connection import errors, versions
-from lakewright.lakekeeper.api.connection.list_cache import ListCache
+from lakewright.lakekeeper.api.connection.list_cache import ListCache, SharedAnswers
 from lakewright.lakekeeper.api.connection.retry import RetryableError, RetryPolicy
 from lakewright.lakekeeper.api.connection.server import ServerRef
 
@@ -52,19 +53,15 @@ class Client:
         from lakewright.lakekeeper.api.connection.transport import Sender  # noqa: PLC0415 - slow import, needed to send only
 
         self._sender = Sender(server, resolve, transport)
-        self._lock = threading.Lock()
-        self._server: versions.Server | None = None
+        self._info = SharedAnswers(max_age=math.inf)
 
     def server(self) -> versions.Server:
-        """Return the server's version and features, read once.
+        """Return the server's version and features, read once. All threads that wait share a failure.
 
         Raises:
             UnsupportedServerError: The server is too old.
         """
-        with self._lock:
-            if self._server is None:
-                self._server = self.server_now()
-            return self._server
+        return self._info.get_cached("info", self.server_now)
 
     def server_now(self) -> versions.Server:
         """Read the server's version and features again and return them."""
