@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from lakewright_engine.project.project import PulumiProject
     from lakewright_engine.state.backend import FileBackend
 
+    from lakewright.fleet.selection import Selection
+
 
 class EngineName(StrEnum):
     """Engines that run operations."""
@@ -24,6 +26,19 @@ class EngineName(StrEnum):
 
 StackName = Annotated[str, typer.Option("--stack", "-s", help="Name of the stack; one stack is one tenant.")]
 Directory = Annotated[Path, typer.Option("-C", "--cwd", help="Folder of the project, or one below it.")]
+Names = Annotated[
+    list[str] | None,
+    typer.Option("--stack", "-s", help="Only stacks whose name matches this pattern, such as 'team-*'; repeatable."),
+]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option("--label", help="Only stacks whose spec has this label, NAME=VALUE or NAME; repeatable."),
+]
+Everything = Annotated[bool, typer.Option("--all", help="All stacks of the project.")]
+Concurrency = Annotated[
+    int | None,
+    typer.Option("--parallel-stacks", min=1, help="Number of stacks at the same time. Default: by number of CPUs."),
+]
 HERE = Path()
 
 
@@ -48,3 +63,10 @@ def existing_stack(directory: Path, stack: str) -> tuple[PulumiProject, FileBack
     if not backend.exists(project.name, stack):
         raise stack_not_found(stack)
     return project, backend
+
+
+def selection_of(names: list[str] | None, labels: list[str] | None) -> Selection:
+    """Return the filters of the options `--stack` and `--label`. Raise SelectionError for a malformed label."""
+    from lakewright.fleet.selection import Selection, parse_labels  # noqa: PLC0415 - `--help` needs no filters
+
+    return Selection(tuple(names or ()), parse_labels(labels or ()))

@@ -1,0 +1,1 @@
+"""Many stacks at once: which ones, their operations in parallel, and the report by tenant."""

@@ -1,0 +1,26 @@
+"""The fleet's exceptions.
+
+FleetError
+  SelectionError   no stack matches, or a filter is malformed; exit code 2
+  ResumeError      there is no run to resume; exit code 2
+"""
+
+from __future__ import annotations
+
+
+class FleetError(Exception):
+    """An operation on many stacks cannot start."""
+
+    exit_code = 1
+
+
+class SelectionError(FleetError):
+    """The filters select no stack, or a filter is malformed."""
+
+    exit_code = 2
+
+
+class ResumeError(FleetError):
+    """There is no interrupted or failed run to resume."""
+
+    exit_code = 2

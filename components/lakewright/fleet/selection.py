@@ -1,0 +1,116 @@
+"""Choose stacks of a project by name patterns and by labels of their specs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lakewright.fleet.errors import SelectionError
+from lakewright.project_files.stack_files import raw_spec
+from lakewright.validation.documents import mapping_of, text_of
+
+if TYPE_CHECKING:
+    from lakewright_engine.project.project import PulumiProject
+
+_PREFIX, _SUFFIX = "Pulumi.", ".yaml"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Filters of stacks. A stack must match one of the patterns and all labels; without filters all stacks match."""
+
+    patterns: tuple[str, ...] = ()
+    """Shell patterns of stack names: `*`, `?` and `[...]`."""
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Values of labels by name, each a shell pattern."""
+
+    def matches(self, stack: SelectedStack) -> bool:
+        """Return whether a stack matches."""
+        if self.patterns and not any(fnmatchcase(stack.name, pattern) for pattern in self.patterns):
+            return False
+        labels = stack.labels
+        return all(name in labels and fnmatchcase(labels[name], value) for name, value in self.labels.items())
+
+    def __str__(self) -> str:
+        """Return the filters as they are written on the command line."""
+        words = [f"--stack '{pattern}'" for pattern in self.patterns]
+        return " ".join(words + [f"--label {name}={value}" for name, value in self.labels.items()]) or "all stacks"
+
+
+@dataclass(frozen=True)
+class SelectedStack:
+    """A stack, and what its file says about the tenant."""
+
+    name: str
+    spec: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The spec in the stack's file, unchecked; empty if there is none."""
+
+    @property
+    def tenant(self) -> str:
+        """The name of the tenant; empty if the stack has no spec."""
+        return text_of(self.spec.get("name")) or ""
+
+    @property
+    def environment(self) -> str:
+        """The name of the environment; empty if the stack has no spec."""
+        return text_of(self.spec.get("environment")) or ""
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels of the spec; values that are no text as they are written."""
+        return {str(name): str(value) for name, value in mapping_of(self.spec.get("labels")).items()}
+
+
+def parse_labels(texts: Iterable[str]) -> dict[str, str]:
+    """Return the labels of `NAME=VALUE` texts; a NAME alone accepts every value.
+
+    Raises:
+        SelectionError: A text has no name, or a name has two values.
+    """
+    labels: dict[str, str] = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not name:
+            raise SelectionError(f"--label {text!r}: expected NAME=VALUE, or NAME for every value")
+        if name in labels:
+            raise SelectionError(f"--label {name}: given twice; a label has one value, so no stack would match")
+        labels[name] = value if separator else "*"
+    return labels
+
+
+def stack_files(project: PulumiProject) -> dict[str, Path]:
+    """Return the stack files of a project by the name of their stack, in the order of the names."""
+    found = project.stack_config_dir.glob(f"{_PREFIX}*{_SUFFIX}")
+    return {file.name[len(_PREFIX) : -len(_SUFFIX)]: file for file in sorted(found)}
+
+
+def select(project: PulumiProject, selection: Selection, names: Iterable[str] = ()) -> list[SelectedStack]:
+    """Return the stacks that match, sorted by name.
+
+    Args:
+        project: The project.
+        selection: The filters.
+        names: Stacks of the backend. Those without a file have an empty spec.
+
+    Raises:
+        SelectionError: No stack matches, or a pattern matches none.
+    """
+    files = stack_files(project)
+    stacks = [SelectedStack(name, raw_spec(files[name]) if name in files else {}) for name in sorted({*files, *names})]
+    for pattern in selection.patterns:
+        if not any(fnmatchcase(stack.name, pattern) for stack in stacks):
+            raise SelectionError(
+                f"--stack {pattern!r} matches none of the {len(stacks)} stacks in {project.stack_config_dir};"
+                " `lakewright fleet list` lists them"
+            )
+    chosen = [stack for stack in stacks if selection.matches(stack)]
+    if not chosen:
+        raise SelectionError(
+            f"no stack matches {selection}; `lakewright fleet list` lists the stacks with their labels"
+            if stacks
+            else f"{project.stack_config_dir} has no Pulumi.STACK.yaml; `lakewright new TENANT` writes one"
+        )
+    return chosen

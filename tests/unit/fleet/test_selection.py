@@ -1,0 +1,80 @@
+"""Which stacks of a project an operation on many runs on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from lakewright.fleet.errors import SelectionError
+from lakewright.fleet.selection import Selection, parse_labels, select
+from lakewright_engine.project.project import PulumiProject
+
+STACKS = {
+    "team-a": "labels: {cost-center: 4711, tier: gold}",
+    "team-b": "labels: {cost-center: '4711'}",
+    "other": "environment: prod",
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> PulumiProject:
+    (tmp_path / "Pulumi.yaml").write_text("name: fleet\nruntime: python\nstackConfigDir: tenants\n")
+    (tmp_path / "tenants").mkdir()
+    for name, line in STACKS.items():
+        text = f"config:\n  lakewright:tenant:\n    name: {name}\n    {line}\n"
+        (tmp_path / "tenants" / f"Pulumi.{name}.yaml").write_text(text)
+    return PulumiProject.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("patterns", "labels", "expected"),
+    [
+        ([], [], ["other", "team-a", "team-b"]),
+        (["team-*"], [], ["team-a", "team-b"]),
+        (["other", "team-a"], [], ["other", "team-a"]),
+        (["team-[!a]"], [], ["team-b"]),
+        ([], ["cost-center=4711"], ["team-a", "team-b"]),
+        ([], ["cost-center=47*", "tier"], ["team-a"]),
+        (["*-b"], ["cost-center"], ["team-b"]),
+    ],
+)
+def test_patterns_and_labels_select(
+    project: PulumiProject, patterns: list[str], labels: list[str], expected: list[str]
+) -> None:
+    selected = select(project, Selection(tuple(patterns), parse_labels(labels)))
+
+    assert [stack.name for stack in selected] == expected
+
+
+@pytest.mark.parametrize(
+    ("patterns", "labels", "message"),
+    [
+        (["team-*", "nobody"], [], "--stack 'nobody' matches none of the 3 stacks"),
+        ([], ["tier=silver"], "no stack matches --label tier=silver"),
+        ([], ["=x"], "expected NAME=VALUE"),
+        ([], ["tier=gold", "tier=silver"], "given twice"),
+    ],
+)
+def test_filters_that_select_nothing_are_refused(
+    project: PulumiProject, patterns: list[str], labels: list[str], message: str
+) -> None:
+    with pytest.raises(SelectionError, match=message.replace("*", r"\*")):
+        select(project, Selection(tuple(patterns), parse_labels(labels)))
+
+
+def test_stacks_of_the_backend_need_no_file(project: PulumiProject) -> None:
+    selected = select(project, Selection(("or*",)), names=["orphan", "team-a"])
+
+    assert [(stack.name, stack.tenant) for stack in selected] == [("orphan", "")]
+
+
+def test_a_damaged_file_hides_no_other_stack(project: PulumiProject) -> None:
+    (project.stack_config_dir / "Pulumi.team-b.yaml").write_text("config: [")
+
+    selected = select(project, Selection())
+
+    assert [(stack.name, stack.environment) for stack in selected] == [
+        ("other", "prod"),
+        ("team-a", ""),
+        ("team-b", ""),
+    ]
