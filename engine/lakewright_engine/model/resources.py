@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -15,6 +16,22 @@ class SecretValue:
     def __repr__(self) -> str:
         """Hide the value in logs and tracebacks."""
         return "[secret]"
+
+
+class SealedSecret(SecretValue):
+    """A secret of a state that is only read. It is decrypted when its value is first used."""
+
+    def __init__(self, unseal: Callable[[], Value]) -> None:
+        """Keep the function that decrypts the value. Its errors reach the first user of the value."""
+        object.__setattr__(self, "_unseal", unseal)
+
+    def __getattr__(self, name: str) -> Value:
+        """Decrypt the value once."""
+        if name != "value":
+            raise AttributeError(name)
+        found: Value = object.__getattribute__(self, "_unseal")()
+        object.__setattr__(self, "value", found)
+        return found
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,11 @@ import yaml
 
 from lakewright_engine.model.errors import StackNotFoundError, StateError, UnsupportedFeatureError
 from lakewright_engine.model.resources import StackSnapshot
-from lakewright_engine.state import files, locks
+from lakewright_engine.state import files
 from lakewright_engine.state.checkpoint import Codec, secrets_manager_of
 from lakewright_engine.state.integrity import check_integrity, check_magic
+from lakewright_engine.state.locks import HeldLock, StackLock, hold, list_locks
+from lakewright_engine.state.locks import cancel as cancel_locks
 from lakewright_engine.state.names import check_stack_name, is_valid_name
 from lakewright_engine.state.secrets import PassphraseManager
 
@@ -97,16 +99,27 @@ class FileBackend:
         return secrets_manager_of(_latest(checkpoint) or {}, stack)
 
     @contextmanager
-    def lock(self, project: str, stack: str) -> Generator[locks.HeldLock]:
+    def lock(self, project: str, stack: str) -> Generator[HeldLock]:
         """Lock the stack while it is changed. Raise StackLockedError if another process holds the lock."""
         files.close_to_others(self.root)
-        with locks.hold(self._locks(project, stack), stack) as held:
+        with hold(self._locks(project, stack), stack) as held:
             self._remove_leftovers(project, stack)
             yield held
 
-    def cancel(self, project: str, stack: str) -> list[locks.StackLock]:
+    def cancel(self, project: str, stack: str) -> list[StackLock]:
         """Remove all locks of the stack. Return them."""
-        return locks.cancel(self._locks(project, stack))
+        return cancel_locks(self._locks(project, stack))
+
+    def locks(self, project: str, stack: str) -> list[StackLock]:
+        """Return the locks of the stack, including those of dead processes."""
+        return list_locks(self._locks(project, stack))
+
+    def names(self, project: str) -> list[str]:
+        """Return the names of a project's stacks, sorted. No state is read, so a damaged one does no harm."""
+        self._check_layout()
+        files_of_states = (self.root / "stacks" / project).glob("*.json*")
+        named = (re.fullmatch(r"(.+)\.json(\.gz|\.zst)?", file.name) for file in files_of_states)
+        return sorted({found[1] for found in named if found is not None and is_valid_name(found[1])})
 
     def stacks(self, project: str | None = None) -> list[StackSummary]:
         """Return all stacks, or those of one project, sorted by name."""

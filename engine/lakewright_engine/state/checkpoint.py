@@ -17,10 +17,9 @@ from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, cast
 
-from lakewright_engine.model.errors import StateError, UnsupportedFeatureError
+from lakewright_engine.model.errors import StateError
 from lakewright_engine.model.resources import (
     Asset,
-    PendingOperation,
     Properties,
     ResourceReference,
     ResourceState,
@@ -29,65 +28,16 @@ from lakewright_engine.model.resources import (
     Unknown,
     Value,
 )
-from lakewright_engine.model.signatures import ARCHIVE, ASSET, FLOAT, RESOURCE, SECRET, SIGNATURE, UNKNOWN
+from lakewright_engine.model.signatures import FLOAT, RESOURCE, SECRET, SIGNATURE, UNKNOWN
+from lakewright_engine.state.checkpoint_reader import FEATURES, FIELDS, CheckpointReader, deployment_of, read_snapshot
 from lakewright_engine.state.secrets import PassphraseManager, refuse_other_providers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 Json = Any
 
-FIELDS = {
-    "urn": "urn",
-    "custom": "custom",
-    "delete": "delete",
-    "id": "id",
-    "type": "type",
-    "inputs": "inputs",
-    "outputs": "outputs",
-    "parent": "parent",
-    "protect": "protect",
-    "taint": "taint",
-    "external": "external",
-    "dependencies": "dependencies",
-    "initErrors": "init_errors",
-    "provider": "provider",
-    "propertyDependencies": "property_dependencies",
-    "pendingReplacement": "pending_replacement",
-    "additionalSecretOutputs": "additional_secret_outputs",
-    "aliases": "aliases",
-    "customTimeouts": "custom_timeouts",
-    "importID": "import_id",
-    "retainOnDelete": "retain_on_delete",
-    "deletedWith": "deleted_with",
-    "replaceWith": "replace_with",
-    "created": "created",
-    "modified": "modified",
-    "sourcePosition": "source_position",
-    "stackTrace": "stack_trace",
-    "ignoreChanges": "ignore_changes",
-    "hideDiff": "hide_diff",
-    "replaceOnChanges": "replace_on_changes",
-    "replacementTrigger": "replacement_trigger",
-    "resourceHooks": "hooks",
-}
-"""JSON key -> field of ResourceState, in the order of the CLI."""
-
-_REDACTED = {SIGNATURE: SECRET, "ciphertext": "[secret]"}
-"""The value that older versions of this engine wrote in place of a secret replacement trigger."""
-
 ALWAYS_WRITTEN = ("urn", "custom", "type")
-
-FEATURES = {
-    "refreshBeforeUpdate": "refreshBeforeUpdate",
-    "viewOf": "views",
-    "resourceHooks": "hooks",
-    "taint": "taint",
-    "replaceWith": "replaceWith",
-    "extensionRef": "extensionParameterization",
-    "snippetID": "snippets-prototype",
-}
-"""JSON key of a resource -> the feature that a reader of the checkpoint must support. Its version is then 4."""
 
 PRESERVED_PARTS = ("snippets", "extensions")
 """Parts of a deployment that the engine does not know and writes back unchanged."""
@@ -111,24 +61,18 @@ class Codec:
             StateError: The value is not a deployment.
             UnsupportedFeatureError: The deployment needs a feature that this engine does not support.
         """
-        _check_version(self._stack, deployment_version, features)
-        if not isinstance(deployment, dict):
-            raise StateError(f"the state of stack '{self._stack}' has no deployment: expected an object")
-        body = cast("dict[str, Json]", deployment)
-        reader = _Reader(self._stack, secrets_manager_of(body, self._stack), self._ciphertexts)
+        body = deployment_of(self._stack, deployment, deployment_version, features)
+        manager = secrets_manager_of(body, self._stack)
         self._kept = {key: body[key] for key in PRESERVED_PARTS if body.get(key)}
-        try:
-            return StackSnapshot(
-                resources=[reader.resource(item) for item in _list(body.get("resources"))],
-                pending_operations=[
-                    PendingOperation(reader.resource(item["resource"]), item["type"])
-                    for item in _list(body.get("pending_operations"))
-                ],
-                metadata=body.get("metadata") or {},
-            )
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            message = f"the state of stack '{self._stack}' is damaged: {type(error).__name__}: {error}"
-            raise StateError(message) from error
+
+        def decrypt(ciphertext: str, place: tuple[str, ...]) -> str:
+            if manager is None:
+                raise StateError(f"the state of stack '{self._stack}' holds secrets, but names no secrets provider")
+            plaintext = manager.decrypt(ciphertext)
+            self._ciphertexts[place] = (manager.salt, plaintext, ciphertext)
+            return plaintext
+
+        return read_snapshot(CheckpointReader(self._stack, decrypt, _opened), body)
 
     def encode(self, snapshot: StackSnapshot, manager: PassphraseManager) -> tuple[str, int, list[str]]:
         """Return the deployment's JSON text, its schema version and its features."""
@@ -159,6 +103,10 @@ class Codec:
         parts |= {key: _dump(value) for key, value in self._kept.items()}
         text = "{" + ",".join(f'"{key}":{part}' for key, part in parts.items()) + "}"
         return text, 4 if features else 3, sorted(features)
+
+
+def _opened(unseal: Callable[[], Value]) -> SecretValue:
+    return SecretValue(unseal())
 
 
 def secrets_manager_of(deployment: Json, stack: str) -> PassphraseManager | None:
@@ -194,63 +142,6 @@ class _Written:
             and all(map(operator.is_, vars(resource).values(), self._values))
             and vars(resource) == vars(self._copy)
         )
-
-
-class _Reader:
-    def __init__(
-        self, stack: str, manager: PassphraseManager | None, ciphertexts: dict[tuple[str, ...], tuple[str, str, str]]
-    ) -> None:
-        self._stack = stack
-        self._manager = manager
-        self._ciphertexts = ciphertexts
-
-    def resource(self, body: dict[str, Json]) -> ResourceState:
-        place = (body["urn"], str(body.get("delete", False)))
-        known: dict[str, Any] = {field: body[key] for key, field in FIELDS.items() if body.get(key) is not None}
-        for part in ("inputs", "outputs"):
-            if part in known:
-                known[part] = {key: self._value(item, (*place, part, key)) for key, item in known[part].items()}
-        trigger = body.get("replacementTrigger")
-        if trigger == _REDACTED:
-            del known["replacement_trigger"]
-        elif trigger is not None:
-            known["replacement_trigger"] = self._value(trigger, (*place, "replacementTrigger"))
-        return ResourceState(**known, extra={key: item for key, item in body.items() if key not in FIELDS})
-
-    def _value(self, value: Json, place: tuple[str, ...]) -> Value:
-        if isinstance(value, list):
-            items = cast("list[Json]", value)
-            return [self._value(item, (*place, str(index))) for index, item in enumerate(items)]
-        if isinstance(value, dict):
-            members = cast("dict[str, Json]", value)
-            if SIGNATURE in members:
-                return self._signed(members, place)
-            return {key: self._value(item, (*place, key)) for key, item in members.items()}
-        return Unknown() if value == UNKNOWN else value
-
-    def _signed(self, value: dict[str, Json], place: tuple[str, ...]) -> Value:
-        signature = value[SIGNATURE]
-        if signature == SECRET:
-            return SecretValue(self._value(json.loads(self._plaintext(value, place)), place))
-        if signature in (ASSET, ARCHIVE):
-            return Asset(value)
-        if signature == RESOURCE:
-            return ResourceReference(value["urn"], value.get("id"), value.get("packageVersion", ""))
-        if signature == FLOAT:
-            return struct.unpack(">d", int(value["value"], 16).to_bytes(8, "big"))[0]
-        message = (
-            f"the state of stack '{self._stack}' holds a value of a type that this engine does not know ({signature})"
-        )
-        raise UnsupportedFeatureError(message)
-
-    def _plaintext(self, value: dict[str, Json], place: tuple[str, ...]) -> str:
-        if "ciphertext" not in value:
-            return value["plaintext"]
-        if self._manager is None:
-            raise StateError(f"the state of stack '{self._stack}' holds secrets, but names no secrets provider")
-        plaintext = self._manager.decrypt(value["ciphertext"])
-        self._ciphertexts[place] = (self._manager.salt, plaintext, value["ciphertext"])
-        return plaintext
 
 
 class _Writer:
@@ -298,10 +189,6 @@ class _Writer:
             ciphertext = self._manager.encrypt(plaintext)
             self._ciphertexts[place] = (self._manager.salt, plaintext, ciphertext)
         return ciphertext
-
-
-def _list(value: Json) -> list[dict[str, Json]]:
-    return value or []
 
 
 def _to_plaintext_json(value: Value) -> Json:  # noqa: PLR0911 - one return for each kind of value
@@ -358,16 +245,6 @@ def _manifest() -> dict[str, Json]:
 
 def _providers(manager: PassphraseManager) -> dict[str, Json]:
     return {"type": manager.kind, "state": {"salt": manager.salt}}
-
-
-def _check_version(stack: str, deployment_version: int, features: list[str]) -> None:
-    if deployment_version not in (3, 4):
-        message = f"the state of stack '{stack}' has version {deployment_version}; this engine reads versions 3 and 4"
-        raise UnsupportedFeatureError(message)
-    missing = sorted(set(features) - set(FEATURES.values()))
-    if missing:
-        message = f"the state of stack '{stack}' needs {', '.join(missing)}, which this engine does not know"
-        raise UnsupportedFeatureError(message)
 
 
 def _dump(value: Json) -> str:

@@ -1,0 +1,1 @@
+"""Scanners: each compares the objects of one kind of server with the states of all stacks."""

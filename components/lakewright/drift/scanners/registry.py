@@ -1,0 +1,21 @@
+"""The scanners by the prefix of resource types. A module is loaded when a state has such a resource."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from lakewright.drift.scanners.scanner import Scanner
+
+SCANNERS: dict[str, str] = {}
+"""Prefix of a type token -> `module:class` of its scanner."""
+
+
+def scanner_of(resource_type: str) -> str | None:
+    """Return `module:class` of the scanner of a resource type; None if there is none."""
+    return next((scanner for prefix, scanner in SCANNERS.items() if resource_type.startswith(prefix)), None)
+
+
+def load_scanner(scanner: str) -> Scanner:
+    """Return a new scanner by `module:class`."""
+    module, _, name = scanner.partition(":")
+    return getattr(import_module(module), name)()

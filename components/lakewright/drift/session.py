@@ -1,0 +1,71 @@
+"""Data that all scanners of one run share."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from lakewright.project_files.stack_files import raw_environment
+
+if TYPE_CHECKING:
+    from lakewright_engine.model.resources import ResourceState
+    from lakewright_engine.project.project import PulumiProject
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+DEFAULT_PARALLEL = 32
+"""Number of concurrent requests of a scanner."""
+
+
+@dataclass(frozen=True)
+class StackResource:
+    """A resource of a stack, and the provider that manages it."""
+
+    stack: str
+    tenant: str
+    environment: str
+    state: ResourceState
+    provider: ResourceState | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the resource in the program."""
+        return self.state.urn.rpartition("::")[2]
+
+
+class ScanSession:
+    """Data of one run over many stacks. Thread-safe."""
+
+    def __init__(self, project: PulumiProject, parallel: int = DEFAULT_PARALLEL) -> None:
+        """Start a run over stacks of a project."""
+        self.project = project
+        self.parallel = parallel
+        self._lock = threading.Lock()
+        self._configs: dict[str, Mapping[str, str]] = {}
+
+    def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """Call a function for each item in threads. Yield the results in order."""
+        with ThreadPoolExecutor(max_workers=self.parallel, thread_name_prefix="drift") as pool:
+            yield from pool.map(function, items)
+
+    def config(self, stack: str) -> Mapping[str, str]:
+        """Return a stack's decrypted configuration by full key. Reading it derives the stack's key, in 0.4 s.
+
+        Raises:
+            EngineError: The configuration cannot be read or decrypted.
+        """
+        with self._lock:
+            found = self._configs.get(stack)
+        if found is None:
+            found = self.project.configuration(stack).values
+            with self._lock:
+                self._configs[stack] = found
+        return found
+
+    def in_sandbox(self, environment: str) -> bool:
+        """Return whether an environment is a sandbox, which has its own providers."""
+        return isinstance(raw_environment(self.project.root, environment).get("sandbox"), str)

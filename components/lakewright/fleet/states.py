@@ -1,0 +1,194 @@
+"""Read the states of many stacks. A state that cannot be read is an error of that stack only.
+
+States in folders and S3 buckets are read directly, those of other backends with the Pulumi CLI. Secrets stay encrypted
+until their first use, because deriving a stack's key takes 0.4 s.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from lakewright_engine.model.errors import SecretsError, StateError, UnsupportedFeatureError
+from lakewright_engine.model.signatures import SECRET, SIGNATURE
+from lakewright_engine.state.checkpoint import secrets_manager_of
+from lakewright_engine.state.checkpoint_reader import decode_sealed
+
+from lakewright.validation.documents import list_of, mapping_of
+
+if TYPE_CHECKING:
+    from lakewright_engine.model.resources import ResourceState
+    from lakewright_engine.project.project import PulumiProject
+    from lakewright_engine.state.backend import FileBackend
+
+
+@dataclass(frozen=True)
+class StackState:
+    """The state of a stack."""
+
+    stack: str
+    resources: list[ResourceState] = field(default_factory=list["ResourceState"])
+    """Resources in dependency order. Secrets are decrypted at their first use, which may raise SecretsError."""
+    locked: tuple[str, ...] = ()
+    """Holders of the stack's lock. Those of dead processes are left out."""
+    updated: str = ""
+    """Time of the last update, RFC 3339, UTC; empty if the stack was never updated."""
+    pending: tuple[str, ...] = ()
+    """URNs of resources that an interrupted run was changing."""
+
+
+class StateReader(Protocol):
+    """Reads the states of a project's stacks. Thread-safe."""
+
+    def names(self) -> list[str]:
+        """Return the names of all stacks, sorted. No state is read."""
+        ...
+
+    def read(self, stack: str) -> StackState:
+        """Return the state of a stack.
+
+        Raises:
+            EngineError: The state cannot be read. Usually a StateError.
+        """
+        ...
+
+
+def state_reader(project: PulumiProject) -> StateReader:
+    """Return the reader of a project's states.
+
+    Raises:
+        UnsupportedFeatureError: The backend can be read only by the Pulumi CLI, which is not installed.
+    """
+    try:
+        return BackendReader(project, project.backend())
+    except UnsupportedFeatureError:
+        if shutil.which("pulumi") is None:
+            raise
+        return PulumiCliReader(project)
+
+
+class BackendReader:
+    """Reads states from a folder or bucket."""
+
+    def __init__(self, project: PulumiProject, backend: FileBackend) -> None:
+        """Read the stacks of a project."""
+        self._project = project
+        self._backend = backend
+
+    def names(self) -> list[str]:
+        """Return the names of all stacks, sorted. No state is read."""
+        return self._backend.names(self._project.name)
+
+    def read(self, stack: str) -> StackState:
+        """Return the state of a stack. Raise EngineError if it cannot be read."""
+        try:
+            exported = self._backend.export(self._project.name, stack)
+            locks = self._backend.locks(self._project.name, stack)
+        except (OSError, AttributeError, TypeError) as error:
+            raise StateError(f"the state of stack '{stack}' cannot be read: {error}") from error
+        return _state(self._project, stack, exported, tuple(lock.holder for lock in locks if not lock.is_abandoned))
+
+
+class PulumiCliReader:
+    """Reads states with `pulumi stack ls` and `pulumi stack export`."""
+
+    def __init__(self, project: PulumiProject) -> None:
+        """Read the stacks of a project."""
+        self._project = project
+
+    def names(self) -> list[str]:
+        """Return the names of all stacks, sorted. No state is read."""
+        return sorted(self._listed)
+
+    def read(self, stack: str) -> StackState:
+        """Return the state of a stack. Raise EngineError if it cannot be read."""
+        exported = _run_pulumi(self._project, "stack", "export", "--stack", stack)
+        locked = ("an update in progress",) if self._listed.get(stack, {}).get("updateInProgress") else ()
+        return _state(self._project, stack, mapping_of(exported), locked)
+
+    @cached_property
+    def _listed(self) -> dict[str, Mapping[str, Any]]:
+        entries = list_of(_run_pulumi(self._project, "stack", "ls", "--json"))
+        return {str(mapping_of(entry).get("name")): mapping_of(entry) for entry in entries}
+
+
+class _Decryption:
+    """Decrypts the secrets of a stack: with its passphrase, else with the Pulumi CLI."""
+
+    def __init__(self, project: PulumiProject, stack: str, exported: Mapping[str, Any]) -> None:
+        self._project, self._stack, self._exported = project, stack, exported
+
+    def decrypt(self, ciphertext: str) -> str:
+        deployment = self._exported.get("deployment")
+        try:
+            manager = secrets_manager_of(deployment, self._stack)
+        except UnsupportedFeatureError:
+            if shutil.which("pulumi") is None:
+                raise
+            return self._decrypted_by_cli[ciphertext]
+        if manager is None:
+            raise SecretsError(f"the state of stack '{self._stack}' holds secrets, but names no secrets provider")
+        return manager.decrypt(ciphertext)
+
+    @cached_property
+    def _decrypted_by_cli(self) -> dict[str, str]:
+        decrypted = _run_pulumi(self._project, "stack", "export", "--stack", self._stack, "--show-secrets")
+        plaintexts = dict(_secrets(mapping_of(decrypted).get("deployment"), "plaintext"))
+        return {
+            ciphertext: plaintexts[place]
+            for place, ciphertext in _secrets(self._exported.get("deployment"), "ciphertext")
+            if place in plaintexts
+        }
+
+
+def _state(project: PulumiProject, stack: str, exported: Mapping[str, Any], locked: tuple[str, ...]) -> StackState:
+    """Return a state. A stack that was never updated has no resources."""
+    if not exported.get("deployment"):
+        exported = {**exported, "deployment": {}}
+    snapshot = decode_sealed(stack, exported, _Decryption(project, stack, exported).decrypt)
+    manifest = mapping_of(mapping_of(exported["deployment"]).get("manifest"))
+    pending = tuple(operation.resource.urn for operation in snapshot.pending_operations)
+    return StackState(stack, snapshot.resources, locked, str(manifest.get("time") or ""), pending)
+
+
+def _secrets(
+    value: object, part: str, place: tuple[str | int, ...] = ()
+) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Yield place and ciphertext or plaintext of each secret in a deployment."""
+    if isinstance(value, dict):
+        members = cast(dict[str, Any], value)
+        if members.get(SIGNATURE) == SECRET and part in members:
+            yield place, members[part]
+            return
+        for key, item in members.items():
+            yield from _secrets(item, part, (*place, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(cast(list[Any], value)):
+            yield from _secrets(item, part, (*place, index))
+
+
+def _run_pulumi(project: PulumiProject, *arguments: str) -> Any:
+    """Return the JSON that a command of the Pulumi CLI prints. Raise StateError if it fails."""
+    command = ["pulumi", "--non-interactive", *arguments]
+    environment = {**os.environ, "PULUMI_SKIP_UPDATE_CHECK": "1"}
+    try:
+        done = subprocess.run(
+            command,
+            cwd=project.root,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+            start_new_session=True,
+        )
+        return json.loads(done.stdout)
+    except subprocess.CalledProcessError as error:
+        raise StateError(f"`{' '.join(command)}` failed: {error.stderr.strip()}") from error
+    except (OSError, ValueError) as error:
+        raise StateError(f"`{' '.join(command)}` failed: {error}") from error
