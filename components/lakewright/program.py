@@ -45,4 +45,5 @@ def _tenant() -> Tenant:
     )
     environment = trusting_stores(environment, [storage.store_certificates for storage in spec.storage.values()])
     provide_client(environment, spec.name)
-    return Tenant(spec, Platform(environment, tenant=spec.name, default_region=region))
+    platform = Platform(environment, tenant=spec.name, project_id=spec.project_id, default_region=region)
+    return Tenant(spec, platform)

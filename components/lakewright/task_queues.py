@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pulumi
 
 from lakewright.environment.platform import Platform
 from lakewright.lakekeeper import TaskQueueConfig
 from lakewright.spec import TenantSpec
+from lakewright.spec.warehouse import QueueSettings
 from lakewright.warehouse import TenantWarehouse
 
 
@@ -14,7 +17,6 @@ def task_queues_for(
     tenant: TenantSpec, platform: Platform, warehouses: dict[str, TenantWarehouse], opts: pulumi.ResourceOptions
 ) -> list[pulumi.Resource]:
     """Configure the task queues that the spec names. Lakekeeper keeps its own settings for the others."""
-    sides = tenant.maintenance.server if tenant.maintenance else {}
     retained = {warehouse.name for warehouse in tenant.warehouses if warehouse.deletion == "retain"}
     return [
         TaskQueueConfig(
@@ -22,7 +24,8 @@ def task_queues_for(
             server=platform.server,
             warehouse_id=warehouses[name].warehouse_id,
             queue=queue,
-            config=config,
+            config=settings.config,
+            max_seconds_since_last_heartbeat=settings.max_seconds_since_last_heartbeat,
             # The warehouse belongs to the tenant, so no other settings need to be kept.
             adopt=True,
             opts=pulumi.ResourceOptions.merge(
@@ -35,6 +38,15 @@ def task_queues_for(
                 ),
             ),
         )
-        for name, side in sides.items()
-        for queue, config in side.queues.items()
+        for name, queue, settings in _declared_queues(tenant)
     ]
+
+
+def _declared_queues(tenant: TenantSpec) -> Iterator[tuple[str, str, QueueSettings]]:
+    """Yield warehouse, queue and settings: of `maintenance.server`, then of the warehouses."""
+    for name, side in (tenant.maintenance.server if tenant.maintenance else {}).items():
+        for queue, config in side.queues.items():
+            yield name, queue, QueueSettings(config=config)
+    for warehouse in tenant.warehouses:
+        for queue, settings in warehouse.task_queues.items():
+            yield warehouse.name, queue, settings

@@ -110,8 +110,8 @@ def _project(spec: TenantSpec, platform: Platform, record: TenantRecord, opts: p
     return Project(
         spec.name,
         server=platform.server,
-        name=spec.name,
-        project_id=spec.name,
+        name=spec.project_name,
+        project_id=spec.project_id,
         kept_warehouses=record.kept_warehouses(),
         adopt=spec.adopt,
         opts=pulumi.ResourceOptions.merge(opts, own),
@@ -141,7 +141,7 @@ def _guard(
         namespaces={warehouse.name: warehouse.namespace_paths for warehouse in protected},
         declared={name: warehouse.warehouse_id for name, warehouse in warehouses.items()},
         projects=_guarded_projects(spec, ids, record) if protected and not retained else None,
-        roles={spec.name: roles},
+        roles={spec.project_id: roles},
         buckets=[*_guarded_buckets(spec, storage, record)],
         deletion="protect",
         opts=pulumi.ResourceOptions.merge(
@@ -155,7 +155,7 @@ def _guarded_projects(
 ) -> pulumi.Output[dict[str, list[str]]]:
     """Return the project with the stack's warehouses, unless a retained warehouse keeps it."""
     return pulumi.Output.all(record.kept_warehouses(), *ids).apply(
-        lambda values: {} if values[0] else {spec.name: values[1:]}
+        lambda values: {} if values[0] else {spec.project_id: values[1:]}
     )
 
 
@@ -183,7 +183,7 @@ def _catalog_config(
         return CatalogConfig(
             tenant=spec.name,
             uri=platform.catalog_uri,
-            project_id=spec.name,
+            project_id=spec.project_id,
             auth=tenant_auth(spec, platform.environment),
             ca_bundle=ca_bundle,
             truststore=truststore,

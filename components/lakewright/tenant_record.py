@@ -18,6 +18,7 @@ def record_for(spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOption
         spec.name,
         server=platform.server,
         tenant=spec.name,
+        project_id=spec.project_id if spec.project_id != spec.name else None,
         warehouses=_warehouses(spec),
         buckets={
             name: own_bucket_of(storage, platform) | {"has_own_key": storage.has_own_key}

@@ -66,6 +66,7 @@ class TenantWarehouse(pulumi.ComponentResource):
             storage.bucket,
             prefix,
             vended=spec.delegation == "vended",
+            also_signed=spec.remote_signing,
             role_arn=self.roles.catalog,
             vending_role_arn=self.roles.vending,
             token_seconds=spec.token_seconds,

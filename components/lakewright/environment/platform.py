@@ -19,10 +19,25 @@ NO_PRINCIPAL = "required where the stack makes roles: the AWS identity that Lake
 class Platform:
     """Lakekeeper's address, the providers and the identities of one stack."""
 
-    def __init__(self, environment: Environment, *, tenant: str, default_region: str | None = None) -> None:
-        """Use an environment for a tenant; `default_region` overrides the environment's."""
+    def __init__(
+        self,
+        environment: Environment,
+        *,
+        tenant: str,
+        project_id: str | None = None,
+        default_region: str | None = None,
+    ) -> None:
+        """Use an environment for a tenant.
+
+        Args:
+            environment: The environment.
+            tenant: Name of the tenant.
+            project_id: Id of the tenant's project. Default: the tenant's name.
+            default_region: Overrides the environment's region.
+        """
         self.environment = environment
         self.tenant = tenant
+        self._project_id = project_id or tenant
         self._default_region = default_region or environment.aws.region
         # One provider per region.
         self.aws = cache(self._aws)
@@ -31,7 +46,7 @@ class Platform:
     def server(self) -> dict[str, object]:
         """The `server` of Lakekeeper resources: address, project and references; no secrets."""
         reference = self.environment.lakekeeper.reference
-        return reference.model_copy(update={"project_id": self.tenant}).model_dump(exclude_none=True)
+        return reference.model_copy(update={"project_id": self._project_id}).model_dump(exclude_none=True)
 
     @property
     def catalog_uri(self) -> str:

@@ -81,7 +81,8 @@ def shared_with(
     own = servers(spec.environment)
     for name, other in others.items():
         theirs = servers(other.environment)
-        if other.name == spec.name and own.lakekeeper == theirs.lakekeeper:
+        is_same = other.name == spec.name or other.project_id == spec.project_id
+        if is_same and own.lakekeeper == theirs.lakekeeper:
             where = (
                 ""
                 if other.environment == spec.environment

@@ -36,17 +36,23 @@ def role_of(warehouse: str, kind: RoleKind) -> str:
 
 
 def standard_roles(spec: TenantSpec) -> list[str]:
-    """Return the names of the roles of all warehouses."""
+    """Return the names of the roles of all warehouses; none if the spec turns them off."""
+    if not spec.standard_roles:
+        return []
     return [role_of(warehouse.name, kind) for warehouse in spec.warehouses for kind in ON_WAREHOUSE]
 
 
 def standard_grants(spec: TenantSpec) -> list[GrantSpec]:
     """Return the grants of the roles, each on exactly its warehouse, in the form of the spec's own grants."""
+    if not spec.standard_roles:
+        return []
     return [grant for warehouse in spec.warehouses for grant in _grants_on(warehouse)]
 
 
 def roles_of_unit(spec: TenantSpec, unit: str) -> list[str]:
-    """Return the roles of a computing unit or of the maintenance job."""
+    """Return the roles of a computing unit or of the maintenance job; none without standard roles."""
+    if not spec.standard_roles:
+        return []
     if unit == MAINTENANCE:
         return [role_of(name, "maintainer") for name in spec.warehouse_names]
     found = next(known for known in spec.computing_units if known.name == unit)
@@ -60,9 +66,14 @@ def role_problems(spec: TenantSpec) -> Iterator[tuple[str, str]]:
         if name not in known:
             yield (
                 f"role_members.{name}",
-                f"expected a role that `grants` names, or one of {', '.join(standard_roles(spec))}; nothing is granted"
-                f" to `{name}`",
+                f"expected {', or one of '.join(_known_roles(spec))}; nothing is granted to `{name}`",
             )
+
+
+def _known_roles(spec: TenantSpec) -> Iterator[str]:
+    yield "a role that `grants` names"
+    if spec.standard_roles:
+        yield ", ".join(standard_roles(spec))
 
 
 def _grants_on(warehouse: WarehouseSpec) -> Iterator[GrantSpec]:

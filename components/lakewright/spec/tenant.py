@@ -9,7 +9,7 @@ from lakewright_spark.policies.model import PolicyPattern
 from pydantic import AfterValidator, BeforeValidator, Field, ModelWrapValidatorHandler, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from lakewright.names.types import ComputingUnitName, Deletion, TenantName
+from lakewright.names.types import ComputingUnitName, Deletion, ProjectId, ProjectName, TenantName
 from lakewright.spec.checks.cross_checks import cross_checks
 from lakewright.spec.computing_unit import ComputingUnitSpec
 from lakewright.spec.grant import GrantSpec
@@ -47,13 +47,22 @@ def _cross_check(path: Path, message: str) -> InitErrorDetails:
 Label = Annotated[str, BeforeValidator(text_of_number), AfterValidator(_label)]
 
 
+class ProjectSpec(StrictModel):
+    """The tenant's project in Lakekeeper, if it is not named like the tenant."""
+
+    id: ProjectId | None = None
+    """Id of the project. Default: the tenant's name."""
+    name: ProjectName | None = None
+    """Display name of the project. Default: the tenant's name."""
+
+
 class TenantSpec(StrictModel):
     """A tenant: its storage, warehouses, tables, grants and compute."""
 
     version: Literal[1]
     """Version of this format."""
     name: TenantName
-    """Name of the tenant, and id of its project in Lakekeeper."""
+    """Name of the tenant. Its project in Lakekeeper has this id and name unless `project` names others."""
     owner: Annotated[str, Field(min_length=1, max_length=256)]
     """Person or team responsible for the tenant: a name or an address."""
     environment: Annotated[str, AfterValidator(_environment)]
@@ -61,6 +70,8 @@ class TenantSpec(StrictModel):
     adopt: bool = False
     """Adopt existing objects of the same names that this stack did not make, such as those that `deletion: retain`
     left. Without it they are refused. Remove it after the `up` that adopted them."""
+    project: ProjectSpec | None = None
+    """The tenant's project in Lakekeeper, for projects that exist under another id or name."""
     labels: dict[Label, Label] = {}
     """Labels of all AWS and Kubernetes objects."""
     storage: Annotated[dict[ComputingUnitName, StorageSpec], Field(min_length=1)]
@@ -76,6 +87,10 @@ class TenantSpec(StrictModel):
     role_members: dict[str, RoleMembersSpec] = {}
     """Members of roles by the role's name: WAREHOUSE-owner, WAREHOUSE-writer, WAREHOUSE-reader, WAREHOUSE-maintainer,
     and the roles that `grants` names."""
+    standard_roles: bool = True
+    """Whether each warehouse has the roles WAREHOUSE-owner, WAREHOUSE-writer, WAREHOUSE-reader and
+    WAREHOUSE-maintainer, once units or jobs have users or `role_members` names a role. With `false`, only the roles of
+    `grants` exist, and units and jobs have the privileges of their users' grants alone."""
     tables: list[TableSpec] = []
     policies: list[PolicyPattern] = []
     """Policies by table-name pattern. Later patterns override earlier ones; table policies override both."""
@@ -126,6 +141,16 @@ class TenantSpec(StrictModel):
         """Return what happens to a table that is no longer declared: its own setting, or its warehouse's."""
         warehouse = next(warehouse for warehouse in self.warehouses if warehouse.name == table.path.warehouse)
         return table.deletion or warehouse.deletion
+
+    @property
+    def project_id(self) -> str:
+        """Id of the tenant's project in Lakekeeper."""
+        return (self.project and self.project.id) or self.name
+
+    @property
+    def project_name(self) -> str:
+        """Display name of the tenant's project in Lakekeeper."""
+        return (self.project and self.project.name) or self.name
 
     @property
     def warehouse_names(self) -> list[str]:

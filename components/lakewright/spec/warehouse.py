@@ -1,7 +1,7 @@
 """A Lakekeeper warehouse of a tenant, and the namespaces in it."""
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
@@ -47,6 +47,18 @@ class TrustedPrincipal(StrictModel):
     """IAM role, user or account. It must name the external ID of the role, which `lakewright external-ids` prints."""
 
 
+QueueName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
+
+
+class QueueSettings(StrictModel):
+    """Settings of a task queue of a warehouse."""
+
+    config: dict[str, Any] = {}
+    """Settings in Lakekeeper's names."""
+    max_seconds_since_last_heartbeat: Annotated[int, Field(ge=1)] | None = None
+    """Seconds without a heartbeat after which a task counts as lost. Default: the server's value stays."""
+
+
 ShareName = Annotated[str, Field(pattern=r"^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$")]
 
 
@@ -76,6 +88,8 @@ class WarehouseSpec(StrictModel):
     """Allowed versions of the Iceberg table format. Default: all that the server supports."""
     delegation: Literal["vended", "remote-signing"] = "vended"
     """How clients access S3: with short-lived credentials for one table, or with requests that the catalog signs."""
+    remote_signing: bool = False
+    """Whether Lakekeeper also signs requests of clients that ask for it, besides vending credentials."""
     session_tags: dict[str, str] = {}
     """Session tags of the catalog's role sessions, for the tenant's own policies."""
     token_seconds: Annotated[int, Field(ge=900, le=43200)] | None = None
@@ -90,6 +104,9 @@ class WarehouseSpec(StrictModel):
     """Consumers outside the catalog, each with a role that reads the warehouse's files."""
     lifecycle: PrefixLifecycle | None = None
     """Lifecycle of the warehouse's objects. Default: that of the storage."""
+    task_queues: dict[QueueName, QueueSettings] = {}
+    """Settings of Lakekeeper's task queues, by name. Those of `maintenance.server` are not repeated here. Lakekeeper
+    keeps its own settings for the others."""
 
     @property
     def namespace_paths(self) -> list[str]:

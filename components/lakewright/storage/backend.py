@@ -51,6 +51,8 @@ class WarehouseAccess:
     role_arn: pulumi.Input[str] | None = None
     vending_role_arn: pulumi.Input[str] | None = None
     """Role that vends credentials; None if `role_arn` does."""
+    also_signed: bool = False
+    """Whether Lakekeeper signs requests although clients get credentials."""
     token_seconds: int | None = None
     """Lifetime of vended credentials."""
     kms_key_arn: pulumi.Input[str] | None = None
@@ -214,7 +216,7 @@ def s3_profile(flavor: str, access: WarehouseAccess, address: StorageAddress, **
         "sts_role_arn": access.vending_role_arn,
         "sts_token_validity_seconds": access.token_seconds,
         "sts_enabled": access.vended,
-        "remote_signing_enabled": not access.vended,
+        "remote_signing_enabled": access.also_signed or not access.vended,
         "sts_session_tags": dict(access.session_tags) or None,
         "aws_kms_key_arn": access.kms_key_arn,
         **more,

@@ -62,7 +62,7 @@ def _check_tenant(stack: str, directory: Path) -> list[Finding]:
         for storage in spec.storage.values()
         if not storage.allows_deletion
     ]
-    return kept + check_services(environment, buckets, project_id=spec.name, namespace=namespace_name(spec.name))
+    return kept + check_services(environment, buckets, project_id=spec.project_id, namespace=namespace_name(spec.name))
 
 
 def _print_table(findings: list[Finding], *, includes_tenant: bool) -> None:

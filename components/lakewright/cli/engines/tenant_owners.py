@@ -76,6 +76,7 @@ def _owners(project: PulumiProject, stack: str) -> Iterator[str]:
     """Yield a sentence for each other stack of a file backend whose state has the tenant's project."""
     spec = raw_spec(project.stack_file(stack))
     tenant, endpoint = spec.get("name"), _endpoint(project, spec.get("environment"))
+    project_id = mapping_of(spec.get("project")).get("id") or tenant
     if not project.state_url.startswith("file://") or not tenant or endpoint is None:
         return
     from lakewright.project_files.servers import same_url  # noqa: PLC0415 - slow to load
@@ -86,7 +87,7 @@ def _owners(project: PulumiProject, stack: str) -> Iterator[str]:
             continue
         for inputs in _projects(backend.export(other.project, other.name)):
             theirs = mapping_of(inputs.get("server")).get("endpoint")
-            if inputs.get("project_id") == tenant and isinstance(theirs, str) and same_url(theirs, endpoint):
+            if inputs.get("project_id") == project_id and isinstance(theirs, str) and same_url(theirs, endpoint):
                 yield (
                     f"tenant `{tenant}` is in the state of stack `{other.name}` of project `{other.project}`."
                     " Only one stack may declare a tenant."
@@ -117,7 +118,8 @@ def _names(spec: Mapping[str, Any]) -> list[str]:
     storage: Any = spec.get("storage")
     parts: list[Any] = list(cast(dict[str, Any], storage).values()) if isinstance(storage, dict) else []
     buckets = [cast(dict[str, Any], part).get("bucket") for part in parts if isinstance(part, dict)]
-    return [str(name) for name in (spec.get("name"), *buckets, *_subjects(spec)) if name]
+    ids = (spec.get("name"), mapping_of(spec.get("project")).get("id"))
+    return [str(name) for name in (*ids, *buckets, *_subjects(spec)) if name]
 
 
 def _subjects(spec: Mapping[str, Any]) -> Iterator[object]:

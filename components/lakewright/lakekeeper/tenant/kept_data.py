@@ -12,14 +12,14 @@ from lakewright.lakekeeper.provider.errors import CannotCountError
 from lakewright.lakekeeper.tenant.tenant_history import KeptData
 
 
-def is_gone(client: Client, tenant: str, buckets: Mapping[str, OwnBucket], kept: KeptData) -> bool:
+def is_gone(client: Client, project_id: str, buckets: Mapping[str, OwnBucket], kept: KeptData) -> bool:
     """Return whether a warehouse has neither an object on the server nor files under its key prefix.
 
     Data counts as existing if it cannot be checked.
 
     Args:
         client: Client of the server.
-        tenant: Name of the tenant, and id of its project.
+        project_id: Id of the tenant's project.
         buckets: Buckets of the stack. Other buckets cannot be read.
         kept: Data that may remain of the warehouse.
     """
@@ -27,14 +27,14 @@ def is_gone(client: Client, tenant: str, buckets: Mapping[str, OwnBucket], kept:
     if own is None:
         return False
     try:
-        return not _is_on_server(client, tenant, kept.name) and own_bucket.held(own, within=kept.key_prefix) is None
+        return not _is_on_server(client, project_id, kept.name) and own_bucket.held(own, within=kept.key_prefix) is None
     except (LakekeeperError, CannotCountError) as error:
         warn(f"Could not check what is left of warehouse `{kept.name}`, so it stays in the tenant's record: {error}")
         return False
 
 
-def _is_on_server(client: Client, tenant: str, name: str) -> bool:
+def _is_on_server(client: Client, project_id: str, name: str) -> bool:
     try:
-        return warehouses.find_by_name(client, tenant, name) is not None
+        return warehouses.find_by_name(client, project_id, name) is not None
     except NotFoundError:
         return False  # the project is gone

@@ -39,6 +39,11 @@ class Recorded(Protocol):
         ...
 
     @property
+    def project(self) -> str:
+        """Id of the tenant's project."""
+        ...
+
+    @property
     def warehouses(self) -> Warehouses:
         """Warehouses by name."""
         ...
@@ -84,9 +89,9 @@ def refuse(client: Callable[[], Client], old: Recorded, new: Recorded) -> None:
     joining = added(new.warehouses, old.warehouses)
     for name, warehouse in sorted(leaving.items()):
         if warehouse.deletion == "protect":
-            _refuse_removal(client(), old.tenant, name, joining)
+            _refuse_removal(client(), old.project, name, joining)
         elif warehouse.deletion == "purge" and joining and name not in new.dropped_warehouses:
-            _refuse_replacing(client(), old.tenant, name, joining)
+            _refuse_replacing(client(), old.project, name, joining)
     for name, bucket in sorted(old.buckets.items()):
         after = new.buckets.get(name)
         if after is None or after.bucket != bucket.bucket:
@@ -175,7 +180,7 @@ def refuse_covering(client: Callable[[], Client], old: Recorded | None, new: Rec
                 " warehouse uses this place."
             )
         for other in around.within(buckets[wanted.bucket], wanted.key_prefix or ""):
-            if other.project != new.tenant:
+            if other.project != new.project:
                 raise RemovalRefusedError(
                     f"warehouse `{name}` with `deletion: purge` would be at {wanted.key_prefix}/ of bucket"
                     f" `{wanted.bucket}`, which overlaps with {other}. Nothing was changed. Give it another"
@@ -187,8 +192,8 @@ def _place(warehouse: RecordedWarehouse) -> tuple[str | None, ...]:
     return (warehouse.bucket, warehouse.key_prefix, warehouse.deletion)
 
 
-def _refuse_removal(client: Client, tenant: str, name: str, joining: list[str]) -> None:
-    tables = _tables(client, tenant, name)
+def _refuse_removal(client: Client, project_id: str, name: str, joining: list[str]) -> None:
+    tables = _tables(client, project_id, name)
     if tables:
         raise HoldsTablesError(
             f"warehouse `{name}` is not in the spec any more, and its `deletion` is `protect` in the state; at"
@@ -197,8 +202,8 @@ def _refuse_removal(client: Client, tenant: str, name: str, joining: list[str]) 
         )
 
 
-def _refuse_replacing(client: Client, tenant: str, name: str, joining: list[str]) -> None:
-    tables = _tables(client, tenant, name)
+def _refuse_replacing(client: Client, project_id: str, name: str, joining: list[str]) -> None:
+    tables = _tables(client, project_id, name)
     if tables:
         raise HoldsTablesError(
             f"warehouse `{name}` leaves the spec while {', '.join(f'`{new}`' for new in joining)} joins it; at"
@@ -212,8 +217,8 @@ def _rename(name: str, joining: list[str]) -> str:
     return f"To rename it, give the warehouse with the new name `renamed_from: {name}`. " if joining else ""
 
 
-def _tables(client: Client, tenant: str, name: str) -> list[Tabular]:
-    found = warehouses.find_by_name(client, tenant, name)
+def _tables(client: Client, project_id: str, name: str) -> list[Tabular]:
+    found = warehouses.find_by_name(client, project_id, name)
     return warehouse_removal.held(client, warehouses.id_of(found), name) if found else []
 
 

@@ -30,7 +30,9 @@ class TenantRecordArgs(ResourceInputs):
     """The warehouses and buckets of a tenant."""
 
     tenant: Annotated[str, StateOnly()]
-    """Name of the tenant, and id of its project."""
+    """Name of the tenant."""
+    project_id: Annotated[str | None, StateOnly()] = None
+    """Id of the tenant's project; None if it is the tenant's name."""
     warehouses: Annotated[dict[str, RecordedWarehouse], StateOnly()]
     """Warehouses, by name."""
     buckets: Annotated[dict[str, RecordedBucket], StateOnly()] = {}
@@ -49,6 +51,11 @@ class TenantRecordArgs(ResourceInputs):
     """Data that `retain` and `protect` left of removed warehouses. Computed."""
     bucket_tag: Annotated[str | None, StateOnly()] = None
     """Value of the tag `lakewright:record` of the buckets that this stack created. Computed once."""
+
+    @property
+    def project(self) -> str:
+        """Id of the tenant's project."""
+        return self.project_id or self.tenant
 
 
 class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
@@ -126,7 +133,7 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
         """Return the record without the retained data that no longer exists."""
         state = known.declared
         buckets = self._resolving(state).buckets
-        kept = [data for data in state.kept if not kept_data.is_gone(client, state.tenant, buckets, data)]
+        kept = [data for data in state.kept if not kept_data.is_gone(client, state.project, buckets, data)]
         return ObservedResource(state.model_copy(update={"kept": kept}))
 
     @override
@@ -170,6 +177,7 @@ class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
         *,
         server: ServerInput,
         tenant: str,
+        project_id: str | None = None,
         warehouses: Mapping[str, Mapping[str, Any]],
         buckets: Mapping[str, Mapping[str, Any]],
         stores: Mapping[str, Mapping[str, Any]] | None = None,
@@ -183,6 +191,7 @@ class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
         props = given(
             server=server,
             tenant=tenant,
+            project_id=project_id,
             warehouses=warehouses,
             buckets=buckets,
             stores=stores or None,

@@ -11,7 +11,7 @@ from lakewright.spec.checks.aws import access_checks, log_checks, role_checks, t
 from lakewright.spec.checks.maintenance import maintenance_checks
 from lakewright.spec.checks.tables import table_checks
 from lakewright.spec.checks.units import no_such_warehouse, unit_checks
-from lakewright.spec.checks.warehouses import warehouse_checks
+from lakewright.spec.checks.warehouses import queue_checks, remote_signing_checks, warehouse_checks
 from lakewright.storage.registry import find_backend
 from lakewright.validation.documents import items_of, join_names, mapping_of, names_in, text_of
 from lakewright.validation.problems import SpecMistake
@@ -27,6 +27,8 @@ def cross_checks(raw: Any) -> Iterator[SpecMistake]:
     yield from _duplicatenames_in(document, "tables")
     yield from _lookalike_warehouses(document)
     yield from warehouse_checks(document)
+    yield from queue_checks(document)
+    yield from remote_signing_checks(document)
     yield from _shared_buckets(document)
     yield from _storages_of_warehouses(document)
     yield from role_checks(document.get("name"), on_storages(document))

@@ -9,6 +9,25 @@ from lakewright.validation.documents import items_of, list_of, mapping_of
 from lakewright.validation.problems import Path, SpecMistake
 
 
+def queue_checks(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
+    """Yield each task queue that a warehouse and `maintenance.server` both configure."""
+    servers = mapping_of(mapping_of(document.get("maintenance")).get("server"))
+    for index, warehouse in items_of(document, "warehouses"):
+        name = str(warehouse.get("name"))
+        for queue in mapping_of(warehouse.get("task_queues")):
+            if mapping_of(servers.get(name)).get(queue) is not None:
+                path: Path = ("warehouses", index, "task_queues", queue)
+                yield path, f"expected settings in one place; `maintenance.server.{name}.{queue}` has some, too"
+
+
+def remote_signing_checks(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
+    """Yield each `remote_signing: true` of a warehouse whose `delegation` is remote signing already."""
+    for index, warehouse in items_of(document, "warehouses"):
+        if warehouse.get("remote_signing") is True and warehouse.get("delegation") == "remote-signing":
+            path: Path = ("warehouses", index, "remote_signing")
+            yield path, "expected only with `delegation: vended`; `remote-signing` alone signs all requests"
+
+
 def warehouse_checks(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
     """Yield each `renamed_from` and `dropped_warehouses` that contradicts the declared names."""
     warehouses = [warehouse for _, warehouse in items_of(document, "warehouses")]

@@ -40,7 +40,7 @@ def foreign_warehouses(session: IdentitySession) -> list[ForeignWarehouse]:
     tenant, endpoint = session.tenant, session.tenant.settings.server.endpoint
     hidden = [place for place in tenant.places if place.name not in session.subject.warehouses]
     others = [place for place in tenant.others if place.endpoint == endpoint]
-    found = [_foreign(place, tenant.spec.name) for place in (*others, *hidden)]
+    found = [_foreign(place, tenant.spec.project_id) for place in (*others, *hidden)]
     if not others:
         canary = f"lakewright-verify-{secrets.token_hex(4)}"
         title = "a canary (there is no second tenant)"
