@@ -117,7 +117,7 @@ class _Run:
             },
         )
         deployment = self._deployment
-        self._plugin_engine = PluginEngine(deployment, sockets)
+        self._plugin_engine = PluginEngine(deployment.events, sockets)
         deployment.registry = Registry(
             project=project.name,
             root=project.root,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from lakewright_engine.display.events import Events
 from lakewright_engine.processes import rpc
 from lakewright_engine.processes.sockets import SocketFolder
 from lakewright_engine.steps.deployment import Deployment
@@ -16,9 +17,9 @@ _PLUGIN_CALLS_AT_A_TIME = 16
 class EngineService(rpc.EngineServicer):
     """The service for one kind of client. Debug messages are left out, as by the CLI."""
 
-    def __init__(self, deployment: Deployment) -> None:
-        """Log to the events of a deployment."""
-        self._deployment = deployment
+    def __init__(self, events: Events) -> None:
+        """Log to the events of a run."""
+        self._events = events
         self._root_urn = ""
 
     def Log(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
@@ -30,7 +31,7 @@ class EngineService(rpc.EngineServicer):
 
     def log(self, severity: str, request: Any) -> None:
         """Report a message that is not a debug message."""
-        self._deployment.events.diagnostic(
+        self._events.diagnostic(
             severity, request.message, request.urn, stream=request.streamId, ephemeral=request.ephemeral
         )
 
@@ -53,7 +54,8 @@ class ProgramEngine(EngineService):
 
     def __init__(self, deployment: Deployment) -> None:
         """Log to the events of a deployment."""
-        super().__init__(deployment)
+        super().__init__(deployment.events)
+        self._deployment = deployment
         self.logged_error = False
 
     def log(self, severity: str, request: Any) -> None:
@@ -68,9 +70,9 @@ class ProgramEngine(EngineService):
 class PluginEngine:
     """The service for provider plugins. It starts with the first plugin and ends with the run."""
 
-    def __init__(self, deployment: Deployment, sockets: SocketFolder) -> None:
-        """Reserve an address in the socket folder."""
-        self._service = EngineService(deployment)
+    def __init__(self, events: Events, sockets: SocketFolder) -> None:
+        """Log to the events of a run. Reserve an address in the socket folder."""
+        self._service = EngineService(events)
         self._lock = threading.Lock()
         self._server: Any = None
         self._address = sockets.new_address("engine")

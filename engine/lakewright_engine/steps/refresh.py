@@ -6,13 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
-from lakewright_engine.model.errors import DeploymentStoppedError, InitializationError
-from lakewright_engine.model.properties import is_equal, mark_secrets
+from lakewright_engine.model.errors import DeploymentStoppedError
 from lakewright_engine.model.resources import ResourceState
-from lakewright_engine.model.step import DeploymentStep, Diff
+from lakewright_engine.model.step import DeploymentStep
 from lakewright_engine.model.urns import is_default_provider, is_provider_type
 from lakewright_engine.steps.deployment import Deployment, now
-from lakewright_engine.steps.resource_diff import resource_diff
+from lakewright_engine.steps.object_read import read_object
 
 
 def refresh(deployment: Deployment) -> None:
@@ -45,37 +44,13 @@ def _refresh_resource(deployment: Deployment, refreshed: set[int], old: Resource
 
 
 def _read(deployment: Deployment, step: DeploymentStep, old: ResourceState) -> None:
-    provider = deployment.provider_of(old)
-    init_errors: list[str] = []
-    try:
-        found = provider.read(old.urn, old.id, old.inputs, old.outputs, old.custom_timeouts.get("read", 0))
-        object_id, inputs, outputs = found.id, found.inputs, found.outputs
-    except InitializationError as failed:
-        object_id, inputs, outputs, init_errors = failed.object_id, failed.inputs, failed.outputs, failed.reasons
-        reasons = "\n* ".join(failed.reasons)
+    read = read_object(deployment.provider_of(old), old, deployment.mark_secrets)
+    if read.new is not None and read.is_unhealthy:
+        reasons = "\n* ".join(read.new.init_errors)
         deployment.events.diagnostic("warning", f"Refreshed resource is in an unhealthy state:\n* {reasons}", old.urn)
-    if not object_id:
-        step.new, step.result = None, "delete"
-        return
-    # Also for a provider that accepts secrets, which may still return them in plain text.
-    kept_inputs = mark_secrets(inputs, old.inputs) if inputs is not None else old.inputs
-    new = replace(old, id=object_id, outputs=outputs, inputs=kept_inputs, init_errors=init_errors)
-    deployment.mark_secrets(new)
-    unchanged = is_equal(dict(new.outputs), dict(old.outputs))
-    if not unchanged or not is_equal(dict(new.inputs), dict(old.inputs)):
-        new.modified = now()
-    elif inputs is not None and object_id == old.id and init_errors == old.init_errors:
-        # Everything is as in the state, except perhaps secret marks: no diff from the provider is needed.
-        step.new = new if new != old else old
-        return
-    step.new = new
-    if old.external:
-        step.result = "same" if unchanged else "update"
-        return
-    # The diff leads back to the state; inverted, it is the change of the object.
-    diff = resource_diff(provider, new.urn, new, old.inputs, old.ignore_changes)
-    step.diff = diff.inverted() if diff.changes == "some" else Diff("none")
-    step.result = "update" if diff.changes == "some" else "same"
+    step.new, step.result, step.diff = read.new, read.result, read.diff.inverted()
+    if read.new is not None and read.is_modified:
+        read.new.modified = now()
 
 
 def _remove_dangling_references(resources: list[ResourceState]) -> list[ResourceState]:
