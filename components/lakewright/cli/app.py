@@ -47,6 +47,10 @@ COMMANDS = {
         "lakewright.cli.commands.verify:verify",
         "Prove with the identity of the computing units what they can and cannot do.",
     ),
+    "ci": (
+        "lakewright.cli.commands.ci:app",
+        "Comments, summaries, issues, events and gauges of a fleet, for CI and monitoring.",
+    ),
     "doctor": (
         "lakewright.cli.commands.doctor:doctor",
         "Check what is installed and reachable, and how to fix what is missing.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, cast
 
@@ -121,12 +121,20 @@ class OperationReport:
         return [step for step in self.steps if not step.done]
 
     def to_json(self, outputs: dict[str, Any], exit_code: int) -> dict[str, Any]:
-        """Return the object that `--json` prints."""
+        """Return the object that `--json` prints. Steps that change properties have them with their values."""
         steps: list[dict[str, Any]] = []
         for step in self.steps:
-            fields = {"op": step.op, "urn": step.urn, "type": step.type, "name": step.name, "keys": step.keys}
+            fields: dict[str, Any] = {
+                "op": step.op,
+                "urn": step.urn,
+                "type": step.type,
+                "name": step.name,
+                "keys": step.keys,
+            }
             if step.op == "refresh" and not step.failed:
                 fields["result"] = step.result or "same"
+            if step.keys:
+                fields["properties"] = [asdict(change) for change in step.changes()]
             steps.append(fields)
         return {
             "steps": steps,

@@ -1,0 +1,176 @@
+"""The JSON documents that CI reads: a fleet's preview, and a drift report. Unknown keys are ignored."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeVar, cast
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import from_json
+
+from lakewright.ci.errors import DocumentError
+from lakewright.validation.problems import problems_of
+
+VERSION = 1
+"""Version of both documents."""
+_MOST_PROBLEMS = 5
+
+Document = TypeVar("Document", bound=BaseModel)
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True, use_attribute_docstrings=True)
+
+
+class PropertyLine(_Part):
+    """A property that changes. `sign` is `+`, `-` or `~`."""
+
+    sign: str = "~"
+    path: str = ""
+    text: str = ""
+
+
+class PreviewStep(_Part):
+    """One step of a preview."""
+
+    op: str
+    urn: str = ""
+    type: str = ""
+    name: str = ""
+    keys: list[str] = []
+    properties: list[PropertyLine] = []
+    result: str = ""
+    """Result of a refresh: `same`, `update` or `delete`."""
+
+
+class StackPreview(_Part):
+    """The preview of one stack."""
+
+    stack: str
+    tenant: str = ""
+    environment: str = ""
+    status: str = ""
+    """`unchanged`, `changed`, `failed`, `interrupted` or `skipped`."""
+    error: str = ""
+    steps: list[PreviewStep] = []
+    messages: list[str] = []
+    exit: int | None = 0
+
+
+class FleetPreview(_Part):
+    """The document of `lakewright fleet preview --json`."""
+
+    version: Literal[1]
+    stacks: list[StackPreview]
+
+
+class DriftActor(_Part):
+    """Who changed something, and when (RFC 3339)."""
+
+    name: str
+    at: str = ""
+    source: str = ""
+
+
+class IgnoredRule(_Part):
+    """The rule that ignores a difference."""
+
+    reason: str = ""
+    until: str = ""
+    place: str = ""
+
+
+class DriftDifference(_Part):
+    """One difference between a stack and its servers. `property` is empty for a whole object."""
+
+    type: str = ""
+    resource: str = ""
+    property: str = ""
+    declared: Any = None
+    found: Any = None
+    kind: str = "changed"
+    actor: DriftActor | None = None
+    ignored: IgnoredRule | None = None
+
+
+class StackDriftReport(_Part):
+    """The drift of one stack, and what could not be checked."""
+
+    stack: str
+    tenant: str = ""
+    environment: str = ""
+    resources: int = 0
+    differences: list[DriftDifference] = []
+    problems: list[str] = []
+
+    @property
+    def found(self) -> list[DriftDifference]:
+        """The differences that no rule ignores."""
+        return [difference for difference in self.differences if difference.ignored is None]
+
+    @property
+    def ignored(self) -> list[DriftDifference]:
+        """The differences that a rule ignores."""
+        return [difference for difference in self.differences if difference.ignored is not None]
+
+
+class DriftGroup(_Part):
+    """One cause on several tenants."""
+
+    kind: str = ""
+    type: str = ""
+    property: str = ""
+    actor: str | None = None
+    stacks: list[str] = []
+    count: int = 0
+    text: str = ""
+
+
+class FleetDrift(_Part):
+    """The document of `lakewright drift --json`."""
+
+    version: Literal[1]
+    stacks: list[StackDriftReport]
+    groups: list[DriftGroup] = []
+    seconds: float | None = Field(default=None, ge=0)
+    problems: list[str] = []
+    """What could not be checked for the whole fleet."""
+
+    @property
+    def drifted(self) -> list[StackDriftReport]:
+        """The stacks with drift that no rule ignores."""
+        return [stack for stack in self.stacks if stack.found]
+
+    @property
+    def unchecked(self) -> list[StackDriftReport]:
+        """The stacks of which something could not be checked."""
+        return [stack for stack in self.stacks if stack.problems]
+
+
+def read_preview(text: str | bytes) -> FleetPreview:
+    """Return the document of `lakewright fleet preview --json`. Raises DocumentError."""
+    return _read(FleetPreview, text, "lakewright fleet preview --json")
+
+
+def read_drift(text: str | bytes) -> FleetDrift:
+    """Return the document of `lakewright drift --json`. Raises DocumentError."""
+    return _read(FleetDrift, text, "lakewright drift --json")
+
+
+def _read(model: type[Document], text: str | bytes, command: str) -> Document:
+    try:
+        document: Any = from_json(text)
+    except ValueError as error:
+        found = "nothing" if not text.strip() else f"something else ({error})"
+        raise DocumentError(f"expected the JSON that `{command}` prints, found {found}") from None
+    version = cast(dict[str, Any], document).get("version") if isinstance(document, dict) else None
+    if isinstance(version, int) and version != VERSION:
+        raise DocumentError(
+            f"`version` of the document: expected {VERSION}, found {version}. Use the `lakewright` that wrote it"
+        )
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        problems = problems_of(error, cast(object, document))
+        more = f"; {len(problems) - _MOST_PROBLEMS} more" if len(problems) > _MOST_PROBLEMS else ""
+        listed = "; ".join(f"`{problem.path}`: {problem.expected}" for problem in problems[:_MOST_PROBLEMS])
+        raise DocumentError(f"expected the JSON that `{command}` prints: {listed}{more}") from None

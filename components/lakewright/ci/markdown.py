@@ -1,0 +1,53 @@
+"""Markdown of GitHub and GitLab from texts that nobody has checked: no markup, mention, link or image comes of them."""
+
+from __future__ import annotations
+
+import html
+import re
+
+_STRUCTURE = re.compile(r"[|`*_~\[\]\\:@#!$]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+"""Control characters, and those that change the direction of text."""
+
+
+def inline_code(text: str) -> str:
+    """Return a text as code within a line or a table's cell. Mentions and references in code are not followed."""
+    return f"<code>{escape(text)}</code>" if text else ""
+
+
+def escape(text: str) -> str:
+    """Return a text on one line, with an entity for each character that Markdown or HTML read as structure.
+
+    Entities are text by CommonMark, wherever they stand.
+    """
+    line = " ".join(_CONTROL.sub(" ", text).split())
+    return _STRUCTURE.sub(lambda found: f"&#{ord(found[0])};", html.escape(line, quote=True))
+
+
+def code_block(lines: list[str], language: str = "") -> str:
+    """Return lines as a block of code. Its fence is longer than any row of backticks in the lines."""
+    body = "\n".join(_CONTROL.sub(" ", line).replace("\n", " ").rstrip() for line in lines)
+    longest = max((len(found) for found in re.findall(r"`+", body)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{body}\n{fence}"
+
+
+def details(summary: str, body: str) -> str:
+    """Return a body that opens on a click. `summary` is Markdown without structure, such as from `inline_code`."""
+    return f"<details><summary>{summary}</summary>\n\n{body}\n\n</details>"
+
+
+def table(head: list[str], rows: list[list[str]], numbers: int) -> str:
+    """Return a table. The last column and the first are left-aligned, `numbers` columns between them right-aligned."""
+    marks = ["---", *["--:"] * numbers, *["---"] * (len(head) - numbers - 1)]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, marks, *rows))
+
+
+def plural(count: int, noun: str) -> str:
+    """Return a number with its noun: `1 tenant`, `2 tenants`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def size_of(text: str) -> int:
+    """Return the bytes of a text, which are at least its characters: servers limit either."""
+    return len(text.encode())

@@ -1,0 +1,78 @@
+"""GitLab: notes on merge requests, and issues.
+
+The variables are those of GitLab CI: https://docs.gitlab.com/ci/variables/predefined_variables/. A job's own token
+(CI_JOB_TOKEN) may not write notes, so GITLAB_TOKEN is a project access token of scope `api` and role Reporter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from lakewright.ci.errors import PostError
+from lakewright.ci.posting.forge import Posted, variable
+from lakewright.ci.posting.http import Entry, ForgeApi
+
+
+class GitLab:
+    """The project and merge request of a job of GitLab CI."""
+
+    title = "GitLab"
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        """Read the variables of the job. Raises SettingError if one is missing."""
+        self._environ = environ
+        token = variable(environ, "GITLAB_TOKEN", "make a project access token of scope `api`, as a masked variable")
+        self._project = f"/projects/{variable(environ, 'CI_PROJECT_ID', 'run this in GitLab CI')}"
+        url = variable(environ, "CI_API_V4_URL", "run this in GitLab CI")
+        self._api = ForgeApi(self.title, url, {"private-token": token})
+
+    def post_comment(self, marker: str, body: str) -> Posted:
+        """Create or update the note. Further ones of the same author with the marker are deleted."""
+        number = variable(self._environ, "CI_MERGE_REQUEST_IID", "run this in a pipeline of a merge request")
+        request = f"{self._project}/merge_requests/{number}"
+        notes = f"{request}/notes"
+        own = self._own_notes(notes, marker)
+        for spare in own[1:]:
+            self._api.send("DELETE", f"{notes}/{spare['id']}")
+        if not own:
+            return _posted("created", self._api.send("POST", notes, {"body": body}))
+        return _posted("updated", self._api.send("PUT", f"{notes}/{own[0]['id']}", {"body": body}))
+
+    def post_issue(self, label: str, title: str, body: str) -> Posted:
+        """Open an issue, or update the one that is open."""
+        content = {"title": title, "description": body}
+        if (found := self._open_issue(label)) is None:
+            return _posted("created", self._api.send("POST", f"{self._project}/issues", {**content, "labels": label}))
+        return _posted("updated", self._api.send("PUT", f"{self._project}/issues/{found['iid']}", content))
+
+    def close_issue(self, label: str, note: str) -> Posted:
+        """Close the open issue after a note."""
+        if (found := self._open_issue(label)) is None:
+            return Posted("unchanged")
+        path = f"{self._project}/issues/{found['iid']}"
+        self._api.send("POST", f"{path}/notes", {"body": note})
+        return _posted("closed", self._api.send("PUT", path, {"state_event": "close"}))
+
+    def _own_notes(self, notes: str, marker: str) -> list[Entry]:
+        author = cast(Entry, self._api.get("/user")).get("id")
+        return [
+            note
+            for note in self._api.list(notes, sort="asc", order_by="created_at")
+            if str(note.get("body") or "").startswith(marker)
+            and cast(Entry, note.get("author") or {}).get("id") == author
+        ]
+
+    def _open_issue(self, label: str) -> Entry | None:
+        return next(self._api.list(f"{self._project}/issues", state="opened", labels=label), None)
+
+
+def run_url(environ: Mapping[str, str]) -> str:
+    """Return the address of the pipeline; empty outside GitLab CI."""
+    return environ.get("CI_PIPELINE_URL", "")
+
+
+def _posted(action: str, answer: Any) -> Posted:
+    if not isinstance(answer, dict):
+        raise PostError("GitLab answered with something other than an object. Check CI_API_V4_URL.")
+    return Posted(action, str(cast(Entry, answer).get("web_url") or ""))

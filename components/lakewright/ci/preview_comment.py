@@ -1,0 +1,186 @@
+"""The comment on a pull request: one table of all tenants' changes, and each tenant's details to open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakewright.ci.documents import FleetPreview
+from lakewright.ci.markdown import code_block, details, escape, inline_code, plural, size_of, table
+from lakewright.ci.preview_rows import ResourceChange, TenantChanges, rows_of
+
+MARKER = "<!-- lakewright: preview of the fleet -->"
+"""First line of the comment, by which the next run finds it."""
+LIMIT = 65_536
+"""Characters that GitHub allows in a comment."""
+_HEAD = ["tenant", "create", "update", "replace", "delete", "note"]
+_SIGNS = {"create": "+", "import": "+", "update": "~", "replace": "-", "delete": "-", "drift": "~"}
+"""Signs of lines, which a block of language `diff` displays in color."""
+_MOST_LINES = 200
+"""Lines of one tenant's details."""
+_MOST_PROPERTIES = 20
+"""Properties of one resource."""
+_MOST_MESSAGES = 10
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """Facts about the run of CI that are shown below the table."""
+
+    commit: str = ""
+    url: str = ""
+    """Address of the run, where the plans are."""
+
+
+def render_comment(preview: FleetPreview, facts: RunFacts | None = None, limit: int = LIMIT) -> str:
+    """Return the comment as Markdown, of at most `limit` bytes. Details are left out first, then rows."""
+    rows = rows_of(preview)
+    listed = [row for row in rows if row.changes or row.has_failed or row.is_skipped]
+    unchanged = [row for row in rows if row not in listed]
+    opening = "\n\n".join([MARKER, f"### Preview: {_headline(listed, unchanged)}", *_warning(listed)])
+    closing = "\n\n".join([*_unchanged(unchanged), *_footer(facts or RunFacts())])
+    budget = limit - size_of(opening) - size_of(closing) - 400  # for sentences about what is left out, and separators
+    if budget < 0:
+        closing, budget = "", limit - size_of(opening) - 400
+    whole = _table(listed, budget)
+    sections, left_out = _details(listed, budget - size_of(whole))
+    if left_out:
+        sections.append(
+            f"The details of {plural(left_out, 'tenant')} are left out, as a comment has at most {limit:,} characters."
+            " The artefact of this run has the whole preview."
+        )
+    return "\n\n".join(part for part in (opening, whole, *sections, closing) if part) + "\n"
+
+
+def render_failure(reason: str, facts: RunFacts | None = None) -> str:
+    """Return the comment of a run without a readable preview, so that an older preview does not stay."""
+    parts = [
+        MARKER,
+        "### Preview: failed",
+        f"There is no preview: {inline_code(reason)}",
+        *_footer(facts or RunFacts()),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _headline(listed: list[TenantChanges], unchanged: list[TenantChanges]) -> str:
+    changed = [row for row in listed if row.changes]
+    if not listed:
+        return f"no changes in {plural(len(unchanged), 'tenant')}"
+    total = len(listed) + len(unchanged)
+    failed = sum(row.has_failed for row in listed)
+    words = f"changes in {len(changed):,} of {plural(total, 'tenant')}"
+    return f"{words}, {failed:,} failed" if failed else words
+
+
+def _warning(listed: list[TenantChanges]) -> list[str]:
+    """Return the changes that lose data, before everything else."""
+    losing = [row for row in listed if row.losses]
+    if not losing:
+        return []
+    named = ", ".join(inline_code(row.title) for row in losing[:20])
+    more = f" and {plural(len(losing) - 20, 'other tenant')}" if len(losing) > 20 else ""
+    return [f"> [!CAUTION]\n> Data may be lost: warehouses, tables, buckets or columns go in {named}{more}."]
+
+
+def _table(listed: list[TenantChanges], budget: int) -> str:
+    if not listed:
+        return ""
+    rows = [_row(row) for row in listed]
+    whole = table(_HEAD, rows, numbers=4)
+    kept = len(rows)
+    while kept and size_of(whole) > budget:
+        kept = min(kept - 1, kept * budget // size_of(whole))
+        sentence = f"The rows of {plural(len(rows) - kept, 'further tenant')} are left out, as the comment is full."
+        whole = f"{table(_HEAD, rows[:kept], numbers=4)}\n\n{sentence}"
+    return whole
+
+
+def _row(row: TenantChanges) -> list[str]:
+    counts = [_number(row, effect) for effect in ("create", "update", "replace", "delete")]
+    return [inline_code(row.title), *counts, "; ".join(_notes(row))]
+
+
+def _number(row: TenantChanges, effect: str) -> str:
+    count = row.count(effect)
+    is_dangerous = effect in ("replace", "delete")
+    return "" if not count else f"**{count}**" if is_dangerous else str(count)
+
+
+def _notes(row: TenantChanges) -> list[str]:
+    notes: list[str] = []
+    if row.losses:
+        named = [inline_code(f"{_kind(change)} {change.name}") for change in row.losses[:3]]
+        more = f" and {len(row.losses) - 3} more" if len(row.losses) > 3 else ""
+        notes.append(f"**data loss**: {', '.join(named)}{more}")
+    if row.has_failed:
+        notes.append("**failed**")
+    if row.is_skipped:
+        notes.append("not previewed")
+    if imported := row.count("import"):
+        notes.append(f"{imported} imported")
+    if drifted := row.count("drift"):
+        notes.append(f"{drifted} changed outside the stack")
+    return notes
+
+
+def _details(listed: list[TenantChanges], budget: int) -> tuple[list[str], int]:
+    """Return each tenant's details while they fit, and the number of those that do not."""
+    sections: list[str] = []
+    for row in listed:
+        lines = _lines(row)
+        if not lines:
+            continue
+        section = details(f"{inline_code(row.title)}: {_sum(row)}", code_block(lines, "diff"))
+        budget -= size_of(section) + 2
+        if budget < 0:
+            with_details = [each for each in listed if _lines(each)]
+            return sections, len(with_details) - len(sections)
+        sections.append(section)
+    return sections, 0
+
+
+def _sum(row: TenantChanges) -> str:
+    words = [
+        f"{count} to {effect}" for effect in ("delete", "replace", "update", "create") if (count := row.count(effect))
+    ]
+    return ", ".join([*words, *(["failed"] if row.has_failed else [])]) or "see below"
+
+
+def _lines(row: TenantChanges) -> list[str]:
+    lines: list[str] = []
+    for change in row.changes:
+        loss = "  (data loss)" if change.loses_data else ""
+        lines.append(f"{_SIGNS[change.effect]} {change.effect} {_kind(change)} {change.name}{loss}")
+        properties = change.step.properties
+        lines += [f"    {each.sign} {each.path}: {each.text}" for each in properties[:_MOST_PROPERTIES]]
+        if len(properties) > _MOST_PROPERTIES:
+            lines.append(f"    … {plural(len(properties) - _MOST_PROPERTIES, 'further change')}")
+        elif not properties and change.step.keys:
+            lines.append(f"    ~ {', '.join(change.step.keys)}")
+    messages = [*([row.stack.error] if row.stack.error else []), *row.stack.messages]
+    for message in dict.fromkeys(messages[:_MOST_MESSAGES]):
+        lines += [f"! {part}" for part in message.splitlines() if part.strip()]
+    if len(lines) > _MOST_LINES:
+        lines = [*lines[:_MOST_LINES], f"… {plural(len(lines) - _MOST_LINES, 'further line')}"]
+    return lines
+
+
+def _kind(change: ResourceChange) -> str:
+    return change.type.rpartition(":")[2].rpartition("/")[2]
+
+
+def _unchanged(unchanged: list[TenantChanges]) -> list[str]:
+    if not unchanged:
+        return []
+    named = ", ".join(inline_code(row.title) for row in unchanged[:500])
+    more = f" and {len(unchanged) - 500:,} more" if len(unchanged) > 500 else ""
+    return [details(f"{plural(len(unchanged), 'tenant')} without changes", named + more)]
+
+
+def _footer(facts: RunFacts) -> list[str]:
+    parts: list[str] = []
+    if facts.commit:
+        parts.append(f"Commit {inline_code(facts.commit[:12])}")
+    if facts.url.startswith(("https://", "http://")):
+        parts.append(f'<a href="{escape(facts.url)}">run with the plans</a>')
+    return [" · ".join(parts)] if parts else []

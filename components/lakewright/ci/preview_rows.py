@@ -1,0 +1,124 @@
+"""A tenant's row in the table of a preview: what is created, updated, replaced and deleted, and which data are lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakewright.ci.documents import FleetPreview, PreviewStep, StackPreview
+
+DATA_TYPES = frozenset({"Warehouse", "Table", "Bucket", "BucketV2", "StoreBucket", "Namespace", "Project"})
+"""Kinds of resources that hold data, or the entry of data in the catalog."""
+_DATA_PACKAGES = ("pulumi-python:", "aws:")
+"""Packages of these kinds: a Namespace of Kubernetes holds no data."""
+_DROPPED_COLUMNS = (("-", "columns"), ("+", "dropped_columns"))
+"""Changes of a table that drop columns."""
+_EFFECTS = {
+    "create": "create",
+    "import": "import",
+    "import-replacement": "replace",
+    "update": "update",
+    "replace": "replace",
+    "create-replacement": "replace",
+    "delete-replaced": "replace",
+    "discard-replaced": "replace",
+    "delete": "delete",
+    "discard": "delete",
+    "read-discard": "delete",
+    "remove-pending-replace": "delete",
+}
+_DANGER = ("delete", "replace", "update", "create", "import", "drift")
+"""Effects, the most dangerous first."""
+
+
+@dataclass(frozen=True)
+class ResourceChange:
+    """What happens to one resource."""
+
+    effect: str
+    """`create`, `update`, `replace`, `delete`, `import`, or `drift` for a change outside the stack."""
+    type: str
+    name: str
+    loses_data: bool
+    step: PreviewStep
+
+
+@dataclass(frozen=True)
+class TenantChanges:
+    """The changes of one stack, the most dangerous first."""
+
+    stack: StackPreview
+    changes: tuple[ResourceChange, ...]
+
+    @property
+    def title(self) -> str:
+        """The stack's name, with the tenant's if it has another one."""
+        stack, tenant = self.stack.stack, self.stack.tenant
+        return stack if tenant in ("", stack) else f"{stack} ({tenant})"
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the stack could not be previewed."""
+        stack = self.stack
+        return stack.status in ("failed", "interrupted") or bool(stack.error) or stack.exit not in (None, 0, 7)
+
+    @property
+    def is_skipped(self) -> bool:
+        """Whether the stack was not previewed, as an earlier one failed."""
+        return self.stack.status == "skipped"
+
+    @property
+    def losses(self) -> list[ResourceChange]:
+        """The changes that lose data."""
+        return [change for change in self.changes if change.loses_data]
+
+    def count(self, effect: str) -> int:
+        """Return the number of resources with this effect."""
+        return sum(change.effect == effect for change in self.changes)
+
+    def danger(self) -> tuple[int | str, ...]:
+        """Return what sorts the most dangerous tenant first."""
+        counts = (-len(self.losses), *(-self.count(effect) for effect in _DANGER))
+        return (*counts[:3], 0 if self.has_failed else 1, 0 if self.is_skipped else 1, *counts[3:], self.stack.stack)
+
+
+def rows_of(preview: FleetPreview) -> list[TenantChanges]:
+    """Return the changes of all stacks, the most dangerous first."""
+    return sorted((TenantChanges(stack, _changes(stack)) for stack in preview.stacks), key=TenantChanges.danger)
+
+
+def _changes(stack: StackPreview) -> tuple[ResourceChange, ...]:
+    """Return one change for each resource: a replacement has up to three steps."""
+    found: dict[str, ResourceChange] = {}
+    for step in stack.steps:
+        change = _change(step)
+        if change is None:
+            continue
+        key = step.urn or f"{step.type} {step.name}"
+        before = found.get(key)
+        if before is None or _order(change) < _order(before):
+            found[key] = change
+    return tuple(sorted(found.values(), key=lambda change: (_order(change), change.type, change.name)))
+
+
+def _order(change: ResourceChange) -> tuple[int, int, int]:
+    # The step `replace` has the properties; those before and after it have none.
+    return (not change.loses_data, _DANGER.index(change.effect), not change.step.properties)
+
+
+def _change(step: PreviewStep) -> ResourceChange | None:
+    effect = _EFFECTS.get(step.op)
+    if step.op == "refresh":
+        effect = "drift" if step.result in ("update", "delete") else None
+    if effect is None or step.type == "pulumi:pulumi:Stack" or step.type.startswith("pulumi:providers:"):
+        return None
+    kind = step.type.rpartition(":")[2].rpartition("/")[2]
+    return ResourceChange(effect, step.type, step.name, _loses_data(step, kind, effect), step)
+
+
+def _loses_data(step: PreviewStep, kind: str, effect: str) -> bool:
+    if kind not in DATA_TYPES or not step.type.startswith(_DATA_PACKAGES):
+        return False
+    if effect in ("delete", "replace"):
+        return True
+    drops = any((line.sign, line.path.partition("[")[0]) in _DROPPED_COLUMNS for line in step.properties)
+    return kind == "Table" and effect == "update" and drops

@@ -1,0 +1,68 @@
+"""Which stacks a pull request changes."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from lakewright.ci.changed_files import GitError, changed_files
+from lakewright.ci.changed_stacks import changed_stacks
+
+
+def test_only_changed_tenants_are_selected() -> None:
+    found = changed_stacks(
+        ["tenants/Pulumi.acme.yaml", "docs/ci.md", "README.md"], ["tenants/Pulumi.old.yaml"], "tenants"
+    )
+
+    assert found.options == ["--stack", "acme"]
+    assert found.removed == ("old",)
+
+
+@pytest.mark.parametrize(
+    "file", ["environments/production.yaml", "Pulumi.yaml", "components/a.py", "requirements.lock"]
+)
+def test_shared_files_select_all_tenants(file: str) -> None:
+    found = changed_stacks(["tenants/Pulumi.acme.yaml", file], [], "tenants")
+
+    assert found.options == ["--all"]
+    assert found.cause_for_all == file
+
+
+def test_names_that_are_no_stack_select_all() -> None:
+    assert changed_stacks(["tenants/Pulumi.a b;rm.yaml"], [], "tenants").options == ["--all"]
+    assert changed_stacks(["elsewhere/Pulumi.acme.yaml"], [], "tenants").options == ["--all"]
+
+
+def test_documentation_selects_nothing() -> None:
+    assert changed_stacks(["docs/ci.md", "CHANGELOG.md", ".github/workflows/drift.yml"], [], "tenants").options == []
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A repository with two commits: one tenant is added, one changed, one removed."""
+    (tmp_path / "tenants").mkdir()
+    run = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", "-C", str(tmp_path)]
+    subprocess.run([*run, "init", "--quiet"], check=True)
+    for name in ("kept", "gone"):
+        (tmp_path / "tenants" / f"Pulumi.{name}.yaml").write_text("config: {}\n")
+    for number in (1, 2):
+        subprocess.run([*run, "add", "--all"], check=True)
+        subprocess.run([*run, "commit", "--quiet", "--message", str(number)], check=True)
+        (tmp_path / "tenants" / "Pulumi.new one.yaml").write_text("config: {}\n")
+        (tmp_path / "tenants" / "Pulumi.kept.yaml").write_text("config: {a: b}\n")
+        (tmp_path / "tenants" / "Pulumi.gone.yaml").unlink(missing_ok=True)
+    return tmp_path
+
+
+def test_files_of_a_branch_with_any_name(checkout: Path) -> None:
+    found = changed_files(checkout, "HEAD^1")
+
+    assert found.changed == ("tenants/Pulumi.kept.yaml", "tenants/Pulumi.new one.yaml")
+    assert found.removed == ("tenants/Pulumi.gone.yaml",)
+
+
+@pytest.mark.parametrize("base", ["no-such-commit", "--output=/tmp/x"])
+def test_unknown_commit_is_refused(checkout: Path, base: str) -> None:
+    with pytest.raises(GitError, match="expected one that this checkout has"):
+        changed_files(checkout, base)

@@ -1,0 +1,119 @@
+"""Texts of drift: causes, who and when, what is ignored, and what could not be checked."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from lakewright.ci.documents import read_drift
+from lakewright.ci.drift_summary import SummaryFormat, headline, needs_attention, render_summary
+
+WAREHOUSE = "pulumi-python:dynamic/lakekeeper:Warehouse"
+ALICE = {"name": "alice@example.com", "at": "2026-11-22T10:02:00Z", "source": "audit log"}
+
+
+def difference(resource: str = "executions", **more: Any) -> dict[str, Any]:
+    common = {"type": WAREHOUSE, "resource": resource, "property": "delete_profile", "kind": "changed"}
+    return {**common, "declared": {"type": "soft"}, "found": {"type": "hard"}, "actor": ALICE, "ignored": None, **more}
+
+
+def drifted(name: str, *differences: dict[str, Any], problems: list[str] | None = None) -> dict[str, Any]:
+    whole = {"stack": name, "tenant": name, "environment": "production", "resources": 9}
+    return {**whole, "differences": [*differences], "problems": problems or []}
+
+
+def text_of(form: str, *stacks: dict[str, Any], limit: int | None = None, **more: Any) -> str:
+    drift = read_drift(json.dumps({"version": 1, "stacks": stacks, **more}))
+    return render_summary(drift, SummaryFormat(form), limit)
+
+
+def test_summary_names_property_actor_and_time() -> None:
+    text = text_of("text", drifted("acme", difference()), drifted("calm"))
+
+    assert text.splitlines()[0] == "Drift in 1 of 2 tenants (1 difference)"
+    assert (
+        "  - Warehouse executions delete_profile: declared {"
+        + '"type": "soft"}, found {"type": "hard"}, by alice@example.com at 2026-11-22T10:02:00Z'
+    ) in text
+
+
+def test_one_cause_on_many_tenants_is_one_line() -> None:
+    text = text_of("text", *(drifted(f"t{number}", difference()) for number in range(12)))
+
+    assert text.count("Causes on several tenants") == 1
+    assert "Warehouse.delete_profile changed by alice@example.com: 12 tenants (t0, t1, t10" in text
+
+
+def test_groups_of_the_report_are_preferred() -> None:
+    group = {"kind": "changed", "type": WAREHOUSE, "property": "x", "stacks": ["a", "b"], "count": 2, "text": "a cause"}
+
+    text = text_of("text", drifted("a", difference()), drifted("b", difference()), groups=[group])
+
+    assert "a cause: 2 tenants (a, b)" in text
+    assert "Warehouse.delete_profile changed by" not in text
+
+
+def test_ignored_differences_are_listed_with_their_reason() -> None:
+    rule = {"reason": "a trial of the storage team", "until": "2026-12-31", "place": "tenants/Pulumi.a.yaml"}
+
+    text = text_of("text", drifted("a", difference(ignored=rule)))
+
+    assert text.startswith("No drift in 1 tenant, 1 ignored")
+    assert "a: Warehouse executions delete_profile until 2026-12-31: a trial of the storage team, by alice" in text
+
+
+def test_unchecked_tenants_come_before_differences() -> None:
+    text = text_of("text", drifted("a", difference()), drifted("b", problems=["the state is locked by bob"]))
+
+    assert "1 tenant not fully checked" in text.splitlines()[0]
+    assert text.index("b: the state is locked by bob") < text.index("a in production: 1 changed")
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("gone", ": gone"), ("unmanaged", ': unmanaged "mine"')])
+def test_kinds_without_declared_value(kind: str, expected: str) -> None:
+    found = None if kind == "gone" else '"mine"'
+
+    text = text_of("text", drifted("a", difference(kind=kind, property="", found=found, actor=None)))
+
+    assert f"Warehouse executions{expected}" in text
+    assert "declared" not in text
+
+
+def test_markdown_has_no_markup_of_its_input() -> None:
+    nasty = "</code><script>@team `x` [a](b) | $y$"
+
+    text = text_of("markdown", drifted(nasty, difference(nasty, found=nasty, actor={"name": nasty})))
+
+    for mark in ("<script", "@team", "`", "](", "$y", " | "):
+        assert mark not in text
+    assert text.startswith("### Drift in 1 of 1 tenant")
+
+
+def test_slack_text_notifies_no_channel() -> None:
+    text = text_of("slack", drifted("<!channel>", difference("a`b & <@U1>")))
+
+    assert "<!channel>" not in text
+    assert "<@U1>" not in text
+    assert "`&lt;!channel&gt;`" in text
+    assert text.startswith("*Drift in 1 of 1 tenant (1 difference)*")
+
+
+@pytest.mark.parametrize("form", ["markdown", "slack", "text"])
+def test_long_summary_is_cut_at_a_line(form: str) -> None:
+    stacks = [drifted(f"tenant-{number}", *(difference(f"w{each}") for each in range(40))) for number in range(200)]
+
+    text = text_of(form, *stacks, limit=20_000)
+
+    assert len(text.encode()) <= 20_000
+    assert text.rstrip().endswith("left out, as the text has at most 20,000 characters.")
+    assert text.count("<code>") == text.count("</code>")
+
+
+def test_nothing_to_report_needs_no_attention() -> None:
+    calm = read_drift(json.dumps({"version": 1, "stacks": [drifted("a")]}))
+    unchecked = read_drift(json.dumps({"version": 1, "stacks": [drifted("a", problems=["locked"])]}))
+
+    assert headline(calm) == "No drift in 1 tenant"
+    assert not needs_attention(calm)
+    assert needs_attention(unchecked)

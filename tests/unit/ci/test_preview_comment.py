@@ -1,0 +1,196 @@
+"""The comment on a pull request: the table, its order, its size, and texts that must stay texts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from lakewright.ci.documents import read_drift, read_preview
+from lakewright.ci.errors import DocumentError
+from lakewright.ci.preview_comment import LIMIT, MARKER, RunFacts, render_comment, render_failure
+
+LAKEKEEPER = "pulumi-python:dynamic/lakekeeper:"
+
+
+def step(op: str, kind: str, name: str, *properties: tuple[str, str, str], **more: Any) -> dict[str, Any]:
+    type_ = kind if ":" in kind else f"{LAKEKEEPER}{kind}"
+    lines = [dict(zip(("sign", "path", "text"), line, strict=True)) for line in properties]
+    urn = f"urn:pulumi:s::p::{type_}::{name}"
+    return {"op": op, "urn": urn, "type": type_, "name": name, "keys": [], "properties": lines, **more}
+
+
+def stack(name: str, *steps: dict[str, Any], **more: Any) -> dict[str, Any]:
+    status = "changed" if steps else "unchanged"
+    return {"stack": name, "tenant": name, "environment": "production", "status": status, "steps": [*steps], **more}
+
+
+def comment(*stacks: dict[str, Any], limit: int = LIMIT, facts: RunFacts | None = None) -> str:
+    return render_comment(read_preview(json.dumps({"version": 1, "stacks": stacks})), facts, limit)
+
+
+def rows(text: str) -> list[list[str]]:
+    return [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| <code>")]
+
+
+def test_tenants_that_lose_data_come_first() -> None:
+    text = comment(
+        stack("creates", step("create", "Warehouse", "w")),
+        stack("fails", status="failed", error="error: Lakekeeper does not respond"),
+        stack("replaces", step("create-replacement", "Role", "r"), step("replace", "Role", "r")),
+        stack("drops", step("delete", "Table", "events"), step("update", "Role", "r")),
+        stack("calm"),
+    )
+
+    assert [row[0] for row in rows(text)] == [
+        *("<code>drops</code>", "<code>replaces</code>", "<code>fails</code>", "<code>creates</code>")
+    ]
+    assert rows(text)[0] == ["<code>drops</code>", "", "1", "", "**1**", "**data loss**: <code>Table events</code>"]
+    assert rows(text)[1][3] == "**1**", "a replacement of three steps is one"
+    assert text.startswith(f"{MARKER}\n\n### Preview: changes in 3 of 5 tenants, 1 failed")
+    assert text.index("[!CAUTION]") < text.index("| tenant")
+    assert "1 tenant without changes" in text
+
+
+def test_details_have_the_changed_properties() -> None:
+    change = step("update", "Warehouse", "executions", ("~", "soft_delete_days", "7 => 30"), ("+", "protected", "true"))
+
+    text = comment(stack("acme", change, messages=["warning: the role is new"]))
+
+    details = text[text.index("<details>") : text.index("</details>")]
+    assert "```diff\n~ update Warehouse executions\n    ~ soft_delete_days: 7 => 30" in details
+    assert "! warning: the role is new" in details
+
+
+@pytest.mark.parametrize(
+    ("kind", "op", "expected"),
+    [
+        ("kubernetes:core/v1:Namespace", "delete", False),
+        ("aws:s3/bucket:Bucket", "replace", True),
+        ("Namespace", "delete", True),
+        ("Warehouse", "update", False),
+        ("Grant", "delete", False),
+    ],
+)
+def test_data_is_lost_with_what_holds_it(kind: str, op: str, *, expected: bool) -> None:
+    assert ("data loss" in comment(stack("acme", step(op, kind, "x")))) is expected
+
+
+def test_dropped_columns_lose_data() -> None:
+    dropped = step("update", "Table", "events", ("-", "columns[2].name", '"note"'))
+    added = step("update", "Table", "events", ("+", "columns[2].name", '"note"'))
+
+    assert "data loss" in comment(stack("acme", dropped))
+    assert "data loss" not in comment(stack("acme", added))
+
+
+def test_drift_in_a_preview_is_noted() -> None:
+    refreshed = step("refresh", "Warehouse", "w", ("~", "name", "a => b"), result="update")
+    same = step("refresh", "Role", "r", result="same")
+
+    assert rows(comment(stack("acme", refreshed, same)))[0][5] == "1 changed outside the stack"
+
+
+def test_comment_of_a_thousand_tenants_fits() -> None:
+    lines = [("~", f"property_{number}", "x" * 150) for number in range(30)]
+    stacks = [stack(f"tenant-{number}", step("update", "Warehouse", "w", *lines)) for number in range(1000)]
+
+    text = comment(*stacks)
+
+    assert len(text.encode()) <= LIMIT
+    assert "rows of" in text or len(rows(text)) == 1000
+    assert "The details of" in text
+    assert text.count("<details>") == text.count("</details>")
+
+
+def test_left_out_details_are_those_of_the_least_danger() -> None:
+    many = [("~", f"property_{number}", "x" * 150) for number in range(20)]
+    calm = [stack(f"calm-{number}", step("update", "Role", "r", *many)) for number in range(30)]
+
+    text = comment(*calm, stack("drops", step("delete", "Table", "t")), limit=12_000)
+
+    assert len(text.encode()) <= 12_000
+    assert len(rows(text)) == 31, "rows stay as long as they fit"
+    assert "- delete Table t  (data loss)" in text
+    left_out = int(text.partition("The details of ")[2].partition(" ")[0])
+    assert left_out == 31 - text.count("<details>")
+
+
+@pytest.mark.parametrize("limit", [2_000, 3_000, 6_000])
+def test_every_limit_holds(limit: int) -> None:
+    names = [f"tenant-with-a-long-name-{number}" for number in range(300)]
+    changed = [stack(name, step("delete", "Table", "ä" * 80)) for name in names[:150]]
+
+    text = comment(*changed, *(stack(name) for name in names[150:]), limit=limit, facts=RunFacts("abc", "https://ci/1"))
+
+    assert len(text.encode()) <= limit
+    assert text.startswith(MARKER)
+    assert text.count("<details>") == text.count("</details>")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a|b",
+        "@everyone",
+        "<img src=x onerror=alert(1)>",
+        "</code></details><h1>",
+        "`code`",
+        "[link](https://evil.example)",
+        "# title",
+        "a\nb",
+        "$math$",
+        "\u202eright-to-left",
+        "-->",
+        "<!-- lakewright",
+    ],
+)
+def test_names_are_text_only(name: str) -> None:
+    text = comment(stack(name, step("delete", "Table", name, ("~", name, name))))
+
+    outside = text.split("```")[0].replace("<code>", "").replace("</code>", "").replace(MARKER, "")
+    for mark in ("<img", "<h1", "</details", "](", "@e", "`", "\u202e", "-->", "<!--", "$m"):
+        assert mark not in outside.replace("<details>", "").replace("<summary>", "").replace("</summary>", "")
+    assert len(rows(text)[0]) == 6
+
+
+def test_fence_is_longer_than_backticks_in_values() -> None:
+    text = comment(stack("acme", step("update", "Role", "r", ("~", "name", "```\n</details># title"))))
+
+    assert "````diff\n" in text
+    assert "\n````\n" in text
+    assert text.rstrip().endswith("</details>")
+
+
+def test_facts_of_the_run_are_linked() -> None:
+    text = comment(stack("acme"), facts=RunFacts("0123456789abcdef", "https://ci.example/runs/1?a=1&b=2"))
+
+    assert "Commit <code>0123456789ab</code>" in text
+    assert 'href="https&#58;//ci.example/runs/1?a=1&amp;b=2"' in text
+    assert "javascript" not in comment(stack("acme"), facts=RunFacts("", "javascript:alert(1)"))
+
+
+def test_failed_preview_replaces_the_comment() -> None:
+    text = render_failure("expected the JSON, found nothing <b>", RunFacts(url="https://ci.example/1"))
+
+    assert text.startswith(MARKER)
+    assert "### Preview: failed" in text
+    assert "<b>" not in text
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", "found nothing"),
+        ("error: no project", "found something else"),
+        ('{"version": 2, "stacks": []}', "expected 1, found 2"),
+        ('{"version": 1}', "`stacks`: required, but missing"),
+        ('{"version": 1, "stacks": [{"tenant": "a"}]}', "`stacks.0.stack`: required"),
+        ("[]", "expected the JSON"),
+    ],
+)
+def test_other_input_is_refused_with_its_place(text: str, found: str) -> None:
+    with pytest.raises(DocumentError, match=found):
+        read_preview(text)
+    with pytest.raises(DocumentError, match=found):
+        read_drift(text)
