@@ -26,6 +26,10 @@ COMMANDS = {
         "Update the state with changes made outside the stack.",
     ),
     "destroy": ("lakewright.cli.commands.operations:destroy", "Delete all resources of the stack."),
+    "fleet": (
+        "lakewright.cli.commands.fleet.app:app",
+        "Preview, update, refresh, verify and list many stacks at once.",
+    ),
     "stack": ("lakewright.cli.commands.stack:app", "List, create, read, export, import and remove stacks."),
     "state": ("lakewright.cli.commands.state:app", "List, remove, unprotect and rename resources in a stack's state."),
     "config": (

@@ -12,6 +12,8 @@ import sys
 
 SWITCH = "LAKEWRIGHT_WARM"
 IDLE = "LAKEWRIGHT_WARM_IDLE"
+FOLDER = "LAKEWRIGHT_WARM_FOLDER"
+"""Names the folder of sockets. `lakewright fleet` sets it for its commands where no other warm process runs."""
 OPTION = "--no-warm"
 VERBS = ("preview", "up", "refresh", "destroy")
 PROJECT_FILES = ("Pulumi.yaml", "Pulumi.yml")
@@ -76,6 +78,8 @@ def own_environment() -> dict[str, str]:
 def socket_folder() -> str:
     """Return the folder of mode 0700 that holds this user's sockets; empty where there cannot be one."""
     uid = os.geteuid()
+    if own := os.environ.get(FOLDER, ""):
+        return own if _is_private(own, uid) and len(own) < 60 else ""
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     folder = os.path.join(runtime, "lakewright") if runtime and _is_private(runtime, uid) else f"/tmp/lakewright-{uid}"  # noqa: S108 - checked to be this user's alone
     try:

@@ -60,13 +60,13 @@ class Client:
             connection.settimeout(None)
             return self._hand_over(connection, ready["pid"])
 
-    def start_process(self) -> None:
-        """Start a warm process for the next command, unless one is running."""
+    def start_process(self) -> int:
+        """Start a warm process for the next command, unless one is running. Return its id; 0 without one."""
         import subprocess  # noqa: PLC0415 - slow to load, and loaded where a command has run here
         from typing import Any, cast  # noqa: PLC0415
 
         if not os.path.isdir(self._address.root):  # noqa: PTH112
-            return
+            return 0
         flags: list[str] = cast(Any, subprocess)._args_from_interpreter_flags()
         process_name = "lakewright.warm.process"
         command = [sys.executable, *flags, "-P", "-m", process_name, self._address.base, self._address.root, ENTRY]
@@ -82,6 +82,7 @@ class Client:
                 start_new_session=True,
             )
         process.returncode = 0  # it outlives this process
+        return process.pid
 
     def _hand_over(self, connection: socket.socket, pid: int) -> int | None:
         try:

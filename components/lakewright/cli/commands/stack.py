@@ -261,9 +261,9 @@ def _print_json(value: Any) -> None:
 
 
 def _print_table(head: tuple[str, ...], rows: list[tuple[str, ...]], indent: str = "") -> None:
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
-    for row in (head, *rows):
-        print((indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))).rstrip())
+    from lakewright.fleet.text_table import format_table  # noqa: PLC0415 - `--help` prints no table
+
+    print("\n".join(format_table(head, rows, indent)))
 
 
 def _text(value: Any) -> str:

@@ -1,0 +1,1 @@
+"""`lakewright fleet`: operations and reports on many stacks."""

@@ -1,0 +1,140 @@
+"""What is known of each stack without asking its servers: tenant, environment, labels, and the state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from lakewright.fleet.selection import SelectedStack, Selection, select, stack_files
+from lakewright.fleet.text_table import format_table
+
+if TYPE_CHECKING:
+    from lakewright_engine.project.project import PulumiProject
+
+    from lakewright.fleet.states import StateReader
+
+_READERS = 8
+
+
+@dataclass(frozen=True)
+class ListedStack:
+    """A stack, and what its state says."""
+
+    stack: SelectedStack
+    has_file: bool
+    """Whether the project has a file Pulumi.STACK.yaml."""
+    has_state: bool
+    """Whether the backend has the stack."""
+    resources: int = 0
+    updated: str = ""
+    """Time of the last update, RFC 3339, UTC; empty if there was none."""
+    last: dict[str, str] = field(default_factory=dict[str, str])
+    """Kind and result of the last update in the stack's history; empty without one."""
+    locked: tuple[str, ...] = ()
+    """Holders of locks."""
+    pending: tuple[str, ...] = ()
+    """Objects that an interrupted run was changing."""
+    problem: str = ""
+    """Why the state cannot be read; empty if it can."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stack's entry in the JSON document."""
+        return {
+            "stack": self.stack.name,
+            "tenant": self.stack.tenant,
+            "environment": self.stack.environment,
+            "labels": self.stack.labels,
+            "hasFile": self.has_file,
+            "hasState": self.has_state,
+            "resources": self.resources,
+            "lastUpdate": self.updated,
+            "lastKind": self.last.get("kind", ""),
+            "lastResult": self.last.get("result", ""),
+            "lockedBy": list(self.locked),
+            "pending": list(self.pending),
+            "problem": self.problem,
+        }
+
+    @property
+    def condition(self) -> str:
+        """The state in a few words, the worst first."""
+        if self.problem:
+            return "unreadable: " + " ".join(self.problem.split())
+        if not self.has_state:
+            return "not created"
+        if self.locked:
+            return f"locked: {'; '.join(self.locked)}"
+        if self.pending:
+            return f"interrupted: {len(self.pending)} pending operations"
+        if not self.has_file:
+            return "no stack file"
+        return f"{self.last['kind']} {self.last['result']}" if self.last else "never updated"
+
+
+def list_stacks(project: PulumiProject, selection: Selection) -> list[ListedStack]:
+    """Return the stacks that match, sorted by name. A state that cannot be read is a problem of that stack only."""
+    from lakewright.fleet.states import state_reader  # noqa: PLC0415 - `--help` needs no engine
+
+    reader = state_reader(project)
+    known, files = {*reader.names()}, stack_files(project)
+    stacks = select(project, selection, known)
+
+    def listed(stack: SelectedStack) -> ListedStack:
+        has_file = stack.name in files
+        if stack.name not in known:
+            return ListedStack(stack, has_file, has_state=False)
+        return _read(project, reader, ListedStack(stack, has_file, has_state=True))
+
+    with ThreadPoolExecutor(_READERS) as pool:
+        return list(pool.map(listed, stacks))
+
+
+def _read(project: PulumiProject, reader: StateReader, listed: ListedStack) -> ListedStack:
+    """Return the stack with what its state says, or with why that cannot be read."""
+    from lakewright_engine.model.errors import EngineError  # noqa: PLC0415
+
+    name = listed.stack.name
+    try:
+        state = reader.read(name)
+        last = _last_update(project, name)
+    except EngineError as error:
+        return replace(listed, problem=str(error))
+    return replace(
+        listed,
+        resources=len(state.resources),
+        updated=state.updated,
+        last=last,
+        locked=state.locked,
+        pending=state.pending,
+    )
+
+
+def _last_update(project: PulumiProject, stack: str) -> dict[str, str]:
+    """Return kind and result of the last update; empty if the backend is read by the Pulumi CLI."""
+    from lakewright_engine.model.errors import UnsupportedFeatureError  # noqa: PLC0415
+
+    try:
+        history = project.backend().history(project.name, stack)
+    except UnsupportedFeatureError:
+        return {}
+    return {key: str(history[0].get(key, "")) for key in ("kind", "result")} if history else {}
+
+
+def listing_lines(listed: Sequence[ListedStack]) -> list[str]:
+    """Return a table of the stacks as lines of plain text."""
+    head = ("STACK", "TENANT", "ENVIRONMENT", "LABELS", "RESOURCES", "LAST UPDATE (UTC)", "STATE")
+    rows = [
+        (
+            found.stack.name,
+            found.stack.tenant or "-",
+            found.stack.environment or "-",
+            ",".join(f"{name}={value}" for name, value in found.stack.labels.items()) or "-",
+            str(found.resources) if found.has_state and not found.problem else "-",
+            found.updated.partition(".")[0].removesuffix("Z").replace("T", " ") or "-",
+            found.condition,
+        )
+        for found in listed
+    ]
+    return format_table(head, rows)

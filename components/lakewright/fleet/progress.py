@@ -1,0 +1,160 @@
+"""The progress of a fleet on standard error: one live display on a terminal, a line for each stack elsewhere."""
+
+from __future__ import annotations
+
+import time
+from contextlib import AbstractContextManager
+from typing import Any, Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+from typing_extensions import override
+
+from lakewright.fleet.results import FleetReport, StackResult, StackStatus
+from lakewright.fleet.selection import SelectedStack
+from lakewright.fleet.text_table import format_table
+
+_NAMED_STACKS = 8
+"""Number of running stacks that the live display names."""
+
+_COLORS = {
+    StackStatus.FAILED: "red",
+    StackStatus.INTERRUPTED: "yellow",
+    StackStatus.SKIPPED: "yellow",
+    StackStatus.CHANGED: "cyan",
+}
+
+
+class LineProgress(AbstractContextManager[Any]):
+    """Prints a line when a stack ended."""
+
+    def __init__(self, console: Console, verb: str, total: int) -> None:
+        """Show the progress of `total` stacks."""
+        self._console = console
+        self.verb = verb
+        self._total = total
+        self._ended: list[StackResult] = []
+        self._running: dict[str, float] = {}
+
+    @override
+    def __enter__(self) -> Self:
+        return self
+
+    @override
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def started(self, stack: SelectedStack, *, is_earlier: bool = False) -> None:
+        """Count a stack as running."""
+        self._running[stack.name] = time.monotonic()
+        if is_earlier:
+            self._print(Text(f"{stack.name}: its process of the earlier run still works; waiting for it"))
+
+    def ended(self, result: StackResult) -> None:
+        """Print the result of a stack."""
+        self._running.pop(result.stack.name, None)
+        self._ended.append(result)
+        width = len(str(self._total))
+        line = Text(f"[{len(self._ended):{width}}/{self._total}] ")
+        line.append(result.stack.name, style="bold")
+        line.append(": ")
+        line.append(format_status(result), style=_COLORS.get(result.status, ""))
+        line.append(f" ({result.seconds:.1f} s)")
+        if result.error:
+            line.append(f": {result.error}")
+        self._print(line)
+
+    def interrupted(self, count: int, running: int) -> None:
+        """Print what an interrupt does."""
+        texts = {
+            1: f"Interrupted: no other stack starts; {running} running finish their steps and save their states."
+            " Ctrl-C again stops them at once.",
+            2: f"Interrupted again: {running} running stop at once. Ctrl-C again kills their processes.",
+        }
+        self._print(Text(texts.get(count, f"Interrupted again: the processes of {running} are killed."), "yellow"))
+
+    def _print(self, line: Text) -> None:
+        self._console.print(line, soft_wrap=True, highlight=False)
+
+
+class LiveProgress(LineProgress):
+    """Prints lines as well, and keeps the running stacks below them."""
+
+    @override
+    def __enter__(self) -> Self:
+        self._live = Live(console=self._console, get_renderable=self._render, refresh_per_second=4, transient=True)
+        self._live.start()
+        return self
+
+    @override
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def _render(self) -> Text:
+        failed = sum(result.status is StackStatus.FAILED for result in self._ended)
+        head = f"{self.verb}: {len(self._ended)} of {self._total} done, {len(self._running)} running"
+        lines = [head + (f", {failed} failed" if failed else "")]
+        now = time.monotonic()
+        running = [*self._running.items()]
+        lines += [f"  {name} ({now - began:.0f} s)" for name, began in running[:_NAMED_STACKS]]
+        if len(running) > _NAMED_STACKS:
+            lines.append(f"  and {len(running) - _NAMED_STACKS} more")
+        return Text("\n".join(lines), overflow="ellipsis", no_wrap=True)
+
+
+def choose_progress(verb: str, total: int) -> LineProgress:
+    """Return the progress display for standard error."""
+    console = Console(stderr=True)
+    is_live = console.is_terminal and not console.is_dumb_terminal
+    return (LiveProgress if is_live else LineProgress)(console, verb, total)
+
+
+def format_status(result: StackResult) -> str:
+    """Return the status with the changes, such as `changed: 2 create, 1 update`."""
+    changes = ", ".join(f"{count} {op}" for op, count in sorted(result.changes.items()))
+    return f"{result.status.value}: {changes}" if result.status is StackStatus.CHANGED else result.status.value
+
+
+def format_seconds(seconds: float) -> str:
+    """Return a duration such as `4.1 s` or `3 min 20 s`."""
+    return f"{seconds:.1f} s" if seconds < 60 else f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
+
+
+def summary_lines(report: FleetReport, folder: str) -> list[str]:
+    """Return the summary by stack, as lines of plain text."""
+    head = ("STACK", "TENANT", "ENVIRONMENT", "RESULT", "TIME", "")
+    rows = [
+        (
+            result.stack.name,
+            result.stack.tenant or "-",
+            result.stack.environment or "-",
+            format_status(result) + (" (earlier run)" if result.is_resumed else ""),
+            format_seconds(result.seconds) if result.exit is not None or result.seconds else "-",
+            result.error,
+        )
+        for result in report.results
+    ]
+    lines = format_table(head, rows)
+    counts = ", ".join(f"{count} {status}" for status, count in report.counts.items())
+    lines += ["", f"{len(report.results)} stacks: {counts}; {format_seconds(report.seconds)}"]
+    if report.remaining:
+        lines.append(
+            f"{len(report.remaining)} remain; `lakewright fleet {report.command} --resume` continues with them"
+        )
+    return [*lines, f"Output of each stack: {folder}"]
+
+
+def detail_lines(report: FleetReport) -> list[str]:
+    """Return the steps of each stack with changes, with the names of the properties that change."""
+    lines: list[str] = []
+    for result in report.results:
+        steps: list[dict[str, Any]] = result.document.get("steps") or []
+        changed = [step for step in steps if step.get("result", step["op"]) not in ("same", "read", "refresh")]
+        if not changed:
+            continue
+        lines += ["", f"{result.stack.name}:"]
+        for step in changed:
+            keys = f" [{', '.join(step['keys'])}]" if step.get("keys") else ""
+            lines.append(f"  {step.get('result', step['op'])} {step['type']} {step['name']}{keys}")
+    return lines

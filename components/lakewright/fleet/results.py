@@ -1,0 +1,174 @@
+"""The result of an operation on each stack of a fleet, and the report of all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from lakewright.fleet.selection import SelectedStack
+from lakewright.validation.documents import list_of, mapping_of, text_of
+
+INTERRUPTED_EXIT = 130
+UNEXPECTED_CHANGES_EXIT = 7
+
+_NO_CHANGE = {"same", "read", "read-replacement", "refresh", "discard", "discard-replaced"}
+_OPERATION_KEYS = ("steps", "changes", "outputs", "messages")
+_EMPTY: dict[str, Any] = {"steps": [], "changes": {}, "outputs": {}, "messages": []}
+
+
+class StackStatus(StrEnum):
+    """How the operation on one stack ended."""
+
+    UNCHANGED = "unchanged"
+    CHANGED = "changed"
+    """There are changes; after `up` and `refresh` they are made."""
+    PASSED = "passed"
+    """All checks of `verify` hold."""
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+    SKIPPED = "skipped"
+    """Not started, because of an earlier error or an interrupt."""
+
+
+DONE = frozenset({StackStatus.UNCHANGED, StackStatus.CHANGED, StackStatus.PASSED})
+"""Statuses of stacks that need no second attempt."""
+
+
+@dataclass(frozen=True)
+class StackResult:
+    """The result of one stack."""
+
+    stack: SelectedStack
+    status: StackStatus
+    seconds: float = 0.0
+    exit: int | None = None
+    """Exit code of the stack's process; None if it did not start or was killed."""
+    error: str = ""
+    """The first error, in one line."""
+    log: str = ""
+    """The file with the whole output."""
+    is_resumed: bool = False
+    """Whether the result is that of the run that was resumed."""
+    document: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What the command printed with --json."""
+
+    @property
+    def changes(self) -> dict[str, int]:
+        """Number of resources by operation, without those that do not change."""
+        found = mapping_of(self.document.get("changes"))
+        return {op: count for op, count in found.items() if op not in _NO_CHANGE and count}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry of the stack in the fleet's JSON document."""
+        body = {key: value for key, value in self.document.items() if key not in ("stack", "exit")}
+        return {
+            "stack": self.stack.name,
+            "tenant": self.stack.tenant,
+            "environment": self.stack.environment,
+            "labels": self.stack.labels,
+            "status": self.status.value,
+            "seconds": round(self.seconds, 3),
+            "exit": self.exit,
+            "error": self.error,
+            "log": self.log,
+            "resumed": self.is_resumed,
+            **_EMPTY,
+            **body,
+        }
+
+
+@dataclass(frozen=True)
+class FleetReport:
+    """The results of all stacks, sorted by name."""
+
+    command: str
+    results: Sequence[StackResult]
+    seconds: float
+    is_interrupted: bool = False
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of stacks by status, in the order of the statuses."""
+        found = Counter(result.status for result in self.results)
+        return {status.value: found[status] for status in StackStatus if found[status]}
+
+    @property
+    def remaining(self) -> list[StackResult]:
+        """The stacks that need another attempt."""
+        return [result for result in self.results if result.status not in DONE]
+
+    @property
+    def exit_code(self) -> int:
+        """Return 130 after an interrupt, 1 after an error, 7 for unexpected changes, else 0."""
+        if self.is_interrupted:
+            return INTERRUPTED_EXIT
+        if self.remaining:
+            return 1
+        return max((result.exit or 0 for result in self.results), default=0)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document that `--json` prints."""
+        return {
+            "version": 1,
+            "command": self.command,
+            "stacks": [result.to_json() for result in self.results],
+            "summary": self.counts,
+            "seconds": round(self.seconds, 3),
+            "exit": self.exit_code,
+        }
+
+
+def result_of(
+    stack: SelectedStack,
+    exit_code: int,
+    document: Mapping[str, Any],
+    error_lines: Iterable[str],
+    *,
+    seconds: float,
+    log: str,
+    is_interrupted: bool = False,
+) -> StackResult:
+    """Return the result of a stack whose process ended.
+
+    Args:
+        stack: The stack.
+        exit_code: Exit code of its process; negative for a signal.
+        document: The JSON that it printed; empty if it printed none.
+        error_lines: What it printed to standard error.
+        seconds: Duration.
+        log: File with the whole output.
+        is_interrupted: Whether the process was asked to stop.
+    """
+    known = exit_code if exit_code >= 0 else None
+    if exit_code in (0, UNEXPECTED_CHANGES_EXIT):
+        return StackResult(stack, _status_of(document), seconds, known, "", log, document=document)
+    status = StackStatus.INTERRUPTED if is_interrupted else StackStatus.FAILED
+    error = first_error(exit_code, document, error_lines)
+    return StackResult(stack, status, seconds, known, error, log, document=document)
+
+
+def first_error(exit_code: int, document: Mapping[str, Any], error_lines: Iterable[str]) -> str:
+    """Return the first error of a failed stack in one line."""
+    messages = [text for text in list_of(document.get("messages")) if text_of(text)]
+    lines = [line.strip() for line in error_lines if line.strip()]
+    failed = [*messages, *lines]
+    found = next((text for text in failed if text.startswith("error: ")), "")
+    if not found and (probes := list_of(document.get("failed_probes"))):
+        return f"checks that do not hold: {', '.join(map(str, probes))}"
+    if not found and exit_code < 0:
+        return f"its process was ended by signal {-exit_code}"
+    if "Traceback (most recent call last)" in found:  # the first line says whose, the last one what
+        found = " ".join(found.splitlines()[:: max(1, len(found.splitlines()) - 1)])
+    last = lines[-1] if lines else f"exit code {exit_code} without an error message"
+    return " ".join((found.removeprefix("error: ") or last).split())
+
+
+def _status_of(document: Mapping[str, Any]) -> StackStatus:
+    if "holds" in document:
+        return StackStatus.PASSED
+    changes = mapping_of(document.get("changes"))
+    changed = any(count and op not in _NO_CHANGE for op, count in changes.items())
+    return StackStatus.CHANGED if changed else StackStatus.UNCHANGED

@@ -1,0 +1,226 @@
+"""Run a command on many stacks in parallel, each in a process of its own, and keep what it did for `--resume`."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, Protocol
+
+from lakewright_engine.processes.process_identity import identity
+
+from lakewright.fleet.fingerprints import inputs_fingerprint, state_fingerprint
+from lakewright.fleet.results import DONE, FleetReport, StackResult, StackStatus, result_of
+from lakewright.fleet.run_folder import JournalEntry, RunFolder
+from lakewright.fleet.schedule import Bounds, OnError, Schedule
+from lakewright.fleet.selection import SelectedStack
+from lakewright.fleet.stack_process import EarlierProcess, RunningStack, StackProcess
+from lakewright.project_files.stack_files import read_text
+
+if TYPE_CHECKING:
+    from lakewright_engine.project.project import PulumiProject
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_STRENGTH = (signal.SIGINT, signal.SIGINT, signal.SIGKILL)
+"""What the running processes get at the first, second and third interrupt."""
+
+
+class Listener(Protocol):
+    """Shows the progress."""
+
+    def started(self, stack: SelectedStack, *, is_earlier: bool = False) -> None:
+        """Show that a stack started, or that a process of the resumed run still works on it."""
+        ...
+
+    def ended(self, result: StackResult) -> None:
+        """Show the result of a stack."""
+        ...
+
+    def interrupted(self, count: int, running: int) -> None:
+        """Show that the fleet was interrupted for the n-th time while stacks run."""
+        ...
+
+
+@dataclass(frozen=True)
+class FleetCommand:
+    """What runs on each stack."""
+
+    name: str
+    """Name of the fleet's command."""
+    words: tuple[str, ...]
+    """Command and options for a stack, such as `up --yes`."""
+    words_of: Callable[[str], tuple[str, ...]] = lambda _stack: ()
+    """More options by the name of the stack."""
+
+
+class FleetRunner:
+    """One run of a command on many stacks."""
+
+    def __init__(
+        self,
+        project: PulumiProject,
+        command: FleetCommand,
+        folder: RunFolder,
+        listener: Listener,
+        *,
+        bounds: Bounds,
+        on_error: OnError,
+        environ: Mapping[str, str],
+    ) -> None:
+        """Prepare a run.
+
+        Args:
+            project: The project of the stacks.
+            command: What runs.
+            folder: Keeps the journal and the outputs.
+            listener: Shows the progress.
+            bounds: How many stacks run at the same time.
+            on_error: What happens after an error.
+            environ: Environment variables of the processes.
+        """
+        self._project = project
+        self._command = command
+        self._folder = folder
+        self._listener = listener
+        self._bounds = bounds
+        self._on_error = on_error
+        self._environ = environ
+        self._running: dict[str, RunningStack] = {}
+        self._results: dict[str, StackResult] = {}
+        self._events: SimpleQueue[tuple[str, int | None] | None] = SimpleQueue()
+        self._interrupts = 0
+        self._handled_interrupts = 0
+        self._has_failed = False
+
+    def run(self, stacks: Sequence[SelectedStack]) -> FleetReport:
+        """Run the command on the stacks that are not done. Return the results of all."""
+        began = time.monotonic()
+        with self._signals():
+            schedule = Schedule([stack for stack in stacks if not self._take_over(stack)], self._bounds)
+            while True:
+                self._start_stacks(schedule)
+                if not self._running:
+                    break
+                ended = self._events.get()
+                self._pass_on_interrupts()
+                if ended is not None:
+                    self._end(schedule, *ended)
+        for stack in schedule.waiting:
+            self._results[stack.name] = StackResult(stack, StackStatus.SKIPPED, error=self._reason_to_skip())
+        results = [self._results[name] for name in sorted(self._results)]
+        return FleetReport(self._command.name, results, time.monotonic() - began, is_interrupted=bool(self._interrupts))
+
+    def _start_stacks(self, schedule: Schedule) -> None:
+        while not self._interrupts and not (self._has_failed and self._on_error is OnError.STOP):
+            stack = schedule.next()
+            if stack is None:
+                return
+            self._start(stack)
+
+    def _start(self, stack: SelectedStack) -> None:
+        name = stack.name
+        earlier = self._folder.entries.get(name, JournalEntry())
+
+        def on_end(code: int | None) -> None:
+            self._events.put((name, code))
+
+        running = EarlierProcess.watch(stack, earlier.pid, earlier.process, on_end) if not earlier.status else None
+        self._listener.started(stack, is_earlier=running is not None)
+        if running is None:
+            inputs = inputs_fingerprint(self._project, stack)
+            words = (*self._command.words, *self._command.words_of(name))
+            files = (self._folder.output(name), self._folder.log(name))
+            running = StackProcess.start(stack, words, self._environ, files, on_end)
+            entry = JournalEntry(inputs=inputs, pid=running.pid, process=identity(running.pid))
+            self._folder.set(name, entry)
+        self._running[name] = running
+
+    def _end(self, schedule: Schedule, name: str, code: int | None) -> None:
+        running = self._running.pop(name)
+        schedule.end(running.stack)
+        document = self._folder.document(name)
+        if code is None and not document:  # it was killed as well
+            self._folder.set(name, JournalEntry())
+            schedule.waiting.insert(0, running.stack)
+            return
+        if code is None:  # the exit code of a process that another one started
+            found: Any = document.get("exit")
+            code = found if isinstance(found, int) else 1
+        log = self._folder.log(name)
+        result = result_of(
+            running.stack,
+            code,
+            document,
+            read_text(log).splitlines(),
+            seconds=time.monotonic() - running.started,
+            log=str(log),
+            is_interrupted=bool(self._interrupts),
+        )
+        self._has_failed = self._has_failed or result.status is StackStatus.FAILED
+        self._results[name] = result
+        entry = replace(
+            self._folder.entries[name],
+            status=result.status.value,
+            exit=result.exit,
+            seconds=result.seconds,
+            error=result.error,
+            state=state_fingerprint(self._project, name) if result.status in DONE else "",
+        )
+        self._folder.set(name, entry)
+        self._listener.ended(result)
+
+    def _take_over(self, stack: SelectedStack) -> bool:
+        """Take the result of the resumed run if nothing changed since. Return whether there is one."""
+        entry = self._folder.entries.get(stack.name)
+        if entry is None or entry.status not in DONE:
+            return False
+        document = self._folder.document(stack.name)
+        if not document or entry.inputs != inputs_fingerprint(self._project, stack):
+            return False
+        if not entry.state or entry.state != state_fingerprint(self._project, stack.name):
+            return False
+        self._results[stack.name] = StackResult(
+            stack,
+            StackStatus(entry.status),
+            entry.seconds,
+            entry.exit,
+            log=str(self._folder.log(stack.name)),
+            is_resumed=True,
+            document=document,
+        )
+        return True
+
+    def _reason_to_skip(self) -> str:
+        return "not started: interrupted" if self._interrupts else "not started: another stack failed"
+
+    @contextmanager
+    def _signals(self) -> Generator[None]:
+        """Handle SIGINT, SIGTERM and SIGHUP within this context. Only the main thread can."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.getsignal(number) for number in _SIGNALS}
+        try:
+            for number, handler in before.items():
+                if handler is not signal.SIG_IGN:
+                    signal.signal(number, self._interrupt)
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _interrupt(self, _number: int, _frame: object) -> None:
+        self._interrupts += 1
+        self._events.put(None)
+
+    def _pass_on_interrupts(self) -> None:
+        while self._handled_interrupts < self._interrupts:
+            number = _STRENGTH[min(self._handled_interrupts, len(_STRENGTH) - 1)]
+            self._handled_interrupts += 1
+            self._listener.interrupted(self._handled_interrupts, len(self._running))
+            for running in self._running.values():
+                running.stop(number)

@@ -1,0 +1,14 @@
+"""A table as plain text, which pipes and terminals of any width take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def format_table(head: Sequence[str], rows: Sequence[Sequence[str]], indent: str = "") -> list[str]:
+    """Return the lines of a table with aligned columns."""
+    table = [head, *rows]
+    widths = [max(len(row[column]) for row in table) for column in range(len(head))]
+    return [
+        indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table
+    ]

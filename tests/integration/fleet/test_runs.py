@@ -1,0 +1,150 @@
+"""Operations on many stacks: parallel, after errors, interrupted, killed and resumed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import Fleet, statuses
+
+PATIENCE_SECONDS = 60
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    """Wait until a condition holds."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < until, "the condition does not hold"
+        time.sleep(0.02)
+
+
+def is_waiting(fleet: Fleet, stack: str) -> Callable[[], bool]:
+    """Return a condition: the program of a stack runs, and waits."""
+    return (fleet.folder / f"{stack}.is-waiting").exists
+
+
+def test_preview_and_up_report_each_stack(fleet: Fleet) -> None:
+    previewed = fleet.report("preview", "--label", "tier=gold")
+    updated = fleet.report("up", "--yes", "--stack", "[ab]", "--stack", "c")
+    again = fleet.report("preview", "--expect-no-changes", exit_code=7)
+
+    assert statuses(previewed) == {"a": "changed", "b": "changed"}
+    assert statuses(updated) == {"a": "changed", "b": "changed", "c": "changed"}
+    assert statuses(again) == {"a": "unchanged", "b": "unchanged", "c": "unchanged", "d": "changed"}
+    assert again["summary"] == {"unchanged": 3, "changed": 1}
+    entry = updated["stacks"][0]
+    assert (entry["tenant"], entry["environment"], entry["labels"]) == ("tenant-a", "sandbox", {"tier": "gold"})
+    assert {(step["op"], step["name"]) for step in entry["steps"]} >= {("create", "thing")}
+    assert json.loads(Path(entry["log"]).with_suffix(".json").read_text())["changes"] == entry["changes"]
+
+
+def test_an_error_stops_or_not_as_asked(fleet: Fleet) -> None:
+    fleet.write("b", fails=True)
+
+    stopped = fleet.report("up", "--yes", "--parallel-stacks", "1", exit_code=1)
+    continued = fleet.report("up", "--yes", "--parallel-stacks", "1", "--on-error", "continue", exit_code=1)
+
+    assert statuses(stopped) == {"a": "changed", "b": "failed", "c": "skipped", "d": "skipped"}
+    assert statuses(continued) == {"a": "unchanged", "b": "failed", "c": "changed", "d": "changed"}
+    assert "the program fails" in continued["stacks"][1]["error"]
+
+
+def test_resume_runs_only_what_remains(fleet: Fleet) -> None:
+    fleet.write("b", fails=True)
+    fleet.report("up", "--yes", "--parallel-stacks", "1", exit_code=1)
+    fleet.write("b")
+
+    resumed = fleet.report("up", "--yes", "--resume")
+
+    assert statuses(resumed) == dict.fromkeys("abcd", "changed")
+    assert [entry["resumed"] for entry in resumed["stacks"]] == [True, False, False, False]
+
+
+def test_resume_runs_changed_stacks_again(fleet: Fleet) -> None:
+    fleet.report("up", "--yes", "--stack", "[ab]")
+    fleet.write("a", value="2")
+
+    resumed = fleet.report("up", "--yes", "--resume", "--stack", "[ab]")
+
+    assert [(entry["status"], entry["resumed"]) for entry in resumed["stacks"]] == [
+        ("changed", False),
+        ("changed", True),
+    ]
+
+
+def test_ctrl_c_once_finishes_and_names_what_remains(fleet: Fleet) -> None:
+    (fleet.folder / "a.waits").touch()
+    process = fleet.start("up", "--yes", "--parallel-stacks", "1", "--engine", "embedded", "--json")
+    wait_for(is_waiting(fleet, "a"))
+
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate()
+
+    report = json.loads(stdout)
+    assert (process.returncode, report["exit"]) == (130, 130)
+    assert statuses(report) == {"a": "interrupted", "b": "skipped", "c": "skipped", "d": "skipped"}
+    assert "no other stack starts; 1 running finish their steps" in stderr
+    (fleet.folder / "a.waits").unlink()
+    assert set(statuses(fleet.report("up", "--yes", "--resume")).values()) == {"changed"}
+
+
+def test_a_killed_run_is_resumed(fleet: Fleet) -> None:
+    """Kill the fleet, and one of the stacks' processes; the other one finishes by itself."""
+    for stack in "ab":
+        (fleet.folder / f"{stack}.waits").touch()
+    process = fleet.start("up", "--yes", "--parallel-stacks", "2", "--engine", "embedded", "--json")
+    wait_for(is_waiting(fleet, "a"))
+    wait_for(is_waiting(fleet, "b"))
+    process.kill()
+    process.communicate()
+    journal = json.loads(next(fleet.folder.glob(".lakewright/fleet/up/*/run.json")).read_text())
+    os.kill(journal["stacks"]["b"]["pid"], signal.SIGKILL)
+
+    resumed = fleet.start("up", "--yes", "--resume", "--parallel-stacks", "2", "--engine", "embedded", "--json")
+    for stack in "ab":
+        (fleet.folder / f"{stack}.waits").unlink()
+    stdout, stderr = resumed.communicate()
+
+    assert resumed.returncode == 0, stdout + stderr
+    assert statuses(json.loads(stdout)) == dict.fromkeys("abcd", "changed")
+    assert set(statuses(fleet.report("preview", "--expect-no-changes")).values()) == {"unchanged"}
+
+
+def test_damaged_and_locked_states_hide_no_other(fleet: Fleet) -> None:
+    fleet.state_file("b").write_text('{"version": 3, "checkpoint"')
+    with fleet.project.backend().lock("fleet", "c"):
+        report = fleet.report("up", "--yes", "--on-error", "continue", exit_code=1)
+        listed = fleet.run("list", "--json")
+
+    assert statuses(report) == {"a": "changed", "b": "failed", "c": "failed", "d": "changed"}
+    errors = {entry["stack"]: entry["error"] for entry in report["stacks"]}
+    assert "is damaged" in errors["b"]
+    assert "locked" in errors["c"]
+    stacks = {entry["stack"]: entry for entry in json.loads(listed.stdout)["stacks"]}
+    assert listed.returncode == 1
+    assert "is damaged" in stacks["b"]["problem"]
+    assert str(os.getpid()) in stacks["c"]["lockedBy"][0]
+    assert (stacks["a"]["resources"], stacks["a"]["lastResult"]) == (3, "succeeded")
+
+
+def test_changes_need_yes_without_a_terminal(fleet: Fleet) -> None:
+    for verb in ("up", "refresh"):
+        done = fleet.run(verb)
+
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"fleet {verb} needs --yes" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["--resume"], ["--stack", "nothing*"]])
+def test_impossible_runs_are_refused(fleet: Fleet, words: list[str]) -> None:
+    done = fleet.run("preview", *words)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: ")
+    assert len(done.stderr.splitlines()) == 1
