@@ -8,10 +8,14 @@ from typing import Annotated
 
 import typer
 
+from lakewright.cli.commands.specs.from_server import from_server
 from lakewright.cli.errors import UsageError
+from lakewright.cli.json_errors import JsonErrorsCommand
 from lakewright.cli.options import HERE, Directory, load_project
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Check a tenant's spec; print its JSON Schema.")
+
+app.command("from-server", cls=JsonErrorsCommand)(from_server)
 
 Files = Annotated[list[Path] | None, typer.Argument(help="Stack files. Default: all of the project.")]
 

@@ -1,0 +1,201 @@
+"""`lakewright spec from-server`: write the specs of tenants that exist on a server and in no stack."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lakewright.cli.errors import UsageError
+from lakewright.cli.options import HERE, Directory, load_project
+
+if TYPE_CHECKING:
+    from lakewright_engine.project.project import PulumiProject
+
+    from lakewright.discovery.from_server import FromServerOptions, ServerReader
+    from lakewright.discovery.tenant_spec import TenantDraft
+
+
+def from_server(
+    *,
+    project_id: Annotated[str | None, typer.Option("--project", help="Id of the project in Lakekeeper.")] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All projects of the server that no stack manages; one file each.")
+    ] = False,
+    environment: Annotated[
+        str | None, typer.Option(help="NAME of environments/NAME.yaml. Default: the only one.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the tenant. Default: from the project's id or name.")
+    ] = None,
+    owner: Annotated[str, typer.Option(help="Person or team responsible for the tenant.")] = "unknown",
+    access_key: Annotated[
+        str | None, typer.Option(help="Reference to the id of the store's access key, such as config:KEY.")
+    ] = None,
+    secret_key: Annotated[str | None, typer.Option(help="Reference to the store's secret key.")] = None,
+    without_tables: Annotated[
+        list[str] | None,
+        typer.Option(help="Leave out tables that match WAREHOUSE.NAMESPACE.TABLE, such as 'scratch.*'; repeatable."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="File to write; with --all a folder. Existing files are never overwritten.")
+    ] = None,
+    directory: Directory = HERE,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Write the spec of a tenant from a live Lakekeeper. Its first `up` takes everything over and changes nothing.
+
+    What a spec cannot express is listed with the reason. Only reads. Exit code 1 if a project cannot be declared.
+
+    Example: lakewright spec from-server --project acme --output tenants/Pulumi.acme.yaml
+    """
+    from lakewright.cli.engines.environment_loading import load_environment  # noqa: PLC0415 - `--help` needs no models
+    from lakewright.discovery.from_server import FromServerOptions, ServerReader  # noqa: PLC0415
+    from lakewright.discovery.storages import AccessKeys  # noqa: PLC0415
+
+    _check_options(project_id, name, everything=everything)
+    if (access_key is None) != (secret_key is None):
+        raise UsageError("expected `--access-key` and `--secret-key` together")
+    project = load_project(directory)
+    chosen = environment or _only_environment(project)
+    keys = AccessKeys(access_key, secret_key) if access_key and secret_key else None
+    options = FromServerOptions(chosen, owner, keys, tuple(without_tables or ()))
+    reader = ServerReader(load_environment(project, chosen))
+    written = _Written(project, reader, options, as_json=as_json)
+    if everything:
+        written.write_all(output or project.stack_config_dir)
+    else:
+        written.write_one(str(project_id), name, output)
+    written.report()
+    if written.failures:
+        raise typer.Exit(1)
+
+
+class _Written:
+    """Specs that were written, and what could not be."""
+
+    def __init__(
+        self, project: PulumiProject, reader: ServerReader, options: FromServerOptions, *, as_json: bool
+    ) -> None:
+        self._project, self._reader, self._options, self._as_json = project, reader, options, as_json
+        self._documents: list[dict[str, Any]] = []
+        self._managed: dict[str, str] = {}
+        self.failures: list[dict[str, str]] = []
+
+    def write_one(self, project_id: str, name: str | None, output: Path | None) -> None:
+        """Write the spec of one project to a file, else to the standard output."""
+        self._refuse_managed(project_id)
+        if output is not None and output.exists() and not output.is_dir():
+            raise UsageError(f"{output} exists already; name another file")
+        draft = self._reader.draft(project_id, name, self._options)
+        if output is not None and output.is_dir():
+            output = output / f"Pulumi.{draft.spec['name']}.yaml"
+        self._write(project_id, draft, output)
+
+    def write_all(self, folder: Path) -> None:
+        """Write a spec for each project that no stack manages."""
+        from lakewright.discovery.errors import DiscoveryError  # noqa: PLC0415
+        from lakewright.lakekeeper.api.connection.errors import LakekeeperError  # noqa: PLC0415
+
+        folder.mkdir(parents=True, exist_ok=True)
+        if not folder.is_dir():
+            raise UsageError(f"{folder} is not a folder; `--all` writes one file for each project")
+        managed = self._stacks_by_project()
+        for project_id, project_name in sorted(self._reader.projects().items(), key=lambda entry: entry[1]):
+            if project_id in managed:
+                self._managed[project_id] = managed[project_id]
+                continue
+            try:
+                draft = self._reader.draft(project_id, None, self._options)
+                self._write(project_id, draft, folder / f"Pulumi.{draft.spec['name']}.yaml")
+            except (DiscoveryError, LakekeeperError, UsageError) as error:
+                self.failures.append({"project": project_id, "name": project_name, "reason": str(error)})
+
+    def report(self) -> None:
+        """Print the summary to the standard error, or the whole report as JSON."""
+        if self._as_json:
+            report = {
+                "version": 1,
+                "server": self._reader.endpoint,
+                "tenants": self._documents,
+                "managed": self._managed,
+                "failures": self.failures,
+            }
+            print(json.dumps(report, indent=2, ensure_ascii=False))
+            return
+        for project_id, stack in self._managed.items():
+            print(f"project {project_id}: left out; stack {stack} manages it", file=sys.stderr)
+        for failure in self.failures:
+            print(f"project {failure['project']}: not written: {failure['reason']}", file=sys.stderr)
+        if len(self._documents) > 1 or self._managed or self.failures:
+            print(
+                f"{len(self._documents)} specs written, {len(self._managed)} projects managed already,"
+                f" {len(self.failures)} not written",
+                file=sys.stderr,
+            )
+
+    def _write(self, project_id: str, draft: TenantDraft, file: Path | None) -> None:
+        from lakewright.discovery.stack_text import stack_text  # noqa: PLC0415
+
+        text = stack_text(draft, f"project {project_id} at {self._reader.endpoint}")
+        if file is not None:
+            try:
+                with file.open("x", encoding="utf-8") as out:
+                    out.write(text)
+            except FileExistsError:
+                raise UsageError(f"{file} exists already; name another file, or move it away") from None
+            except OSError as error:
+                raise UsageError(f"{file} cannot be written: {error.strerror}") from None
+        elif not self._as_json:
+            sys.stdout.write(text)
+        self._documents.append(
+            {
+                "project": project_id,
+                "tenant": draft.spec["name"],
+                "file": str(file) if file else None,
+                "spec": draft.spec,
+                "open_references": list(draft.open_references),
+                "not_in_spec": [omission.to_json() for omission in draft.omissions],
+            }
+        )
+        if not self._as_json:
+            self._print_summary(project_id, draft, file)
+
+    def _print_summary(self, project_id: str, draft: TenantDraft, file: Path | None) -> None:
+        spec = draft.spec
+        parts = ("storage", "warehouses", "tables", "grants", "role_members")
+        counted = ", ".join(f"{len(spec.get(part, ()))} {part.replace('_', ' ')}" for part in parts)
+        lines = [f"project {project_id}: tenant {spec['name']}{f' in {file}' if file else ''}: {counted}"]
+        for reference in draft.open_references:
+            lines.append(f"  to do: {reference} is a placeholder, since the server does not show secrets")
+        if draft.omissions:
+            lines.append(f"  not in the spec ({len(draft.omissions)}); `up` leaves it as it is:")
+            lines += [f"    {omission}" for omission in draft.omissions]
+        print("\n".join(lines), file=sys.stderr)
+
+    def _refuse_managed(self, project_id: str) -> None:
+        if stack := self._stacks_by_project().get(project_id):
+            raise UsageError(f"project {project_id} is managed by stack {stack}; only one stack may declare a tenant")
+
+    def _stacks_by_project(self) -> dict[str, str]:
+        """Return the stacks that manage projects of the server, by the project's id: from states and stack files."""
+        from lakewright.discovery.managing_stacks import stacks_by_project  # noqa: PLC0415
+
+        return stacks_by_project(self._project, self._reader.endpoint, self._options.environment)
+
+
+def _check_options(project_id: str | None, name: str | None, *, everything: bool) -> None:
+    if everything == (project_id is not None):
+        raise UsageError("name a project with `--project ID`, or all of them with `--all`")
+    if everything and name:
+        raise UsageError("`--name` names one tenant; with `--all`, the names come from the projects")
+
+
+def _only_environment(project: PulumiProject) -> str:
+    found = sorted(file.stem for file in (project.root / "environments").glob("*.yaml"))
+    if len(found) == 1:
+        return found[0]
+    raise UsageError(f"name the environment with `--environment`; the project has: {', '.join(found) or 'none'}")

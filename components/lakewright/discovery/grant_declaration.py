@@ -1,0 +1,113 @@
+"""Grants and members of roles of a spec from those of a project. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+from dataclasses import dataclass, field
+from typing import Any
+
+from lakewright.discovery.omission import Omission
+from lakewright.discovery.project_objects import FoundGrant, ProjectObjects
+from lakewright.lakekeeper.api.connection.privileges import OWNERS
+from lakewright.names.table_name import quoted
+from lakewright.spec import TenantSpec
+from lakewright.spec.standard_roles import standard_grants
+
+
+@dataclass
+class DeclaredAccess:
+    """Grants and members as a spec has them."""
+
+    grants: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    role_members: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    omissions: list[Omission] = field(default_factory=list[Omission])
+
+
+def declared_access(
+    found: ProjectObjects, warehouses: Set[str], namespaces: Set[str], tables: Set[str]
+) -> DeclaredAccess:
+    """Return the grants and members to declare.
+
+    Args:
+        found: The project.
+        warehouses: Names of the declared warehouses.
+        namespaces: Declared namespaces as WAREHOUSE.NAMESPACE.
+        tables: Declared tables as WAREHOUSE.NAMESPACE.TABLE, the levels as the server has them.
+    """
+    made = DeclaredAccess()
+    if not found.enforces_grants:
+        made.omissions += _unenforced(found)
+        return made
+    for grant in found.grants:
+        reason = _why_not(found, grant, warehouses, namespaces, tables)
+        if reason:
+            made.omissions.append(Omission("grant", f"{grant.entry} on {grant.target}", reason))
+        elif not _is_creators(found, grant):
+            made.grants.append(_grant(found, grant))
+    granted = {str(grant["to"]).removeprefix("role:") for grant in made.grants if str(grant["to"]).startswith("role:")}
+    for role_id, role in found.roles.items():
+        _add_role(made, found, role_id, str(role["name"]), granted)
+    return made
+
+
+def without_standard_grants(spec: TenantSpec) -> list[int] | None:
+    """Return the positions of the grants that the standard roles have anyway; None if one of those is missing."""
+    standard = standard_grants(spec)
+    if any(grant not in spec.grants for grant in standard):
+        return None
+    return [index for index, grant in enumerate(spec.grants) if grant in standard]
+
+
+def _unenforced(found: ProjectObjects) -> Iterator[Omission]:
+    why = f"the server enforces no grants (authorizer `{found.server.authz_backend}`), so roles have no effect"
+    for role in found.roles.values():
+        yield Omission("role", str(role["name"]), why)
+
+
+def _why_not(
+    found: ProjectObjects, grant: FoundGrant, warehouses: Set[str], namespaces: Set[str], tables: Set[str]
+) -> str:
+    """Return why a spec cannot have a grant; empty if it can."""
+    where = ".".join((grant.warehouse, *grant.inside))
+    known = {"project": {""}, "warehouse": warehouses, "namespace": namespaces, "table": tables}
+    if where not in known[grant.on.kind]:
+        return f"the spec does not have this {grant.on.kind}"
+    if grant.entry.kind == "role" and found.role_name(grant.entry.principal) is None:
+        return "the role belongs to another project, or cannot be seen"
+    if grant.on.kind in {"namespace", "table"} and _is_owner(grant) and not _is_creators(found, grant):
+        return "the server makes each creator the owner; the ownership stays as it is"
+    return ""
+
+
+def _is_owner(grant: FoundGrant) -> bool:
+    return grant.entry.privilege in OWNERS[grant.on.kind]
+
+
+def _is_creators(found: ProjectObjects, grant: FoundGrant) -> bool:
+    """Return whether the server granted it to the identity that reads, which makes the stack's objects."""
+    return _is_owner(grant) and grant.entry.kind == "user" and grant.entry.principal == found.identity
+
+
+def _grant(found: ProjectObjects, grant: FoundGrant) -> dict[str, Any]:
+    entry = grant.entry
+    on: dict[str, Any] = {"warehouse": grant.warehouse} if grant.warehouse else {"project": True}
+    if grant.on.kind == "namespace":
+        on["namespace"] = ".".join(grant.inside)
+    if grant.on.kind == "table":
+        on["table"] = ".".join(quoted(level) for level in grant.inside)
+    name = entry.principal if entry.kind == "user" else found.role_name(entry.principal)
+    return {"to": f"{entry.kind}:{name}", "privilege": entry.privilege, "on": on}
+
+
+def _add_role(made: DeclaredAccess, found: ProjectObjects, role_id: str, name: str, granted: Set[str]) -> None:
+    held = sorted(found.members.get(role_id, frozenset()))
+    nested = [member for kind, member in held if kind == "role"]
+    if name not in granted:
+        reason = "no declared grant names it, so a spec would not make it; it stays as it is"
+        made.omissions.append(Omission("role", name, reason))
+    elif nested:
+        names = ", ".join(found.role_name(member) or member for member in nested)
+        reason = f"roles are members of it ({names}); specs have users only, so its members stay as they are"
+        made.omissions.append(Omission("member", name, reason))
+    elif held:
+        made.role_members[name] = {"users": [member for _, member in held]}

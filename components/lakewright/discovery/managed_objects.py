@@ -1,0 +1,120 @@
+"""The objects that stacks manage, from their states. Pure functions over resources of states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from lakewright.lakekeeper.api.connection.privileges import GrantEntry
+from lakewright.validation.documents import list_of, mapping_of, text_of
+
+if TYPE_CHECKING:
+    from lakewright_engine.model.resources import ResourceState
+
+ObjectKey = tuple[str, ...]
+"""Server or account, and what identifies an object there. Names are in lower case, as servers ignore case."""
+
+LAKEKEEPER = "pulumi-python:dynamic/lakekeeper:"
+
+
+@dataclass(frozen=True)
+class ManagedObjects:
+    """Keys of managed objects by kind: `project`, `warehouse`, `namespace`, `table`, `role`, `grant`, `bucket`, ..."""
+
+    by_kind: Mapping[str, frozenset[ObjectKey]] = field(default_factory=dict[str, frozenset[ObjectKey]])
+
+    def has(self, kind: str, key: ObjectKey) -> bool:
+        """Return whether a stack manages an object."""
+        return key in self.by_kind.get(kind, frozenset())
+
+
+def managed_objects(resources: Iterable[ResourceState]) -> ManagedObjects:
+    """Return the objects of the resources of states."""
+    found: dict[str, set[ObjectKey]] = {}
+    for resource in resources:
+        for kind, key in _keys(resource):
+            found.setdefault(kind, set()).add(key)
+    return ManagedObjects({kind: frozenset(keys) for kind, keys in found.items()})
+
+
+def server_key(endpoint: object) -> str:
+    """Return an endpoint as the first part of a key."""
+    return str(endpoint or "").rstrip("/").casefold()
+
+
+def project_key(server: str, project_id: str) -> ObjectKey:
+    """Return the key of a project."""
+    return (server, project_id)
+
+
+def inside_key(server: str, warehouse_id: str, levels: Iterable[str]) -> ObjectKey:
+    """Return the key of a namespace or table in a warehouse."""
+    return (server, warehouse_id, *(level.casefold() for level in levels))
+
+
+def grant_key(server: str, kind: str, place: Iterable[str], entry: GrantEntry) -> ObjectKey:
+    """Return the key of a grant on the object at a place: ids of project and warehouse, levels of namespace, table."""
+    return (server, kind, *(part.casefold() for part in place), entry.privilege, entry.kind, entry.principal)
+
+
+def _keys(resource: ResourceState) -> Iterator[tuple[str, ObjectKey]]:
+    inputs: Mapping[str, Any] = resource.inputs
+    if resource.type.startswith(LAKEKEEPER):
+        yield from _lakekeeper_keys(resource.type.removeprefix(LAKEKEEPER), resource.id or "", inputs)
+        return
+    match resource.type:
+        case "aws:s3/bucket:Bucket" | "aws:s3/bucketV2:BucketV2":
+            yield "bucket", (text_of(inputs.get("bucket")) or resource.id or "",)
+        case "aws:iam/role:Role":
+            yield "aws role", (text_of(inputs.get("name")) or resource.id or "",)
+        case "kubernetes:core/v1:Namespace":
+            name = text_of(mapping_of(inputs.get("metadata")).get("name"))
+            yield "kubernetes namespace", (name or resource.id or "",)
+        case _:
+            return
+
+
+def _lakekeeper_keys(kind: str, object_id: str, inputs: Mapping[str, Any]) -> Iterator[tuple[str, ObjectKey]]:
+    server = server_key(mapping_of(inputs.get("server")).get("endpoint"))
+    warehouse_id = str(inputs.get("warehouse_id") or "")
+    match kind:
+        case "Project":
+            yield "project", project_key(server, str(inputs.get("project_id") or object_id))
+        case "Warehouse":
+            yield "warehouse", (server, object_id)
+        case "Namespace":
+            yield "namespace", inside_key(server, warehouse_id, str(inputs.get("name")).split("."))
+        case "Table":
+            levels = [*str(inputs.get("namespace")).split("."), str(inputs.get("name"))]
+            yield "table", inside_key(server, warehouse_id, levels)
+        case "Role":
+            yield "role", (server, object_id)
+        case "RoleMembers":
+            yield "role members", (server, str(inputs.get("role_id")))
+        case "TaskQueueConfig":
+            yield "task queue", (server, warehouse_id, str(inputs.get("queue")))
+        case "Grant":
+            yield from _grant_keys(server, mapping_of(inputs.get("on")), [inputs])
+        case "Grants":
+            held = [mapping_of(entry) for entry in list_of(inputs.get("grants"))]
+            yield from _grant_keys(server, mapping_of(inputs.get("on")), held)
+        case "StoreBucket":
+            yield "bucket", (str(inputs.get("bucket")),)
+        case _:
+            return
+
+
+def _grant_keys(
+    server: str, on: Mapping[str, Any], entries: Iterable[Mapping[str, Any]]
+) -> Iterator[tuple[str, ObjectKey]]:
+    kind = str(on.get("type"))
+    place = [str(on["project_id"])] if kind == "project" else [str(on.get("warehouse_id") or on.get("role_id") or "")]
+    if namespace := on.get("namespace"):
+        place += str(namespace).split(".")
+    if kind in {"table", "view", "generic-table"}:
+        place.append(str(on.get("name")))
+    for entry in entries:
+        user, role = entry.get("user"), entry.get("role")
+        held = GrantEntry(str(entry.get("privilege")), "user" if user else "role", str(user or role))
+        yield "grant", grant_key(server, kind, place, held)

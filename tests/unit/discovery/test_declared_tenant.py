@@ -1,0 +1,265 @@
+"""A tenant's spec from the objects of its project, without a server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+import yaml
+from lakewright.discovery.aws_roles import required_external_id
+from lakewright.discovery.errors import DiscoveryError
+from lakewright.discovery.from_server import tenant_name
+from lakewright.discovery.project_objects import FoundGrant, FoundNamespace, FoundWarehouse, ProjectObjects
+from lakewright.discovery.stack_text import stack_text
+from lakewright.discovery.storages import AccessKeys, RoleFacts, StorageHints
+from lakewright.discovery.tenant_spec import TenantDraft, TenantNames, declare_tenant_of
+from lakewright.lakekeeper.api.catalog.namespaces import ListedNamespace
+from lakewright.lakekeeper.api.catalog.tabulars import Tabular
+from lakewright.lakekeeper.api.connection.privileges import GrantEntry, Object
+from lakewright.lakekeeper.api.connection.versions import server_of
+from lakewright.lakekeeper.api.management.task_queues import QueueConfig
+from lakewright.spec import parse_spec
+
+ROLE = "arn:aws:iam::123456789012:role/lakehouse"
+ROLE_ID = "01983a4e-0000-7000-8000-000000000001"
+OPENFGA = server_of("http://lakekeeper", {"version": "0.13.3", "authz-backend": "openfga"})
+IN_STORE = {
+    "type": "s3",
+    "flavor": "s3-compat",
+    "bucket": "lake",
+    "key-prefix": "acme/main",
+    "endpoint": "http://127.0.0.1:9000/",
+    "region": "local-01",
+    "path-style-access": True,
+    "sts-enabled": True,
+    "remote-signing-enabled": False,
+}
+ON_AWS = {
+    "type": "s3",
+    "flavor": "aws",
+    "bucket": "lake",
+    "key-prefix": "acme/main",
+    "region": "us-west-2",
+    "assume-role-arn": ROLE,
+    "sts-enabled": True,
+    "remote-signing-enabled": False,
+}
+HINTS = StorageHints(AccessKeys("env:ID", "env:SECRET"), {ROLE: RoleFacts("the-external-id", is_known=True)})
+
+
+@dataclass(frozen=True)
+class Account:
+    """The environment's settings for AWS."""
+
+    region: str = "us-west-2"
+    s3_endpoint: str | None = None
+
+
+def warehouse(profile: dict[str, Any], *paths: str, **more: Any) -> FoundWarehouse:
+    response = {
+        "warehouse-id": "w1",
+        "name": "main",
+        "status": "active",
+        "delete-profile": {"type": "hard"},
+        "storage-credential-type": {"credential-type": "access-key"} if profile is IN_STORE else None,
+        "allowed-format-versions": [1, 2, 3],
+        "storage-profile": profile,
+    }
+    found = tuple(
+        FoundNamespace(ListedNamespace(tuple(path.split(".")), f"id-{path}", protected=False)) for path in paths
+    )
+    return FoundWarehouse(response | more, found)
+
+
+def declared(*warehouses: FoundWarehouse, hints: StorageHints = HINTS, **more: Any) -> TenantDraft:
+    found = ProjectObjects("acme", "acme", OPENFGA, warehouses, **more)
+    return declare_tenant_of(found, TenantNames("acme", "tests", "sandbox"), hints, Account())
+
+
+def reasons(draft: TenantDraft, kind: str) -> dict[str, str]:
+    return {found.name: found.reason for found in draft.omissions if found.kind == kind}
+
+
+def table(kind: Any, properties: dict[str, str] | None = None) -> tuple[Tabular, dict[str, Any]]:
+    schema = {"schema-id": 0, "type": "struct", "fields": [{"id": 1, "name": "c", "type": kind, "required": False}]}
+    metadata = {
+        "table-uuid": "t",
+        "format-version": 2,
+        "location": "s3://lake/acme/main/t",
+        "last-column-id": 9,
+        "schemas": [schema],
+        "current-schema-id": 0,
+        "partition-specs": [{"spec-id": 0, "fields": []}],
+        "default-spec-id": 0,
+        "sort-orders": [],
+        "default-sort-order-id": 0,
+        "properties": properties or {},
+    }
+    return Tabular(("sales",), "orders", "table", "t"), metadata
+
+
+def test_spec_has_only_what_is_no_default() -> None:
+    draft = declared(warehouse(IN_STORE, "sales", "sales.daily"))
+
+    assert draft.spec == {
+        "version": 1,
+        "environment": "sandbox",
+        "name": "acme",
+        "owner": "tests",
+        "adopt": True,
+        "storage": {
+            "main": {
+                "backend": "s3",
+                "bucket": "lake",
+                "endpoint": "http://127.0.0.1:9000",
+                "credential": {"access_key_id": "env:ID", "secret_access_key": "env:SECRET"},
+            }
+        },
+        "warehouses": [{"name": "main", "namespaces": ["sales.daily"]}],
+    }
+
+
+def test_text_reads_back_as_the_same_spec() -> None:
+    draft = declared(replace(warehouse(IN_STORE, "sales"), queues={"tabular_purge": QueueConfig({"a": "b"}, 900)}))
+
+    text = stack_text(draft, "project acme")
+
+    assert yaml.safe_load(text)["config"]["lakewright:tenant"] == draft.spec
+    assert max(len(line) for line in text.splitlines()) <= 118
+
+
+def test_role_on_aws_gives_the_external_id() -> None:
+    storage = declared(warehouse(ON_AWS)).spec["storage"]["main"]
+
+    assert (storage["backend"], storage["role_arn"], storage["external_id"]) == ("existing", ROLE, "the-external-id")
+
+
+def test_unreadable_secrets_are_placeholders() -> None:
+    hints = StorageHints(None, {ROLE: RoleFacts(problem="AWS returned AccessDenied")})
+    second = warehouse(ON_AWS | {"bucket": "other", "key-prefix": "b"}, name="second")
+
+    draft = declared(warehouse(IN_STORE), second, hints=hints)
+
+    assert draft.open_references == (
+        "config:lake_access_key_id",
+        "config:lake_secret_access_key",
+        "config:external_id_other",
+    )
+    assert "AccessDenied" in draft.comments["storage.other"]
+
+
+@pytest.mark.parametrize(
+    ("profile", "more", "reason"),
+    [
+        (IN_STORE | {"type": "gcs"}, {}, "no backend in specs"),
+        (IN_STORE | {"key-prefix": None}, {}, "whole bucket"),
+        (IN_STORE | {"sts-enabled": False}, {}, "neither vends credentials nor signs"),
+        (IN_STORE | {"legacy-md5-behavior": True}, {}, "storage.legacy_md5_behavior|legacy_md5_behavior"),
+        (IN_STORE, {"status": "inactive"}, "inactive"),
+        (IN_STORE, {"delete-profile": {"type": "soft", "expiration-seconds": 90}}, "whole days"),
+        (IN_STORE, {"name": "a name"}, "letters, digits"),
+        (ON_AWS | {"assume-role-arn": None}, {}, "no `assume-role-arn`"),
+        (ON_AWS, {"storage-credential-type": {"credential-type": "access-key"}}, "access key on AWS"),
+    ],
+)
+def test_warehouse_without_a_form_in_specs_is_listed(
+    profile: dict[str, Any], more: dict[str, Any], reason: str
+) -> None:
+    good = warehouse(IN_STORE | {"key-prefix": "acme/good"}, name="good")
+
+    draft = declared(good, warehouse(profile, **more))
+
+    assert [entry["name"] for entry in draft.spec["warehouses"]] == ["good"]
+    (found,) = reasons(draft, "warehouse").values()
+    assert any(part in found for part in reason.split("|"))
+
+
+def test_project_without_a_declarable_warehouse_is_refused() -> None:
+    with pytest.raises(DiscoveryError, match=r"no warehouse that a spec can declare\n.*whole bucket"):
+        declared(warehouse(IN_STORE | {"key-prefix": None}))
+
+
+@pytest.mark.parametrize("kind", ["long", "decimal(12, 2)", "fixed[16]", "uuid", "timestamptz", "binary"])
+def test_columns_keep_their_types(kind: str) -> None:
+    tabular, metadata = table(kind, {"owner": "spark", "comment": "x"})
+    found = replace(warehouse(IN_STORE, "sales"), tabulars=(tabular,), metadata={tabular: metadata})
+
+    (written,) = declared(found).spec["tables"]
+
+    assert written["properties"] == {"comment": "x"}
+    assert parse_spec(declared(found).spec, "test").tables[0].columns[0].type == kind.replace(" ", "")
+
+
+def test_table_of_an_unknown_type_is_listed() -> None:
+    tabular, metadata = table("hyperloglog")
+    found = replace(warehouse(IN_STORE, "sales"), tabulars=(tabular,), metadata={tabular: metadata})
+
+    draft = declared(found)
+
+    assert "tables" not in draft.spec
+    assert "expected an Iceberg type" in reasons(draft, "table")["main.sales.orders"]
+
+
+def test_tables_and_views_that_jobs_own_are_listed() -> None:
+    preset = ("operator-port-result", "operator-console-messages", "workflow-runtime-statistics", "operator-port-state")
+    tabulars = (Tabular((preset[0],), "r1"), Tabular(("sales",), "v", "view"), Tabular(("sales",), "old", dropped=True))
+    found = replace(warehouse(IN_STORE, *preset, "sales"), tabulars=tabulars)
+
+    draft = declared(found)
+
+    assert draft.spec["warehouses"][0]["namespaces"] == {"preset": "texera", "also": ["sales"]}
+    assert "runs of texera" in reasons(draft, "table")["main.operator-port-result.r1"]
+    assert "can still be restored" in reasons(draft, "table")["main.sales.old"]
+    assert "stays as it is" in reasons(draft, "view")["main.sales.v"]
+
+
+def grant(privilege: str, principal: str, kind: str = "user") -> FoundGrant:
+    on = Object("warehouse", project_id="acme", warehouse_id="w1")
+    return FoundGrant(on, GrantEntry(privilege, "user" if kind == "user" else "role", principal), "main")
+
+
+def test_grants_and_members_are_declared() -> None:
+    draft = declared(
+        warehouse(IN_STORE),
+        roles={ROLE_ID: {"name": "analysts"}},
+        members={ROLE_ID: frozenset({("user", "oidc~ada")})},
+        grants=(grant("select", ROLE_ID, "role"), grant("ownership", "oidc~deployer"), grant("ownership", "oidc~ada")),
+        identity="oidc~deployer",
+    )
+
+    assert draft.spec["grants"] == [
+        {"to": "role:analysts", "privilege": "select", "on": {"warehouse": "main"}},
+        {"to": "user:oidc~ada", "privilege": "ownership", "on": {"warehouse": "main"}},
+    ]
+    assert draft.spec["role_members"] == {"analysts": {"users": ["oidc~ada"]}}
+    assert draft.spec["standard_roles"] is False
+
+
+def test_roles_and_grants_of_others_are_listed() -> None:
+    other = "01983a4e-0000-7000-8000-000000000009"
+    draft = declared(
+        warehouse(IN_STORE),
+        roles={ROLE_ID: {"name": "analysts"}, other: {"name": "idle"}},
+        members={ROLE_ID: frozenset({("role", other)})},
+        grants=(grant("select", ROLE_ID, "role"), grant("select", "01983a4e-0000-7000-8000-00000000ffff", "role")),
+    )
+
+    assert "roles are members of it (idle)" in reasons(draft, "member")["analysts"]
+    assert "no declared grant names it" in reasons(draft, "role")["idle"]
+    assert any("another project" in reason for reason in reasons(draft, "grant").values())
+    assert "role_members" not in draft.spec
+
+
+def test_external_id_is_read_from_the_trust_policy() -> None:
+    statement = {"Effect": "Allow", "Condition": {"StringEquals": {"sts:ExternalId": "x-1"}}}
+
+    assert required_external_id({"Statement": [statement, {"Effect": "Allow"}]}) == "x-1"
+    assert required_external_id({"Statement": {"Effect": "Allow"}}) is None
+
+
+def test_tenant_is_named_after_its_project() -> None:
+    assert tenant_name("acme", "Anything") == "acme"
+    assert tenant_name("01983a4e-0000-7000-8000-000000000001", "Sales & Team") == "sales-team"
+    with pytest.raises(DiscoveryError, match=r"Choose a name with `--name`"):
+        tenant_name("0198", "0198")
