@@ -29,7 +29,7 @@ from lakewright_engine.program.monitor import Monitor
 from lakewright_engine.providers.builtin import BuiltinProvider
 from lakewright_engine.providers.registry import Registry
 from lakewright_engine.state import interrupted_creations
-from lakewright_engine.state.backend import ORGANIZATION, FileBackend, stack_not_found
+from lakewright_engine.state.backend import ORGANIZATION, StateBackend, stack_not_found
 from lakewright_engine.state.journal import Journal
 from lakewright_engine.state.unsupported import refuse_autonaming, refuse_unsupported_state
 from lakewright_engine.steps.deployment import Deployment
@@ -72,7 +72,7 @@ class _Run:
     def __init__(
         self,
         operation: Operation,
-        backend: FileBackend,
+        backend: StateBackend,
         on_event: OnEvent,
         *,
         forks: ForkServer,

@@ -19,7 +19,8 @@ from lakewright_engine import Operation, Result, run
 from lakewright_engine.display.report import to_text
 from lakewright_engine.model.resources import StackSnapshot
 from lakewright_engine.project.project import PulumiProject
-from lakewright_engine.state.backend import FileBackend
+from lakewright_engine.state.backend import StateBackend
+from lakewright_engine.state.backends import open_backend
 from lakewright_engine.state.outputs import stack_outputs
 from lakewright_engine.state.secrets import PassphraseManager
 from pulumi.automation.events import EngineEvent
@@ -89,8 +90,8 @@ class Stack:
         return PulumiProject.load(self.program_dir)
 
     @property
-    def backend(self) -> FileBackend:
-        return FileBackend(self.environment["PULUMI_BACKEND_URL"])
+    def backend(self) -> StateBackend:
+        return open_backend(self.environment["PULUMI_BACKEND_URL"])
 
     def set_config(self, key: str, value: str, *, secret: bool = False) -> None:
         with self._environment({}):

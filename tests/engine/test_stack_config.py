@@ -136,17 +136,17 @@ def test_backend_is_chosen_as_by_the_cli(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.delenv("PULUMI_CREDENTIALS_PATH", raising=False)
     monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("PULUMI_ACCESS_TOKEN", raising=False)
-    assert PulumiProject.load(tmp_path).backend().root == tmp_path / ".lakewright" / "state" / ".pulumi"
+    assert PulumiProject.load(tmp_path).backend().storage.root == tmp_path / ".lakewright" / "state" / ".pulumi"
     monkeypatch.setenv("PULUMI_ACCESS_TOKEN", "token")
     assert PulumiProject.load(tmp_path).state_url == "https://api.pulumi.com"
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "credentials.json").write_text('{"current": "file:///logged/in"}')
     assert PulumiProject.load(tmp_path).state_url == "file:///logged/in"
     (tmp_path / "Pulumi.yaml").write_text("name: conf\nruntime: python\nbackend: {url: 'file://~'}\n")
-    assert PulumiProject.load(tmp_path).backend().root == Path.home() / ".pulumi"
+    assert PulumiProject.load(tmp_path).backend().storage.root == Path.home() / ".pulumi"
     monkeypatch.setenv("PULUMI_BACKEND_URL", "file://.")
     monkeypatch.chdir(tmp_path)
-    assert PulumiProject.load(tmp_path).backend().root == tmp_path / ".pulumi"
+    assert PulumiProject.load(tmp_path).backend().storage.root == tmp_path / ".pulumi"
 
 
 def test_missing_project_and_other_runtime_are_reported(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_closed_terminal_ends_the_run_in_order(tmp_path: Path) -> None:
     assert not os.WIFSIGNALED(status)
     assert stack.resource("a").id == "a.json"
     assert stack.pending() == []
-    assert list((stack.backend.root / "locks").rglob("*.json")) == []
+    assert list((stack.backend.storage.root / "locks").rglob("*.json")) == []
 
 
 @pytest.mark.timeout(120)

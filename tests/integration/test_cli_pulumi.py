@@ -257,8 +257,9 @@ def test_engines_respect_each_others_locks(folder: Folder) -> None:
     locks = folder.path / "state" / ".pulumi" / "locks" / "organization" / "conf" / "dev"
     script = """
 import sys
-from lakewright_engine.state.backend import FileBackend
-with FileBackend(sys.argv[1]).lock("conf", "dev"):
+from lakewright_engine.state.backend import StateBackend
+from lakewright_engine.state.backends import open_backend
+with open_backend(sys.argv[1]).lock("conf", "dev"):
     print("held", flush=True)
     sys.stdin.read()
 """

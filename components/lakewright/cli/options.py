@@ -11,7 +11,7 @@ import typer
 
 if TYPE_CHECKING:
     from lakewright_engine.project.project import PulumiProject
-    from lakewright_engine.state.backend import FileBackend
+    from lakewright_engine.state.backend import StateBackend
 
     from lakewright.fleet.selection import Selection
 
@@ -54,7 +54,7 @@ def load_project(directory: Path) -> PulumiProject:
     return PulumiProject.load()
 
 
-def existing_stack(directory: Path, stack: str) -> tuple[PulumiProject, FileBackend]:
+def existing_stack(directory: Path, stack: str) -> tuple[PulumiProject, StateBackend]:
     """The project and backend of a stack; raises StackNotFoundError if the backend does not have it."""
     from lakewright_engine.state.backend import stack_not_found  # noqa: PLC0415
 

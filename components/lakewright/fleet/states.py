@@ -25,7 +25,7 @@ from lakewright.validation.documents import list_of, mapping_of
 if TYPE_CHECKING:
     from lakewright_engine.model.resources import ResourceState
     from lakewright_engine.project.project import PulumiProject
-    from lakewright_engine.state.backend import FileBackend
+    from lakewright_engine.state.backend import StateBackend
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def state_reader(project: PulumiProject) -> StateReader:
 class BackendReader:
     """Reads states from a folder or bucket."""
 
-    def __init__(self, project: PulumiProject, backend: FileBackend) -> None:
+    def __init__(self, project: PulumiProject, backend: StateBackend) -> None:
         """Read the stacks of a project."""
         self._project = project
         self._backend = backend

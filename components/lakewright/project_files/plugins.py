@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lakewright_engine.project.project import PulumiProject
-    from lakewright_engine.state.backend import FileBackend
+    from lakewright_engine.state.backend import StateBackend
 
 PROVIDER_TYPE = "pulumi:providers:"
 BUNDLED = ("pulumi", "pulumi-python", "policy")
@@ -46,7 +46,7 @@ def _in_state(project: PulumiProject, stack: str) -> set[str]:
     from lakewright_engine.model.errors import EngineError  # noqa: PLC0415 - only where an engine is to be chosen
 
     try:
-        backend: FileBackend = project.backend()
+        backend: StateBackend = project.backend()
         if not backend.exists(project.name, stack):
             return set()
         resources: list[dict[str, str]] = backend.export(project.name, stack)["deployment"].get("resources") or []

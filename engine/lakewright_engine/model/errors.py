@@ -7,6 +7,10 @@ EngineError
 ├── HookError                 a hook failed or is not registered
 ├── ProjectError              Pulumi.yaml or a stack's configuration is missing, unreadable or invalid
 ├── StateError                a backend or checkpoint is missing, unreadable or invalid
+│   ├── DamagedStateError     a state is truncated, not JSON, or has values of wrong types
+│   ├── UnsupportedStateError a state needs something that this engine does not support; also UnsupportedFeatureError
+│   ├── StateAccessError      a backend does not respond, denies access, or could not save
+│   ├── StateConflictError    another process wrote the state since this one read it
 │   ├── StackLockedError      another process is changing the stack
 │   └── StackNotFoundError    no stack has that name
 ├── SecretsError              a passphrase is missing or wrong, or a ciphertext is invalid
@@ -19,7 +23,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lakewright_engine.model.resources import Properties
+    from lakewright_engine.model.stack_lock import StackLock
 
 
 class EngineError(Exception):
@@ -53,8 +60,29 @@ class StateError(EngineError):
     """A state is invalid. The message names the stack or file and what to do."""
 
 
+class DamagedStateError(StateError):
+    """A state cannot be read. The message names the stack, the place, and the copy to restore."""
+
+
+class UnsupportedStateError(UnsupportedFeatureError, StateError):
+    """A state needs a feature that this engine does not support. The message names it and an alternative."""
+
+
+class StateAccessError(StateError):
+    """A backend cannot be used. The message names the action, the place and what to do."""
+
+
+class StateConflictError(StateError):
+    """Another process wrote the state since this one read it. The newer state is unchanged."""
+
+
 class StackLockedError(StateError):
     """A stack is locked. The message names the holder and says how to remove the lock."""
+
+    def __init__(self, message: str, locks: Sequence[StackLock] = ()) -> None:
+        """Create an error with the locks of the other processes."""
+        super().__init__(message)
+        self.locks = tuple(locks)
 
 
 class StackNotFoundError(StateError):

@@ -13,7 +13,8 @@ import yaml
 from lakewright_engine.model.errors import ProjectError, UnsupportedFeatureError
 from lakewright_engine.project.stack_config import StackConfig, full_key, to_text
 from lakewright_engine.project.yaml_text import load_yaml
-from lakewright_engine.state.backend import FileBackend
+from lakewright_engine.state.backend import StateBackend
+from lakewright_engine.state.backends import open_backend
 from lakewright_engine.state.names import check_project_name, check_stack_name
 from lakewright_engine.state.secrets import PassphraseManager
 
@@ -114,9 +115,9 @@ class PulumiProject:
     def _own_state_url(self) -> str:
         return f"file://{self.root / OWN_STATE}"
 
-    def backend(self) -> FileBackend:
-        """Return the backend of the project's state. Raise UnsupportedFeatureError if it is not a folder."""
-        return FileBackend(self.state_url)
+    def backend(self) -> StateBackend:
+        """Return the backend of the project's state. Raise UnsupportedFeatureError if only the Pulumi CLI reads it."""
+        return open_backend(self.state_url)
 
     def stack_file(self, stack: str) -> Path:
         """Return the file of a stack's settings. Raise StateError if the stack's name is invalid."""

@@ -13,8 +13,8 @@ import yaml
 from lakewright_engine.model.errors import ProjectError, UnsupportedFeatureError
 from lakewright_engine.project import yaml_edit
 from lakewright_engine.project.yaml_text import load_yaml
-from lakewright_engine.state import files
 from lakewright_engine.state.secrets import PassphraseManager, refuse_other_providers
+from lakewright_engine.storage import files
 
 SEGMENT = re.compile(r"""\.?([^.\[\]"]+)|\[(\d+)\]|\["((?:[^"\\]|\\.)*)"\]""")
 

@@ -59,7 +59,7 @@ class Codec:
 
         Raises:
             StateError: The value is not a deployment.
-            UnsupportedFeatureError: The deployment needs a feature that this engine does not support.
+            UnsupportedStateError: The deployment needs a feature that this engine does not support.
         """
         body = deployment_of(self._stack, deployment, deployment_version, features)
         manager = secrets_manager_of(body, self._stack)
@@ -112,7 +112,7 @@ def _opened(unseal: Callable[[], Value]) -> SecretValue:
 def secrets_manager_of(deployment: Json, stack: str) -> PassphraseManager | None:
     """Return the secrets manager that a deployment names, if any.
 
-    Raise UnsupportedFeatureError if it is not a passphrase.
+    Raise UnsupportedStateError if it is not a passphrase.
     """
     provider: dict[str, Json] = deployment.get("secrets_providers") or {}
     state: dict[str, Json] = provider.get("state") or {}

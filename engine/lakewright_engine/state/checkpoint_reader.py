@@ -6,7 +6,7 @@ import json
 import struct
 from typing import TYPE_CHECKING, Any, cast
 
-from lakewright_engine.model.errors import StateError, UnsupportedFeatureError
+from lakewright_engine.model.errors import DamagedStateError, StateError, UnsupportedStateError
 from lakewright_engine.model.resources import (
     Asset,
     PendingOperation,
@@ -88,15 +88,15 @@ def decode_sealed(stack: str, exported: Json, decrypt: Callable[[str], str]) -> 
 
     Raises:
         StateError: The value is not a deployment.
-        UnsupportedFeatureError: The deployment needs a feature that this engine does not support.
+        UnsupportedStateError: The deployment needs a feature that this engine does not support.
     """
     body = deployment_of(stack, exported.get("deployment"), exported.get("version", 0), exported.get("features") or [])
     return read_snapshot(CheckpointReader(stack, lambda ciphertext, _place: decrypt(ciphertext), SealedSecret), body)
 
 
 def deployment_of(stack: str, deployment: Json, deployment_version: int, features: list[str]) -> dict[str, Json]:
-    """Return a deployment that this engine can read. Raise StateError or UnsupportedFeatureError."""
-    _check_version(stack, deployment_version, features)
+    """Return a deployment that this engine can read. Raise StateError or UnsupportedStateError."""
+    check_version(stack, deployment_version, features)
     if not isinstance(deployment, dict):
         raise StateError(f"the state of stack '{stack}' has no deployment: expected an object")
     return cast("dict[str, Json]", deployment)
@@ -157,14 +157,14 @@ class CheckpointReader:
         message = (
             f"the state of stack '{self.stack}' holds a value of a type that this engine does not know ({signature})"
         )
-        raise UnsupportedFeatureError(message)
+        raise UnsupportedStateError(message)
 
     def _plaintext(self, value: dict[str, Json], place: Place) -> str:
         return value["plaintext"] if "ciphertext" not in value else self._decrypt(value["ciphertext"], place)
 
 
 def read_snapshot(reader: CheckpointReader, body: dict[str, Json]) -> StackSnapshot:
-    """Return the snapshot of a deployment. Raise StateError if it is damaged."""
+    """Return the snapshot of a deployment. Raise DamagedStateError if it is damaged."""
     try:
         return StackSnapshot(
             resources=[reader.resource(item) for item in _list(body.get("resources"))],
@@ -176,18 +176,19 @@ def read_snapshot(reader: CheckpointReader, body: dict[str, Json]) -> StackSnaps
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         message = f"the state of stack '{reader.stack}' is damaged: {type(error).__name__}: {error}"
-        raise StateError(message) from error
+        raise DamagedStateError(message) from error
 
 
 def _list(value: Json) -> list[dict[str, Json]]:
     return value or []
 
 
-def _check_version(stack: str, deployment_version: int, features: list[str]) -> None:
+def check_version(stack: str, deployment_version: int, features: list[str]) -> None:
+    """Check that this engine can read a deployment. Raise UnsupportedStateError."""
     if deployment_version not in (3, 4):
         message = f"the state of stack '{stack}' has version {deployment_version}; this engine reads versions 3 and 4"
-        raise UnsupportedFeatureError(message)
+        raise UnsupportedStateError(message)
     missing = sorted(set(features) - set(FEATURES.values()))
     if missing:
         message = f"the state of stack '{stack}' needs {', '.join(missing)}, which this engine does not know"
-        raise UnsupportedFeatureError(message)
+        raise UnsupportedStateError(message)

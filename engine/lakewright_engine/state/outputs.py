@@ -7,10 +7,10 @@ from typing import Any
 from lakewright_engine.display.property_diff import redact_json
 from lakewright_engine.model.resources import Properties, Value
 from lakewright_engine.model.urns import ROOT_STACK_TYPE
-from lakewright_engine.state.backend import FileBackend
+from lakewright_engine.state.backend import StateBackend
 
 
-def stack_outputs(backend: FileBackend, project: str, stack: str, *, show_secrets: bool = False) -> dict[str, Any]:
+def stack_outputs(backend: StateBackend, project: str, stack: str, *, show_secrets: bool = False) -> dict[str, Any]:
     """Return the outputs of the last update.
 
     Secrets are `[secret]`. With `show_secrets` they are decrypted, which needs the passphrase.

@@ -9,7 +9,7 @@ from binascii import Error as Base64Error
 from functools import cache
 from pathlib import Path
 
-from lakewright_engine.model.errors import SecretsError, UnsupportedFeatureError
+from lakewright_engine.model.errors import SecretsError, UnsupportedStateError
 
 ROUNDS = 1_000_000
 SALT_BYTES = 8
@@ -37,14 +37,14 @@ def passphrase() -> str | None:
 
 
 def refuse_other_providers(provider: str, stack: str) -> None:
-    """Raise UnsupportedFeatureError for a secrets provider other than the passphrase."""
+    """Raise UnsupportedStateError for a secrets provider other than the passphrase."""
     if provider not in ("", "default", "passphrase"):
         message = (
             f"stack '{stack}' uses the secrets provider '{provider.partition('?')[0]}'; the embedded engine supports "
             "only the passphrase provider. Use --engine pulumi, or change the provider with "
             "`pulumi stack change-secrets-provider passphrase`"
         )
-        raise UnsupportedFeatureError(message)
+        raise UnsupportedStateError(message)
 
 
 class PassphraseManager:

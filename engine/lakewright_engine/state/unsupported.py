@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from lakewright_engine.model.errors import UnsupportedFeatureError
+from lakewright_engine.model.errors import UnsupportedFeatureError, UnsupportedStateError
 from lakewright_engine.model.resources import ResourceState
 
 _FIELDS = {
@@ -24,12 +24,12 @@ def refuse_unsupported_state(stack: str, resources: Iterable[ResourceState]) -> 
     """Refuse a state in which a resource requires an unsupported feature.
 
     Raises:
-        UnsupportedFeatureError: A resource requires such a feature.
+        UnsupportedStateError: A resource requires such a feature.
     """
     for state in resources:
         for field, meaning in _FIELDS.items():
             if state.extra.get(field):
-                raise UnsupportedFeatureError(
+                raise UnsupportedStateError(
                     f"{state.urn} in the state of stack '{stack}' {meaning} ({field}), which the embedded engine does "
                     "not support: use the Pulumi CLI"
                 )

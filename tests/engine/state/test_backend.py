@@ -19,7 +19,8 @@ from lakewright_engine.model.errors import (
 )
 from lakewright_engine.model.resources import PendingOperation, ResourceState, SecretValue, StackSnapshot
 from lakewright_engine.project.project import PulumiProject
-from lakewright_engine.state.backend import FileBackend
+from lakewright_engine.state.backend import StateBackend
+from lakewright_engine.state.backends import open_backend
 from lakewright_engine.state.checkpoint import Codec
 from lakewright_engine.state.outputs import stack_outputs
 from lakewright_engine.steps.deployment import format_time
@@ -39,12 +40,12 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PulumiProject:
 
 
 @pytest.fixture
-def backend(project: PulumiProject) -> FileBackend:
+def backend(project: PulumiProject) -> StateBackend:
     return project.backend()
 
 
-def checkpoint_file(backend: FileBackend) -> Path:
-    return backend.root / "stacks" / "conf" / "dev.json"
+def checkpoint_file(backend: StateBackend) -> Path:
+    return backend.storage.root / "stacks" / "conf" / "dev.json"
 
 
 def without_manifest(checkpoint: dict) -> dict:
@@ -52,7 +53,7 @@ def without_manifest(checkpoint: dict) -> dict:
     return checkpoint
 
 
-def test_state_of_the_cli_is_read(backend: FileBackend) -> None:
+def test_state_of_the_cli_is_read(backend: StateBackend) -> None:
     snapshot = backend.load("conf", "dev")
     assert snapshot is not None
     stack, provider, a, b = snapshot.resources
@@ -64,7 +65,7 @@ def test_state_of_the_cli_is_read(backend: FileBackend) -> None:
     assert a.provider.startswith(provider.urn)
 
 
-def test_state_is_written_back_with_its_ciphertexts(project: PulumiProject, backend: FileBackend) -> None:
+def test_state_is_written_back_with_its_ciphertexts(project: PulumiProject, backend: StateBackend) -> None:
     before = backend.checkpoint("conf", "dev")
     snapshot = backend.load("conf", "dev")
     assert before is not None
@@ -80,7 +81,7 @@ def test_state_is_written_back_with_its_ciphertexts(project: PulumiProject, back
     assert keys_after == keys_before, "keys stand in the CLI's order"
 
 
-def test_only_changed_secrets_get_new_ciphertexts(project: PulumiProject, backend: FileBackend) -> None:
+def test_only_changed_secrets_get_new_ciphertexts(project: PulumiProject, backend: StateBackend) -> None:
     snapshot = backend.load("conf", "dev")
     before = checkpoint_file(backend).read_text()
     assert snapshot is not None
@@ -93,7 +94,7 @@ def test_only_changed_secrets_get_new_ciphertexts(project: PulumiProject, backen
     assert "another" not in after
 
 
-def test_changes_in_place_are_written(project: PulumiProject, backend: FileBackend) -> None:
+def test_changes_in_place_are_written(project: PulumiProject, backend: StateBackend) -> None:
     snapshot = backend.load("conf", "dev")
     assert snapshot is not None
     secrets = project.secrets("dev")
@@ -103,20 +104,20 @@ def test_changes_in_place_are_written(project: PulumiProject, backend: FileBacke
     snapshot.resources[2].outputs["nested"]["deep"].append(2)
     snapshot.resources[2].delete = True
     backend.save("conf", "dev", snapshot, secrets)
-    saved = FileBackend(backend.url).load("conf", "dev")
+    saved = open_backend(backend.url).load("conf", "dev")
     assert saved is not None
     assert saved.resources[2].outputs["nested"] == {"deep": [1, 2]}
     assert saved.resources[2].delete
 
 
-def test_previous_checkpoint_is_kept_as_backup(project: PulumiProject, backend: FileBackend) -> None:
+def test_previous_checkpoint_is_kept_as_backup(project: PulumiProject, backend: StateBackend) -> None:
     before = checkpoint_file(backend).read_bytes()
     backend.save("conf", "dev", StackSnapshot(), project.secrets("dev"))
     backup = checkpoint_file(backend).with_name("dev.json.bak")
     assert backup.read_bytes() == before
 
 
-def test_pending_operations_and_unknown_fields_are_kept(project: PulumiProject, backend: FileBackend) -> None:
+def test_pending_operations_and_unknown_fields_are_kept(project: PulumiProject, backend: StateBackend) -> None:
     resource = ResourceState(urn="urn:pulumi:dev::conf::t:t:T::x", type="t:t:T", custom=True)
     resource.extra = {"viewOf": "urn:v", "newField": ["a"]}
     snapshot = StackSnapshot([resource], [PendingOperation(resource, "creating")], {"note": 1})
@@ -124,10 +125,10 @@ def test_pending_operations_and_unknown_fields_are_kept(project: PulumiProject, 
     content = backend.checkpoint("conf", "dev")
     assert content is not None
     assert (content["version"], content["features"]) == (4, ["views"]), "a reader must know what it reads"
-    assert FileBackend(backend.url).load("conf", "dev") == snapshot
+    assert open_backend(backend.url).load("conf", "dev") == snapshot
 
 
-def test_snippets_and_extensions_are_kept(project: PulumiProject, backend: FileBackend) -> None:
+def test_snippets_and_extensions_are_kept(project: PulumiProject, backend: StateBackend) -> None:
     content = backend.checkpoint("conf", "dev")
     assert content is not None
     content["checkpoint"]["latest"]["snippets"] = [{"id": "1"}]
@@ -142,17 +143,24 @@ def test_snippets_and_extensions_are_kept(project: PulumiProject, backend: FileB
     assert saved["features"] == ["snippets-prototype"]
 
 
-def test_compressed_checkpoint_stays_compressed(project: PulumiProject, backend: FileBackend) -> None:
-    plain = checkpoint_file(backend)
+def test_checkpoint_is_compressed_as_by_the_cli(
+    project: PulumiProject, backend: StateBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The environment decides, also for a state in the other form, which becomes the backup."""
+    plain, secrets = checkpoint_file(backend), project.secrets("dev")
     packed = plain.with_name("dev.json.gz")
-    packed.write_bytes(gzip.compress(plain.read_bytes()))
-    plain.unlink()
-    snapshot = backend.load("conf", "dev")
-    assert snapshot is not None
-    backend.save("conf", "dev", snapshot, project.secrets("dev"))
+    monkeypatch.setenv("PULUMI_DIY_BACKEND_GZIP", "true")
+    backend.save("conf", "dev", StackSnapshot(), secrets)
     assert not plain.exists()
     assert json.loads(gzip.decompress(packed.read_bytes()))["version"] == 3
     assert [summary.name for summary in backend.stacks("conf")] == ["dev"]
+    assert len(backend.export_backup("conf", "dev")["deployment"]["resources"]) == 4
+
+    monkeypatch.delenv("PULUMI_DIY_BACKEND_GZIP")
+    backend.save("conf", "dev", StackSnapshot(), secrets)
+    assert not packed.exists()
+    assert json.loads(plain.read_bytes())["version"] == 3
+    assert "resources" not in backend.export_backup("conf", "dev")["deployment"]
 
 
 @pytest.mark.parametrize(
@@ -160,14 +168,14 @@ def test_compressed_checkpoint_stays_compressed(project: PulumiProject, backend:
     [b"", b"{", b"[]", b'{"version": 3, "checkpoint": {"latest": {"resources": [{}]}}}', b"\xff\xfe"],
     ids=["empty", "cut off", "a list", "a resource without a name", "no text"],
 )
-def test_damaged_checkpoint_is_reported_and_kept(backend: FileBackend, content: bytes) -> None:
+def test_damaged_checkpoint_is_reported_and_kept(backend: StateBackend, content: bytes) -> None:
     checkpoint_file(backend).write_bytes(content)
     with pytest.raises(StateError, match=r"the state of stack 'dev'.*damaged"):
         backend.load("conf", "dev")
     assert checkpoint_file(backend).read_bytes() == content
 
 
-def test_newer_states_are_refused(backend: FileBackend) -> None:
+def test_newer_states_are_refused(backend: StateBackend) -> None:
     content = backend.checkpoint("conf", "dev")
     assert content is not None
     file = checkpoint_file(backend)
@@ -179,16 +187,17 @@ def test_newer_states_are_refused(backend: FileBackend) -> None:
         backend.load("conf", "dev")
 
 
-def test_other_backends_and_layouts_are_refused(backend: FileBackend) -> None:
-    with pytest.raises(UnsupportedFeatureError, match=r"'s3'.*--engine pulumi"):
-        FileBackend("s3://bucket")
-    (backend.root / "meta.yaml").write_text("version: 7\n")
+def test_other_backends_and_layouts_are_refused(backend: StateBackend) -> None:
+    for scheme in ("gs", "azblob", "https"):
+        with pytest.raises(UnsupportedFeatureError, match=rf"'{scheme}'.*--engine pulumi"):
+            open_backend(f"{scheme}://bucket")
+    (backend.storage.root / "meta.yaml").write_text("version: 7\n")
     with pytest.raises(UnsupportedFeatureError, match="version 7"):
         backend.load("conf", "dev")
 
 
 def test_interrupted_write_keeps_the_old_state(
-    project: PulumiProject, backend: FileBackend, monkeypatch: pytest.MonkeyPatch
+    project: PulumiProject, backend: StateBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = checkpoint_file(backend).read_bytes()
 
@@ -200,14 +209,14 @@ def test_interrupted_write_keeps_the_old_state(
         backend.save("conf", "dev", StackSnapshot(), project.secrets("dev"))
     assert checkpoint_file(backend).read_bytes() == before
     assert [summary.name for summary in backend.stacks("conf")] == ["dev"], "a leftover file is not a stack"
-    assert not list(backend.root.rglob("*.partial"))
+    assert not list(backend.storage.root.rglob("*.partial"))
 
 
-def test_locked_stack_names_its_holder(backend: FileBackend) -> None:
+def test_locked_stack_names_its_holder(backend: StateBackend) -> None:
     with (
         backend.lock("conf", "dev"),
         pytest.raises(StackLockedError, match=rf"pid {os.getpid()}.*"),
-        FileBackend(backend.url).lock("conf", "dev"),
+        open_backend(backend.url).lock("conf", "dev"),
     ):
         pytest.fail("two held the stack at once")
     with backend.lock("conf", "dev"):
@@ -218,14 +227,15 @@ def test_locked_stack_names_its_holder(backend: FileBackend) -> None:
 
 HOLD_AND_DIE = """
 import os, sys
-from lakewright_engine.state.backend import FileBackend
-lock = FileBackend(sys.argv[1]).lock("conf", "dev")
+from lakewright_engine.state.backend import StateBackend
+from lakewright_engine.state.backends import open_backend
+lock = open_backend(sys.argv[1]).lock("conf", "dev")
 lock.__enter__()
 os._exit(9)
 """
 
 
-def test_lock_of_killed_run_is_removed(backend: FileBackend) -> None:
+def test_lock_of_killed_run_is_removed(backend: StateBackend) -> None:
     subprocess.run([sys.executable, "-c", HOLD_AND_DIE, backend.url], check=False)
     assert lock_files(backend)
     with backend.lock("conf", "dev"):
@@ -233,7 +243,7 @@ def test_lock_of_killed_run_is_removed(backend: FileBackend) -> None:
     assert lock_files(backend) == []
 
 
-def test_lock_of_killed_cli_names_its_dead_process(backend: FileBackend) -> None:
+def test_lock_of_killed_cli_names_its_dead_process(backend: StateBackend) -> None:
     subprocess.run([sys.executable, "-c", HOLD_AND_DIE, backend.url], check=False)
     (file,) = lock_files(backend)
     content = json.loads(file.read_text())
@@ -244,16 +254,17 @@ def test_lock_of_killed_cli_names_its_dead_process(backend: FileBackend) -> None
         pass
 
 
-def lock_files(backend: FileBackend) -> list[Path]:
-    return list((backend.root / "locks").rglob("*.json"))
+def lock_files(backend: StateBackend) -> list[Path]:
+    return list((backend.storage.root / "locks").rglob("*.json"))
 
 
-def test_concurrent_runs_get_at_most_one_lock(backend: FileBackend, tmp_path: Path) -> None:
+def test_concurrent_runs_get_at_most_one_lock(backend: StateBackend, tmp_path: Path) -> None:
     script = """
 import sys, os
-from lakewright_engine.state.backend import FileBackend
+from lakewright_engine.state.backend import StateBackend
+from lakewright_engine.state.backends import open_backend
 from lakewright_engine.model.errors import StackLockedError
-backend, log = FileBackend(sys.argv[1]), sys.argv[2]
+backend, log = open_backend(sys.argv[1]), sys.argv[2]
 for _ in range(20):
     try:
         with backend.lock("conf", "dev"):
@@ -266,10 +277,10 @@ for _ in range(20):
     command = [sys.executable, "-c", script, backend.url, str(tmp_path / "log")]
     running = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(4)]
     assert [(process.communicate()[1], process.returncode) for process in running] == [(b"", 0)] * 4
-    assert list((backend.root / "locks").rglob("*.json")) == []
+    assert list((backend.storage.root / "locks").rglob("*.json")) == []
 
 
-def test_export_and_import(backend: FileBackend, project: PulumiProject) -> None:
+def test_export_and_import(backend: StateBackend, project: PulumiProject) -> None:
     exported = backend.export("conf", "dev")
     assert f'"{TOKEN}"' not in json.dumps(exported)
     backend.create("conf", "other", project.secrets("dev"))
@@ -280,7 +291,7 @@ def test_export_and_import(backend: FileBackend, project: PulumiProject) -> None
     assert backend.export("conf", "dev") == exported
 
 
-def test_import_refuses_inconsistent_state(backend: FileBackend) -> None:
+def test_import_refuses_inconsistent_state(backend: StateBackend) -> None:
     exported = backend.export("conf", "dev")
     before = checkpoint_file(backend).read_bytes()
     resources = exported["deployment"]["resources"]
@@ -292,18 +303,18 @@ def test_import_refuses_inconsistent_state(backend: FileBackend) -> None:
     assert checkpoint_file(backend).read_bytes() == before
 
 
-def test_remove_refuses_a_stack_with_resources(backend: FileBackend) -> None:
+def test_remove_refuses_a_stack_with_resources(backend: StateBackend) -> None:
     with pytest.raises(StateError, match="still has 4 resource"):
         backend.remove("conf", "dev")
     backend.record("conf", "dev", {"kind": "update"})
     backend.remove("conf", "dev", force=True)
     assert backend.stacks() == []
-    assert [path for path in backend.root.rglob("*") if path.is_file() and "dev" in path.name] == []
+    assert [path for path in backend.storage.root.rglob("*") if path.is_file() and "dev" in path.name] == []
     with pytest.raises(StackNotFoundError, match="stack init"):
         backend.remove("conf", "dev")
 
 
-def test_stack_names_outside_the_folder_are_refused(backend: FileBackend, project: PulumiProject) -> None:
+def test_stack_names_outside_the_folder_are_refused(backend: StateBackend, project: PulumiProject) -> None:
     for name in ("../up", "a/b", "", "x" * 101, ".", ".."):
         with pytest.raises(StateError, match="not a stack name"):
             backend.create("conf", name, project.secrets("dev"))
@@ -311,7 +322,7 @@ def test_stack_names_outside_the_folder_are_refused(backend: FileBackend, projec
         backend.create("conf", "dev", project.secrets("dev"))
 
 
-def test_outputs_show_secrets_only_on_request(backend: FileBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outputs_show_secrets_only_on_request(backend: StateBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     assert stack_outputs(backend, "conf", "dev", show_secrets=True)["content"] == f"key {TOKEN}"
     monkeypatch.delenv("PULUMI_CONFIG_PASSPHRASE")
     assert stack_outputs(backend, "conf", "dev") == {"content": "[secret]", "plain": "one"}, "needs no passphrase"

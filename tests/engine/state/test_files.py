@@ -92,26 +92,31 @@ def test_state_and_settings_are_readable_only_by_the_user(tmp_path: Path, umask:
     finally:
         os.umask(before)
     found = modes(tmp_path / "state")
-    assert {"stacks", "history", "backups", "locks", "meta.yaml"} == {path.name for path in made.backend.root.iterdir()}
+    assert {"stacks", "history", "backups", "locks", "meta.yaml"} == {
+        path.name for path in made.backend.storage.root.iterdir()
+    }
     assert {mode for name, mode in found.items() if (tmp_path / "state" / name).is_dir()} == {"0o700"}
     assert {mode for name, mode in found.items() if (tmp_path / "state" / name).is_file()} == {"0o600"}
     assert modes(made.program_dir)["Pulumi.dev.yaml"] == "0o600"
 
 
 def test_folder_of_earlier_release_becomes_private(stack: Stack) -> None:
-    stack.backend.root.chmod(0o755)
+    stack.backend.storage.root.chmod(0o755)
     with stack.backend.lock("conf", "dev"):
-        assert stat.S_IMODE(stack.backend.root.stat().st_mode) == 0o700
+        assert stat.S_IMODE(stack.backend.storage.root.stat().st_mode) == 0o700
 
 
 def test_folder_shared_with_a_group_stays_shared(stack: Stack) -> None:
-    for folder in (stack.backend.root, *(path for path in stack.backend.root.rglob("*") if path.is_dir())):
+    for folder in (
+        stack.backend.storage.root,
+        *(path for path in stack.backend.storage.root.rglob("*") if path.is_dir()),
+    ):
         folder.chmod(0o2770)
     assert stack.run("up").exit == 0
     stack.backend.record("conf", "dev", UPDATE)
-    assert stat.S_IMODE(stack.backend.root.stat().st_mode) == 0o2770
-    assert modes(stack.backend.root)["stacks/conf/dev.json"] == "0o660"
-    assert modes(stack.backend.root)["history/conf/dev"] == "0o2770"
+    assert stat.S_IMODE(stack.backend.storage.root.stat().st_mode) == 0o2770
+    assert modes(stack.backend.storage.root)["stacks/conf/dev.json"] == "0o660"
+    assert modes(stack.backend.storage.root)["history/conf/dev"] == "0o2770"
 
 
 def test_save_syncs_file_before_rename_and_folder_after(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +161,7 @@ def test_power_failure_during_save_keeps_a_valid_state(stack: Stack) -> None:
         found = [resource.urn for resource in stack.resources()]
         assert found in (full, full[:1])
         with stack.backend.lock("conf", "dev"):
-            assert list(stack.backend.root.rglob("*.partial")) == [], "the next run cleans up"
+            assert list(stack.backend.storage.root.rglob("*.partial")) == [], "the next run cleans up"
     assert len(codes) > 6
     assert set(codes) == {0, 9}
 
@@ -219,7 +224,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_real_full_disk_keeps_the_old_state(small_disk: Path) -> None:
     made = Stack(small_disk, PROGRAM)
-    before = contents(made.backend.root)
+    before = contents(made.backend.storage.root)
     snapshot = made.backend.load("conf", "dev")
     assert snapshot is not None
     filler = small_disk / "filler"
@@ -227,7 +232,7 @@ def test_real_full_disk_keeps_the_old_state(small_disk: Path) -> None:
 
     with pytest.raises(StateError, match="could not be saved: No space left on device"):
         made.save(large(snapshot))
-    after = contents(made.backend.root)
+    after = contents(made.backend.storage.root)
     assert after["stacks/conf/dev.json"] == before["stacks/conf/dev.json"]
     assert [name for name in after if name.endswith(".partial")] == []
 

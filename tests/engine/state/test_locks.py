@@ -16,14 +16,16 @@ from typing import Any
 
 import pytest
 from lakewright_engine.model.errors import StackLockedError
-from lakewright_engine.state import lock_holder
-from lakewright_engine.state.backend import FileBackend
+from lakewright_engine.state.backend import StateBackend
+from lakewright_engine.state.backends import open_backend
+from lakewright_engine.storage import lock_holder
 from stackrunner import Stack
 
 HOLD = """
 import os, sys
-from lakewright_engine.state.backend import FileBackend
-with FileBackend(sys.argv[1]).lock("conf", "dev"):
+from lakewright_engine.state.backend import StateBackend
+from lakewright_engine.state.backends import open_backend
+with open_backend(sys.argv[1]).lock("conf", "dev"):
     print("held", flush=True)
     sys.stdin.read()
     os._exit(9)  # as if killed: nothing is cleaned up
@@ -32,12 +34,12 @@ CONTAINER = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
 
 
 @pytest.fixture
-def backend(tmp_path: Path) -> FileBackend:
-    return FileBackend(f"file://{tmp_path}")
+def backend(tmp_path: Path) -> StateBackend:
+    return open_backend(f"file://{tmp_path}")
 
 
 @contextmanager
-def holder(backend: FileBackend, *prefix: str) -> Iterator[subprocess.Popen[str]]:
+def holder(backend: StateBackend, *prefix: str) -> Iterator[subprocess.Popen[str]]:
     """Run a process that holds the lock until its standard input ends, and then dies without releasing it."""
     command = [*prefix, sys.executable, "-c", HOLD, backend.url]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -49,7 +51,7 @@ def holder(backend: FileBackend, *prefix: str) -> Iterator[subprocess.Popen[str]
             process.kill()
 
 
-def die_in_lock(backend: FileBackend, *prefix: str) -> Path:
+def die_in_lock(backend: StateBackend, *prefix: str) -> Path:
     """Leave the lock of a killed process. Return its file."""
     with holder(backend, *prefix) as process:
         process.communicate("")
@@ -57,8 +59,8 @@ def die_in_lock(backend: FileBackend, *prefix: str) -> Path:
     return file
 
 
-def lock_files(backend: FileBackend) -> list[Path]:
-    return list((backend.root / "locks").rglob("*.json"))
+def lock_files(backend: StateBackend) -> list[Path]:
+    return list((backend.storage.root / "locks").rglob("*.json"))
 
 
 def edit(lock: Path, claims: dict[str, Any]) -> None:
@@ -68,7 +70,7 @@ def edit(lock: Path, claims: dict[str, Any]) -> None:
     lock.write_text(json.dumps(content))
 
 
-def is_free(backend: FileBackend) -> bool:
+def is_free(backend: StateBackend) -> bool:
     try:
         with backend.lock("conf", "dev"):
             return True
@@ -81,14 +83,14 @@ def needs_containers() -> None:
         pytest.skip("needs the right to make PID namespaces")
 
 
-def test_lock_of_dead_holder_in_other_container_is_removed(backend: FileBackend) -> None:
+def test_lock_of_dead_holder_in_other_container_is_removed(backend: StateBackend) -> None:
     needs_containers()
     file = die_in_lock(backend, *CONTAINER)
     assert is_free(backend)
     assert not file.exists()
 
 
-def test_living_holder_in_another_container_keeps_its_lock(backend: FileBackend) -> None:
+def test_living_holder_in_another_container_keeps_its_lock(backend: StateBackend) -> None:
     """Its heartbeat has stopped, as in a frozen container, but the kernel still reports it as alive."""
     needs_containers()
     with holder(backend, *CONTAINER):
@@ -97,7 +99,7 @@ def test_living_holder_in_another_container_keeps_its_lock(backend: FileBackend)
         assert not is_free(backend)
 
 
-def test_suspended_process_keeps_its_lock(backend: FileBackend) -> None:
+def test_suspended_process_keeps_its_lock(backend: StateBackend) -> None:
     with holder(backend) as process:
         process.send_signal(signal.SIGSTOP)
         (file,) = lock_files(backend)
@@ -106,7 +108,7 @@ def test_suspended_process_keeps_its_lock(backend: FileBackend) -> None:
 
 
 @pytest.mark.parametrize("claims", [{"boot": "another"}, {"pids": "another", "file": None}])
-def test_remote_holder_without_heartbeat_is_dead(backend: FileBackend, claims: dict[str, Any]) -> None:
+def test_remote_holder_without_heartbeat_is_dead(backend: StateBackend, claims: dict[str, Any]) -> None:
     file = die_in_lock(backend)
     edit(file, claims)
     with pytest.raises(StackLockedError, match=r"last heartbeat was \d+ s ago; 300 s after the last one"):
@@ -118,7 +120,7 @@ def test_remote_holder_without_heartbeat_is_dead(backend: FileBackend, claims: d
     assert lock_files(backend) == []
 
 
-def test_lock_of_earlier_release_names_the_check(backend: FileBackend) -> None:
+def test_lock_of_earlier_release_names_the_check(backend: StateBackend) -> None:
     file = die_in_lock(backend)
     edit(file, {"boot": "another", "heartbeat_seconds": None, "file": None})
     os.utime(file, (0, 0))
@@ -126,7 +128,7 @@ def test_lock_of_earlier_release_names_the_check(backend: FileBackend) -> None:
         backend.lock("conf", "dev").__enter__()
 
 
-def test_empty_lock_without_heartbeat_is_removed(backend: FileBackend) -> None:
+def test_empty_lock_without_heartbeat_is_removed(backend: StateBackend) -> None:
     """The file exists and is empty. A living holder would touch it."""
     file = die_in_lock(backend)
     file.write_text("")
@@ -137,7 +139,7 @@ def test_empty_lock_without_heartbeat_is_removed(backend: FileBackend) -> None:
     assert is_free(backend)
 
 
-def test_empty_lock_of_the_cli_is_kept(backend: FileBackend) -> None:
+def test_empty_lock_of_the_cli_is_kept(backend: StateBackend) -> None:
     file = die_in_lock(backend)
     theirs = file.with_name("5e7a0a8e-3a0f-4c9e-8a35-2d4a0f3c8f11.json")
     file.unlink()
@@ -146,7 +148,7 @@ def test_empty_lock_of_the_cli_is_kept(backend: FileBackend) -> None:
     assert not is_free(backend)
 
 
-def test_lock_is_on_the_disk_before_it_is_held(backend: FileBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lock_is_on_the_disk_before_it_is_held(backend: StateBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[bytes] = []
     sync = os.fsync
 
@@ -163,10 +165,10 @@ def test_lock_is_on_the_disk_before_it_is_held(backend: FileBackend, monkeypatch
         assert synced == [file.read_bytes(), b"folder of dev"]
 
 
-def test_lock_in_shared_folder_is_group_readable(backend: FileBackend, tmp_path: Path) -> None:
+def test_lock_in_shared_folder_is_group_readable(backend: StateBackend, tmp_path: Path) -> None:
     with backend.lock("conf", "dev"):
         assert [file.stat().st_mode & 0o777 for file in lock_files(backend)] == [0o600]
-    shared = FileBackend(f"file://{tmp_path / 'shared'}")
+    shared = open_backend(f"file://{tmp_path / 'shared'}")
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared").chmod(0o2770)
     with shared.lock("conf", "dev"):
@@ -174,7 +176,7 @@ def test_lock_in_shared_folder_is_group_readable(backend: FileBackend, tmp_path:
 
 
 @pytest.mark.parametrize("cancels", [True, False])
-def test_partial_lock_files_are_removed(backend: FileBackend, *, cancels: bool) -> None:
+def test_partial_lock_files_are_removed(backend: StateBackend, *, cancels: bool) -> None:
     """The Pulumi CLI counts every file in the folder as a lock."""
     folder = die_in_lock(backend).parent
     names = ["1.partial", ".now-x", "../.dev.lakewright-1.partial", "../.now-x"]
@@ -193,7 +195,7 @@ def test_partial_lock_files_are_removed(backend: FileBackend, *, cancels: bool) 
     assert sorted(file.name for file in folder.parent.iterdir()) == [others.name, "dev"]
 
 
-def test_lock_folder_holds_only_locks(backend: FileBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lock_folder_holds_only_locks(backend: StateBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     file = die_in_lock(backend)
     edit(file, {"boot": "another", "file": None})
     made: list[Path] = []
@@ -212,7 +214,7 @@ def test_lock_folder_holds_only_locks(backend: FileBackend, monkeypatch: pytest.
     assert file.parent not in {path.parent for path in made}
 
 
-def test_holder_writes_heartbeats(backend: FileBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_holder_writes_heartbeats(backend: StateBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock_holder, "HEARTBEAT_SECONDS", 0.01)
     with backend.lock("conf", "dev"):
         (file,) = lock_files(backend)

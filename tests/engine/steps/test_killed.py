@@ -96,7 +96,7 @@ b = File("b", "b.json", a.etag.apply(wait))
     command = [sys.executable, "-c", heeding + RUN_UP, str(stack.program_dir)]
     done = subprocess.run(command, env=environment, check=False)
     assert done.returncode == 1
-    assert list((stack.backend.root / "locks").rglob("*.json")) == []
+    assert list((stack.backend.storage.root / "locks").rglob("*.json")) == []
     assert list(stack.files()) == ["a.json"]
     assert stack.resource("a").id == "a.json"
     assert stack.pending() == []

@@ -52,7 +52,7 @@ def test_warm_noop_equals_the_cold_one(commands: Any) -> None:
     used = uses(commands)
     commands.run("preview", "--no-warm")
     assert uses(commands) == used
-    history = list((commands.stack.backend.root / "history").rglob("*.history.json"))
+    history = list((commands.stack.backend.storage.root / "history").rglob("*.history.json"))
     assert len(history) == 3
 
 

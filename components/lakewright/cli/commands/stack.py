@@ -72,7 +72,7 @@ def init(
     backend.check_new(project.name, stack)
     secrets = project.secrets(stack)
     secrets.unlock()
-    if project.has_own_state and not backend.root.exists():
+    if project.has_own_state and backend.is_new:
         print(
             f"No backend is configured: states are kept in {project.root / OWN_STATE}. "
             "Set PULUMI_BACKEND_URL, or `backend: {url: ...}` in Pulumi.yaml, to keep them elsewhere.",
@@ -217,7 +217,7 @@ def cancel(stack: StackName, *, directory: Directory = HERE, yes: Yes = False) -
         )
     removed = backend.cancel(project.name, stack)
     for lock in removed:
-        print(f"Removed {lock.file.name}: {lock.holder}")
+        print(f"Removed {lock.name}: {lock.holder}")
     if not removed:
         print(f"Stack '{stack}' has no locks.")
 

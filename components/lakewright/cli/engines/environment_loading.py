@@ -11,6 +11,7 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 from lakewright_engine.model.errors import EngineError
+from lakewright_engine.state.backends import is_native
 from lakewright_engine.state.outputs import stack_outputs
 
 from lakewright.cli.errors import UsageError
@@ -36,8 +37,8 @@ def platform_reader(project: PulumiProject) -> Callable[[str], Any]:
 
 
 def _platform_output(project: PulumiProject, stack: str) -> Any:
-    """Return the output of a platform stack, from a backend of files or by the Pulumi CLI. Raises UsageError."""
-    if project.state_url.startswith("file://"):
+    """Return the output of a platform stack, natively or by the Pulumi CLI. Raises UsageError."""
+    if is_native(project.state_url):
         _, name, instance = stack.split("/")
         try:
             return stack_outputs(project.backend(), name, instance).get(OUTPUT)

@@ -179,12 +179,14 @@ def _environment(operation: Operation) -> dict[str, str]:
     A program without a virtual environment runs in this one, as on the embedded engine. The Automation API runs the
     CLI in the project's folder, so relative paths become absolute.
     """
+    from lakewright_engine.state.backends import is_native  # noqa: PLC0415
+
     environment = {
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
         "PULUMI_SKIP_UPDATE_CHECK": "1",
     }
-    if operation.project.state_url.startswith("file://"):
-        environment["PULUMI_BACKEND_URL"] = f"file://{operation.project.backend().root.parent}"
+    if is_native(operation.project.state_url):
+        environment["PULUMI_BACKEND_URL"] = operation.project.backend().cli_url
     if file := os.environ.get("PULUMI_CONFIG_PASSPHRASE_FILE"):
         environment["PULUMI_CONFIG_PASSPHRASE_FILE"] = str(Path(file).absolute())
     return environment

@@ -73,11 +73,13 @@ def refuse_shared_tenant(project: PulumiProject, stack: str) -> None:
 
 
 def _owners(project: PulumiProject, stack: str) -> Iterator[str]:
-    """Yield a sentence for each other stack of a file backend whose state has the tenant's project."""
+    """Yield a sentence for each other stack of the backend whose state has the tenant's project."""
+    from lakewright_engine.state.backends import is_native  # noqa: PLC0415 - only after a refusal
+
     spec = raw_spec(project.stack_file(stack))
     tenant, endpoint = spec.get("name"), _endpoint(project, spec.get("environment"))
     project_id = mapping_of(spec.get("project")).get("id") or tenant
-    if not project.state_url.startswith("file://") or not tenant or endpoint is None:
+    if not is_native(project.state_url) or not tenant or endpoint is None:
         return
     from lakewright.project_files.servers import same_url  # noqa: PLC0415 - slow to load
 

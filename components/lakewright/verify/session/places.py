@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lakewright.validation.documents import list_of, mapping_of
 
 if TYPE_CHECKING:
-    from lakewright_engine.state.backend import FileBackend
+    from lakewright_engine.state.backend import StateBackend
 
 _WAREHOUSE = "pulumi-python:dynamic/lakekeeper:Warehouse"
 _TABLE = "pulumi-python:dynamic/lakekeeper:Table"
@@ -47,13 +47,13 @@ class WarehousePlace:
     """Tables that the stack declares."""
 
 
-def places_of(backend: FileBackend, project: str, stack: str) -> list[WarehousePlace]:
+def places_of(backend: StateBackend, project: str, stack: str) -> list[WarehousePlace]:
     """Return the warehouses in a stack's state."""
     deployment = mapping_of(backend.export(project, stack).get("deployment"))
     return [*_places(stack, list_of(deployment.get("resources")))]
 
 
-def places_of_others(backend: FileBackend, project: str, stack: str) -> list[WarehousePlace]:
+def places_of_others(backend: StateBackend, project: str, stack: str) -> list[WarehousePlace]:
     """Return the warehouses in the states of the project's other stacks."""
     names = [summary.name for summary in backend.stacks(project) if summary.name != stack]
     return [place for name in names for place in places_of(backend, project, name)]

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from lakewright_engine.processes.process_identity import identity, is_running
 
@@ -49,36 +49,15 @@ def claim_lock(descriptor: int) -> dict[str, Any]:
     return found | {"file": _file_identity(os.fstat(descriptor))}
 
 
-def check_holder(file: Path, pid: object, host: object, claimed: object) -> HolderStatus:
-    """Check the holder of a lock.
-
-    Args:
-        file: The lock file.
-        pid: The holder's process id, in its own PID namespace.
-        host: The holder's host name.
-        claimed: The fields that `claim_lock` returned to the holder; None for a lock of the Pulumi CLI.
-
-    Raises:
-        FileNotFoundError: The lock was released.
-    """
-    unknown = HolderStatus(is_dead=False, remark=f"run `ps -p {pid}` on {host} to find out whether it still runs")
-    if not isinstance(claimed, dict) or not isinstance(pid, int):
-        return unknown
-    claim = cast("Mapping[str, Any]", claimed)
-    dead = _dead_by_process(pid, claim)
-    if dead is None:
-        dead = _dead_by_file(file, claim)
-    if dead is not None:
-        return HolderStatus(dead)
-    if "heartbeat_seconds" not in claim:  # a release without heartbeats
-        return unknown
-    return check_heartbeat(file)
-
-
 def check_heartbeat(file: Path) -> HolderStatus:
     """Check the holder of a lock of this engine by its last heartbeat. Raise FileNotFoundError if it was released."""
     # Not in the folder of the locks: the CLI counts every file there as a lock.
-    silent = max(0, int(file_server_time(file.parent.parent) - file.stat().st_mtime))
+    return status_of_silence(file_server_time(file.parent.parent) - file.stat().st_mtime)
+
+
+def status_of_silence(seconds: float) -> HolderStatus:
+    """Return the status of a holder by the time since its last heartbeat."""
+    silent = max(0, int(seconds))
     remark = f"its last heartbeat was {silent} s ago; {DEAD_AFTER_SECONDS} s after the last one it is considered dead"
     return HolderStatus(silent > DEAD_AFTER_SECONDS, remark)
 
@@ -93,7 +72,8 @@ def file_server_time(folder: Path) -> float:
         Path(probe).unlink(missing_ok=True)
 
 
-def _dead_by_process(pid: int, claim: Mapping[str, Any]) -> bool | None:
+def dead_by_process(pid: int, claim: Mapping[str, Any]) -> bool | None:
+    """Return whether a holder on this machine, in this PID namespace, is dead; None for other holders."""
     own = identity(os.getpid())
     if not own or any(claim.get(key) != own[key] for key in ("boot", "pids")):
         return None
@@ -103,7 +83,12 @@ def _dead_by_process(pid: int, claim: Mapping[str, Any]) -> bool | None:
     return now["started"] != claim.get("started") if now else None
 
 
-def _dead_by_file(file: Path, claim: Mapping[str, Any]) -> bool | None:
+def dead_by_file(file: Path, claim: Mapping[str, Any]) -> bool | None:
+    """Return whether a holder that has the same file mounted on this machine is dead; None for other holders.
+
+    Raises:
+        FileNotFoundError: The lock was released.
+    """
     own = identity(os.getpid())
     if not own or claim.get("boot") != own["boot"] or "file" not in claim:
         return None

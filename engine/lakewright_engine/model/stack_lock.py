@@ -1,0 +1,58 @@
+"""The lock of a stack: who holds it, and since when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+
+@dataclass(frozen=True)
+class StackLock:
+    """A lock of a stack. Fields that the lock does not say are empty or None."""
+
+    place: str
+    """Path or URL of the lock."""
+    name: str
+    """Name of the lock's file."""
+    user: str = ""
+    host: str = ""
+    pid: int | None = None
+    since: datetime | None = None
+    """When the holder took the lock."""
+    remark: str = ""
+    """What is known of the holder, such as the time of its last heartbeat."""
+    is_abandoned: bool = False
+    """Whether the holder is dead, so that the next run removes the lock."""
+
+    @property
+    def holder(self) -> str:
+        """Describe the holder and how long it has held the lock."""
+        if self.pid is None:
+            return self.remark or "held by an unknown process"
+        text = f"created by {self.user}@{self.host} (pid {self.pid})"
+        if self.since is not None:
+            text += f" at {self.since.isoformat(timespec='seconds')}, {format_age(self.since)}"
+        return f"{text}; {self.remark}" if self.remark else text
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form for `--json`."""
+        return {
+            "place": self.place,
+            "user": self.user,
+            "host": self.host,
+            "pid": self.pid,
+            "since": self.since.astimezone(UTC).isoformat(timespec="seconds") if self.since is not None else None,
+            "remark": self.remark,
+            "abandoned": self.is_abandoned,
+        }
+
+
+def format_age(moment: datetime) -> str:
+    """Return the age of a moment, such as `3 minutes ago`."""
+    seconds = max(0, int((datetime.now(UTC) - moment).total_seconds()))
+    for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second")):
+        if seconds >= size:
+            count = seconds // size
+            return f"{count} {unit}{'s' if count > 1 else ''} ago"
+    return "just now"

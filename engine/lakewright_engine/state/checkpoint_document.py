@@ -1,0 +1,108 @@
+"""Read the JSON of a checkpoint, and check the shape on which every reader relies."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from typing import Any, cast
+
+from lakewright_engine.model.errors import DamagedStateError, UnsupportedStateError
+from lakewright_engine.state.checkpoint_reader import check_version
+
+_GZIP = b"\x1f\x8b"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+
+
+def parse_checkpoint(content: bytes, stack: str, place: str) -> dict[str, Any]:
+    """Return a checkpoint from the content of its file.
+
+    Args:
+        content: The content, plain or compressed with gzip.
+        stack: The stack's name, for errors.
+        place: The path or URL of the file, for errors.
+
+    Raises:
+        DamagedStateError: The content is truncated, is not JSON, or has values of wrong types.
+        UnsupportedStateError: The content is compressed with zstd, or a later release wrote it.
+    """
+    if content.startswith(_ZSTD):
+        raise UnsupportedStateError(
+            f"the state of stack '{stack}' ({place}) is compressed with zstd: unset PULUMI_DIY_BACKEND_ZSTD and run "
+            "`pulumi up`, or use --engine pulumi"
+        )
+    try:
+        checkpoint = parse_object(content)
+        _check_shape(checkpoint)
+    except ValueError as error:
+        raise DamagedStateError(
+            f"the state of stack '{stack}' ({place}) is damaged: {error}; restore the previous state with "
+            f"`lakewright stack import --stack {stack} --backup`, or import an export with --file FILE"
+        ) from error
+    try:
+        check_version(stack, checkpoint.get("version", 0), checkpoint.get("features") or [])
+    except UnsupportedStateError as error:
+        raise UnsupportedStateError(f"{error} ({place}). Update lakewright, or use --engine pulumi") from None
+    return checkpoint
+
+
+def parse_object(content: bytes) -> dict[str, Any]:
+    """Return a JSON object, plain or compressed with gzip.
+
+    Raises:
+        ValueError: The content is not a JSON object.
+    """
+    if content.startswith(_GZIP):
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error) as error:
+            raise ValueError(f"its compression is incomplete ({error})") from error
+    try:
+        value: Any = json.loads(content)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    return _object(value, "it")
+
+
+def latest_of(checkpoint: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the deployment in a checkpoint; None for a stack that was created and never written."""
+    body: dict[str, Any] = checkpoint.get("checkpoint") or {}
+    return body.get("latest")
+
+
+def _check_shape(checkpoint: dict[str, Any]) -> None:
+    version = checkpoint.get("version", 0)
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise ValueError("version is not a number")  # noqa: TRY004 - callers expect ValueError for all damage
+    _list(checkpoint.get("features"), "features", str)
+    latest = _object(_object(checkpoint.get("checkpoint"), "checkpoint").get("latest") or {}, "checkpoint.latest")
+    for key in ("manifest", "secrets_providers", "metadata"):
+        _object(latest.get(key) or {}, key)
+    for index, resource in enumerate(_list(latest.get("resources"), "resources", dict)):
+        _check_resource(resource, f"resources[{index}]")
+    for index, operation in enumerate(_list(latest.get("pending_operations"), "pending_operations", dict)):
+        place = f"pending_operations[{index}]"
+        if not isinstance(operation.get("type"), str):
+            raise ValueError(f"{place}.type is not text")  # noqa: TRY004
+        _check_resource(_object(operation.get("resource"), f"{place}.resource"), f"{place}.resource")
+
+
+def _check_resource(resource: dict[str, Any], place: str) -> None:
+    for key in ("urn", "type"):
+        if not isinstance(resource.get(key), str):
+            raise ValueError(f"{place}.{key} is not text")  # noqa: TRY004
+    for key in ("inputs", "outputs"):
+        _object(resource.get(key) or {}, f"{place}.{key}")
+
+
+def _object(value: Any, what: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{what} is not a JSON object")  # noqa: TRY004
+    return cast("dict[str, Any]", value)
+
+
+def _list(value: Any, what: str, kind: type) -> list[Any]:
+    items = cast("list[Any]", value or [])
+    if not isinstance(value or [], list) or not all(isinstance(item, kind) for item in items):
+        raise ValueError(f"{what} is not a list of {'text' if kind is str else 'objects'}")
+    return items
