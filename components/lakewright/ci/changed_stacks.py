@@ -27,7 +27,7 @@ class ChangedStacks:
     def options(self) -> list[str]:
         """The options that select them. Empty if no stack is changed."""
         if self.cause_for_all:
-            return ["--all"]
+            return ["--stack", "*"]
         return [word for name in self.names for word in ("--stack", name)]
 
 

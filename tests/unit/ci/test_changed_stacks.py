@@ -25,13 +25,13 @@ def test_only_changed_tenants_are_selected() -> None:
 def test_shared_files_select_all_tenants(file: str) -> None:
     found = changed_stacks(["tenants/Pulumi.acme.yaml", file], [], "tenants")
 
-    assert found.options == ["--all"]
+    assert found.options == ["--stack", "*"]
     assert found.cause_for_all == file
 
 
 def test_names_that_are_no_stack_select_all() -> None:
-    assert changed_stacks(["tenants/Pulumi.a b;rm.yaml"], [], "tenants").options == ["--all"]
-    assert changed_stacks(["elsewhere/Pulumi.acme.yaml"], [], "tenants").options == ["--all"]
+    assert changed_stacks(["tenants/Pulumi.a b;rm.yaml"], [], "tenants").options == ["--stack", "*"]
+    assert changed_stacks(["elsewhere/Pulumi.acme.yaml"], [], "tenants").options == ["--stack", "*"]
 
 
 def test_documentation_selects_nothing() -> None:
