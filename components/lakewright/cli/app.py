@@ -30,6 +30,7 @@ COMMANDS = {
         "lakewright.cli.commands.fleet.app:app",
         "Preview, update, refresh, verify and list many stacks at once.",
     ),
+    "drift": ("lakewright.cli.commands.drift:drift", "Show what was changed outside the stacks, of one or of all."),
     "stack": ("lakewright.cli.commands.stack:app", "List, create, read, export, import and remove stacks."),
     "state": ("lakewright.cli.commands.state:app", "List, remove, unprotect and rename resources in a stack's state."),
     "config": (

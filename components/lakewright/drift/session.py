@@ -30,6 +30,9 @@ class StackResource:
     environment: str
     state: ResourceState
     provider: ResourceState | None = None
+    """The provider resource; None if the state does not have it."""
+    updated: str = ""
+    """Time of the stack's last update, RFC 3339, UTC."""
 
     @property
     def name(self) -> str:

@@ -6,7 +6,10 @@ from importlib import import_module
 
 from lakewright.drift.scanners.scanner import Scanner
 
-SCANNERS: dict[str, str] = {}
+SCANNERS: dict[str, str] = {
+    "pulumi-python:dynamic/credentials:": "lakewright.drift.scanners.lakekeeper:LakekeeperScanner",
+    "pulumi-python:dynamic/lakekeeper:": "lakewright.drift.scanners.lakekeeper:LakekeeperScanner",
+}
 """Prefix of a type token -> `module:class` of its scanner."""
 
 

@@ -46,6 +46,8 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
     belongs_to_maker = True
     """Whether an existing object belongs to the stack that created it. Settings of an object have no owner."""
     config: credentials.ConfigLookup = staticmethod(credentials.no_config)
+    own_run: RunContext | None = None
+    """Context of a stack, where one process reads many stacks. Never set in a program."""
 
     # Methods that a resource implements.
 
@@ -122,6 +124,15 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
     def checked(self, declared: D, olds: dict[str, Any]) -> D:  # noqa: ARG002 - for subclasses
         """Return a valid declaration with the properties that the provider adds."""
         return declared
+
+    def declared_again(self, recorded: D, found: D) -> D:  # noqa: ARG002 - for subclasses
+        """Return the declaration of the last update as the same program would declare it now.
+
+        Args:
+            recorded: The declaration in the state.
+            found: The object as it is now.
+        """
+        return recorded
 
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
         """Return the changes, and whether they need a new object. Raise if a change is not allowed."""
@@ -213,7 +224,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
     @property
     def run(self) -> RunContext:
         """Context of this run. It is looked up at each use, because instances are pickled into the state."""
-        return run_context.current()
+        return self.own_run or run_context.current()
 
     @property
     def kind(self) -> str:

@@ -115,6 +115,10 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
         )
 
     @override
+    def declared_again(self, recorded: TenantRecordArgs, found: TenantRecordArgs) -> TenantRecordArgs:
+        return recorded.model_copy(update={"kept": found.kept})
+
+    @override
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
         result = super().diff(_id, _olds, _news)
         old, new = self._from_state(_olds), self._from_state(_news)

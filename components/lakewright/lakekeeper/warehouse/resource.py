@@ -59,6 +59,10 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         return declared.model_copy(update={"credential_fingerprint": self._fingerprint(declared.credential, recorded)})
 
     @override
+    def declared_again(self, recorded: WarehouseArgs, found: WarehouseArgs) -> WarehouseArgs:
+        return self._with_current_fingerprint(recorded)
+
+    @override
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
         """Compare as for every resource, and note whether this run activates the warehouse.
 

@@ -24,6 +24,9 @@ Method = Literal["GET", "HEAD", "POST", "PUT", "DELETE"]
 _WAREHOUSE_CALL = re.compile(r"/(?:catalog/v1|management/v1/warehouse)/([0-9a-f-]{36})/")
 """Matches the URL path of a call within one warehouse."""
 
+_OF_A_STACK = '"config:'
+"""Start of a reference to a secret in the configuration of a stack."""
+
 
 class Client:
     """Calls one Lakekeeper server. Thread-safe."""
@@ -192,9 +195,15 @@ def _query(params: Params | None) -> list[tuple[str, str]] | None:
 class ClientPool:
     """Clients of one run, one per server. Their connections are kept alive. Thread-safe."""
 
-    def __init__(self) -> None:
-        """Create a pool without clients."""
-        self.lists = ListCache()
+    def __init__(self, lists: ListCache | None = None, shared: ClientPool | None = None) -> None:
+        """Create a pool without clients.
+
+        Args:
+            lists: Cache of lists; a new one if omitted.
+            shared: Pool of several stacks. It has the clients of servers whose credentials are the same for all stacks.
+        """
+        self.lists = lists or (shared.lists if shared else ListCache())
+        self._shared = shared
         self._clients: dict[str, Client] = {}
         self._lock = threading.Lock()
 
@@ -206,7 +215,16 @@ class ClientPool:
             resolve: Returns the secret behind a reference; used when the client is created.
         """
         key = server.model_dump_json()
+        if self._shared is not None and _OF_A_STACK not in key:
+            return self._shared.get(server, resolve)
         with self._lock:
             if key not in self._clients:
                 self._clients[key] = Client(server, resolve, lists=self.lists)
             return self._clients[key]
+
+    def close(self) -> None:
+        """Close the connections of all clients."""
+        with self._lock:
+            for client in self._clients.values():
+                client.close()
+            self._clients.clear()

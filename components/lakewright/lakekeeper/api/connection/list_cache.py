@@ -100,10 +100,10 @@ class Index:
 class ListCache:
     """Lists that the clients of one run share. A key contains the client, since rights differ. Thread-safe."""
 
-    def __init__(self) -> None:
-        """Create an empty cache."""
-        self._recent = SharedAnswers()
-        self._of_run = SharedAnswers(max_age=RUN_AGE)
+    def __init__(self, max_age: float = MAX_AGE) -> None:
+        """Create an empty cache of lists that are kept for some seconds."""
+        self._recent = SharedAnswers(max_age=max_age)
+        self._of_run = SharedAnswers(max_age=max(RUN_AGE, max_age))
 
     def get_cached(self, key: Hashable, fetch: Callable[[], T]) -> T:
         """Return a recently read list, or read it."""

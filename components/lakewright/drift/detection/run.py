@@ -1,0 +1,139 @@
+"""Find the drift of many stacks: read the states, scan the servers, and apply the rules."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from lakewright_engine.model.errors import EngineError
+
+from lakewright.drift.model import Difference, DriftReport, Finding, ScanProblem, StackDrift
+from lakewright.drift.scanners.registry import load_scanner, scanner_of
+from lakewright.drift.session import DEFAULT_PARALLEL, ScanSession, StackResource
+from lakewright.fleet.states import StackState, StateReader, state_reader
+
+if TYPE_CHECKING:
+    from lakewright_engine.model.resources import ResourceState
+    from lakewright_engine.project.project import PulumiProject
+
+    from lakewright.fleet.selection import SelectedStack
+
+Progress = Callable[[str], object]
+
+
+def _silent(_text: str) -> None:
+    return None
+
+
+@dataclass
+class _Fleet:
+    """The stacks of a run, and their resources by scanner."""
+
+    drifts: dict[str, StackDrift] = field(default_factory=dict[str, StackDrift])
+    by_scanner: dict[str, list[StackResource]] = field(default_factory=dict[str, list[StackResource]])
+
+    def add(self, stack: SelectedStack, state: StackState | EngineError) -> None:
+        drift = StackDrift(stack.name, stack.tenant or stack.name, stack.environment)
+        self.drifts[stack.name] = drift
+        if isinstance(state, EngineError):
+            drift.problems.append(str(state))
+            return
+        drift.locked = state.locked
+        providers = {f"{resource.urn}::{resource.id}": resource for resource in state.resources}
+        unknown: dict[str, int] = defaultdict(int)
+        for resource in state.resources:
+            if not _is_compared(resource):
+                continue
+            scanner = scanner_of(resource.type)
+            if scanner is None:
+                unknown[resource.type] += 1
+                continue
+            drift.resources += 1
+            self.by_scanner.setdefault(scanner, []).append(
+                StackResource(
+                    stack.name,
+                    drift.tenant,
+                    drift.environment,
+                    resource,
+                    providers.get(resource.provider),
+                    state.updated,
+                )
+            )
+        if unknown:
+            types = ", ".join(f"{count} of {kind}" for kind, count in sorted(unknown.items()))
+            drift.problems.append(f"resources cannot be checked (use `lakewright preview --refresh`): {types}")
+
+    def take(self, finding: Finding) -> None:
+        """Add a finding to its stack. A problem of several resources is added once."""
+        drift = self.drifts[finding.stack]
+        if isinstance(finding, Difference):
+            drift.differences.append(finding)
+        elif finding.message not in drift.problems:
+            drift.problems.append(finding.message)
+
+
+def find_drift(
+    project: PulumiProject,
+    selected: Sequence[SelectedStack],
+    *,
+    parallel: int = DEFAULT_PARALLEL,
+    progress: Progress = _silent,
+    reader: StateReader | None = None,
+) -> DriftReport:
+    """Return the differences between the states of stacks and the servers. Nothing is changed.
+
+    Args:
+        project: The project of the stacks.
+        selected: The stacks.
+        parallel: Number of concurrent requests.
+        progress: Called with a line about each part of the work.
+        reader: Reads the states; that of the project's backend if omitted.
+    """
+    began = time.monotonic()
+    session = ScanSession(project, parallel)
+    fleet = _Fleet()
+    states = reader or state_reader(project)
+    progress(f"reading the states of {len(selected)} stack(s)")
+    for stack, state in zip(selected, session.map(lambda stack: _read(states, stack.name), selected), strict=True):
+        fleet.add(stack, state)
+    count = sum(drift.resources for drift in fleet.drifts.values())
+    progress(f"comparing {count} resource(s) of {len(selected)} stack(s)")
+    if fleet.by_scanner:
+        with ThreadPoolExecutor(max_workers=len(fleet.by_scanner), thread_name_prefix="scanner") as pool:
+            for findings in pool.map(partial(_scan, session), fleet.by_scanner.keys(), fleet.by_scanner.values()):
+                for finding in findings:
+                    fleet.take(finding)
+    return DriftReport(list(fleet.drifts.values()), time.monotonic() - began)
+
+
+def _is_compared(resource: ResourceState) -> bool:
+    """Return whether a refresh reads the object of a resource."""
+    is_own = resource.custom and not resource.type.startswith("pulumi:")
+    return is_own and not resource.delete and not resource.pending_replacement
+
+
+def _read(states: StateReader, stack: str) -> StackState | EngineError:
+    try:
+        return states.read(stack)
+    except EngineError as error:
+        return error
+
+
+def _scan(session: ScanSession, scanner: str, resources: list[StackResource]) -> list[Finding]:
+    """Return the findings of a scanner. If it fails as a whole, its stacks could not be checked."""
+    found: list[Finding] = []
+    try:
+        found.extend(load_scanner(scanner).scan(resources, session))
+    except Exception as error:  # noqa: BLE001 - the other scanners' findings must not be lost
+        return [*found, *_failed(resources, error)]
+    return found
+
+
+def _failed(resources: Iterable[StackResource], error: Exception) -> list[Finding]:
+    text = f"the scan failed: {type(error).__name__}: {error}"
+    return [ScanProblem(stack, text) for stack in dict.fromkeys(resource.stack for resource in resources)]

@@ -1,0 +1,179 @@
+"""Read one object, and compare it with its state as a refresh and the preview after it do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+from lakewright_engine.model.paths import apply_ignore_changes
+from lakewright_engine.model.resources import Properties
+from pulumi.dynamic import ResourceProvider
+from pydantic import BaseModel
+
+from lakewright.drift.dynamic.sealed_values import REDACTED, Path, decrypted, has_secrets, masked, sealed, secret_paths
+from lakewright.drift.model import Difference, DifferenceKind
+from lakewright.drift.session import StackResource
+from lakewright.lakekeeper.provider import diff as difference
+from lakewright.lakekeeper.provider import inactive_warehouses
+from lakewright.lakekeeper.provider.base import LakekeeperProvider
+from lakewright.lakekeeper.provider.diff import Change
+from lakewright.lakekeeper.provider.inputs import Declared, Rotate
+
+_FINGERPRINT = "credential_fingerprint"
+_HIDDEN_DRIFT = ("drift", "unsafe")
+"""Outputs of a table with changes that no property shows."""
+
+
+@dataclass
+class ObservedObject:
+    """An object as a provider reads it."""
+
+    resource: StackResource
+    provider: ResourceProvider
+    inputs: dict[str, Any]
+    """The recorded inputs."""
+    outs: dict[str, Any] | None
+    """The outputs after a refresh; None if the object does not exist."""
+    found_inputs: dict[str, Any] | None
+    """The inputs after a refresh; None if the provider returned none."""
+    is_sealed: bool
+    """Whether secrets are placeholders."""
+
+
+def read(resource: StackResource, provider: ResourceProvider, *, unsealed: bool = False) -> ObservedObject:
+    """Read an object. Secrets stay encrypted if the provider accepts placeholders for them.
+
+    Raises:
+        LakekeeperError: The server refused a call or did not answer.
+        EngineError: A secret cannot be decrypted.
+    """
+    state = resource.state
+    may_seal = not unsealed and has_secrets(state)
+    if may_seal:
+        try:
+            return _read(resource, provider, sealed, is_sealed=True)
+        except ValueError:  # a validation refuses the placeholder
+            pass
+    return _read(resource, provider, decrypted, is_sealed=False)
+
+
+def _read(
+    resource: StackResource,
+    provider: ResourceProvider,
+    plain: Callable[[Properties], dict[str, Any]],
+    *,
+    is_sealed: bool,
+) -> ObservedObject:
+    state = resource.state
+    result = provider.read(state.id, plain(state.outputs))
+    outs = result.outs if result.id else None
+    return ObservedObject(resource, provider, plain(state.inputs), outs, result.inputs, is_sealed)
+
+
+def differences(observed: ObservedObject) -> list[Difference]:
+    """Return what an update of the same program would change.
+
+    Raises:
+        LakekeeperError: The server refused a call or did not answer.
+        EngineError: A secret cannot be decrypted.
+    """
+    found = list(_differences(observed))
+    if found and observed.is_sealed and observed.outs is not None:
+        # A placeholder may have caused the difference.
+        found = list(_differences(read(observed.resource, observed.provider, unsealed=True)))
+    return found
+
+
+def _differences(observed: ObservedObject) -> Iterator[Difference]:
+    resource = observed.resource
+    if observed.outs is None:
+        yield difference_of(resource, "", resource.state.id, None, DifferenceKind.GONE)
+        return
+    if resource.state.external:
+        return
+    declared = _declared(observed)
+    changes = _changes(observed.provider, observed.outs, declared)
+    if changes:
+        secrets = secret_paths(resource.state.inputs) + secret_paths(resource.state.outputs)
+        for change in changes:
+            is_secret = isinstance(change.mark, Rotate)
+            yield difference_of(
+                resource,
+                change.path,
+                REDACTED if is_secret else _json(change.new, change.path, secrets),
+                REDACTED if is_secret else _json(change.old, change.path, secrets),
+                DifferenceKind.CHANGED,
+            )
+        return
+    if not observed.provider.diff(resource.state.id, observed.outs, declared).changes:
+        return
+    yield from _without_property(resource, observed.outs)
+
+
+def _declared(observed: ObservedObject) -> dict[str, Any]:
+    """Return the inputs of the same program now."""
+    ignored = observed.resource.state.ignore_changes
+    inputs: dict[str, Any] = apply_ignore_changes(observed.inputs, observed.found_inputs or observed.inputs, ignored)
+    provider = observed.provider
+    if not isinstance(provider, LakekeeperProvider):
+        return inputs
+    known = cast("LakekeeperProvider[Any]", provider)
+    recorded = known.args.from_state(inputs)
+    again = known.declared_again(recorded, known.args.from_state(observed.outs or {}))
+    return inputs if again is recorded else again.props()
+
+
+def _changes(provider: ResourceProvider, outs: dict[str, Any], declared: dict[str, Any]) -> list[Change]:
+    """Return the properties that differ, one change for a credential and its fingerprint."""
+    args: type[Declared] | None = getattr(provider, "args", None)
+    if args is None:
+        return []
+    changes = difference.between(args.from_state(outs), args.from_state(declared))
+    if len(changes) > 1:
+        changes = [change for change in changes if change.path != _FINGERPRINT] or changes
+    return changes
+
+
+def _without_property(resource: StackResource, outs: dict[str, Any]) -> Iterator[Difference]:
+    """Yield the differences that no property shows."""
+    hidden = outs.get(inactive_warehouses.MARK)
+    if hidden:
+        text = f"hidden, because warehouse {hidden} is inactive"
+        yield difference_of(resource, "", resource.state.id, text, DifferenceKind.CHANGED)
+        return
+    texts = [str(text) for key in _HIDDEN_DRIFT for text in cast(list[Any], outs.get(key) or [])]
+    for text in dict.fromkeys(texts) or ["not as recorded in the state"]:
+        yield difference_of(resource, "", None, text, DifferenceKind.CHANGED)
+
+
+def difference_of(resource: StackResource, path: str, declared: Any, found: Any, kind: DifferenceKind) -> Difference:
+    """Return a difference of a resource."""
+    return Difference(
+        tenant=resource.tenant,
+        stack=resource.stack,
+        urn=resource.state.urn,
+        type=resource.state.type,
+        resource=resource.name,
+        property=path,
+        declared=declared,
+        found=found,
+        kind=kind,
+    )
+
+
+def _json(value: Any, path: str, secrets: list[Path]) -> Any:
+    return masked(_plain_json(value), tuple(path.split(".")), secrets)
+
+
+def _plain_json(value: Any) -> Any:
+    if isinstance(value, Declared):
+        return value.props()
+    if isinstance(value, BaseModel):
+        return value.model_dump(exclude_none=True)
+    if isinstance(value, dict):
+        return {str(key): _plain_json(item) for key, item in cast(dict[Any, Any], value).items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        items = [_plain_json(item) for item in cast(list[Any], value)]
+        return sorted(items, key=str) if isinstance(value, set | frozenset) else items
+    return value

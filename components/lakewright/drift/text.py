@@ -1,0 +1,85 @@
+"""A drift report as text for a terminal or a log."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from lakewright.drift.model import Actor, Difference, DifferenceKind, DriftReport, StackDrift
+
+LOG_WIDTH = 200
+"""Columns where there is no terminal."""
+_LONGEST = 60
+_COLORS = {
+    DifferenceKind.CHANGED: "yellow",
+    DifferenceKind.GONE: "red",
+    DifferenceKind.UNMANAGED: "cyan",
+    DifferenceKind.UNREACHABLE: "red",
+    DifferenceKind.CHECK: "red",
+}
+
+
+def print_report(report: DriftReport, console: Console) -> None:
+    """Print a table of all differences, the problems by stack, and a summary."""
+    found = [(stack, difference) for stack in report.stacks for difference in stack.differences]
+    if found:
+        console.print(_table(found))
+    for stack in report.stacks:
+        for holder in stack.locked:
+            console.print(f"{escape(stack.stack)}: locked, so an update may be running: {escape(holder)}")
+        for problem in stack.problems:
+            console.print(f"[red]{escape(stack.stack)}: not checked:[/] {escape(problem)}")
+    console.print(summary(report))
+
+
+def summary(report: DriftReport) -> str:
+    """Return one line with the totals."""
+    drifted = [stack for stack in report.stacks if stack.drift]
+    failed = [stack for stack in report.stacks if stack.problems]
+    ignored = sum(1 for difference in report.differences() if difference.ignored)
+    count = sum(len(stack.drift) for stack in drifted)
+    parts = [
+        f"{len(report.stacks)} tenants, {sum(stack.resources for stack in report.stacks)} resources",
+        f"{count} differences on {len(drifted)} tenants" if count else "no drift found",
+        *([f"{ignored} ignored"] if ignored else []),
+        *([f"{len(failed)} tenants could not be checked completely"] if failed else []),
+    ]
+    return f"{'; '.join(parts)}. {report.seconds:.1f} s."
+
+
+def _table(found: list[tuple[StackDrift, Difference]]) -> Table:
+    actors = any(difference.actor for _, difference in found)
+    table = Table("tenant", "resource", "property", "declared", "found", "kind", box=None, pad_edge=False)
+    if actors:
+        table.add_column("changed by")
+    for stack, difference in found:
+        kind = difference.kind.value
+        if difference.ignored:
+            kind = f"{kind} (ignored: {difference.ignored.reason})"
+        cells = [
+            stack.tenant,
+            f"{difference.type.rpartition(':')[2]} {difference.resource}",
+            difference.property,
+            _value(difference.declared),
+            _value(difference.found),
+            kind,
+        ]
+        color = "dim" if difference.ignored else _COLORS[difference.kind]
+        cells = [*map(escape, cells[:-1]), f"[{color}]{escape(cells[-1])}[/]"]
+        table.add_row(*cells, *([escape(_actor(difference.actor))] if actors else []))
+    return table
+
+
+def _actor(actor: Actor | None) -> str:
+    return f"{actor.name} at {actor.at} ({actor.source})" if actor else ""
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -1,0 +1,40 @@
+"""Secrets of a state in comparisons and reports."""
+
+from lakewright.drift.dynamic.sealed_values import REDACTED, decrypted, masked, sealed, secret_paths
+from lakewright_engine.model.resources import ResourceReference, SealedSecret, SecretValue
+
+
+def test_sealed_properties_decrypt_nothing() -> None:
+    opened: list[str] = []
+
+    def unseal() -> str:
+        opened.append("key")
+        return "hidden"
+
+    properties = {"credential": {"type": "x", "external_id": SealedSecret(unseal)}, "names": [SecretValue("a"), "b"]}
+
+    closed = sealed(properties)
+    assert opened == []
+    assert "hidden" not in str(closed)
+    assert closed["names"][1] == "b"
+    assert decrypted(properties)["credential"]["external_id"] == "hidden"
+    assert opened == ["key"]
+
+
+def test_references_become_ids() -> None:
+    assert sealed(
+        {"on": ResourceReference("urn:x", SecretValue("id-1")), "of": ResourceReference("urn:y", "id-2")}
+    ) == {
+        "on": "sealed-secret",
+        "of": "id-2",
+    }
+
+
+def test_values_at_and_around_secrets_are_masked() -> None:
+    secrets = secret_paths({"credential": {"id": SecretValue("a"), "type": "x"}, "list": [1, SecretValue("b")]})
+
+    assert secrets == [("credential", "id"), ("list", "1")]
+    assert masked("a", ("credential", "id"), secrets) == REDACTED
+    assert masked({"id": "a", "type": "x"}, ("credential",), secrets) == {"id": REDACTED, "type": "x"}
+    assert masked([1, "b"], ("list",), secrets) == [1, REDACTED]
+    assert masked("c", ("name",), secrets) == "c"
