@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +151,20 @@ def test_checkouts_leave_no_token_behind() -> None:
 
     assert len(checkouts) == 5
     assert all(step["with"]["persist-credentials"] is False for step in checkouts)
+
+
+@pytest.mark.parametrize(
+    ("schema", "files"),
+    [("vendor.gitlab-ci", [GITLAB]), ("vendor.github-workflows", WORKFLOWS)],
+    ids=["gitlab", "github"],
+)
+def test_files_have_the_form_of_the_schema(schema: str, files: list[Path]) -> None:
+    """The schemas are those of SchemaStore, which come with check-jsonschema."""
+    program = Path(sys.executable).with_name("check-jsonschema")
+
+    found = subprocess.run([program, "--builtin-schema", schema, *files], capture_output=True, text=True, check=False)
+
+    assert found.returncode == 0, found.stdout
 
 
 def jobs_of_gitlab() -> dict[str, dict[str, Any]]:
