@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lakewright_engine.display.events import Events, OnEvent
+from lakewright_engine.kept_plan import KeptPlan, kept_plan
 from lakewright_engine.model.errors import DeploymentStoppedError, EngineError, StateError
 from lakewright_engine.model.properties import redact
 from lakewright_engine.model.resources import PendingOperation, Properties, ResourceState, StackSnapshot
@@ -48,14 +49,18 @@ def run(operation: Operation, on_event: OnEvent, forks: ForkServer) -> Result:
     backend = project.backend()
     if not backend.exists(project.name, stack):
         raise stack_not_found(stack)
+    plan = kept_plan(operation)
+    operation = plan.operation
     if operation.is_dry:
         with Interrupts() as interrupts, SocketFolder() as sockets:
-            return _Run(
-                operation, backend, on_event, forks=forks, sockets=sockets, interrupts=interrupts, save=None
-            ).execute()
+            run = _Run(
+                operation, backend, on_event, forks=forks, sockets=sockets, interrupts=interrupts, save=None, plan=plan
+            )
+            return plan.complete(run.execute())
     secrets = project.secrets(stack)
     secrets.unlock()  # report a wrong passphrase before the first secret is saved
     with Interrupts() as interrupts, backend.lock(project.name, stack) as lock, SocketFolder() as sockets:
+        plan.refuse_changed_state()
 
         def save(now: StackSnapshot) -> None:
             lock.verify()
@@ -63,9 +68,10 @@ def run(operation: Operation, on_event: OnEvent, forks: ForkServer) -> Result:
                 now.resources = sort_by_dependency(now.resources)
             backend.save(project.name, stack, now, secrets)
 
-        return _Run(
-            operation, backend, on_event, forks=forks, sockets=sockets, interrupts=interrupts, save=save
-        ).execute()
+        run = _Run(
+            operation, backend, on_event, forks=forks, sockets=sockets, interrupts=interrupts, save=save, plan=plan
+        )
+        return plan.complete(run.execute())
 
 
 class _Run:
@@ -79,11 +85,13 @@ class _Run:
         sockets: SocketFolder,
         interrupts: Interrupts,
         save: Callable[[StackSnapshot], None] | None,
+        plan: KeptPlan,
     ) -> None:
         project, stack = operation.project, operation.stack
         self._sockets = sockets
         self._interrupts = interrupts
         self._operation = operation
+        self._plan = plan.session
         self._backend = backend
         self._forks = forks
         self._base = backend.load(project.name, stack) or StackSnapshot()
@@ -112,6 +120,7 @@ class _Run:
                 target_dependents=operation.target_dependents,
                 exclude_dependents=operation.exclude_dependents,
             ),
+            observer=self._plan.observer,
             pending_creates={
                 op.resource.urn: op.resource for op in self._base.pending_operations if op.type == "creating"
             },
@@ -174,8 +183,10 @@ class _Run:
         deployment.scope.replace.refuse_unknown(known)
         deployment.registry.start_ahead(deployment.resources)
         if operation.verb in ("preview", "up"):
+            self._plan.before_program(deployment)
             with self._run_program() as wanted:
                 delete_unregistered(deployment, wanted)
+                self._plan.after_program(deployment)
             # As on the CLI, other steps run before this check: the program may create the target.
             deployment.scope.targets.refuse_unknown(known | wanted)
             return
@@ -213,6 +224,8 @@ class _Run:
         try:
             if operation.refresh:
                 refresh(deployment)
+                deployment.check_running()
+                self._plan.refreshed(self._before, deployment.resources)
             monitor.ready.set()
             monitor.done.wait()
             monitor.wait_idle()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from lakewright_engine.project.project import PulumiProject
@@ -43,6 +45,12 @@ class Operation:
     """Folders of policy packs, for the Pulumi CLI. The embedded engine runs none and refuses them."""
     policy_pack_configs: tuple[str, ...] = ()
     """Files with settings of the policy packs, in the same order."""
+    save_plan: Path | None = None
+    """The file in which a `preview` keeps its plan."""
+    plan: Path | None = None
+    """The plan that an `up` follows. The options that decide the steps come from it."""
+    plan_inputs: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Hashes of inputs that the project does not name, by the name that messages use."""
 
     @property
     def is_limited(self) -> bool:
@@ -53,6 +61,15 @@ class Operation:
     def is_dry(self) -> bool:
         """Return whether the operation is a preview."""
         return self.verb == "preview" or self.preview_only
+
+
+@dataclass(frozen=True)
+class PlanSummary:
+    """A plan file, the hash of its content, and whether it is signed with the stack's secrets."""
+
+    file: str
+    sha256: str
+    signed: bool
 
 
 @dataclass
@@ -67,3 +84,5 @@ class Result:
     """The stack's outputs, secrets as `[secret]`."""
     changes: dict[str, int] = field(default_factory=dict[str, int])
     messages: list[str] = field(default_factory=list[str])
+    plan: PlanSummary | None = None
+    """The plan that was saved or followed."""

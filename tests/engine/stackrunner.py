@@ -107,6 +107,8 @@ class Stack:
         in_sandbox: bool = False,
         verbose: bool = False,
         on_event: Callable[[EngineEvent], None] = lambda _: None,
+        save_plan: Path | None = None,
+        plan: Path | None = None,
     ) -> Outcome:
         """Run `preview`, `up`, `refresh` or `destroy` with flags of the CLI on the embedded engine."""
         log = self._forget_calls()
@@ -126,6 +128,8 @@ class Stack:
             parallel=parallel,
             in_sandbox=in_sandbox,
             verbose=verbose,
+            save_plan=save_plan,
+            plan=plan,
         )
 
         def on_each(event: EngineEvent) -> None:

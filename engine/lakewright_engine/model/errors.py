@@ -13,6 +13,7 @@ EngineError
 │   ├── StateConflictError    another process wrote the state since this one read it
 │   ├── StackLockedError      another process is changing the stack
 │   └── StackNotFoundError    no stack has that name
+├── PlanError                 a kept plan is damaged, is for something else, or does not hold any more
 ├── SecretsError              a passphrase is missing or wrong, or a ciphertext is invalid
 └── ProviderError             a provider could not be started or rejected a call
     └── InitializationError   the object exists but did not become healthy
@@ -120,3 +121,7 @@ class InitializationError(ProviderError):
 
 class DeploymentStoppedError(Exception):
     """The deployment ended while a request was waiting. The request gets no response."""
+
+
+class PlanError(EngineError):
+    """A kept plan cannot be used. The message says what moved since it was made and what to do."""

@@ -27,6 +27,7 @@ def delete_unregistered(deployment: Deployment, wanted: set[str]) -> None:
         if state.urn not in untargeted and (step := _deletion_step(deployment, state, wanted)) is not None
     ]
     refuse_implied_deletes(deployment, steps)
+    deployment.observer.check_deletions(steps)
     report_unchanged(deployment, [state for state in deployment.resources if state.urn in untargeted - wanted])
     deployment.mark_deleted({step.urn for step in steps})
     by_state = {id(step.state): step for step in steps}

@@ -71,6 +71,7 @@ class Planner:
         if step.is_skipped:
             return
         new = step.new
+        self._deployment.observer.outputs(urn, outputs)
         if not is_equal(new.outputs, outputs):
             self._deployment.journal.change(lambda: setattr(new, "outputs", outputs))
         self._deployment.finish_component(step)
@@ -181,7 +182,9 @@ class Planner:
         if provider is not None:
             before = None if fresh or old is None or self._must_replace(old, new) else old.inputs
             wanted = desired.inputs if before is None else new.inputs
-            new.inputs, failures = provider.check(new.urn, before or {}, wanted)
+            new.inputs, failures = provider.check(
+                new.urn, before or {}, wanted, deployment.observer.random_seed(new.urn)
+            )
             self._refuse(new, failures, desired)
         keys = self._early.decide(new.urn, old) if fresh else None
         if old is None:
@@ -282,7 +285,9 @@ class Planner:
         check_replaceable(self._deployment, desired, old, new, diff)
         self._replaced.add(new.urn)
         if provider is not None and not self._must_replace(old, new):
-            new.inputs, failures = provider.check(new.urn, {}, desired.inputs)
+            new.inputs, failures = provider.check(
+                new.urn, {}, desired.inputs, self._deployment.observer.random_seed(new.urn)
+            )
             self._refuse(new, failures, desired)
         first = (
             desired.delete_before_replace if desired.delete_before_replace is not None else diff.delete_before_replace
@@ -290,6 +295,7 @@ class Planner:
         if not first and not old.pending_replacement:
             return self._create_then_delete(old, new, diff)
         if first:
+            self._deployment.observer.check_replacement(new)
             self._early.execute(old)
         return self._recreate(old, new, diff, diff)
 

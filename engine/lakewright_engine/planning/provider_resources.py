@@ -123,6 +123,7 @@ def register_provider(
             op = "create-replacement"
             check_replaceable(deployment, desired, old, new, diff)
             if desired.delete_before_replace or (desired.delete_before_replace is None and diff.delete_before_replace):
+                deployment.observer.check_replacement(new)
                 early.execute(old)
         step = DeploymentStep(op, old, new, diff, logical=op != "create-replacement")
     new.id = old.id if old is not None and step.op != "create-replacement" else _new_id(deployment)

@@ -40,7 +40,7 @@ class BuiltinProvider(Provider):
     def configure(self, urn: str, object_id: str, inputs: Properties) -> None:
         """Do nothing: there is no configuration."""
 
-    def check(self, urn: str, olds: Properties, news: Properties) -> tuple[Properties, list[CheckFailure]]:
+    def check(self, urn: str, olds: Properties, news: Properties, seed: bytes) -> tuple[Properties, list[CheckFailure]]:
         """Refuse a managed resource: the package has none."""
         raise UnsupportedFeatureError(
             f"{urn}: the embedded engine does not manage the type {urn_type(urn)}; use the Pulumi CLI for this program"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -137,15 +136,18 @@ class Provider:
             self._references = answer.acceptResources
             self._preview = answer.supportsPreview
 
-    def check(self, urn: str, olds: Properties, news: Properties) -> tuple[Properties, list[CheckFailure]]:
-        """Check a resource's inputs. Return the checked inputs and the failures."""
+    def check(self, urn: str, olds: Properties, news: Properties, seed: bytes) -> tuple[Properties, list[CheckFailure]]:
+        """Check a resource's inputs. Return the checked inputs and the failures.
+
+        The provider makes random values, such as a name, from the `seed`.
+        """
         if not self._known:
             return news, []
         request = rpc.provider_messages.CheckRequest(
             urn=urn,
             olds=self._out(olds),
             news=self._out(news),
-            randomSeed=os.urandom(32),
+            randomSeed=seed,
             name=urn_name(urn),
             type=urn_type(urn),
         )

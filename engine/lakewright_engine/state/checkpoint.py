@@ -122,6 +122,16 @@ def secrets_manager_of(deployment: Json, stack: str) -> PassphraseManager | None
     return PassphraseManager.from_salt(state.get("salt", ""), stack)
 
 
+def encode_resource(resource: ResourceState, manager: PassphraseManager) -> dict[str, Json]:
+    """Return a resource as JSON, with encrypted secrets."""
+    return _Writer(manager, {}).resource(resource)
+
+
+def decode_resource(body: dict[str, Json], stack: str, manager: PassphraseManager) -> ResourceState:
+    """Return a resource of a stack from its JSON."""
+    return CheckpointReader(stack, lambda ciphertext, _place: manager.decrypt(ciphertext), _opened).resource(body)
+
+
 class _Written:
     """The text of a resource, and a copy of the resource when it was written."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hmac
 import os
 import threading
 from binascii import Error as Base64Error
@@ -91,6 +92,10 @@ class PassphraseManager:
     def encrypt(self, plaintext: str) -> str:
         """Return `v1:<nonce>:<ciphertext>`, different at each call."""
         return _encrypt(self._key.get(self._stack), plaintext)
+
+    def derive_key(self, purpose: str) -> bytes:
+        """Return a key for another purpose than encryption. It does not reveal the key of the secrets."""
+        return hmac.digest(self._key.get(self._stack), purpose.encode(), "sha256")
 
     def decrypt(self, ciphertext: str) -> str:
         """Return the plaintext. Raise SecretsError if the ciphertext is not one of this key."""

@@ -29,6 +29,7 @@ from lakewright_engine.registration.callbacks import Callbacks
 from lakewright_engine.registration.hooks import Hooks
 from lakewright_engine.state.journal import Journal
 from lakewright_engine.steps.created_objects import adopt
+from lakewright_engine.steps.observer import StepObserver
 from lakewright_engine.steps.targets import TargetScope
 
 
@@ -72,6 +73,8 @@ class Deployment:
     pending_creates: dict[str, ResourceState] = field(default_factory=dict[str, ResourceState])
     scope: TargetScope = field(default_factory=TargetScope)
     """The resources that the operation targets."""
+    observer: StepObserver = field(default_factory=StepObserver)
+    """Observes the steps, and may stop the run before one."""
     registry: Registry = field(init=False)
     stopped: threading.Event = field(default_factory=threading.Event)
     failed: bool = False
@@ -145,9 +148,11 @@ class Deployment:
         with self._slots, self._counted():
             if not even_if_stopped:
                 self.check_running()
-            self.events.started(step)
             try:
+                self.observer.started(step)
+                self.events.started(step)
                 apply()
+                self.observer.finished(step)
             except ProtectedError as error:
                 self.report_error(str(error), step.urn)
                 self.events.failed(step)

@@ -4,65 +4,46 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
+from lakewright.cli.engines.plan_options import engine_of_plan, format_plan, with_plan
 from lakewright.cli.engines.tenant_owners import OwnerReportingEngine, refuse_shared_tenant
 from lakewright.cli.engines.validation import ValidatingEngine
 from lakewright.cli.environments import ignored_sandbox
 from lakewright.cli.errors import UsageError
 from lakewright.cli.json_errors import InterruptedOperationError
+from lakewright.cli.operation_options import (
+    DEFAULT_PARALLEL,
+    AsJson,
+    Diff,
+    Engine,
+    ExcludeDependents,
+    Exclusions,
+    ExpectNoChanges,
+    Parallel,
+    Plan,
+    PolicyPackConfigs,
+    PolicyPacks,
+    PreviewOnly,
+    Refresh,
+    Replacements,
+    SavePlan,
+    TargetDependents,
+    Targets,
+    Validate,
+    Verbose,
+    Yes,
+)
 from lakewright.cli.options import HERE, Directory, EngineName, StackName, load_project
 
 if TYPE_CHECKING:
     from lakewright_engine import Operation, Result
 
     from lakewright.cli.engines.choice import EngineChoice
-
-Engine = Annotated[EngineName, typer.Option("--engine", help="Engine that runs the operation.")]
-Refresh = Annotated[bool, typer.Option("--refresh", "-r", help="Read every object first.")]
-ExpectNoChanges = Annotated[bool, typer.Option("--expect-no-changes", help="Exit with 7 if anything would change.")]
-PreviewOnly = Annotated[bool, typer.Option("--preview-only", help="Show what would change; change nothing.")]
-Diff = Annotated[bool, typer.Option("--diff", help="Show each property that changes.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
-Verbose = Annotated[
-    bool, typer.Option("--verbose", help="Also show the output of the program's launcher and of provider plugins.")
-]
-Parallel = Annotated[int, typer.Option("--parallel", "-p", min=1, help="Number of concurrent steps.")]
-Validate = Annotated[
-    bool,
-    typer.Option("--validate", help="Also check names, locations and storage of warehouses; writes probe objects."),
-]
-Targets = Annotated[
-    list[str] | None,
-    typer.Option("--target", "-t", help="Include only this URN; repeatable. * and ** match any text."),
-]
-TargetDependents = Annotated[
-    bool, typer.Option("--target-dependents", help="Also include resources that depend on the targets.")
-]
-Exclusions = Annotated[
-    list[str] | None,
-    typer.Option("--exclude", "-x", help="Exclude this URN; repeatable, with * and ** as for --target."),
-]
-ExcludeDependents = Annotated[
-    bool, typer.Option("--exclude-dependents", help="Also exclude resources that depend on the excluded ones.")
-]
-Replacements = Annotated[
-    list[str] | None, typer.Option("--replace", help="Replace this URN even if it has not changed; repeatable.")
-]
-PolicyPacks = Annotated[
-    list[str] | None,
-    typer.Option("--policy-pack", help="Check resources by the policy pack in this folder; repeatable."),
-]
-PolicyPackConfigs = Annotated[
-    list[str] | None,
-    typer.Option("--policy-pack-config", help="File with settings of the policy pack; one for each, in order."),
-]
-DEFAULT_PARALLEL = 16
 
 NOUNS = {"up": "update", "refresh": "refresh", "destroy": "destroy"}
 
@@ -86,6 +67,7 @@ def preview(
     validate: Validate = False,
     policy_pack: PolicyPacks = None,
     policy_pack_config: PolicyPackConfigs = None,
+    save_plan: SavePlan = None,
 ) -> None:
     """Show what an update would change; with --refresh also changes made outside the stack."""
     from lakewright_engine import Operation  # noqa: PLC0415 - `--help` needs no engine
@@ -108,6 +90,7 @@ def preview(
         exclude_dependents=exclude_dependents,
         replaced=replaced,
     )
+    operation = with_plan(operation, save_plan=save_plan)
     _run_operation(operation, engine, diff=diff, as_json=as_json, yes=True, verbose=verbose, validate=validate)
 
 
@@ -131,6 +114,7 @@ def up(
     verbose: Verbose = False,
     policy_pack: PolicyPacks = None,
     policy_pack_config: PolicyPackConfigs = None,
+    plan: Plan = None,
 ) -> None:
     """Create or update the resources that the program declares."""
     from lakewright_engine import Operation  # noqa: PLC0415
@@ -154,7 +138,8 @@ def up(
         exclude_dependents=exclude_dependents,
         replaced=replaced,
     )
-    _run_operation(operation, engine, diff=diff, as_json=as_json, yes=yes, verbose=verbose)
+    operation = with_plan(operation, plan=plan)
+    _run_operation(operation, engine_of_plan(engine, plan), diff=diff, as_json=as_json, yes=yes, verbose=verbose)
 
 
 def refresh(
@@ -269,6 +254,7 @@ def _run_operation(
     from lakewright.cli.engines.choice import choose_engine, format_choice  # noqa: PLC0415
 
     operation = replace(operation, verbose=verbose)
+    yes = yes or operation.plan is not None  # a kept plan was reviewed before
     changes_objects = operation.verb != "preview" and not operation.preview_only
     if changes_objects and not yes and (as_json or not is_interactive()):
         raise UsageError("--yes or --preview-only must be passed in to proceed when running in non-interactive mode")
@@ -326,6 +312,8 @@ def _run(choice: EngineChoice, operation: Operation, *, diff: bool, as_json: boo
         printed = report.to_json(result.outputs, result.exit)
         if isinstance(choice.engine, ValidatingEngine):
             printed["validation"] = choice.engine.to_json()
+        if result.plan is not None:
+            printed["plan"] = asdict(result.plan)
         print(json.dumps(printed, indent=2, ensure_ascii=False))
         return result
     console = Console(soft_wrap=True)
@@ -338,4 +326,6 @@ def _run(choice: EngineChoice, operation: Operation, *, diff: bool, as_json: boo
             console.print(
                 message, style="red" if message.startswith("error") else "yellow", markup=False, highlight=False
             )
+    if result.plan is not None and result.exit == 0:
+        print(format_plan(result.plan, operation.verb), file=sys.stderr)
     return result

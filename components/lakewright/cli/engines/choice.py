@@ -108,7 +108,12 @@ def _record(operation: Operation, result: Result, started: int) -> None:
             "kind": {"up": "update"}.get(operation.verb, operation.verb),
             "startTime": started,
             "message": "",
-            "environment": {"exec.kind": "lakewright", "runtime.name": "python", "pulumi.os": sys.platform},
+            "environment": {
+                "exec.kind": "lakewright",
+                "runtime.name": "python",
+                "pulumi.os": sys.platform,
+                **({"lakewright.plan": result.plan.sha256} if result.plan is not None else {}),
+            },
             "config": {
                 key: value if isinstance(value, (str, dict)) else str(value) for key, value in settings.values.items()
             },

@@ -1,0 +1,61 @@
+"""The options of `preview`, `up`, `refresh` and `destroy`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lakewright.cli.options import EngineName
+
+Engine = Annotated[EngineName, typer.Option("--engine", help="Engine that runs the operation.")]
+Refresh = Annotated[bool, typer.Option("--refresh", "-r", help="Read every object first.")]
+ExpectNoChanges = Annotated[bool, typer.Option("--expect-no-changes", help="Exit with 7 if anything would change.")]
+PreviewOnly = Annotated[bool, typer.Option("--preview-only", help="Show what would change; change nothing.")]
+Diff = Annotated[bool, typer.Option("--diff", help="Show each property that changes.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", help="Also show the output of the program's launcher and of provider plugins.")
+]
+Parallel = Annotated[int, typer.Option("--parallel", "-p", min=1, help="Number of concurrent steps.")]
+Validate = Annotated[
+    bool,
+    typer.Option("--validate", help="Also check names, locations and storage of warehouses; writes probe objects."),
+]
+Targets = Annotated[
+    list[str] | None,
+    typer.Option("--target", "-t", help="Include only this URN; repeatable. * and ** match any text."),
+]
+TargetDependents = Annotated[
+    bool, typer.Option("--target-dependents", help="Also include resources that depend on the targets.")
+]
+Exclusions = Annotated[
+    list[str] | None,
+    typer.Option("--exclude", "-x", help="Exclude this URN; repeatable, with * and ** as for --target."),
+]
+ExcludeDependents = Annotated[
+    bool, typer.Option("--exclude-dependents", help="Also exclude resources that depend on the excluded ones.")
+]
+Replacements = Annotated[
+    list[str] | None, typer.Option("--replace", help="Replace this URN even if it has not changed; repeatable.")
+]
+PolicyPacks = Annotated[
+    list[str] | None,
+    typer.Option("--policy-pack", help="Check resources by the policy pack in this folder; repeatable."),
+]
+PolicyPackConfigs = Annotated[
+    list[str] | None,
+    typer.Option("--policy-pack-config", help="File with settings of the policy pack; one for each, in order."),
+]
+SavePlan = Annotated[
+    Path | None, typer.Option("--save-plan", help="Keep the plan in this file, for `up --plan`.", metavar="FILE")
+]
+Plan = Annotated[
+    Path | None,
+    typer.Option(
+        "--plan", help="Do exactly the steps of this kept plan, without asking; see docs/plans.md.", metavar="FILE"
+    ),
+]
+DEFAULT_PARALLEL = 16

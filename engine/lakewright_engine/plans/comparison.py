@@ -1,0 +1,93 @@
+"""Compare property values with those of a plan. Unknown values of the plan match any value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from lakewright_engine.display.property_diff import format_value
+from lakewright_engine.model.properties import is_equal, redact
+from lakewright_engine.model.resources import Asset, Properties, ResourceReference, SecretValue, Unknown, Value
+from lakewright_engine.model.signatures import UNKNOWN
+
+_INTERNAL = "__"
+
+
+class _Absent:
+    pass
+
+
+_ABSENT = _Absent()
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """A property that differs from the plan. The texts hold no secrets."""
+
+    path: str
+    planned: str
+    found: str
+
+    def __str__(self) -> str:
+        """Return the property and both values."""
+        return f"{self.path}: planned {self.planned}, now {self.found}"
+
+
+def first_mismatch(planned: Properties, found: Properties, ignored: Iterable[str] = ()) -> Mismatch | None:
+    """Return the first property that differs from the plan, in the order of their paths.
+
+    Args:
+        planned: The properties in the plan.
+        found: The properties now.
+        ignored: Paths of properties that may differ, such as `metadata.resourceVersion`.
+    """
+    left_out = tuple(ignored)
+    for mismatch in _mismatches("", planned, found):
+        if not any(mismatch.path == path or mismatch.path.startswith((f"{path}.", f"{path}[")) for path in left_out):
+            return mismatch
+    return None
+
+
+def is_unknown(value: object) -> bool:
+    """Return whether a value of a plan is unknown."""
+    return (
+        isinstance(value, Unknown) or value == UNKNOWN or (isinstance(value, SecretValue) and is_unknown(value.value))
+    )
+
+
+def _mismatches(path: str, planned: Value | _Absent, found: Value | _Absent) -> Iterator[Mismatch]:
+    if is_unknown(planned):
+        return
+    if isinstance(planned, dict) and isinstance(found, dict):
+        yield from _member_mismatches(path, planned, found)
+    elif isinstance(planned, list) and isinstance(found, list) and len(planned) == len(found):
+        for index, (left, right) in enumerate(zip(planned, found, strict=True)):
+            yield from _mismatches(f"{path}[{index}]", left, right)
+    elif isinstance(planned, SecretValue) and isinstance(found, SecretValue):
+        if any(True for _ in _mismatches(path, planned.value, found.value)):
+            yield Mismatch(path, "a secret", "another secret")
+    elif isinstance(planned, ResourceReference) and isinstance(found, ResourceReference):
+        same_id = planned.id is None or is_unknown(planned.id) or is_equal(planned.id, found.id)
+        if planned.urn != found.urn or not same_id:
+            yield Mismatch(path, planned.urn, found.urn)
+    elif isinstance(planned, _Absent) or isinstance(found, _Absent) or not _is_same(planned, found):
+        yield Mismatch(path, _text(path, planned), _text(path, found))
+
+
+def _member_mismatches(path: str, planned: Mapping[str, Value], found: Mapping[str, Value]) -> Iterator[Mismatch]:
+    for key in sorted({*planned, *found}):
+        inner = f"{path}.{key}" if path else key
+        yield from _mismatches(inner, planned.get(key, _ABSENT), found.get(key, _ABSENT))
+
+
+def _is_same(planned: Value, found: Value) -> bool:
+    # A value that is secret in only one of them is stored or displayed differently.
+    return isinstance(planned, SecretValue) == isinstance(found, SecretValue) and is_equal(planned, found)
+
+
+def _text(path: str, value: Value | _Absent) -> str:
+    if isinstance(value, _Absent):
+        return "nothing"
+    if isinstance(value, Asset):
+        return f"a file with hash {str(value.wire.get('hash'))[:12]}"
+    return "[internal]" if path.startswith(_INTERNAL) else format_value(redact(value))

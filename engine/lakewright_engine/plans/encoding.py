@@ -1,0 +1,73 @@
+"""The steps and objects of a plan as JSON, with encrypted secrets."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import asdict
+from typing import Any, cast
+
+from lakewright_engine.model.errors import PlanError
+from lakewright_engine.model.resources import ResourceState
+from lakewright_engine.model.step import Diff
+from lakewright_engine.plans.model import KnownObject, PlannedStep, PlanSteps
+from lakewright_engine.plans.plan_file import PlanDocument
+from lakewright_engine.state.checkpoint import decode_resource, encode_resource
+from lakewright_engine.state.secrets import PassphraseManager
+
+
+def encode_steps(plan: PlanSteps, manager: PassphraseManager) -> dict[str, Any]:
+    """Return the members of a plan document that hold steps, objects and seeds."""
+
+    def encoded(state: ResourceState | None) -> dict[str, Any] | None:
+        return encode_resource(state, manager) if state is not None else None
+
+    return {
+        "steps": [
+            {
+                "op": step.op,
+                "urn": step.urn,
+                "type": step.type,
+                "diff": asdict(step.diff),
+                "old": encoded(step.old),
+                "new": encoded(step.new),
+            }
+            for step in plan.steps
+        ],
+        "objects": [{"exists": known.exists, "state": encoded(known.state)} for known in plan.objects],
+        "seeds": {urn: base64.b64encode(seed).decode() for urn, seed in plan.seeds.items()},
+        "secrets_provider": {"type": manager.kind, "state": {"salt": manager.salt}},
+    }
+
+
+def decode_steps(document: PlanDocument, manager: PassphraseManager) -> PlanSteps:
+    """Return the steps of a verified document.
+
+    Raises:
+        PlanError: The document lacks a member.
+    """
+
+    def decoded(body: dict[str, Any] | None) -> ResourceState | None:
+        return decode_resource(body, document.stack, manager) if body is not None else None
+
+    try:
+        steps = [
+            PlannedStep(
+                step["op"], step["urn"], step["type"], _diff(step["diff"]), decoded(step["old"]), decoded(step["new"])
+            )
+            for step in document.body["steps"]
+        ]
+        objects = [
+            KnownObject(decode_resource(known["state"], document.stack, manager), known["exists"])
+            for known in document.body["objects"]
+        ]
+        seeds = {urn: base64.b64decode(seed) for urn, seed in document.body["seeds"].items()}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise PlanError(f"{document.file} is damaged: {type(error).__name__}: {error}") from error
+    return PlanSteps(steps, objects, seeds)
+
+
+def _diff(body: dict[str, Any]) -> Diff:
+    detailed = cast("dict[str, list[Any]] | None", body["detailed"])
+    pairs = {path: (str(kind), bool(inputs)) for path, (kind, inputs) in detailed.items()} if detailed else None
+    members: dict[str, Any] = {**body, "detailed": pairs}
+    return Diff(**members)

@@ -1,0 +1,75 @@
+"""Record the steps of a preview."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import replace
+
+from typing_extensions import override
+
+from lakewright_engine.model.resources import ResourceState
+from lakewright_engine.model.step import DeploymentStep
+from lakewright_engine.plans.model import PlannedStep
+from lakewright_engine.steps.observer import StepObserver
+
+NOT_PLANNED = ("refresh",)
+"""Operations that only read. They run before the steps of a plan."""
+
+
+class PlanRecorder(StepObserver):
+    """Records steps in the order in which they were finished."""
+
+    def __init__(self) -> None:
+        """Start without steps."""
+        self._lock = threading.Lock()
+        self._steps: list[DeploymentStep] = []
+        self.seeds: dict[str, bytes] = {}
+        """Random seeds by URN."""
+
+    @override
+    def random_seed(self, urn: str) -> bytes:
+        with self._lock:
+            return self.seeds.setdefault(urn, os.urandom(32))
+
+    @override
+    def finished(self, step: DeploymentStep) -> None:
+        if step.op not in NOT_PLANNED:
+            with self._lock:
+                self._steps.append(step)
+
+    def planned_steps(self) -> list[PlannedStep]:
+        """Return the recorded steps. Call it after the run: components register their outputs late."""
+        return [_planned(step) for step in self._steps]
+
+    def touched_objects(self) -> list[ResourceState]:
+        """Return the objects that the steps change or delete."""
+        found = {id(step.old): step.old for step in self._steps if step.old is not None and step.op != "same"}
+        return [state for state in found.values() if state.custom]
+
+
+def _planned(step: DeploymentStep) -> PlannedStep:
+    old = step.old if step.op != "same" else None
+    return PlannedStep(
+        op=step.op,
+        urn=step.urn,
+        type=step.state.type,
+        diff=step.diff,
+        old=ResourceState(old.urn, old.type, old.custom, id=old.id, inputs=old.inputs) if old is not None else None,
+        new=_without_times(step.new) if step.new is not None else None,
+    )
+
+
+def _without_times(new: ResourceState) -> ResourceState:
+    """Return what a step declares. The outputs of an object are not known before it is carried out."""
+    return replace(
+        new,
+        outputs={} if new.custom else new.outputs,
+        created="",
+        modified="",
+        source_position="",
+        stack_trace=[],
+        delete=False,
+        pending_replacement=False,
+        extra={},
+    )

@@ -1,0 +1,67 @@
+"""Refuse a plan that does not belong to an update, or whose state or inputs have moved since it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lakewright_engine.model.errors import PlanError
+from lakewright_engine.plans.inputs import changed_inputs
+from lakewright_engine.plans.plan_file import AGAIN, PlanDocument
+from lakewright_engine.plans.state_version import state_version
+
+_NOTHING = f"Nothing was changed. {AGAIN}"
+
+
+def refuse_foreign_plan(document: PlanDocument, *, engine: str, version: str, project: str, stack: str) -> None:
+    """Refuse a plan for another engine, project or stack.
+
+    Raises:
+        PlanError: The plan is for something else. The message names both.
+    """
+    if document.engine != engine:
+        raise PlanError(
+            f"{document.file} was made by the engine `{document.engine}`, not by `{engine}`. "
+            f"Use --engine {document.engine}, or make the plan again with --engine {engine}"
+        )
+    for what, planned, found in (("project", document.project, project), ("stack", document.stack, stack)):
+        if planned != found:
+            raise PlanError(f"{document.file} is a plan of {what} '{planned}', not of {what} '{found}'. {_NOTHING}")
+    if document.engine_version != version:
+        raise PlanError(
+            f"{document.file} was made by version {document.engine_version} of the engine `{engine}`; this is version "
+            f"{version}. {_NOTHING}"
+        )
+
+
+def refuse_changed_inputs(document: PlanDocument, found: Mapping[str, str]) -> None:
+    """Refuse a plan whose spec, environment, program or packages have changed.
+
+    Raises:
+        PlanError: Something changed. The message names the files.
+    """
+    if names := changed_inputs(document.inputs, found):
+        raise PlanError(f"{document.file}: changed since the plan was made: {names}. {_NOTHING}")
+
+
+def refuse_changed_state(document: PlanDocument, deployment: dict[str, Any], applied: str) -> None:
+    """Refuse a plan if the stack's state has changed.
+
+    Args:
+        document: The plan.
+        deployment: The exported deployment.
+        applied: The time at which this plan was applied, if it was.
+
+    Raises:
+        PlanError: The state is not the one that the plan starts from.
+    """
+    planned, found = document.state, state_version(deployment)
+    if planned == found:
+        return
+    if applied:
+        raise PlanError(f"{document.file} was already applied at {applied}; a plan can be used once. {_NOTHING}")
+    raise PlanError(
+        f"{document.file}: the state of stack '{document.stack}' has changed since the plan was made: it was written "
+        f"at {found.time or 'an unknown time'}, the plan starts from the state of {planned.time or 'a new stack'}. "
+        f"{_NOTHING}"
+    )

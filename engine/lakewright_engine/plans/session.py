@@ -1,0 +1,77 @@
+"""The part of a plan in a run of the embedded engine: none, recording a plan, or following one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from typing_extensions import override
+
+from lakewright_engine.model.resources import ResourceState
+from lakewright_engine.plans.follower import PlanFollower
+from lakewright_engine.plans.model import KnownObject, PlanSteps
+from lakewright_engine.plans.recorder import PlanRecorder
+from lakewright_engine.plans.server_objects import read_objects, refreshed_objects, refuse_moved
+from lakewright_engine.steps.deployment import Deployment
+from lakewright_engine.steps.observer import StepObserver
+
+
+class PlanSession:
+    """A run without a plan."""
+
+    def __init__(self, observer: StepObserver | None = None) -> None:
+        """Observe the run's steps."""
+        self.observer = observer or StepObserver()
+
+    def before_program(self, deployment: Deployment) -> None:
+        """Check the objects before the program runs. Raise PlanError to stop the run."""
+
+    def refreshed(self, before: Sequence[ResourceState], after: Sequence[ResourceState]) -> None:
+        """Check the objects that a refresh has read. Raise PlanError to stop the run."""
+
+    def after_program(self, deployment: Deployment) -> None:
+        """Read objects after the last step. Raise PlanError if one cannot be read."""
+
+
+class RecordingSession(PlanSession):
+    """A preview whose plan is kept."""
+
+    def __init__(self) -> None:
+        """Start without steps."""
+        self._recorder = PlanRecorder()
+        super().__init__(self._recorder)
+        self._objects: list[KnownObject] | None = None
+
+    @property
+    def plan(self) -> PlanSteps:
+        """The plan, after the run."""
+        return PlanSteps(self._recorder.planned_steps(), self._objects or [], self._recorder.seeds)
+
+    @override
+    def refreshed(self, before: Sequence[ResourceState], after: Sequence[ResourceState]) -> None:
+        self._objects = refreshed_objects(before, after)
+
+    @override
+    def after_program(self, deployment: Deployment) -> None:
+        if self._objects is None:
+            self._objects = read_objects(deployment, self._recorder.touched_objects())
+
+
+class FollowingSession(PlanSession):
+    """An update that does the steps of a plan."""
+
+    def __init__(self, plan: PlanSteps, *, refreshes: bool) -> None:
+        """Follow a plan; `refreshes` if its preview has refreshed the state, which this run then does too."""
+        super().__init__(PlanFollower(plan))
+        self._plan = plan
+        self._refreshes = refreshes
+
+    @override
+    def before_program(self, deployment: Deployment) -> None:
+        if not self._refreshes:
+            touched = {known.key for known in self._plan.objects}
+            states = [state for state in deployment.resources if (state.urn, state.id) in touched]
+            refuse_moved(self._plan.objects, read_objects(deployment, states))
+
+    @override
+    def refreshed(self, before: Sequence[ResourceState], after: Sequence[ResourceState]) -> None:
+        refuse_moved(self._plan.objects, refreshed_objects(before, after))
