@@ -10,12 +10,12 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from lakewright.credentials import references
-from lakewright.discovery.aws_roles import read_roles
-from lakewright.discovery.errors import DiscoveryError
-from lakewright.discovery.project_objects import ProjectObjects
-from lakewright.discovery.project_reading import WHOLE, list_projects, read_project
-from lakewright.discovery.storages import AccessKeys, StorageHints
-from lakewright.discovery.tenant_spec import TenantDraft, TenantNames, declare_tenant_of
+from lakewright.discovery.declaration.errors import DiscoveryError
+from lakewright.discovery.declaration.storages import AccessKeys, StorageHints
+from lakewright.discovery.declaration.tenant_spec import TenantDraft, TenantNames, declare_tenant_of
+from lakewright.discovery.listing.aws_roles import read_roles
+from lakewright.discovery.listing.project_objects import ProjectObjects
+from lakewright.discovery.listing.project_reading import WHOLE, list_projects, read_project
 from lakewright.environment.environment import Environment
 from lakewright.environment.platform import Platform
 from lakewright.lakekeeper.api.connection.client import ClientPool

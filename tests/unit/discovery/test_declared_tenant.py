@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 import yaml
-from lakewright.discovery.aws_roles import required_external_id
-from lakewright.discovery.errors import DiscoveryError
+from lakewright.discovery.declaration.errors import DiscoveryError
+from lakewright.discovery.declaration.stack_text import stack_text
+from lakewright.discovery.declaration.storages import AccessKeys, StorageHints
+from lakewright.discovery.declaration.tenant_spec import TenantDraft, TenantNames, declare_tenant_of
 from lakewright.discovery.from_server import tenant_name
-from lakewright.discovery.project_objects import FoundGrant, FoundNamespace, FoundWarehouse, ProjectObjects
-from lakewright.discovery.stack_text import stack_text
-from lakewright.discovery.storages import AccessKeys, RoleFacts, StorageHints
-from lakewright.discovery.tenant_spec import TenantDraft, TenantNames, declare_tenant_of
+from lakewright.discovery.listing.aws_roles import RoleFacts, required_external_id
+from lakewright.discovery.listing.project_objects import FoundGrant, FoundNamespace, FoundWarehouse, ProjectObjects
 from lakewright.lakekeeper.api.catalog.namespaces import ListedNamespace
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.connection.privileges import GrantEntry, Object

@@ -15,8 +15,8 @@ from lakewright.cli.options import HERE, Directory, load_project
 if TYPE_CHECKING:
     from lakewright_engine.project.project import PulumiProject
 
+    from lakewright.discovery.declaration.tenant_spec import TenantDraft
     from lakewright.discovery.from_server import FromServerOptions, ServerReader
-    from lakewright.discovery.tenant_spec import TenantDraft
 
 
 def from_server(
@@ -53,8 +53,8 @@ def from_server(
     Example: lakewright spec from-server --project acme --output tenants/Pulumi.acme.yaml
     """
     from lakewright.cli.engines.environment_loading import load_environment  # noqa: PLC0415 - `--help` needs no models
+    from lakewright.discovery.declaration.storages import AccessKeys  # noqa: PLC0415
     from lakewright.discovery.from_server import FromServerOptions, ServerReader  # noqa: PLC0415
-    from lakewright.discovery.storages import AccessKeys  # noqa: PLC0415
 
     _check_options(project_id, name, everything=everything)
     if (access_key is None) != (secret_key is None):
@@ -97,7 +97,7 @@ class _Written:
 
     def write_all(self, folder: Path) -> None:
         """Write a spec for each project that no stack manages."""
-        from lakewright.discovery.errors import DiscoveryError  # noqa: PLC0415
+        from lakewright.discovery.declaration.errors import DiscoveryError  # noqa: PLC0415
         from lakewright.lakekeeper.api.connection.errors import LakekeeperError  # noqa: PLC0415
 
         folder.mkdir(parents=True, exist_ok=True)
@@ -138,7 +138,7 @@ class _Written:
             )
 
     def _write(self, project_id: str, draft: TenantDraft, file: Path | None) -> None:
-        from lakewright.discovery.stack_text import stack_text  # noqa: PLC0415
+        from lakewright.discovery.declaration.stack_text import stack_text  # noqa: PLC0415
 
         text = stack_text(draft, f"project {project_id} at {self._reader.endpoint}")
         if file is not None:
@@ -182,7 +182,7 @@ class _Written:
 
     def _stacks_by_project(self) -> dict[str, str]:
         """Return the stacks that manage projects of the server, by the project's id: from states and stack files."""
-        from lakewright.discovery.managing_stacks import stacks_by_project  # noqa: PLC0415
+        from lakewright.discovery.survey.managing_stacks import stacks_by_project  # noqa: PLC0415
 
         return stacks_by_project(self._project, self._reader.endpoint, self._options.environment)
 

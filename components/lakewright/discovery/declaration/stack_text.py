@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import yaml
 
-from lakewright.discovery.tenant_spec import TenantDraft
+from lakewright.discovery.declaration.tenant_spec import TenantDraft
 
 _WIDTH = 118
 _HEAD = """\

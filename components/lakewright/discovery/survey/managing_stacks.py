@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lakewright_engine.model.errors import EngineError
 
-from lakewright.discovery.managed_objects import managed_objects, server_key
+from lakewright.discovery.listing.managed_objects import managed_objects, server_key
 from lakewright.fleet.states import state_reader
 from lakewright.project_files.servers import servers_of
 from lakewright.project_files.stack_files import environment_file, raw_environment, raw_spec

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from lakewright.discovery.project_objects import FoundGrant, FoundNamespace, FoundWarehouse, ProjectObjects
+from lakewright.discovery.listing.project_objects import FoundGrant, FoundNamespace, FoundWarehouse, ProjectObjects
 from lakewright.lakekeeper.api.catalog import namespaces, tables, tabulars
 from lakewright.lakekeeper.api.catalog.namespaces import ListedNamespace, Path
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular

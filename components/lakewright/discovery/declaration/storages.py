@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from lakewright.discovery.listing.aws_roles import RoleFacts
 from lakewright.names.types import normalised_endpoint
 from lakewright.storage.s3 import S3Storage
 
@@ -21,18 +22,6 @@ class AccessKeys:
 
     access_key_id: str
     secret_access_key: str
-
-
-@dataclass(frozen=True)
-class RoleFacts:
-    """What AWS says about the role of a warehouse."""
-
-    external_id: str | None = None
-    """External ID that its trust policy requires."""
-    is_known: bool = False
-    """Whether the role could be read."""
-    problem: str = ""
-    """Why it could not be read."""
 
 
 @dataclass(frozen=True)

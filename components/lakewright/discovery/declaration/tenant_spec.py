@@ -10,19 +10,19 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from lakewright.discovery import grant_declaration, table_declaration, warehouse_declaration
-from lakewright.discovery.errors import DiscoveryError
-from lakewright.discovery.omission import Omission
-from lakewright.discovery.project_objects import FoundWarehouse, ProjectObjects
-from lakewright.discovery.storages import (
+from lakewright.discovery.declaration import grant_declaration, table_declaration, warehouse_declaration
+from lakewright.discovery.declaration.errors import DiscoveryError
+from lakewright.discovery.declaration.omission import Omission
+from lakewright.discovery.declaration.storages import (
     StorageHints,
     StorageNames,
     UndeclarableStorageError,
     placeholder_keys,
     storage_of,
 )
-from lakewright.discovery.table_declaration import UndeclarableTableError
-from lakewright.discovery.warehouse_declaration import UndeclarableWarehouseError
+from lakewright.discovery.declaration.table_declaration import UndeclarableTableError
+from lakewright.discovery.declaration.warehouse_declaration import UndeclarableWarehouseError
+from lakewright.discovery.listing.project_objects import FoundWarehouse, ProjectObjects
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.names.namespace_presets import PRESETS
 from lakewright.names.table_name import QualifiedName

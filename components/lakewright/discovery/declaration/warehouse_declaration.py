@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from lakewright.discovery.omission import Omission
-from lakewright.discovery.project_objects import FoundNamespace, FoundWarehouse
+from lakewright.discovery.declaration.omission import Omission
+from lakewright.discovery.listing.project_objects import FoundNamespace, FoundWarehouse
 from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.storage.profiles import S3Profile, profile_observed
 from lakewright.names.namespace_presets import PRESETS

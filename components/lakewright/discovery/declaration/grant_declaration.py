@@ -6,8 +6,8 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from lakewright.discovery.omission import Omission
-from lakewright.discovery.project_objects import FoundGrant, ProjectObjects
+from lakewright.discovery.declaration.omission import Omission
+from lakewright.discovery.listing.project_objects import FoundGrant, ProjectObjects
 from lakewright.lakekeeper.api.connection.privileges import OWNERS
 from lakewright.names.table_name import quoted
 from lakewright.spec import TenantSpec

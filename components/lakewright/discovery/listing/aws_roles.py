@@ -6,16 +6,53 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, cast
 
 from lakewright.credentials.aws_session import aws_session
-from lakewright.discovery.storages import RoleFacts
-from lakewright.environment.environment import AwsAccount
+
+
+class AccountSettings(Protocol):
+    """How an AWS account is reached."""
+
+    @property
+    def profile(self) -> str | None:
+        """Profile of the AWS configuration."""
+        ...
+
+    @property
+    def region(self) -> str | None:
+        """Default region."""
+        ...
+
+    @property
+    def shared_credentials_file(self) -> Path | None:
+        """File of credentials."""
+        ...
+
+    @property
+    def endpoint(self) -> str | None:
+        """Endpoint of a sandbox; None for AWS."""
+        ...
+
+
+@dataclass(frozen=True)
+class RoleFacts:
+    """What AWS says about the role of a warehouse."""
+
+    external_id: str | None = None
+    """External ID that its trust policy requires."""
+    is_known: bool = False
+    """Whether the role could be read."""
+    problem: str = ""
+    """Why it could not be read."""
+
 
 _CONDITIONS = ("StringEquals", "StringLike", "ForAnyValue:StringEquals")
 
 
-def read_roles(account: AwsAccount, arns: Iterable[str]) -> dict[str, RoleFacts]:
+def read_roles(account: AccountSettings, arns: Iterable[str]) -> dict[str, RoleFacts]:
     """Return what AWS says about roles, by ARN. A role that cannot be read has the reason."""
     wanted = sorted(set(arns))
     if not wanted:

@@ -1,0 +1,1 @@
+"""Specs from objects that exist, with what they leave out. Pure functions."""

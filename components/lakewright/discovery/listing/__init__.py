@@ -1,0 +1,1 @@
+"""What exists on servers, and which objects states have."""

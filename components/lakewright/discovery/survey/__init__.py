@@ -1,0 +1,1 @@
+"""Objects that stacks manage, and those that exist: coverage."""

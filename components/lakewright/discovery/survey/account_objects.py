@@ -1,0 +1,89 @@
+"""Objects of AWS accounts and Kubernetes clusters that look like those of stacks, from lists."""
+
+# boto3 has no types; values are cast where they are used.
+# pyright: reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from lakewright.credentials.aws_session import aws_session
+from lakewright.discovery.listing.cluster_listing import ClusterLister, ClusterListingError
+from lakewright.discovery.survey.coverage import SurveyedObject
+from lakewright.environment.cluster import Cluster
+from lakewright.environment.environment import AwsAccount
+from lakewright.environment.platform import TENANT_TAG
+from lakewright.names.object_names import ROLE_PATH
+
+TENANT_LABEL = "lakewright/tenant"
+_NOT_CONFIGURED = ("NoCredentialsError", "PartialCredentialsError", "NoRegionError")
+
+
+def account_objects(account: AwsAccount, problems: list[str]) -> list[SurveyedObject]:
+    """Return the buckets with the tag of a tenant and the roles of tenants' path. Add what cannot be listed."""
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - slow to load
+
+    found: list[SurveyedObject] = []
+    place = account.endpoint or "AWS"
+    for what, listing in (("roles", _roles), ("buckets", _buckets)):
+        try:
+            found += listing(account, place)
+        except (BotoCoreError, ClientError) as error:
+            if type(error).__name__ in _NOT_CONFIGURED:
+                continue  # an environment without AWS
+            problems.append(f"{what} at {place} could not be listed: {' '.join(str(error).split())}")
+    return found
+
+
+def _roles(account: AwsAccount, place: str) -> Iterator[SurveyedObject]:
+    for page in _client(account, "iam").get_paginator("list_roles").paginate(PathPrefix=ROLE_PATH):
+        for role in cast(list[dict[str, Any]], page["Roles"]):
+            yield SurveyedObject("aws role", place, str(role["RoleName"]), (str(role["RoleName"]),))
+
+
+def _buckets(account: AwsAccount, place: str) -> Iterator[SurveyedObject]:
+    """Yield the buckets with the tag of a tenant: from the tagging API, else from the tags of each bucket."""
+    from botocore.exceptions import ClientError  # noqa: PLC0415
+
+    names = list(_tagged_buckets(account)) if account.endpoint is None else None
+    if names is None:
+        s3, names = _client(account, "s3"), list[str]()
+        for bucket in s3.list_buckets()["Buckets"]:
+            try:
+                tags = {tag["Key"] for tag in s3.get_bucket_tagging(Bucket=bucket["Name"])["TagSet"]}
+            except ClientError:
+                continue  # no tags, or another owner's
+            if TENANT_TAG in tags:
+                names.append(bucket["Name"])
+    for name in names:
+        yield SurveyedObject("bucket", place, name, (name,))
+
+
+def _tagged_buckets(account: AwsAccount) -> Iterator[str]:
+    pages = _client(account, "resourcegroupstaggingapi").get_paginator("get_resources")
+    for page in pages.paginate(ResourceTypeFilters=["s3"], TagFilters=[{"Key": TENANT_TAG}]):
+        for resource in cast(list[dict[str, Any]], page["ResourceTagMappingList"]):
+            yield str(resource["ResourceARN"]).rpartition(":")[2]
+
+
+def _client(account: AwsAccount, service: str) -> Any:
+    from botocore.config import Config  # noqa: PLC0415 - slow to load
+
+    style = cast(Any, Config)(s3={"addressing_style": "path"} if account.endpoint else {}, connect_timeout=5)
+    session = aws_session(account.profile, account.region, account.shared_credentials_file)
+    return session.client(service, endpoint_url=account.endpoint, config=style)
+
+
+def cluster_objects(cluster: Cluster, problems: list[str]) -> list[SurveyedObject]:
+    """Return the namespaces of tenants in a cluster. Add what cannot be listed. Rendered manifests are in none."""
+    if cluster.render_to is not None:
+        return []
+    place = f"cluster {cluster.context or 'of the current context'}"
+    try:
+        listed = list(ClusterLister(cluster.context).objects("/api/v1/namespaces", TENANT_LABEL))
+    except ClusterListingError as error:
+        problems.append(f"namespaces of {place} could not be listed: {error}")
+        return []
+    names = [str(entry["metadata"]["name"]) for entry in listed]
+    return [SurveyedObject("kubernetes namespace", place, name, (name,)) for name in names]

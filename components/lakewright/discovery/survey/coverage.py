@@ -1,0 +1,174 @@
+"""Coverage: which share of the objects on servers stacks manage, by kind. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from lakewright.discovery.listing.managed_objects import (
+    ManagedObjects,
+    ObjectKey,
+    grant_key,
+    inside_key,
+    project_key,
+    server_key,
+)
+from lakewright.discovery.listing.project_objects import FoundGrant, ProjectObjects
+from lakewright.fleet.text_table import format_table
+from lakewright.lakekeeper.api.connection.privileges import OWNERS
+
+KINDS = (
+    "project",
+    "warehouse",
+    "namespace",
+    "table",
+    "role",
+    "grant",
+    "bucket",
+    "aws role",
+    "kubernetes namespace",
+)
+"""Kinds of objects that count, in the order of reports. Views and generic tables count as tables."""
+
+
+@dataclass(frozen=True)
+class SurveyedObject:
+    """An object that exists."""
+
+    kind: str
+    place: str
+    """Server, account or cluster."""
+    name: str
+    key: ObjectKey
+
+
+@dataclass(frozen=True)
+class KindCoverage:
+    """Objects of one kind."""
+
+    managed: int = 0
+    total: int = 0
+
+    @property
+    def percentage(self) -> float | None:
+        """Share of managed objects in percent, rounded down to a tenth; None if there are no objects."""
+        return None if not self.total else (self.managed * 1000 // self.total) / 10
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts as JSON."""
+        return {"managed": self.managed, "all": self.total, "percentage": self.percentage}
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What stacks manage of the objects in scope."""
+
+    kinds: Mapping[str, KindCoverage] = field(default_factory=dict[str, KindCoverage])
+    unmanaged: tuple[SurveyedObject, ...] = ()
+    problems: tuple[str, ...] = ()
+    """What could not be listed, so that the numbers are too low."""
+
+    @property
+    def total(self) -> KindCoverage:
+        """Objects of all kinds together."""
+        return KindCoverage(
+            sum(kind.managed for kind in self.kinds.values()), sum(kind.total for kind in self.kinds.values())
+        )
+
+    @property
+    def exit_code(self) -> int:
+        """1 if anything could not be listed, else 0."""
+        return 1 if self.problems else 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the coverage as JSON."""
+        return {
+            "version": 1,
+            "coverage": {"total": self.total.to_json()}
+            | {"kinds": {kind: found.to_json() for kind, found in self.kinds.items()}},
+            "unmanaged": [
+                {key: value for key, value in asdict(entry).items() if key != "key"} for entry in self.unmanaged
+            ],
+            "problems": list(self.problems),
+            "exit": self.exit_code,
+        }
+
+
+def coverage_of(found: Iterable[SurveyedObject], managed: ManagedObjects, problems: Iterable[str] = ()) -> Coverage:
+    """Return the coverage of objects by the stacks that manage some of them."""
+    unique = {(entry.kind, entry.key): entry for entry in found}
+    counts = {kind: [0, 0] for kind in KINDS}
+    unmanaged: list[SurveyedObject] = []
+    for entry in unique.values():
+        count = counts[entry.kind]
+        count[1] += 1
+        if managed.has(entry.kind, entry.key):
+            count[0] += 1
+        else:
+            unmanaged.append(entry)
+    order = {kind: position for position, kind in enumerate(KINDS)}
+    unmanaged.sort(key=lambda entry: (entry.place, order[entry.kind], entry.name))
+    kinds = {kind: KindCoverage(*count) for kind, count in counts.items() if count[1]}
+    return Coverage(kinds, tuple(unmanaged), tuple(dict.fromkeys(problems)))
+
+
+def objects_of_project(found: ProjectObjects) -> Iterator[SurveyedObject]:
+    """Yield the objects of a project. Ownership that the server grants to creators is no object of its own."""
+    place, server = found.server.endpoint, server_key(found.server.endpoint)
+    project_id = found.project_id
+    label = found.name if found.name == project_id else f"{found.name} ({project_id})"
+    yield SurveyedObject("project", place, label, project_key(server, project_id))
+    for warehouse in found.warehouses:
+        name = f"{project_id}/{warehouse.name}"
+        yield SurveyedObject("warehouse", place, name, (server, warehouse.warehouse_id))
+        for namespace in warehouse.namespaces:
+            key = inside_key(server, warehouse.warehouse_id, namespace.path)
+            yield SurveyedObject("namespace", place, f"{name}.{namespace.name}", key)
+        for tabular in warehouse.tabulars:
+            if not tabular.dropped:
+                key = inside_key(server, warehouse.warehouse_id, (*tabular.namespace, tabular.name))
+                yield SurveyedObject("table", place, f"{name}.{tabular}", key)
+    for role_id, role in found.roles.items():
+        yield SurveyedObject("role", place, f"{project_id}/{role['name']}", (server, role_id))
+    for grant in found.grants:
+        if not is_made_by_server(grant, found.identity):
+            yield SurveyedObject(
+                "grant", place, f"{project_id}: {_grant_text(found, grant)}", key_of_grant(server, grant)
+            )
+
+
+def key_of_grant(server: str, grant: FoundGrant) -> ObjectKey:
+    """Return the key of a grant."""
+    top = grant.on.project_id if grant.on.kind == "project" else grant.on.warehouse_id
+    return grant_key(server, grant.on.kind, (str(top), *grant.inside), grant.entry)
+
+
+def is_made_by_server(grant: FoundGrant, identity: str | None) -> bool:
+    """Return whether the server makes such a grant for the creator of an object.
+
+    Ownership of namespaces and tables follows from who makes them. An owner of a project or warehouse is reported
+    unless it is the identity that reads.
+    """
+    if grant.entry.kind != "user" or grant.entry.privilege not in OWNERS[grant.on.kind]:
+        return False
+    return grant.on.kind not in {"project", "warehouse"} or grant.entry.principal == identity
+
+
+def _grant_text(found: ProjectObjects, grant: FoundGrant) -> str:
+    entry = grant.entry
+    name = found.role_name(entry.principal) if entry.kind == "role" else None
+    return f"{entry.privilege} of {entry.kind} {name or entry.principal} on {grant.target}"
+
+
+def coverage_text(found: Coverage) -> str:
+    """Return the coverage as text: the unmanaged objects, then a table by kind."""
+    rows = [[kind, *_cells(counts)] for kind, counts in found.kinds.items()] + [["total", *_cells(found.total)]]
+    lines = [f"{entry.place}: {entry.kind} {entry.name}" for entry in found.unmanaged]
+    table = format_table(["kind", "managed", "all", "coverage"], rows)
+    return "\n".join([*lines, *([""] if lines else []), *table])
+
+
+def _cells(counts: KindCoverage) -> list[str]:
+    share = counts.percentage
+    return [str(counts.managed), str(counts.total), "-" if share is None else f"{share:.1f} %"]
