@@ -56,7 +56,10 @@ def up(
     ] = None,
     s3_region: Annotated[str | None, typer.Option(help="Region of a running store (default: us-east-1); kept.")] = None,
 ) -> None:
-    """Start the sandbox, or those of its processes that do not run, and wait until it is healthy."""
+    """Start the sandbox, or those of its processes that do not run, and wait until it is healthy.
+
+    Example: lakewright sandbox up --dir .sandbox
+    """
     try:
         result = lifecycle.bring_up(
             directory,
@@ -81,7 +84,10 @@ def up(
 
 @app.command()
 def status(directory: Dir = lifecycle.DEFAULT_DIR, *, as_json: Json = False) -> None:
-    """Report whether the sandbox is running. Exit code 0 if all of it is, 3 if not, 1 if there is none."""
+    """Report whether the sandbox is running. Exit code 0 if all of it is, 3 if not, 1 if there is none.
+
+    Example: lakewright sandbox status --json
+    """
     try:
         current = lifecycle.status(directory)
     except SandboxError as error:
@@ -116,7 +122,10 @@ def down(
     *,
     purge: Annotated[bool, typer.Option("--purge", help="Remove the catalog's data and the keys, too.")] = False,
 ) -> None:
-    """Stop the sandbox's processes. The catalog's data stay; buckets and roles end with the AWS process."""
+    """Stop the sandbox's processes. The catalog's data stay; buckets and roles end with the AWS process.
+
+    Example: lakewright sandbox down --purge
+    """
     try:
         stopped = lifecycle.down(directory, purge=purge)
     except SandboxError as error:

@@ -48,7 +48,10 @@ app.command("activate")(activate.activate)
 
 @app.command("jars")
 def fetch_jars() -> None:
-    """Download the Iceberg jars and compile this package's own, unless they exist, and print their paths."""
+    """Download the Iceberg jars and compile this package's own, unless they exist, and print their paths.
+
+    Example: lakewright-spark jars
+    """
     for path in [*jars.fetch(), jars.own()]:
         print(path)
 

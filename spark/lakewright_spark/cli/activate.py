@@ -16,7 +16,10 @@ from lakewright_spark.activator.scaling import DeploymentScale, connect_to_clust
 def activate(
     *, config: Annotated[Path, typer.Option(metavar="FILE", help="Configuration that the stack makes.")]
 ) -> None:
-    """Run the activator of a tenant in its own pod: a TCP proxy that scales Deployments from zero and to zero."""
+    """Run the activator of a tenant in its own pod: a TCP proxy that scales Deployments from zero and to zero.
+
+    Example: lakewright-spark activate --config activator.json
+    """
     from lakewright_spark.activator import server  # noqa: PLC0415 - only this command needs it
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")

@@ -32,7 +32,10 @@ def serve(
         list[str] | None, typer.Option(help="Spark property KEY=VALUE without a secret; repeatable.")
     ] = None,
 ) -> None:
-    """Serve all warehouses of the configuration as named catalogs over Spark Connect, until SIGTERM."""
+    """Serve all warehouses of the configuration as named catalogs over Spark Connect, until SIGTERM.
+
+    Example: lakewright-spark connect-server --token-file token.txt
+    """
     catalog = load_config(config)
     properties = dict(key_and_value(text) for text in conf or [])
     from lakewright_spark.session.connect_server import ConnectServer  # noqa: PLC0415  # loads PySpark

@@ -45,7 +45,10 @@ TexeraUrl = Annotated[
 
 @app.command("list")
 def list_executions(*, config: ConfigFile = None, registry: RegistryUrl = None, as_json: AsJson = False) -> None:
-    """List the tenant's executions and their tables, oldest first."""
+    """List the tenant's executions and their tables, oldest first.
+
+    Example: lakewright-spark executions list --json
+    """
     with open_registry(load_config(config), registry) as opened:
         assert opened is not None
         records = list(opened.all())
@@ -76,7 +79,10 @@ def sweep(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Drop expired executions: first their tables with all files, then their rows in the registry."""
+    """Drop expired executions: first their tables with all files, then their rows in the registry.
+
+    Example: lakewright-spark executions sweep --dry-run
+    """
     from lakewright_spark.results.cleanup import failure  # noqa: PLC0415  # pyarrow takes a second to load
 
     with _cleaner(config, registry) as cleaner:
@@ -121,7 +127,10 @@ def orphans(
     ] = "24h",  # type: ignore[assignment]
     as_json: AsJson = False,
 ) -> None:
-    """List result tables without an execution, and executions whose tables no longer exist."""
+    """List result tables without an execution, and executions whose tables no longer exist.
+
+    Example: lakewright-spark executions orphans --json
+    """
     from lakewright_spark.execution_registry.texera import TexeraExecutions  # noqa: PLC0415  # as above
     from lakewright_spark.results.cleanup import DroppedOrphans  # noqa: PLC0415  # as above
 
@@ -223,6 +232,8 @@ def read(
     """Print rows of a result, one JSON object per line. With --after, the last line is the cursor.
 
     The warehouse comes from the address, else --warehouse, else a named registry, else it is the only one.
+
+    Example: lakewright-spark read vfs:///wh/executions/wid/1/eid/1/runtimestatistics --limit 5
     """
     from lakewright_spark.results.reader import Cursor, ResultReader  # noqa: PLC0415  # pyarrow takes a second to load
 
@@ -256,7 +267,10 @@ def _group() -> None:
 
 @registry_app.command()
 def upgrade(*, registry: RegistryUrl = None) -> None:
-    """Create or upgrade the tables to this release's version."""
+    """Create or upgrade the tables to this release's version.
+
+    Example: lakewright-spark registry upgrade
+    """
     from lakewright_spark.execution_registry import database  # noqa: PLC0415  # SQLAlchemy takes a while to load
 
     engine = database.connect(registry or database.default_url())

@@ -54,6 +54,8 @@ def job(
 
     Only one runner works on a table: `maintain` leaves the table to this job. Results of executions are compacted
     after their execution has ended. The run is recorded in `ops.job_runs`.
+
+    Example: lakewright-spark job compaction --table results.orders --dry-run
     """
     catalog = load_config(config)
     ends = datetime.now(UTC) + deadline if deadline else None

@@ -90,6 +90,8 @@ def maintain(
 
     Only one runner works on a warehouse. It leaves tables to jobs that are started in the meantime. Each run is
     recorded in `ops.job_runs`; see `lakewright-spark runs`.
+
+    Example: lakewright-spark maintain --warehouse executions --plan
     """
     if job and skip_job:
         raise typer.BadParameter("expected either --job or --skip-job")

@@ -32,7 +32,10 @@ def _group() -> None:
 
 @app.command()
 def show(table: TableName, *, config: ConfigFile = None, warehouse: Warehouse = None, as_json: AsJson = False) -> None:
-    """Print the policies of a table and the source of each."""
+    """Print the policies of a table and the source of each.
+
+    Example: lakewright-spark policy show results.orders
+    """
     from lakewright_spark.pyiceberg_client.table_policies import to_json  # noqa: PLC0415  # loads PyIceberg
 
     tables, identifier = _tables(config, warehouse, table)
@@ -58,7 +61,10 @@ def set_policy(
     config: ConfigFile = None,
     warehouse: Warehouse = None,
 ) -> None:
-    """Set a policy of a table, which overrides patterns."""
+    """Set a policy of a table, which overrides patterns.
+
+    Example: lakewright-spark policy set results.orders retention '{"keep": 30, "unit": "day", "column": "day"}'
+    """
     tables, identifier = _tables(config, warehouse, table)
     tables.set(identifier, policy, value)
     print(f"{identifier}: {policy} is set")
@@ -66,7 +72,10 @@ def set_policy(
 
 @app.command()
 def unset(table: TableName, policy: PolicyName, *, config: ConfigFile = None, warehouse: Warehouse = None) -> None:
-    """Remove a policy of a table. Matching patterns apply from then on."""
+    """Remove a policy of a table. Matching patterns apply from then on.
+
+    Example: lakewright-spark policy unset results.orders retention
+    """
     tables, identifier = _tables(config, warehouse, table)
     print(f"{identifier}: {policy} " + ("is unset" if tables.unset(identifier, policy) else "was not set"))
 

@@ -33,6 +33,8 @@ def restore(
 
     Change the retention policy first: its next run deletes the rows again, into a new backup. No job works on the table
     in the meantime. The restore is recorded in `ops.job_runs`.
+
+    Example: lakewright-spark restore --table results.orders --backup 2026-11-01
     """
     catalog = load_config(config)
     chosen = chosen_warehouse(catalog, warehouse)

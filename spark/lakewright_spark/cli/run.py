@@ -57,7 +57,10 @@ def run(
     no_registry: NoRegistry = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a PySpark script as one execution, and store its results under the execution's addresses."""
+    """Run a PySpark script as one execution, and store its results under the execution's addresses.
+
+    Example: lakewright-spark run job.py --config catalog.json --execution 1 --workflow 1
+    """
     catalog = load_config(config)
     chosen = warehouse_of_run(catalog, submitter, warehouse)
     facts = RunFacts(

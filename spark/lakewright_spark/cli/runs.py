@@ -56,7 +56,10 @@ def list_runs(
     ] = "7d",  # type: ignore[assignment]  # typer parses it
     as_json: AsJson = False,
 ) -> None:
-    """List runs, first queued first."""
+    """List runs, first queued first.
+
+    Example: lakewright-spark runs list --since 7d
+    """
     runs, error = _runs(config, warehouse, since, f"job = '{job}'" if job else "")
     found = [
         run
@@ -93,7 +96,10 @@ def show(
     warehouse: Warehouses = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print all fields of one run."""
+    """Print all fields of one run.
+
+    Example: lakewright-spark runs show 01jd
+    """
     from lakewright_spark.scheduler.outcome import run_to_json  # noqa: PLC0415  # as below
 
     runs, error = _runs(config, warehouse, None, f"run_id LIKE '{run}%'")

@@ -35,6 +35,8 @@ def usage(
     """Report storage use by warehouse and owner: bytes, files, snapshots, and growth if job `statistics` has run.
 
     Reclaimable bytes are those that expiring all older snapshots would free. Orphan files are not counted.
+
+    Example: lakewright-spark usage --warehouse executions --tables
     """
     catalog = load_config(config)
     names = [chosen_warehouse(catalog, name) for name in dict.fromkeys(warehouse or [])]

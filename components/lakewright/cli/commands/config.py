@@ -29,7 +29,10 @@ def config(
     ] = None,
     directory: Directory = HERE,
 ) -> None:
-    """Print a stack's settings (secrets masked), or with --format the catalog configuration of its jobs."""
+    """Print a stack's settings (secrets masked), or with --format the catalog configuration of its jobs.
+
+    Example: lakewright config --stack acme --format spark
+    """
     if context.invoked_subcommand is not None:
         return
     if stack is None:
@@ -55,7 +58,10 @@ def get(
     directory: Directory = HERE,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Print one value, decrypted."""
+    """Print one value, decrypted.
+
+    Example: lakewright config get aws:region --stack acme
+    """
     from lakewright_engine.model.errors import ProjectError  # noqa: PLC0415
 
     settings = load_project(directory).stack_config(stack)
@@ -82,7 +88,10 @@ def set_value(
     path: Path_ = False,
     directory: Directory = HERE,
 ) -> None:
-    """Set one value."""
+    """Set one value.
+
+    Example: lakewright config set token --stack acme --secret < token.txt
+    """
     project = load_project(directory)
     settings = project.stack_config(stack)
     if value is None:
@@ -96,7 +105,10 @@ def set_value(
 
 @app.command("rm")
 def remove(key: Key, stack: StackName, *, path: Path_ = False, directory: Directory = HERE) -> None:
-    """Remove one value."""
+    """Remove one value.
+
+    Example: lakewright config rm aws:region --stack acme
+    """
     settings = load_project(directory).stack_config(stack)
     settings.remove(key, path=path)
     settings.save()

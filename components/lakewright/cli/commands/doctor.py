@@ -28,6 +28,8 @@ def doctor(
     """Check what is installed and reachable, and say how to fix what is missing.
 
     Exit code 1 if something is missing.
+
+    Example: lakewright doctor --stack acme
     """
     from lakewright.doctor import check_machine  # noqa: PLC0415 - `--help` needs none of it
 

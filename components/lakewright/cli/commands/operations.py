@@ -69,7 +69,10 @@ def preview(
     policy_pack_config: PolicyPackConfigs = None,
     save_plan: SavePlan = None,
 ) -> None:
-    """Show what an update would change; with --refresh also changes made outside the stack."""
+    """Show what an update would change; with --refresh also changes made outside the stack.
+
+    Example: lakewright preview --stack acme --refresh --diff
+    """
     from lakewright_engine import Operation  # noqa: PLC0415 - `--help` needs no engine
 
     operation = Operation(
@@ -116,7 +119,10 @@ def up(
     policy_pack_config: PolicyPackConfigs = None,
     plan: Plan = None,
 ) -> None:
-    """Create or update the resources that the program declares."""
+    """Create or update the resources that the program declares.
+
+    Example: lakewright up --stack acme --yes
+    """
     from lakewright_engine import Operation  # noqa: PLC0415
 
     verb = "preview" if preview_only else "up"
@@ -159,7 +165,10 @@ def refresh(
     parallel: Parallel = DEFAULT_PARALLEL,
     verbose: Verbose = False,
 ) -> None:
-    """Read every object, and update the state with changes. The objects themselves do not change."""
+    """Read every object, and update the state with changes. The objects themselves do not change.
+
+    Example: lakewright refresh --stack acme --preview-only
+    """
     from lakewright_engine import Operation  # noqa: PLC0415
 
     operation = Operation(
@@ -196,7 +205,10 @@ def destroy(
     parallel: Parallel = DEFAULT_PARALLEL,
     verbose: Verbose = False,
 ) -> None:
-    """Delete the resources of the stack that its spec allows to delete."""
+    """Delete the resources of the stack that its spec allows to delete.
+
+    Example: lakewright destroy --stack acme --preview-only
+    """
     from lakewright_engine import Operation  # noqa: PLC0415
 
     operation = Operation(

@@ -29,7 +29,10 @@ def list_stacks(
     everything: Annotated[bool, typer.Option("--all", "-a", help="Also list stacks of other projects.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the stacks of this project."""
+    """List the stacks of this project.
+
+    Example: lakewright stack ls --json
+    """
     project = load_project(directory)
     stacks = project.backend().stacks(None if everything else project.name)
     if as_json:
@@ -61,7 +64,10 @@ def init(
     stack: Annotated[str | None, typer.Option("--stack", "-s", help="Name of the new stack, as an option.")] = None,
     directory: Directory = HERE,
 ) -> None:
-    """Create a stack, and write the salt of its passphrase to its settings file."""
+    """Create a stack, and write the salt of its passphrase to its settings file.
+
+    Example: lakewright stack init acme
+    """
     from lakewright_engine.project.project import OWN_STATE  # noqa: PLC0415 - `--help` needs no engine
 
     stack = name or stack
@@ -91,7 +97,10 @@ def output(
     as_json: AsJson = False,
     show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Print secret outputs in plain text.")] = False,
 ) -> None:
-    """Print the outputs of the stack."""
+    """Print the outputs of the stack.
+
+    Example: lakewright stack output --stack acme catalogConfig
+    """
     from lakewright_engine.model.errors import StateError  # noqa: PLC0415
     from lakewright_engine.state.outputs import stack_outputs  # noqa: PLC0415
 
@@ -121,7 +130,10 @@ def history(
     page: Annotated[int, typer.Option("--page", min=1, help="Page number; page 1 has the newest updates.")] = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Print the updates of the stack with result, time and changes, newest first."""
+    """Print the updates of the stack with result, time and changes, newest first.
+
+    Example: lakewright stack history --stack acme --page-size 3
+    """
     project, backend = existing_stack(directory, stack)
     entries = backend.history(project.name, stack)[(page - 1) * page_size : page * page_size]
     if as_json:
@@ -149,7 +161,10 @@ def export(
     directory: Directory = HERE,
     file: Annotated[Path | None, typer.Option("--file", help="File to write. Default: standard output.")] = None,
 ) -> None:
-    """Print the stack's state; secrets stay encrypted under its passphrase."""
+    """Print the stack's state; secrets stay encrypted under its passphrase.
+
+    Example: lakewright stack export --stack acme --file acme.json
+    """
     project, backend = existing_stack(directory, stack)
     text = json.dumps(backend.export(project.name, stack), indent=4, ensure_ascii=False) + "\n"
     if file is None:
@@ -166,7 +181,10 @@ def import_state(
     file: Annotated[Path | None, typer.Option("--file", help="File to read. Default: standard input.")] = None,
     force: Annotated[bool, typer.Option("--force", "-f", help="Also import the state of another stack.")] = False,
 ) -> None:
-    """Replace the stack's state with an exported one, after checking it."""
+    """Replace the stack's state with an exported one, after checking it.
+
+    Example: lakewright stack import --stack acme --file acme.json
+    """
     from lakewright_engine.model.errors import StateError  # noqa: PLC0415
 
     project, backend = existing_stack(directory, stack)
@@ -195,7 +213,10 @@ def remove(
         bool, typer.Option("--preserve-config", help="Keep the settings file of the stack.")
     ] = False,
 ) -> None:
-    """Remove a stack and its settings file."""
+    """Remove a stack and its settings file.
+
+    Example: lakewright stack rm --stack acme --preserve-config
+    """
     project, backend = existing_stack(directory, stack)
     if not yes:
         if not sys.stdin.isatty():
@@ -209,7 +230,10 @@ def remove(
 
 @app.command()
 def cancel(stack: StackName, *, directory: Directory = HERE, yes: Yes = False) -> None:
-    """Remove the locks that interrupted runs left."""
+    """Remove the locks that interrupted runs left.
+
+    Example: lakewright stack cancel --stack acme --yes
+    """
     project, backend = existing_stack(directory, stack)
     if not yes and sys.stdin.isatty():
         typer.confirm(

@@ -21,7 +21,10 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 @app.command("ls")
 def list_resources(stack: StackName, directory: Directory = HERE) -> None:
-    """Print the URN of each resource in the state, and whether it is protected."""
+    """Print the URN of each resource in the state, and whether it is protected.
+
+    Example: lakewright state ls --stack acme
+    """
     project, backend = existing_stack(directory, stack)
     deployment: dict[str, Any] = backend.export(project.name, stack)["deployment"]
     resources: list[dict[str, Any]] = deployment.get("resources") or []
@@ -42,7 +45,10 @@ def remove(
     ] = False,
     yes: Yes = False,
 ) -> None:
-    """Remove resources from the state; the objects themselves do not change."""
+    """Remove resources from the state; the objects themselves do not change.
+
+    Example: lakewright state rm --stack acme 'urn:pulumi:acme::lakewright::aws:s3/bucket:Bucket::main'
+    """
     from lakewright_engine.state import edits as state_edit  # noqa: PLC0415 - `--help` needs no engine
 
     removed: list[str] = []
@@ -64,7 +70,10 @@ def unprotect(
     everything: Annotated[bool, typer.Option("--all", help="Unprotect every resource of the stack.")] = False,
     yes: Yes = False,
 ) -> None:
-    """Clear the protection of resources in the state, so that they can be deleted."""
+    """Clear the protection of resources in the state, so that they can be deleted.
+
+    Example: lakewright state unprotect --stack acme --all
+    """
     from lakewright_engine.state import edits as state_edit  # noqa: PLC0415
 
     if bool(urns) == everything:
@@ -90,7 +99,10 @@ def rename(
     directory: Directory = HERE,
     yes: Yes = False,
 ) -> None:
-    """Rename a resource in the state to match a renamed declaration."""
+    """Rename a resource in the state to match a renamed declaration.
+
+    Example: lakewright state rename --stack acme 'urn:pulumi:acme::lakewright::aws:s3/bucket:Bucket::main' lake
+    """
     from lakewright_engine.state import edits as state_edit  # noqa: PLC0415
 
     renamed: list[str] = []

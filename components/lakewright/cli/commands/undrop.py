@@ -40,6 +40,8 @@ def undrop(
     """Restore a dropped table or view; the latest one if several had the name. Needs the stack's passphrase.
 
     Tables can be restored until the soft deletion of the warehouse expires.
+
+    Example: lakewright undrop --stack acme executions.results.orders
     """
     if not show and table is None and tabular_id is None:
         raise UsageError("name the table: lakewright undrop --stack NAME WAREHOUSE.NAMESPACE.TABLE, or use --list")

@@ -32,6 +32,8 @@ def verify(
     """Prove a tenant's isolation with the identity of its computing units: what is allowed, and what is denied.
 
     Writes a table in a probe namespace of each warehouse and drops it again. Exit code 0 only if every check holds.
+
+    Example: lakewright verify --stack acme --json
     """
     from lakewright.verify.run import run_probes  # noqa: PLC0415 - `--help` needs none of it
 

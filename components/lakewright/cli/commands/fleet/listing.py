@@ -17,7 +17,10 @@ def list_fleet(
     directory: Directory = HERE,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the tenants with environment, labels and the state of their stack."""
+    """List the tenants with environment, labels and the state of their stack.
+
+    Example: lakewright fleet list --label cost-center=4711 --json
+    """
     from lakewright.fleet.listing import list_stacks, listing_lines  # noqa: PLC0415 - `--help` needs no engine
 
     listed = list_stacks(load_project(directory), selection_of(stack, label))

@@ -89,7 +89,10 @@ def preview(
     as_json: AsJson = False,
     directory: Directory = HERE,
 ) -> None:
-    """Show what an update of each stack would change."""
+    """Show what an update of each stack would change.
+
+    Example: lakewright fleet preview --stack 'team-*' --details
+    """
     options = FleetOptions(
         directory,
         selection_of(stack, label),
@@ -120,7 +123,10 @@ def up(
     as_json: AsJson = False,
     directory: Directory = HERE,
 ) -> None:
-    """Create or update the resources of each stack. Without --yes, show all changes and ask once."""
+    """Create or update the resources of each stack. Without --yes, show all changes and ask once.
+
+    Example: lakewright fleet up --label cost-center=4711 --on-error continue
+    """
     options = FleetOptions(
         directory,
         selection_of(stack, label),
@@ -149,7 +155,10 @@ def refresh(
     as_json: AsJson = False,
     directory: Directory = HERE,
 ) -> None:
-    """Read every object of each stack, and update the states. Without --yes, show all changes and ask once."""
+    """Read every object of each stack, and update the states. Without --yes, show all changes and ask once.
+
+    Example: lakewright fleet refresh --stack 'team-*' --yes --parallel-stacks 8
+    """
     options = FleetOptions(
         directory,
         selection_of(stack, label),
@@ -174,7 +183,10 @@ def verify(
     as_json: AsJson = False,
     directory: Directory = HERE,
 ) -> None:
-    """Prove the isolation of each tenant with the identity of its computing units; see `lakewright verify`."""
+    """Prove the isolation of each tenant with the identity of its computing units; see `lakewright verify`.
+
+    Example: lakewright fleet verify --label tier=gold --json
+    """
     options = FleetOptions(
         directory,
         selection_of(stack, label),

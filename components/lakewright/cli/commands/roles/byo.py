@@ -49,6 +49,8 @@ def reserve(
 
     The external ID is kept encrypted in the stack's configuration. Later calls print the same one. Needs the stack's
     passphrase.
+
+    Example: lakewright byo reserve --stack acme --format terraform
     """
     from lakewright.aws.role_request import request_of  # noqa: PLC0415
     from lakewright.aws.role_request_formats import render  # noqa: PLC0415 - `--help` needs no models
@@ -105,6 +107,8 @@ def check(
     """Prove again that the roles need their external IDs and reach their prefixes only. Exit code 1 if they do not.
 
     Lakekeeper tries it, and writes probe objects. Needs the stack's passphrase.
+
+    Example: lakewright byo check --stack acme --json
     """
     from lakewright.byo.role_report import report_roles  # noqa: PLC0415 - `--help` needs no client
 

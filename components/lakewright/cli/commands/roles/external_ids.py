@@ -21,6 +21,8 @@ def print_external_ids(
 
     These are the IDs that an `up` made, because none was reserved before. `lakewright byo reserve` takes them over, and
     prints them with the policies of the role.
+
+    Example: lakewright external-ids --stack acme --json
     """
     project, backend = existing_stack(directory, stack)
     made = external_ids(backend.load(project.name, stack))

@@ -76,7 +76,10 @@ def new(
     computing_unit: Annotated[Unit | None, typer.Option(help="Runtime of a computing unit.")] = None,
     directory: Directory = HERE,
 ) -> None:
-    """Write tenants/Pulumi.TENANT.yaml. Never overwrites a file and never writes an invalid spec."""
+    """Write tenants/Pulumi.TENANT.yaml. Never overwrites a file and never writes an invalid spec.
+
+    Example: lakewright new acme --owner data@acme.example --bucket acme-lakehouse
+    """
     from lakewright.spec import parse_spec  # noqa: PLC0415 - `--help` needs no models
 
     project = load_project(directory)

@@ -22,7 +22,10 @@ Files = Annotated[list[Path] | None, typer.Argument(help="Stack files. Default: 
 
 @app.command()
 def validate(files: Files = None, directory: Directory = HERE) -> None:
-    """Check stack files, and that no two of them declare the same tenant or place. Exit code 1 on mistakes."""
+    """Check stack files, and that no two of them declare the same tenant or place. Exit code 1 on mistakes.
+
+    Example: lakewright spec validate tenants/Pulumi.acme.yaml
+    """
     # `--help` needs no models.
     from lakewright.cli.environments import servers_by_environment  # noqa: PLC0415
     from lakewright.spec import Problem, SpecError, TenantSpec, read_stack_file  # noqa: PLC0415
@@ -58,7 +61,10 @@ def schema(
         bool, typer.Option("--platform", help="Print the schema of a platform stack's spec instead.")
     ] = False,
 ) -> None:
-    """Print the JSON Schema of stack files, for editors."""
+    """Print the JSON Schema of stack files, for editors.
+
+    Example: lakewright spec schema --environment
+    """
     if platform:
         from lakewright.platform_stack.settings.json_schema import platform_schema_text  # noqa: PLC0415
 
