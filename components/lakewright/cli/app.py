@@ -56,12 +56,19 @@ COMMANDS = {
         "lakewright.cli.commands.ci:app",
         "Comments, summaries, issues, events and gauges of a fleet, for CI and monitoring.",
     ),
+    "completion": (
+        "lakewright.cli.commands.completion:completion",
+        "Print the completion script of a shell.",
+    ),
     "doctor": (
         "lakewright.cli.commands.doctor:doctor",
         "Check what is installed and reachable, and how to fix what is missing.",
     ),
 }
 """Commands by name: the Typer app or function, and its line in `--help`."""
+
+_COMPLETES = "_LAKEWRIGHT_COMPLETE"
+"""Variable of a shell that asks for completions."""
 
 ENTRY_POINTS = "lakewright.commands"
 """Entry point group for commands of other packages."""
@@ -153,6 +160,10 @@ def run(arguments: list[str] | None = None) -> None:
     """Run the command line in this process and end it. An expected error is one message without a traceback."""
     gc.set_threshold(50_000, 20, 20)  # a short process that mostly imports creates little garbage
     command = typer.main.get_command(app)
+    if _COMPLETES in os.environ:
+        from typer.completion import completion_init  # noqa: PLC0415 # pyright: ignore[reportPrivateImportUsage]
+
+        completion_init()
     try:
         command.main(args=arguments, prog_name="lakewright")
     except Exception as error:  # noqa: BLE001 - the last place where an error can be reported
@@ -160,3 +171,14 @@ def run(arguments: list[str] | None = None) -> None:
             traceback.print_exc()
         print(f"error: {format_error(error)}", file=sys.stderr)
         sys.exit(getattr(error, "exit_code", 1))
+    finally:
+        _flush()
+
+
+def _flush() -> None:
+    """Write what is buffered. Without it, Python prints an error at its end if the reader has gone, such as `head`."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lakewright.cli import completions
+from lakewright.cli.errors import UsageError
+
 if TYPE_CHECKING:
     from lakewright_engine.project.project import PulumiProject
     from lakewright_engine.state.backend import StateBackend
@@ -24,15 +27,29 @@ class EngineName(StrEnum):
     PULUMI = "pulumi"
 
 
-StackName = Annotated[str, typer.Option("--stack", "-s", help="Name of the stack; one stack is one tenant.")]
+StackName = Annotated[
+    str,
+    typer.Option(
+        "--stack", "-s", help="Name of the stack; one stack is one tenant.", autocompletion=completions.complete_stack
+    ),
+]
 Directory = Annotated[Path, typer.Option("-C", "--cwd", help="Folder of the project, or one below it.")]
 Names = Annotated[
     list[str] | None,
-    typer.Option("--stack", "-s", help="Only stacks whose name matches this pattern, such as 'team-*'; repeatable."),
+    typer.Option(
+        "--stack",
+        "-s",
+        help="Only stacks whose name matches this pattern, such as 'team-*'; repeatable.",
+        autocompletion=completions.complete_stack,
+    ),
 ]
 Labels = Annotated[
     list[str] | None,
-    typer.Option("--label", help="Only stacks whose spec has this label, NAME=VALUE or NAME; repeatable."),
+    typer.Option(
+        "--label",
+        help="Only stacks whose spec has this label, NAME=VALUE or NAME; repeatable.",
+        autocompletion=completions.complete_label,
+    ),
 ]
 Everything = Annotated[bool, typer.Option("--all", help="All stacks of the project.")]
 Concurrency = Annotated[
@@ -65,8 +82,15 @@ def existing_stack(directory: Path, stack: str) -> tuple[PulumiProject, StateBac
     return project, backend
 
 
-def selection_of(names: list[str] | None, labels: list[str] | None) -> Selection:
-    """Return the filters of the options `--stack` and `--label`. Raise SelectionError for a malformed label."""
+def selection_of(names: list[str] | None, labels: list[str] | None, *, everything: bool = False) -> Selection:
+    """Return the filters of the options `--stack` and `--label`.
+
+    Raises:
+        SelectionError: A label is malformed.
+        UsageError: `everything`, which is `--all`, is combined with a filter.
+    """
     from lakewright.fleet.selection import Selection, parse_labels  # noqa: PLC0415 - `--help` needs no filters
 
+    if everything and (names or labels):
+        raise UsageError("--all cannot be combined with --stack or --label")
     return Selection(tuple(names or ()), parse_labels(labels or ()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from importlib.metadata import version
 from typing import Annotated
 
@@ -24,6 +25,10 @@ from lakewright_spark.cli import (
 )
 from lakewright_spark.errors import LakewrightSparkError
 from lakewright_spark.session import jars
+
+PROGRAM = "lakewright-spark"
+_COMPLETES = "_LAKEWRIGHT_SPARK_COMPLETE"
+"""Variable of a shell that asks for completions; `lakewright completion` prints the scripts of both programs."""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -92,8 +97,14 @@ def main() -> None:
     """Run the command line. Errors of this package print a sentence and set the exit code."""
     for name in (None, "pyiceberg.catalog"):
         logging.getLogger(name).addFilter(_is_relevant)
+    if _COMPLETES in os.environ:
+        from typer.completion import completion_init  # noqa: PLC0415 # pyright: ignore[reportPrivateImportUsage]
+
+        completion_init()
     try:
-        app()
+        app(prog_name=PROGRAM)
     except LakewrightSparkError as error:
         printing.complain(f"lakewright-spark: {error}")
         raise SystemExit(error.exit_code) from None
+    finally:
+        printing.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from rich.console import Console
@@ -39,3 +40,12 @@ def note(text: str | None) -> None:
     """Print a line on standard error that is no complaint; None prints nothing."""
     if text:
         console_of_errors().print(text, soft_wrap=True)
+
+
+def flush() -> None:
+    """Write what is buffered. Without it, Python prints an error at its end if the reader has gone, such as `head`."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

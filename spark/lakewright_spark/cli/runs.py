@@ -98,7 +98,7 @@ def show(
 ) -> None:
     """Print all fields of one run.
 
-    Example: lakewright-spark runs show 01jd
+    Example: lakewright-spark runs show 3f2a91
     """
     from lakewright_spark.scheduler.outcome import run_to_json  # noqa: PLC0415  # as below
 

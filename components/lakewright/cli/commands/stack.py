@@ -229,7 +229,7 @@ def remove(
 
 
 @app.command()
-def cancel(stack: StackName, *, directory: Directory = HERE, yes: Yes = False) -> None:
+def cancel(stack: StackName, *, directory: Directory = HERE, yes: Yes = False, as_json: AsJson = False) -> None:
     """Remove the locks that interrupted runs left.
 
     Example: lakewright stack cancel --stack acme --yes
@@ -240,6 +240,9 @@ def cancel(stack: StackName, *, directory: Directory = HERE, yes: Yes = False) -
             f"This removes the locks of '{stack}', even of a run that is still in progress. Continue?", abort=True
         )
     removed = backend.cancel(project.name, stack)
+    if as_json:
+        _print_json([{"place": str(lock.place), "holder": lock.holder} for lock in removed])
+        return
     for lock in removed:
         print(f"Removed {lock.name}: {lock.holder}")
     if not removed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +21,12 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
 @app.command("ls")
-def list_resources(stack: StackName, directory: Directory = HERE) -> None:
+def list_resources(
+    stack: StackName,
+    directory: Directory = HERE,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
     """Print the URN of each resource in the state, and whether it is protected.
 
     Example: lakewright state ls --stack acme
@@ -28,6 +34,9 @@ def list_resources(stack: StackName, directory: Directory = HERE) -> None:
     project, backend = existing_stack(directory, stack)
     deployment: dict[str, Any] = backend.export(project.name, stack)["deployment"]
     resources: list[dict[str, Any]] = deployment.get("resources") or []
+    if as_json:
+        print(json.dumps([_resource_to_json(resource) for resource in resources], indent=2, ensure_ascii=False))
+        return
     for resource in resources:
         marks = [mark for mark, key in (("protected", "protect"), ("to be deleted", "delete")) if resource.get(key)]
         print(resource["urn"] + (f"  ({', '.join(marks)})" if marks else ""))
@@ -112,6 +121,16 @@ def rename(
 
     _edit(stack, directory, edit, yes=yes)
     print(f"Renamed {urn} to {renamed[0]}")
+
+
+def _resource_to_json(resource: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "urn": resource["urn"],
+        "type": resource["type"],
+        "id": resource.get("id", ""),
+        "protect": bool(resource.get("protect")),
+        "delete": bool(resource.get("delete")),
+    }
 
 
 def _edit(stack: str, directory: Any, edit: Callable[[dict[str, Any]], None], *, yes: bool) -> None:

@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
-from lakewright.cli.options import HERE, Directory, Labels, Names, load_project, selection_of
+from lakewright.cli.options import HERE, Directory, Everything, Labels, Names, load_project, selection_of
 
 
 def list_fleet(
     *,
     stack: Names = None,
     label: Labels = None,
+    everything: Everything = False,
     directory: Directory = HERE,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -23,7 +24,7 @@ def list_fleet(
     """
     from lakewright.fleet.listing import list_stacks, listing_lines  # noqa: PLC0415 - `--help` needs no engine
 
-    listed = list_stacks(load_project(directory), selection_of(stack, label))
+    listed = list_stacks(load_project(directory), selection_of(stack, label, everything=everything))
     if as_json:
         print(json.dumps({"version": 1, "stacks": [found.to_json() for found in listed]}, indent=2, ensure_ascii=False))
     else:

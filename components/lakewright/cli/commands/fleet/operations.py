@@ -17,6 +17,7 @@ from lakewright.cli.options import (
     Concurrency,
     Directory,
     EngineName,
+    Everything,
     Labels,
     Names,
     load_project,
@@ -77,6 +78,7 @@ def preview(
     *,
     stack: Names = None,
     label: Labels = None,
+    everything: Everything = False,
     engine: Engine = EngineName.AUTO,
     refresh: Refresh = False,
     expect_no_changes: ExpectNoChanges = False,
@@ -95,7 +97,7 @@ def preview(
     """
     options = FleetOptions(
         directory,
-        selection_of(stack, label),
+        selection_of(stack, label, everything=everything),
         _bounds(parallel_stacks, parallel_per_environment),
         OnError.CONTINUE if continue_on_error else OnError.STOP,
         resume,
@@ -111,6 +113,7 @@ def up(
     *,
     stack: Names = None,
     label: Labels = None,
+    everything: Everything = False,
     engine: Engine = EngineName.AUTO,
     refresh: Refresh = False,
     yes: Yes = False,
@@ -129,7 +132,7 @@ def up(
     """
     options = FleetOptions(
         directory,
-        selection_of(stack, label),
+        selection_of(stack, label, everything=everything),
         _bounds(parallel_stacks, parallel_per_environment),
         on_error,
         resume,
@@ -144,6 +147,7 @@ def refresh(
     *,
     stack: Names = None,
     label: Labels = None,
+    everything: Everything = False,
     engine: Engine = EngineName.AUTO,
     yes: Yes = False,
     parallel_stacks: Concurrency = None,
@@ -161,7 +165,7 @@ def refresh(
     """
     options = FleetOptions(
         directory,
-        selection_of(stack, label),
+        selection_of(stack, label, everything=everything),
         _bounds(parallel_stacks, parallel_per_environment),
         on_error,
         resume,
@@ -176,6 +180,7 @@ def verify(
     *,
     stack: Names = None,
     label: Labels = None,
+    everything: Everything = False,
     parallel_stacks: Concurrency = None,
     parallel_per_environment: ByEnvironment = DEFAULT_BY_ENVIRONMENT,
     continue_on_error: ContinueOnError = True,
@@ -189,7 +194,7 @@ def verify(
     """
     options = FleetOptions(
         directory,
-        selection_of(stack, label),
+        selection_of(stack, label, everything=everything),
         _bounds(parallel_stacks, parallel_per_environment),
         OnError.CONTINUE if continue_on_error else OnError.STOP,
         resume,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +14,9 @@ from lakewright.cli.commands.specs.from_server import from_server
 from lakewright.cli.errors import UsageError
 from lakewright.cli.json_errors import JsonErrorsCommand
 from lakewright.cli.options import HERE, Directory, load_project
+
+if TYPE_CHECKING:
+    from lakewright.spec import SpecError
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Check a tenant's spec; print its JSON Schema.")
 
@@ -21,7 +26,12 @@ Files = Annotated[list[Path] | None, typer.Argument(help="Stack files. Default: 
 
 
 @app.command()
-def validate(files: Files = None, directory: Directory = HERE) -> None:
+def validate(
+    files: Files = None,
+    directory: Directory = HERE,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: the problems of each file.")] = False,
+) -> None:
     """Check stack files, and that no two of them declare the same tenant or place. Exit code 1 on mistakes.
 
     Example: lakewright spec validate tenants/Pulumi.acme.yaml
@@ -43,10 +53,13 @@ def validate(files: Files = None, directory: Directory = HERE) -> None:
         others = {str(other): found for other, found in specs.items() if other.resolve() != file.resolve()}
         if problems := [Problem(path, expected) for path, expected in shared_with(spec, others, servers)]:
             mistakes[file] = SpecError(str(file), problems)
-    for error in mistakes.values():
-        print(error, file=sys.stderr)
-    for file in (file for file in specs if file not in mistakes):
-        print(f"{file}: valid")
+    if as_json:
+        print(json.dumps(_report_to_json([*specs, *mistakes], mistakes), indent=2, ensure_ascii=False))
+    else:
+        for error in mistakes.values():
+            print(error, file=sys.stderr)
+        for file in (file for file in specs if file not in mistakes):
+            print(f"{file}: valid")
     if mistakes:
         raise typer.Exit(1)
 
@@ -78,6 +91,18 @@ def schema(
     from lakewright.spec.json_schema import schema_text  # noqa: PLC0415
 
     sys.stdout.write(schema_text())
+
+
+def _report_to_json(files: list[Path], mistakes: dict[Path, SpecError]) -> dict[str, Any]:
+    entries = [
+        {
+            "file": str(file),
+            "valid": file not in mistakes,
+            "problems": [asdict(problem) for problem in mistakes[file].problems] if file in mistakes else [],
+        }
+        for file in sorted(set(files))
+    ]
+    return {"version": 1, "files": entries}
 
 
 def _stack_files(directory: Path) -> list[Path]:

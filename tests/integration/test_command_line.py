@@ -1,0 +1,240 @@
+"""Every command of the three programs: help with an example, completion, JSON, errors, and no terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from lakewright.cli import main as lakewright
+from lakewright.cli.app import LazyGroup, app, load_command
+from lakewright_engine.state.secrets import PassphraseManager
+from lakewright_spark.cli import app as spark_app
+from lakewright_spark.cli import main as lakewright_spark
+
+from ..tenant_project import LAKEWRIGHT, PASSPHRASE, REPOSITORY
+
+ANSI = "\x1b["
+WITHOUT_JSON = {
+    "lakewright stack init": "changes a stack",
+    "lakewright stack export": "prints JSON always",
+    "lakewright stack import": "changes a stack",
+    "lakewright stack rm": "changes a stack",
+    "lakewright state rm": "changes a state",
+    "lakewright state unprotect": "changes a state",
+    "lakewright state rename": "changes a state",
+    "lakewright config": "has --format json",
+    "lakewright config set": "changes settings",
+    "lakewright config rm": "changes settings",
+    "lakewright new": "writes a file",
+    "lakewright spec schema": "prints JSON always",
+    "lakewright byo reserve": "has --format json",
+    "lakewright ci comment": "prints Markdown for people",
+    "lakewright ci summary": "prints Markdown for people",
+    "lakewright ci plans-run": "prints one id",
+    "lakewright ci trust-policy": "prints JSON always",
+    "lakewright completion": "prints a script",
+    "lakewright sandbox down": "changes the sandbox",
+    "lakewright-spark read": "prints JSON lines always",
+    "lakewright-spark connect-server": "a server",
+    "lakewright-spark activate": "a server",
+    "lakewright-spark jars": "prints two paths",
+    "lakewright-spark registry upgrade": "changes a database",
+    "lakewright-spark policy set": "changes a table",
+    "lakewright-spark policy unset": "changes a table",
+}
+"""Commands that need no --json, and why."""
+
+
+def _walk(command: Any, path: list[str]) -> Iterator[tuple[str, Any]]:
+    subcommands: dict[str, Any] = getattr(command, "commands", {})
+    if not subcommands or command.invoke_without_command:
+        yield " ".join(path), command
+    for name, subcommand in subcommands.items():
+        yield from _walk(subcommand, [*path, name])
+
+
+def _all_commands() -> dict[str, Any]:
+    group = typer.main.get_command(app)
+    names = LazyGroup.list_commands(group, None)  # pyright: ignore[reportArgumentType]
+    found = {path: command for name in names for path, command in _walk(load_command(name), ["lakewright", name])}
+    return found | dict(_walk(typer.main.get_command(spark_app), ["lakewright-spark"]))
+
+
+COMMANDS = _all_commands()
+
+
+def _call(
+    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> tuple[int, str, str]:
+    """Call a program in this process. Return exit code, standard output and standard error."""
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit) as end:
+        lakewright(words[1:]) if words[0] == "lakewright" else lakewright_spark()
+    captured = capsys.readouterr()
+    return int(end.value.code or 0), captured.out, captured.err
+
+
+def _run(
+    *words: str | Path, folder: Path | None = None, environ: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        words,
+        cwd=folder,
+        env={**os.environ, **(environ or {})},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with the stacks `acme` and `beta`, which is the working directory."""
+    (tmp_path / "Pulumi.yaml").write_text("name: many\nruntime: python\nstackConfigDir: tenants\n")
+    (tmp_path / "tenants").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PULUMI_BACKEND_URL", (tmp_path / "state").as_uri())
+    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", PASSPHRASE)
+    monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "home"))
+    salt = PassphraseManager.create("acme").salt
+    for name, label in (("acme", "gold"), ("beta", "silver")):
+        spec = f"    name: {name}\n    environment: sandbox\n    labels: {{tier: {label}}}\n"
+        text = f"encryptionsalt: {salt}\nconfig:\n  lakewright:tenant:\n{spec}"
+        (tmp_path / "tenants" / f"Pulumi.{name}.yaml").write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_help_has_an_example_that_the_command_takes(path: str) -> None:
+    command = COMMANDS[path]
+
+    example = re.search(r"Example: (.+)", " ".join((command.help or "").split()))
+
+    assert example, f"{path}: end the docstring with `Example: {path} ...`"
+    segments = [shlex.split(part) for part in re.split(r" [|<>] ", example[1])]
+    words = next(segment for segment in segments if segment[: len(path.split())] == path.split())
+    command.make_context(path, words[len(path.split()) :]).close()
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_help_and_errors_need_no_terminal(
+    path: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("NO_COLOR", "1"), ("TERM", "dumb"), ("COLUMNS", "20")):
+        monkeypatch.setenv(name, value)
+
+    help_code, help_text, help_errors = _call([*path.split(), "--help"], capsys, monkeypatch)
+    code, output, errors = _call([*path.split(), "--no-such-option"], capsys, monkeypatch)
+
+    assert (help_code, help_errors) == (0, "")
+    assert ANSI not in help_text + errors
+    assert (code, output) == (2, "")
+    assert "no-such-option" in errors.replace("\n", "")
+    assert "Traceback" not in errors
+
+
+def test_commands_that_report_have_json() -> None:
+    have = {path for path, command in COMMANDS.items() if any("--json" in found.opts for found in command.params)}
+
+    assert COMMANDS.keys() - have == WITHOUT_JSON.keys()
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("lakewright doc", ["doctor"]),
+        ("lakewright stack exp", ["export"]),
+        ("lakewright fleet preview --parallel-s", ["--parallel-stacks"]),
+        ("lakewright up --stack a", ["acme"]),
+        ("lakewright fleet up --stack ", ["acme", "beta"]),
+        ("lakewright fleet list --label t", ["tier=gold", "tier=silver"]),
+        ("lakewright up --engine e", ["embedded"]),
+        ("lakewright-spark pol", ["policy"]),
+    ],
+)
+def test_shells_complete(project: Path, typed: str, expected: list[str]) -> None:
+    words = typed.split(" ")
+    program = LAKEWRIGHT.with_name(words[0])
+    variable = f"_{words[0].replace('-', '_').upper()}_COMPLETE"
+    environ = {variable: "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(len(words) - 1)}
+
+    done = _run(program, folder=project, environ=environ)
+
+    assert (done.stdout.split(), done.stderr) == (expected, "")
+
+
+def test_stack_names_complete_nowhere_else(tmp_path: Path) -> None:
+    environ = {"_LAKEWRIGHT_COMPLETE": "complete_bash", "COMP_WORDS": "lakewright up --stack ", "COMP_CWORD": "3"}
+
+    done = _run(LAKEWRIGHT, folder=tmp_path, environ=environ)
+
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script_of_each_shell(
+    shell: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, script, errors = _call(["lakewright", "completion", shell], capsys, monkeypatch)
+
+    assert (code, errors) == (0, "")
+    assert f"_LAKEWRIGHT_COMPLETE=complete_{shell}" in script
+    assert f"_LAKEWRIGHT_SPARK_COMPLETE=complete_{shell}" in script
+    if shell == "bash":
+        assert subprocess.run(["bash", "-n"], input=script, text=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("stack ls", 0),
+        ("stack history --stack acme", 0),
+        ("stack output --stack acme", 0),
+        ("stack cancel --stack acme", 0),
+        ("state ls --stack acme", 0),
+        ("spec validate", 1),
+        ("fleet list", 0),
+        ("doctor", None),
+    ],
+)
+def test_json_is_all_of_standard_output(
+    project: Path,
+    words: str,
+    code: int | None,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _call(["lakewright", "stack", "init", "acme"], capsys, monkeypatch)
+
+    found, output, _ = _call(["lakewright", *words.split(), "--json"], capsys, monkeypatch)
+
+    json.loads(output)
+    assert code in (None, found)
+
+
+def test_a_closed_pipe_is_quiet(project: Path) -> None:
+    for words in ("spec schema", "--help", "stack ls"):
+        done = _run("bash", "-c", f"{LAKEWRIGHT} {words} | head -c 1 >/dev/null", folder=project)
+
+        assert done.stderr == ""
+
+
+def test_each_exit_code_is_documented() -> None:
+    page = (REPOSITORY / "docs" / "exit-codes.md").read_text()
+    first, _, second = page.partition("## `lakewright-spark`")
+    for folders, text in ((("components/lakewright", "engine/lakewright_engine"), first), (("spark",), second)):
+        sources = [file.read_text() for folder in folders for file in (REPOSITORY / folder).rglob("*.py")]
+        codes = {code for source in sources for code in re.findall(r"^\s+exit_code(?:: \w+)? = (\d+)$", source, re.M)}
+
+        assert codes
+        assert {code for code in codes if f"\n| {code} |" not in text} == set()
