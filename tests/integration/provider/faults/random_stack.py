@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,6 +54,10 @@ class Stack:
     def has(self, key: Key) -> bool:
         """Return whether the state has the object."""
         return key in self._state and bool(self._state[key].id)
+
+    def resources(self) -> dict[Key, Managed]:
+        """Return the resources of the state."""
+        return {key: resource for key, resource in self._state.items() if resource.id}
 
     def up(self, declared: Declared) -> None:
         """Run `up --refresh`: read everything, create and update what is declared, delete the rest."""
@@ -117,6 +121,11 @@ class Stack:
                     "properties": call("POST", f"{path}/properties", changes),
                     "drop": call("DELETE", f"{path}?force=true&recursive=true"),
                 }
+
+
+def in_order(keys: Iterable[Key]) -> list[Key]:
+    """Return keys in the order in which their objects are made."""
+    return sorted(keys, key=_rank)
 
 
 def _rank(key: Key) -> tuple[int, int, Key]:

@@ -1,0 +1,64 @@
+"""Random changes outside a stack: `lakewright drift` finds what a refresh and the preview after it find.
+
+The short form runs with every `make test`; `make test-all` takes 4,000 steps.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import rule, run_state_machine_as_test
+from lakewright_sandbox.runtime.state import Sandbox
+
+from .fault_server import FULL, Operator
+from .found_drift import by_drift, by_preview
+from .random_machine import NAMES, RandomStack
+from .random_stack import Declared
+from .random_tables import make_bucket
+
+LIVES, STEPS = (100, 40) if FULL else (8, 12)
+
+
+class ComparedStack(RandomStack):
+    """A random stack whose drift is found in two ways."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.applied: Declared = {}
+
+    @rule()
+    def up(self) -> None:
+        super().up()
+        self.applied = deepcopy(self.declared)
+
+    @rule(data=st.data(), name=NAMES)
+    def drift(self, data: st.DataObject, name: str) -> None:
+        super().drift(data=data, name=name)
+        resources = self.stack.resources()
+        if resources.keys() <= self.applied.keys():
+            quickly = self.operator.run(lambda: by_drift(resources))
+            slowly = self.operator.run(lambda: by_preview(resources, self.applied))
+            assert quickly == slowly
+
+
+@pytest.mark.timeout(7200 if FULL else 300)
+def test_drift_is_what_a_preview_with_refresh_finds(
+    operator: Operator, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in make_bucket(sandbox).items():
+        monkeypatch.setenv(name, value)
+    ComparedStack.operator, ComparedStack.sandbox = operator, sandbox
+    run_state_machine_as_test(
+        ComparedStack,
+        settings=settings(
+            max_examples=LIVES,
+            stateful_step_count=STEPS,
+            deadline=None,
+            derandomize=not FULL,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
