@@ -126,6 +126,8 @@ class DriftReport:
     stacks: list[StackDrift] = field(default_factory=list[StackDrift])
     seconds: float = 0.0
     """Time that the run took."""
+    groups: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    """Differences with one cause on several tenants, as JSON."""
 
     @property
     def exit_code(self) -> int:
@@ -146,4 +148,5 @@ class DriftReport:
             "seconds": round(self.seconds, 3),
             "exit": self.exit_code,
             "stacks": [stack.to_json() for stack in self.stacks],
+            "groups": self.groups,
         }

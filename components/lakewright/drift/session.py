@@ -33,6 +33,8 @@ class StackResource:
     """The provider resource; None if the state does not have it."""
     updated: str = ""
     """Time of the stack's last update, RFC 3339, UTC."""
+    parent: ResourceState | None = None
+    """The component that the resource belongs to; None if the state does not have it."""
 
     @property
     def name(self) -> str:

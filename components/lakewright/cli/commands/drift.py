@@ -40,7 +40,7 @@ def drift(
     if not (stack or label or everything):
         raise UsageError("drift: name stacks with --stack or --label, or use --all")
     try:
-        report = _find(load_project(directory), selection_of(stack, label), parallel)
+        report = _find(load_project(directory), selection_of(stack, label, everything=everything), parallel)
     except Exception as error:
         if as_json:
             print(json.dumps(_failure(error), indent=2, ensure_ascii=False))

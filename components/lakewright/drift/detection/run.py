@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from lakewright_engine.model.errors import EngineError
 
+from lakewright.drift.detection.steps import DriftOptions, DriftRun, run_steps
 from lakewright.drift.model import Difference, DriftReport, Finding, ScanProblem, StackDrift
 from lakewright.drift.scanners.registry import load_scanner, scanner_of
 from lakewright.drift.session import DEFAULT_PARALLEL, ScanSession, StackResource
@@ -45,6 +46,7 @@ class _Fleet:
             return
         drift.locked = state.locked
         providers = {f"{resource.urn}::{resource.id}": resource for resource in state.resources}
+        parents = {resource.urn: resource for resource in state.resources}
         unknown: dict[str, int] = defaultdict(int)
         for resource in state.resources:
             if not _is_compared(resource):
@@ -62,6 +64,7 @@ class _Fleet:
                     resource,
                     providers.get(resource.provider),
                     state.updated,
+                    parents.get(resource.parent),
                 )
             )
         if unknown:
@@ -84,6 +87,7 @@ def find_drift(
     parallel: int = DEFAULT_PARALLEL,
     progress: Progress = _silent,
     reader: StateReader | None = None,
+    options: DriftOptions | None = None,
 ) -> DriftReport:
     """Return the differences between the states of stacks and the servers. Nothing is changed.
 
@@ -93,6 +97,7 @@ def find_drift(
         parallel: Number of concurrent requests.
         progress: Called with a line about each part of the work.
         reader: Reads the states; that of the project's backend if omitted.
+        options: Choices of the user; the default ones if omitted.
     """
     began = time.monotonic()
     session = ScanSession(project, parallel)
@@ -108,7 +113,11 @@ def find_drift(
             for findings in pool.map(partial(_scan, session), fleet.by_scanner.keys(), fleet.by_scanner.values()):
                 for finding in findings:
                     fleet.take(finding)
-    return DriftReport(list(fleet.drifts.values()), time.monotonic() - began)
+    report = DriftReport(list(fleet.drifts.values()))
+    resources = [resource for own in fleet.by_scanner.values() for resource in own]
+    run_steps(report, DriftRun(session, list(selected), options or DriftOptions(), resources))
+    report.seconds = time.monotonic() - began
+    return report
 
 
 def _is_compared(resource: ResourceState) -> bool:

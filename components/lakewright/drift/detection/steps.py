@@ -1,0 +1,50 @@
+"""Steps after the scanners, in order. Each takes the report and the run, and changes the report in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lakewright.drift.model import DriftReport
+    from lakewright.drift.session import ScanSession, StackResource
+    from lakewright.fleet.selection import SelectedStack
+
+
+@dataclass(frozen=True)
+class DriftOptions:
+    """Choices of the user."""
+
+    unmanaged_tables: bool = False
+    """Whether tables that no stack declares are differences."""
+
+
+@dataclass
+class DriftRun:
+    """The run that a report is about."""
+
+    session: ScanSession
+    stacks: list[SelectedStack]
+    options: DriftOptions
+    resources: list[StackResource] = field(default_factory=list["StackResource"])
+    """The resources that were compared."""
+
+
+Step = Callable[["DriftReport", DriftRun], None]
+
+STEPS: tuple[str, ...] = ()
+"""`module:function` of each step."""
+
+
+def run_steps(report: DriftReport, run: DriftRun, steps: tuple[str, ...] = STEPS) -> None:
+    """Run all steps. A step that fails is a problem of every stack."""
+    for place in steps:
+        module, _, name = place.partition(":")
+        try:
+            step: Step = getattr(import_module(module), name)
+            step(report, run)
+        except Exception as error:  # noqa: BLE001 - what the scanners found must not be lost
+            for stack in report.stacks:
+                stack.problems.append(f"{name.replace('_', ' ')} failed: {type(error).__name__}: {error}")
