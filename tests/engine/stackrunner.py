@@ -58,9 +58,14 @@ class Outcome:
 
 
 class Stack:
-    """A stack `dev` of the project `conf`, with the state in `state/` and the provider's objects in `store/`."""
+    """A stack `dev` of the project `conf`, with the provider's objects in `store/`.
 
-    def __init__(self, folder: Path, program: str, name: str = "dev", project: str = "conf") -> None:
+    The state is in `state/` unless `backend_url` names another place.
+    """
+
+    def __init__(
+        self, folder: Path, program: str, name: str = "dev", project: str = "conf", backend_url: str = ""
+    ) -> None:
         self.folder = folder
         self.name = name
         self.project_name = project
@@ -73,7 +78,7 @@ class Stack:
         self.write_program(program)
         self.environment = {
             "FILESTORE": str(self.store),
-            "PULUMI_BACKEND_URL": f"file://{folder / 'state'}",
+            "PULUMI_BACKEND_URL": backend_url or f"file://{folder / 'state'}",
             "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE,
             "PULUMI_SKIP_UPDATE_CHECK": "1",
             "PULUMI_HOME": str(folder / "home"),

@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 
 from lakewright_engine.model.errors import UnsupportedFeatureError
 from lakewright_engine.state.backend import StateBackend
+from lakewright_engine.storage.bucket import BucketStorage
+from lakewright_engine.storage.bucket_locks import BucketLocks
 from lakewright_engine.storage.file_locks import FileLocks
 from lakewright_engine.storage.folder import FolderStorage
 
@@ -16,7 +18,12 @@ def _open_folder(url: str) -> StateBackend:
     return StateBackend(url, storage, lambda folder: FileLocks(storage.root / folder))
 
 
-BACKENDS: dict[str, Callable[[str], StateBackend]] = {"file": _open_folder}
+def _open_bucket(url: str) -> StateBackend:
+    storage = BucketStorage(url)
+    return StateBackend(url, storage, lambda folder: BucketLocks(storage, folder))
+
+
+BACKENDS: dict[str, Callable[[str], StateBackend]] = {"file": _open_folder, "s3": _open_bucket}
 """Scheme of a URL -> function that opens its backend."""
 
 

@@ -31,9 +31,10 @@ pulumi.export("secret", config.require_secret("token"))
 """
 
 
-@pytest.fixture
-def stack(tmp_path: Path) -> Stack:
-    made = Stack(tmp_path, PROGRAM)
+@pytest.fixture(params=["file", "s3"])
+def stack(tmp_path: Path, request: pytest.FixtureRequest) -> Stack:
+    url = request.getfixturevalue("bucket_url") if request.param == "s3" else ""
+    made = Stack(tmp_path, PROGRAM, backend_url=url)
     made.set_config("token", "s3cr3t", secret=True)
     return made
 
