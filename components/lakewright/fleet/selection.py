@@ -27,6 +27,11 @@ class Selection:
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     """Values of labels by name, each a shell pattern."""
 
+    @property
+    def is_filter(self) -> bool:
+        """Whether there is a filter."""
+        return bool(self.patterns or self.labels)
+
     def matches(self, stack: SelectedStack) -> bool:
         """Return whether a stack matches."""
         if self.patterns and not any(fnmatchcase(stack.name, pattern) for pattern in self.patterns):

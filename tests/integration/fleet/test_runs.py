@@ -148,3 +148,26 @@ def test_impossible_runs_are_refused(fleet: Fleet, words: list[str]) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: ")
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_plans_are_kept_and_followed(fleet: Fleet) -> None:
+    plans = fleet.folder / "plans"
+
+    previewed = fleet.report("preview", "--stack", "[ab]", "--save-plans", str(plans))
+    fleet.write("b", value="2")
+    updated = fleet.report("up", "--plans", str(plans), "--on-error", "continue", exit_code=1)
+    absent = fleet.run("up", "--plans", str(plans), "--stack", "c")
+
+    assert statuses(previewed) == {"a": "changed", "b": "changed"}
+    assert sorted(file.name for file in plans.iterdir()) == ["a.plan.json", "b.plan.json"]
+    assert statuses(updated) == {"a": "changed", "b": "failed"}
+    assert (absent.returncode, absent.stdout) == (2, "")
+    assert "has no plan of c" in absent.stderr
+
+
+def test_drift_takes_the_filters_of_the_fleet(fleet: Fleet) -> None:
+    fleet.report("up", "--yes", "--stack", "a")
+
+    done = fleet.run("drift", "--label", "tier=gold", "--json")
+
+    assert [entry["stack"] for entry in json.loads(done.stdout)["stacks"]] == ["a", "b"]

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+from functools import wraps
+from importlib import import_module
+from typing import Any
+
 import typer
 
 from lakewright.cli.commands.fleet.listing import list_fleet
 from lakewright.cli.commands.fleet.operations import preview, refresh, up, verify
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Run operations on many stacks, and report on them.")
+_drift: Any = import_module("lakewright.cli.commands.drift").drift
 
-for _command in (preview, up, refresh, verify):
+
+@wraps(_drift)
+def drift(**options: Any) -> None:
+    """Run `lakewright drift`, by default on all stacks."""
+    is_limited = options.get("stack") or options.get("label")
+    _drift(**{**options, "everything": options.get("everything") or not is_limited})
+
+
+drift.__doc__ = """Show what was changed outside the stacks: `lakewright drift`, by default on all stacks.
+
+Example: lakewright fleet drift --stack 'team-*'
+"""
+
+for _command in (preview, up, refresh, verify, drift):
     app.command()(_command)
 app.command("list")(list_fleet)

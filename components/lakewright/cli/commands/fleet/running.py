@@ -1,0 +1,172 @@
+"""Run a command on the selected stacks, and print its report: what all commands of `lakewright fleet` share."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakewright.cli.options import load_project
+from lakewright.fleet.schedule import Bounds, OnError, default_parallel_stacks
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lakewright_engine.project.project import PulumiProject
+
+    from lakewright.fleet.results import FleetReport
+    from lakewright.fleet.run_folder import RunFolder
+    from lakewright.fleet.selection import SelectedStack, Selection
+
+Details = Annotated[bool, typer.Option("--details", help="Also print the changed resources of each stack.")]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Continue the last run: stacks that are done and have not changed are not run.")
+]
+ByEnvironment = Annotated[
+    int,
+    typer.Option(
+        "--parallel-per-environment", min=1, help="Number of stacks of one environment, which share its servers."
+    ),
+]
+OnErrorOption = Annotated[
+    OnError, typer.Option("--on-error", help="After an error, start no other stack, or go on with them.")
+]
+ContinueOnError = Annotated[
+    bool,
+    typer.Option("--continue-on-error/--stop-on-error", help="After an error, go on with other stacks, or start none."),
+]
+SavePlans = Annotated[
+    Path | None,
+    typer.Option("--save-plans", metavar="FOLDER", help="Keep the plan of each stack as FOLDER/STACK.plan.json."),
+]
+Plans = Annotated[
+    Path | None,
+    typer.Option(
+        "--plans",
+        metavar="FOLDER",
+        help="Do exactly the steps of the kept plans FOLDER/STACK.plan.json, without asking.",
+    ),
+]
+DEFAULT_STEPS = 8
+"""Concurrent steps of one stack: several stacks run at the same time."""
+DEFAULT_BY_ENVIRONMENT = 8
+PLAN_SUFFIX = ".plan.json"
+
+
+@dataclass(frozen=True)
+class FleetOptions:
+    """The options that all commands on many stacks share."""
+
+    directory: Path
+    selection: Selection
+    bounds: Bounds
+    on_error: OnError
+    resume: bool
+    as_json: bool
+    details: bool = False
+    save_plans: Path | None = None
+    """Absolute path of the folder for new plans."""
+    plans: Path | None = None
+    """Absolute path of the folder with the plans to follow."""
+
+
+def bounds_of(stacks: int | None, by_environment: int) -> Bounds:
+    """Return the bounds of the options `--parallel-stacks` and `--parallel-per-environment`."""
+    return Bounds(stacks or default_parallel_stacks(), by_environment)
+
+
+def run_fleet(options: FleetOptions, name: str, words: tuple[str, ...]) -> FleetReport:
+    """Run a command on the selected stacks.
+
+    Args:
+        options: The options.
+        name: Name of the fleet's command.
+        words: The command of each stack.
+    """
+    from lakewright.fleet.progress import choose_progress  # noqa: PLC0415 - `--help` needs none of it
+    from lakewright.fleet.runner import FleetCommand, FleetRunner  # noqa: PLC0415
+    from lakewright.fleet.shared_process import shared_environment  # noqa: PLC0415
+
+    project = load_project(options.directory)
+    stacks = _stacks(project, options)
+    folder = _folder(project, options, name, words, stacks)
+    stacks = [stack for stack in stacks if stack.name in folder.entries]
+    command = FleetCommand(name, words, lambda stack: _plan_words(options, stack))
+    with shared_environment(len(stacks)) as environ, choose_progress(f"fleet {name}", len(stacks)) as progress:
+        runner = FleetRunner(
+            project, command, folder, progress, bounds=options.bounds, on_error=options.on_error, environ=environ
+        )
+        try:
+            return runner.run(stacks)
+        finally:
+            folder.close()
+
+
+def print_report(options: FleetOptions, report: FleetReport) -> None:
+    """Print the report."""
+    from lakewright.fleet.progress import detail_lines, summary_lines  # noqa: PLC0415
+
+    if options.as_json:
+        print(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
+        return
+    logs = [result.log for result in report.results if result.log]
+    folder = os.path.relpath(Path(logs[0]).parent) if logs else "none"
+    print("\n".join([*(detail_lines(report) if options.details else []), *summary_lines(report, folder)]))
+
+
+def end(options: FleetOptions, report: FleetReport) -> None:
+    """Print the report, and end with its exit code."""
+    print_report(options, report)
+    raise typer.Exit(report.exit_code)
+
+
+def _folder(
+    project: PulumiProject, options: FleetOptions, name: str, words: tuple[str, ...], stacks: Sequence[SelectedStack]
+) -> RunFolder:
+    """Return the folder of a new run, or of the one to resume."""
+    from lakewright.fleet.run_folder import JournalEntry, RunFolder  # noqa: PLC0415
+
+    plans = {"--save-plans": options.save_plans, "--plans": options.plans}
+    words += tuple(word for option, path in plans.items() if path for word in (option, str(path)))
+    if not options.resume:
+        return RunFolder.create(project.root, name, words, [stack.name for stack in stacks])
+    folder = RunFolder.resume(project.root, name, words)
+    for stack in folder.entries:
+        if options.save_plans and not _plan_file(options.save_plans, stack).is_file():
+            folder.entries[stack] = JournalEntry()
+    return folder
+
+
+def _stacks(project: PulumiProject, options: FleetOptions) -> Sequence[SelectedStack]:
+    """Return the selected stacks. With plans and without a filter, they are those that have a plan."""
+    from lakewright.fleet.errors import SelectionError  # noqa: PLC0415
+    from lakewright.fleet.selection import select  # noqa: PLC0415
+
+    if options.save_plans:
+        options.save_plans.mkdir(parents=True, exist_ok=True)
+    if options.plans is None:
+        return select(project, options.selection)
+    planned = [file.name.removesuffix(PLAN_SUFFIX) for file in sorted(options.plans.glob(f"*{PLAN_SUFFIX}"))]
+    if not planned:
+        raise SelectionError(
+            f"--plans: {options.plans} has no STACK{PLAN_SUFFIX}; `lakewright fleet preview --save-plans` writes them"
+        )
+    selection = options.selection
+    chosen = select(project, selection if selection.is_filter else replace(selection, patterns=tuple(planned)))
+    if absent := [stack.name for stack in chosen if stack.name not in planned]:
+        raise SelectionError(f"--plans: {options.plans} has no plan of {', '.join(absent)}")
+    return chosen
+
+
+def _plan_words(options: FleetOptions, stack: str) -> tuple[str, ...]:
+    if options.save_plans:
+        return "--save-plan", str(_plan_file(options.save_plans, stack))
+    return ("--plan", str(_plan_file(options.plans, stack))) if options.plans else ()
+
+
+def _plan_file(folder: Path, stack: str) -> Path:
+    return folder / f"{stack}{PLAN_SUFFIX}"
