@@ -5,6 +5,7 @@ CiError
   SettingError     a variable or setting of the CI system is missing or wrong
   PostError        a server did not take what was posted
     ForbiddenError   the token may not do it, as that of a pull request from a fork
+  PublishError     gauges or Events could not be published
 """
 
 from __future__ import annotations
@@ -30,3 +31,7 @@ class PostError(CiError):
 
 class ForbiddenError(PostError):
     """The token may not do this."""
+
+
+class PublishError(CiError):
+    """Gauges or Events could not be published. The message names where, and the answer."""

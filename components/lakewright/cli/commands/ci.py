@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from lakewright.ci.documents import FleetDrift
     from lakewright.ci.posting.forge import Forge
     from lakewright.ci.preview_comment import RunFacts
+    from lakewright.ci.publishing.check import DriftCheck
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, help="Texts, comments and gauges of a fleet for CI and monitoring."
@@ -166,6 +168,54 @@ def plans_run(
     print(found)
 
 
+@app.command(context_settings={"ignore_unknown_options": True})
+def publish(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILE | -- drift OPTIONS]", help="File with the JSON, or the check to run after `--`."),
+    ] = None,
+    *,
+    textfile: Annotated[
+        Path | None, typer.Option("--textfile", help="Write gauges to this .prom file for node_exporter.")
+    ] = None,
+    pushgateway: Annotated[
+        str | None, typer.Option("--pushgateway", metavar="URL", help="Replace the gauges on this pushgateway.")
+    ] = None,
+    grouping: Annotated[
+        list[str] | None,
+        typer.Option("--grouping", metavar="NAME=VALUE", help="Label of the group on the pushgateway; repeatable."),
+    ] = None,
+    events: Annotated[
+        str | None,
+        typer.Option(
+            "--events", metavar="NAMESPACE/CRONJOB", help="Write Events on tenants' namespaces or this CronJob."
+        ),
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            "--memory", metavar="CONFIGMAP", help="ConfigMap in that namespace with the tenants that had drift."
+        ),
+    ] = None,
+) -> None:
+    """Publish drift as Prometheus gauges and Kubernetes Events.
+
+    The input is the JSON of `lakewright drift --json`: a file, `-`, or the output of the check after `--`. That check
+    runs as a child: if it is killed, that is published. Exit code 1 if something could not be checked or published;
+    0 with drift, which is in the gauges.
+
+    Example: lakewright ci publish --textfile /metrics/drift.prom -- drift --all
+    """
+    from lakewright.ci.publishing.publish import Targets, parse_grouping, parse_place, publish_check  # noqa: PLC0415
+
+    targets = Targets(textfile, pushgateway, parse_grouping(grouping or []), parse_place(events, memory, os.environ))
+    check = _check(words or ["-"])
+    publish_check(check, targets, os.environ)
+    if not check.is_complete:
+        print(f"error: {check.failure or 'something could not be checked'}", file=sys.stderr)
+        raise typer.Exit(1)
+
+
 @app.command("trust-policy")
 def print_trust_policy(
     purpose: Annotated[CiPurpose, typer.Argument(help="What the jobs do; each purpose has a role of its own.")],
@@ -200,6 +250,19 @@ def _read(file: Path) -> bytes:
         return file.read_bytes()
     except OSError as error:
         raise DocumentError(f"{file}: expected a file with JSON ({error.strerror})") from None
+
+
+def _check(words: list[str]) -> DriftCheck:
+    """Return the check in a file, or the one that the words run."""
+    from lakewright.ci.documents import read_drift  # noqa: PLC0415
+    from lakewright.ci.publishing.check import DriftCheck  # noqa: PLC0415
+    from lakewright.ci.publishing.drift_process import run_check  # noqa: PLC0415
+
+    if words[0] in ("drift", "fleet"):
+        return run_check(words)
+    if len(words) != 1:
+        raise SettingError(f"expected one FILE, or `-- drift OPTIONS`; found {' '.join(words)!r}")
+    return DriftCheck(read_drift(_read(Path(words[0]))), time.time())
 
 
 def _facts() -> RunFacts:

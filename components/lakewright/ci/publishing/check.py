@@ -1,0 +1,31 @@
+"""One check of the fleet: its report, or why there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakewright.ci.documents import FleetDrift
+
+
+@dataclass(frozen=True)
+class DriftCheck:
+    """The result of one check."""
+
+    report: FleetDrift | None
+    ended: float
+    """Seconds since 1970, UTC."""
+    seconds: float = 0.0
+    """Duration. That of the report is preferred."""
+    failure: str = ""
+    """Why there is no report, on one line; empty if there is one."""
+
+    @property
+    def duration(self) -> float:
+        """Duration in seconds."""
+        measured = self.report.seconds if self.report else None
+        return self.seconds if measured is None else measured
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything could be checked."""
+        return self.report is not None and not self.report.unchecked and not self.report.problems

@@ -1,0 +1,155 @@
+"""Events and the memory of the last check in a cluster, with the rights of the pod's ServiceAccount."""
+
+# The cluster's client carries no types.
+# pyright: reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, cast
+
+from lakewright.ci.errors import PublishError
+from lakewright.ci.publishing.check import DriftCheck
+from lakewright.ci.publishing.events import (
+    Occurrence,
+    drifted_after,
+    extended_series,
+    make_event,
+    occurrences_of,
+)
+from lakewright.names.object_names import namespace_name
+from lakewright.validation.documents import mapping_of
+
+DRIFTED_KEY = "drifted.json"
+"""Key of the ConfigMap with the stacks that had drift at the last check."""
+_TIMEOUT = 15
+_NOT_FOUND, _CONFLICT = 404, 409
+
+
+@dataclass(frozen=True)
+class CheckPlace:
+    """The CronJob that checks: Events about the whole fleet, and about tenants without a namespace, regard it."""
+
+    namespace: str
+    cron_job: str
+    config_map: str = ""
+    """ConfigMap with the stacks that had drift; empty to keep none."""
+    instance: str = ""
+    """Name of the pod."""
+
+
+class DriftEvents:
+    """Events of checks in a cluster."""
+
+    def __init__(self, place: CheckPlace, api: Any | None = None) -> None:
+        """Connect with the pod's ServiceAccount, else with the kubeconfig. Raises PublishError."""
+        import kubernetes  # noqa: PLC0415 - slow to load
+
+        self._kubernetes, self._place = cast(Any, kubernetes), place
+        if api is None:
+            try:
+                self._kubernetes.config.load_config()
+            except self._kubernetes.config.ConfigException as error:
+                raise PublishError(f"Events: expected a pod's ServiceAccount or a kubeconfig ({error})") from None
+        client = self._kubernetes.client
+        self._events, self._core = client.EventsV1Api(api), client.CoreV1Api(api)
+        self._batch = client.BatchV1Api(api)
+
+    def publish(self, check: DriftCheck) -> int:
+        """Write the Events of a check, and what the next one needs. Return their number. Raises PublishError."""
+        before = self._drifted_before()
+        found = occurrences_of(check, before)
+        references = {tenant: self._regarding(tenant) for tenant in {each.tenant for each in found}}
+        for occurrence in found:
+            self._write(occurrence, references[occurrence.tenant], check.ended)
+        self._remember(drifted_after(check, before))
+        return len(found)
+
+    def _write(self, occurrence: Occurrence, regarding: dict[str, str], time: float) -> None:
+        """Create an Event, or extend the series of the one with the same content."""
+        namespace = regarding["namespace"]
+        event = make_event(occurrence, regarding, self._place.instance, namespace, time)
+        title = f"Event in namespace {namespace}"
+        create = self._events.create_namespaced_event
+        if self._call(title, create, namespace, event, _accepts=_CONFLICT) is not None:
+            return
+        name = occurrence.event_name
+        there = self._call(title, self._events.read_namespaced_event, name, namespace, _accepts=_NOT_FOUND)
+        if there is None:  # it expired in between
+            self._call(title, create, namespace, event, _accepts=_CONFLICT)
+            return
+        change = extended_series(self._events.api_client.sanitize_for_serialization(there), time)
+        self._call(title, self._events.patch_namespaced_event, name, namespace, change, _accepts=_NOT_FOUND)
+
+    def _regarding(self, tenant: str) -> dict[str, str]:
+        """Return the reference to the tenant's namespace; to the CronJob without one."""
+        if tenant:
+            name = namespace_name(tenant)
+            found = self._call(f"namespace {name}", self._core.read_namespace, name, _accepts=_NOT_FOUND)
+            if found is not None:
+                # With its own name as namespace: Events are in the namespace of the object that they are about.
+                return {
+                    "apiVersion": "v1",
+                    "kind": "Namespace",
+                    "name": name,
+                    "namespace": name,
+                    "uid": found.metadata.uid,
+                }
+        place = self._place
+        reference = {
+            "apiVersion": "batch/v1",
+            "kind": "CronJob",
+            "name": place.cron_job,
+            "namespace": place.namespace,
+        }
+        title = f"CronJob {place.namespace}/{place.cron_job}"
+        found = self._call(
+            title, self._batch.read_namespaced_cron_job, place.cron_job, place.namespace, _accepts=_NOT_FOUND
+        )
+        return reference if found is None else {**reference, "uid": found.metadata.uid}
+
+    def _drifted_before(self) -> list[str]:
+        place = self._place
+        if not place.config_map:
+            return []
+        title = f"ConfigMap {place.namespace}/{place.config_map}"
+        read = self._core.read_namespaced_config_map
+        found = self._call(title, read, place.config_map, place.namespace, _accepts=_NOT_FOUND)
+        try:
+            names: Any = json.loads(str(mapping_of(found.data).get(DRIFTED_KEY) or "[]")) if found else []
+        except ValueError:
+            return []
+        return [str(name) for name in cast(list[Any], names)] if isinstance(names, list) else []
+
+    def _remember(self, drifted: Iterable[str]) -> None:
+        place = self._place
+        if not place.config_map:
+            return
+        body = {"data": {DRIFTED_KEY: json.dumps(list(drifted))}}
+        title = f"ConfigMap {place.namespace}/{place.config_map}"
+        self._call(title, self._core.patch_namespaced_config_map, place.config_map, place.namespace, body)
+
+    def _call(self, title: str, call: Callable[..., Any], *words: Any, _accepts: int = 0) -> Any:
+        """Make a call. Return None for the status that is accepted. Raises PublishError."""
+        from urllib3.exceptions import HTTPError  # noqa: PLC0415
+
+        try:
+            return call(*words, _request_timeout=_TIMEOUT)
+        except self._kubernetes.client.ApiException as error:
+            status = int(getattr(error, "status", 0) or 0)
+            if _accepts and status == _accepts:
+                return None
+            raise PublishError(f"{title}: the cluster answered {status} {_reason(error)}") from None
+        except (HTTPError, OSError) as error:
+            raise PublishError(f"{title}: the cluster did not answer ({type(error).__name__})") from None
+
+
+def _reason(error: Any) -> str:
+    """Return the message of an error of the API, on one line."""
+    try:
+        said = json.loads(error.body)["message"]
+    except (TypeError, ValueError, KeyError):
+        said = error.reason
+    return " ".join(str(said).split())[:300]

@@ -1,0 +1,94 @@
+"""Prometheus gauges of a check. Pure functions, except for the library's registry, which each call makes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from lakewright.ci.documents import StackDriftReport
+from lakewright.ci.publishing.check import DriftCheck
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+KINDS = ("changed", "gone", "unmanaged", "unreachable", "check")
+"""Kinds of differences. Each stack has a gauge of each, so that an alert ends when the number is 0 again."""
+LAST_SUCCESS = "lakewright_drift_last_success_timestamp_seconds"
+_STACK_LABELS = ("tenant", "stack", "environment")
+
+StackLabels = tuple[str, str, str]
+"""Tenant, stack and environment."""
+
+
+def gauges_of(check: DriftCheck, earlier: Mapping[StackLabels, float]) -> CollectorRegistry:
+    """Return the gauges of a check.
+
+    Args:
+        check: The check. Without a report, the stacks of the earlier one keep their time of success.
+        earlier: Times of the last success by stack, from what was published before.
+    """
+    from prometheus_client import CollectorRegistry, Gauge  # noqa: PLC0415 - slow to load
+
+    registry = CollectorRegistry()
+
+    def gauge(name: str, text: str, labels: Iterable[str] = ()) -> Gauge:
+        return Gauge(f"lakewright_drift_{name}", text, tuple(labels), registry=registry)
+
+    resources = gauge("resources", "Resources with drift, without ignored ones, by kind.", (*_STACK_LABELS, "kind"))
+    ignored = gauge("ignored_resources", "Resources whose drift is ignored by rules.", _STACK_LABELS)
+    problems = gauge("problems", "Problems because of which something could not be checked.", _STACK_LABELS)
+    success = gauge(
+        "last_success_timestamp_seconds",
+        "When the stack was last checked completely, in seconds since 1970.",
+        _STACK_LABELS,
+    )
+    gauge("duration_seconds", "Duration of the last check, in seconds.").set(check.duration)
+    failed = gauge("check_failed", "1 if the last check gave no report, or could not check the whole fleet.")
+    failed.set(0 if check.report and not check.report.problems else 1)
+    stacks = {labels_of(stack): stack for stack in check.report.stacks} if check.report else {}
+    for labels, stack in stacks.items():
+        found = Counter({kind: len({*names}) for kind, names in _names_by_kind(stack).items()})
+        for kind in (*KINDS, *sorted(set(found) - set(KINDS))):
+            resources.labels(*labels, kind).set(found[kind])
+        ignored.labels(*labels).set(len({(each.type, each.resource) for each in stack.ignored}))
+        problems.labels(*labels).set(len(stack.problems))
+    for labels in stacks if check.report else earlier:
+        is_checked = labels in stacks and not stacks[labels].problems
+        time = check.ended if is_checked else earlier.get(labels)
+        if time is not None:
+            success.labels(*labels).set(time)
+    return registry
+
+
+def last_successes(exposition: str, grouping: Mapping[str, str] | None = None) -> dict[StackLabels, float]:
+    """Return the times of the last success in a text of Prometheus; empty for another text.
+
+    Args:
+        exposition: Text in Prometheus's format, of a file or of a pushgateway.
+        grouping: Labels that the series must have, which a pushgateway adds.
+    """
+    from prometheus_client.parser import text_string_to_metric_families  # noqa: PLC0415 - slow to load
+
+    found: dict[StackLabels, float] = {}
+    try:
+        for family in text_string_to_metric_families(exposition):
+            for sample in family.samples if family.name == LAST_SUCCESS else ():
+                if all(sample.labels.get(name) == value for name, value in (grouping or {}).items()):
+                    tenant, stack, environment = (sample.labels.get(name, "") for name in _STACK_LABELS)
+                    found[tenant, stack, environment] = float(sample.value)
+    except ValueError:
+        return {}
+    return found
+
+
+def labels_of(stack: StackDriftReport) -> StackLabels:
+    """Return the labels of a stack."""
+    return (stack.tenant, stack.stack, stack.environment)
+
+
+def _names_by_kind(stack: StackDriftReport) -> dict[str, list[tuple[str, str]]]:
+    found: dict[str, list[tuple[str, str]]] = {}
+    for each in stack.found:
+        found.setdefault(each.kind, []).append((each.type, each.resource))
+    return found

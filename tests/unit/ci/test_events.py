@@ -1,0 +1,100 @@
+"""Events of a check: one for each stack and reason, the same name for the same content, few when all fails."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from lakewright.ci.documents import read_drift
+from lakewright.ci.publishing.check import DriftCheck
+from lakewright.ci.publishing.events import (
+    LONGEST_NOTE,
+    MOST_EVENTS,
+    Occurrence,
+    drifted_after,
+    extended_series,
+    make_event,
+    occurrences_of,
+)
+
+CHANGED = {"type": "x:lakekeeper:Warehouse", "resource": "executions", "property": "name", "kind": "changed"}
+
+
+def stack(name: str, *differences: dict[str, Any], problems: tuple[str, ...] = ()) -> dict[str, Any]:
+    return {"stack": name, "tenant": name, "differences": differences, "problems": problems}
+
+
+def check(*stacks: dict[str, Any], **more: Any) -> DriftCheck:
+    return DriftCheck(read_drift(json.dumps({"version": 1, "stacks": stacks, **more})), ended=0)
+
+
+def reasons(found: list[Occurrence]) -> list[tuple[str, str]]:
+    return [(each.tenant, each.reason) for each in found]
+
+
+def test_stack_has_one_event_of_each_reason() -> None:
+    found = occurrences_of(check(stack("acme", *[CHANGED] * 30, problems=("a", "b")), stack("calm")), [])
+
+    assert reasons(found) == [("acme", "CheckFailed"), ("acme", "DriftFound")]
+    assert "could not be checked completely: a; b" in found[0].note
+    assert "drift (30 changed): Warehouse executions name (changed); " in found[1].note
+
+
+def test_drift_that_is_gone_is_reported_once() -> None:
+    calm = check(stack("acme"))
+
+    assert reasons(occurrences_of(calm, ["acme"])) == [("acme", "DriftGone")]
+    assert occurrences_of(calm, drifted_after(calm, ["acme"])) == []
+
+
+def test_unchecked_stack_is_not_called_gone() -> None:
+    locked = check(stack("acme", problems=("locked",)))
+
+    assert reasons(occurrences_of(locked, ["acme"])) == [("acme", "CheckFailed")]
+    assert drifted_after(locked, ["acme"]) == ["acme"]
+
+
+def test_ignored_drift_makes_no_event() -> None:
+    ignored = check(stack("acme", CHANGED | {"ignored": {"reason": "a trial"}}))
+
+    assert occurrences_of(ignored, []) == []
+    assert drifted_after(ignored, []) == []
+
+
+def test_many_stacks_with_one_reason_make_one_event() -> None:
+    down = [stack(f"t{number:04}", problems=("the server does not respond",)) for number in range(MOST_EVENTS + 1)]
+
+    found = occurrences_of(check(*down, stack("other", CHANGED)), [])
+
+    assert reasons(found) == [("", "CheckFailed"), ("other", "DriftFound")]
+    assert found[0].note.startswith("51 tenants: t0000, t0001")
+
+
+def test_failed_check_regards_the_whole_fleet() -> None:
+    found = occurrences_of(DriftCheck(None, 0, failure="killed"), ["acme"])
+
+    assert reasons(found) == [("", "CheckFailed")]
+    assert drifted_after(DriftCheck(None, 0, failure="killed"), ["acme"]) == ["acme"]
+
+
+def test_same_content_has_the_same_name() -> None:
+    first, again = (occurrences_of(check(stack("acme", CHANGED)), [])[0] for _ in range(2))
+    (changed,) = occurrences_of(check(stack("acme", CHANGED | {"property": "protected"})), [])
+
+    assert first.event_name == again.event_name
+    assert first.event_name != changed.event_name
+
+
+def test_notes_fit_in_whole_characters() -> None:
+    (found,) = occurrences_of(check(stack("acme", *[CHANGED | {"resource": "ä" * 300}] * 9)), [])
+
+    assert len(found.note.encode()) <= LONGEST_NOTE
+    assert found.note.endswith("…")
+
+
+def test_repeated_event_extends_its_series() -> None:
+    event = make_event(Occurrence("acme", "DriftFound", "note"), {"kind": "Namespace"}, "pod-1", "tenant-acme", 0.25)
+
+    assert event["eventTime"] == "1970-01-01T00:00:00.250000Z"
+    assert extended_series(event, 1)["series"] == {"count": 2, "lastObservedTime": "1970-01-01T00:00:01.000001Z"}
+    assert extended_series(event | {"series": {"count": 7}}, 1)["series"]["count"] == 8
