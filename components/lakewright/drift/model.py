@@ -27,6 +27,17 @@ class DifferenceKind(StrEnum):
     """A check of the spec's `checks` failed."""
 
 
+class UnmanagedSearch(StrEnum):
+    """Which objects outside all stacks a run searches for."""
+
+    NONE = "none"
+    """None: only what a refresh finds."""
+    OBJECTS = "objects"
+    """Those that jobs never make: warehouses, roles, members, grants, queue settings, policies of roles, ..."""
+    TABLES = "tables"
+    """Also namespaces and tables."""
+
+
 @dataclass(frozen=True)
 class Actor:
     """The principal that changed an object."""

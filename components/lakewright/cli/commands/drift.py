@@ -30,6 +30,10 @@ def drift(
     everything: Everything = False,
     as_json: AsJson = False,
     parallel: Requests = DEFAULT_REQUESTS,
+    unmanaged_tables: Annotated[
+        bool,
+        typer.Option("--unmanaged-tables", help="Also show namespaces and tables in no stack, which jobs make."),
+    ] = False,
 ) -> None:
     """Show what was changed outside the stacks. No program runs, and nothing is changed.
 
@@ -40,7 +44,8 @@ def drift(
     if not (stack or label or everything):
         raise UsageError("drift: name stacks with --stack or --label, or use --all")
     try:
-        report = _find(load_project(directory), selection_of(stack, label, everything=everything), parallel)
+        project, selection = load_project(directory), selection_of(stack, label, everything=everything)
+        report = _find(project, selection, parallel, unmanaged_tables=unmanaged_tables)
     except Exception as error:
         if as_json:
             print(json.dumps(_failure(error), indent=2, ensure_ascii=False))
@@ -52,15 +57,20 @@ def drift(
     raise typer.Exit(report.exit_code)
 
 
-def _find(project: PulumiProject, selection: Selection, parallel: int) -> DriftReport:
+def _find(project: PulumiProject, selection: Selection, parallel: int, *, unmanaged_tables: bool) -> DriftReport:
     from lakewright.drift.detection.run import find_drift  # noqa: PLC0415 - `--help` needs none of it
+    from lakewright.drift.detection.steps import DriftOptions  # noqa: PLC0415
+    from lakewright.drift.model import UnmanagedSearch  # noqa: PLC0415
     from lakewright.fleet.selection import select  # noqa: PLC0415
     from lakewright.fleet.states import state_reader  # noqa: PLC0415
 
     reader = state_reader(project)
     names = reader.names()
     selected = select(project, selection, names)
-    return find_drift(project, _deployed(selected, names), parallel=parallel, progress=_report, reader=reader)
+    options = DriftOptions(search=UnmanagedSearch.TABLES if unmanaged_tables else UnmanagedSearch.OBJECTS)
+    return find_drift(
+        project, _deployed(selected, names), parallel=parallel, progress=_report, reader=reader, options=options
+    )
 
 
 def _deployed(selected: list[SelectedStack], names: list[str]) -> list[SelectedStack]:

@@ -93,7 +93,7 @@ def _lakekeeper_keys(kind: str, object_id: str, inputs: Mapping[str, Any]) -> It
         case "RoleMembers":
             yield "role members", (server, str(inputs.get("role_id")))
         case "TaskQueueConfig":
-            yield "task queue", (server, warehouse_id, str(inputs.get("queue")))
+            yield "task queue", (server, warehouse_id or str(inputs.get("project_id")), str(inputs.get("queue")))
         case "Grant":
             yield from _grant_keys(server, mapping_of(inputs.get("on")), [inputs])
         case "Grants":

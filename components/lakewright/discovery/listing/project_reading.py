@@ -17,7 +17,7 @@ from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, Object
 from lakewright.lakekeeper.api.management import grants, managed_access, members, projects, roles, task_queues, users
 from lakewright.lakekeeper.api.management import warehouses as warehouse_calls
 from lakewright.lakekeeper.api.management.members import Member
-from lakewright.lakekeeper.api.management.task_queues import QueueConfig, Scope
+from lakewright.lakekeeper.api.management.task_queues import SOFT_DELETION, QueueConfig, Scope
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -161,7 +161,11 @@ def _queues(reader: _Reader, warehouse_id: str) -> dict[str, QueueConfig]:
     client = reader.client
     names = [queue for queue in client.server().queues if queue != task_queues.LOG_CLEANUP]
     found = reader.each(lambda queue: task_queues.get(client, Scope(warehouse_id, None), queue), names)
-    return {queue: config for queue, config in zip(names, found, strict=True) if config and config.is_set}
+    return {
+        SOFT_DELETION if queue == client.server().soft_deletion_queue else queue: config
+        for queue, config in zip(names, found, strict=True)
+        if config and config.is_set
+    }
 
 
 def _members(reader: _Reader, project_id: str, found: dict[str, roles.RoleResponse]) -> dict[str, frozenset[Member]]:

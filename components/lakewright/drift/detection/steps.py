@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from lakewright.drift.model import UnmanagedSearch
+
 if TYPE_CHECKING:
     from lakewright.drift.model import DriftReport
     from lakewright.drift.session import ScanSession, StackResource
@@ -17,8 +19,8 @@ if TYPE_CHECKING:
 class DriftOptions:
     """Choices of the user."""
 
-    unmanaged_tables: bool = False
-    """Whether tables that no stack declares are differences."""
+    search: UnmanagedSearch = UnmanagedSearch.NONE
+    """Which objects outside all stacks are differences. A refresh finds none."""
 
 
 @dataclass
@@ -34,7 +36,7 @@ class DriftRun:
 
 Step = Callable[["DriftReport", DriftRun], None]
 
-STEPS: tuple[str, ...] = ()
+STEPS: tuple[str, ...] = ("lakewright.discovery.unmanaged.detection:add_unmanaged",)
 """`module:function` of each step."""
 
 

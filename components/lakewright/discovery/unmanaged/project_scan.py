@@ -1,0 +1,172 @@
+"""Find what a tenant's project has and no stack: warehouses, roles, members, grants, queues and protection.
+
+Namespaces and tables are what jobs make in a warehouse all day. They are searched only if a run asks for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from lakewright.discovery.listing.managed_objects import grant_key, inside_key, server_key
+from lakewright.discovery.unmanaged.finding import UnmanagedObject, lakekeeper_type
+from lakewright.discovery.unmanaged.tenant_scope import GrantPlace, TenantScope
+from lakewright.lakekeeper.api.catalog import contents, namespaces
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, OWNERS, GrantEntry, ObjectKind
+from lakewright.lakekeeper.api.management import grants, members, roles, task_queues, users
+from lakewright.lakekeeper.api.management import warehouses as warehouse_calls
+from lakewright.lakekeeper.api.management.task_queues import LOG_CLEANUP, SOFT_DELETION, Scope
+
+_OWN_PROVIDER = "lakekeeper"
+"""Provider of roles that people make. Those of other providers are synchronized from a directory."""
+
+
+@dataclass(frozen=True)
+class ProjectScan:
+    """Searches one tenant's project."""
+
+    client: Client
+    scope: TenantScope
+    tables: bool
+    """Whether namespaces and tables count."""
+
+    def unmanaged(self) -> Iterator[UnmanagedObject]:
+        """Yield what no resource of the stack manages.
+
+        Raises:
+            LakekeeperError: The server does not answer, or refuses a list.
+        """
+        enforces = self.client.server().keeps_tuples
+        found = warehouse_calls.list_all(self.client, self.scope.project_id)
+        yield from self._warehouses(found)
+        listed = roles.list_all(self.client, self.scope.project_id)
+        yield from self._roles(listed)
+        if enforces:
+            names = {str(role["id"]): str(role["name"]) for role in listed}
+            yield from self._members(set(names))
+            yield from self._grants(names)
+        active = [warehouse_calls.id_of(entry) for entry in found if entry.get("status") == "active"]
+        own = [warehouse_id for warehouse_id in active if warehouse_id in self.scope.warehouses]
+        yield from self._queues(own)
+        for warehouse_id in own:
+            yield from self._protection(warehouse_id)
+            if self.tables:
+                yield from self._contents(warehouse_id)
+
+    @property
+    def _server(self) -> str:
+        return server_key(self.scope.server.get("endpoint"))
+
+    def _warehouses(self, found: Iterable[warehouse_calls.WarehouseResponse]) -> Iterator[UnmanagedObject]:
+        for entry in found:
+            key = (self._server, warehouse_calls.id_of(entry))
+            if not self.scope.managed.has("warehouse", key):
+                yield UnmanagedObject(lakekeeper_type("Warehouse"), str(entry["name"]), key[1], "warehouse", key)
+
+    def _roles(self, found: Iterable[roles.RoleResponse]) -> Iterator[UnmanagedObject]:
+        for role in found:
+            key = (self._server, str(role["id"]))
+            is_own = (role.get("provider-id") or _OWN_PROVIDER) == _OWN_PROVIDER
+            if is_own and not self.scope.managed.has("role", key):
+                yield UnmanagedObject(lakekeeper_type("Role"), str(role["name"]), key[1], "role", key)
+
+    def _members(self, existing: set[str]) -> Iterator[UnmanagedObject]:
+        """Yield the members of the stack's roles that the stack gives no members."""
+        for role_id, name in self.scope.roles.items():
+            key = (self._server, role_id)
+            if role_id not in existing or self.scope.managed.has("role members", key):
+                continue
+            held = members.of_role(self.client, self.scope.project_id, role_id) or frozenset()
+            if others := sorted(f"{kind} {member}" for kind, member in held if not self._is_granted(role_id, member)):
+                yield UnmanagedObject(lakekeeper_type("RoleMembers"), name, others, "role members", key)
+
+    def _is_granted(self, role_id: str, member: str) -> bool:
+        """Return whether a `Grant` of the stack makes a principal a member."""
+        entries = (GrantEntry(ASSIGNEE, "user", member), GrantEntry(ASSIGNEE, "role", member))
+        return any(
+            self.scope.managed.has("grant", grant_key(self._server, "role", (role_id,), entry)) for entry in entries
+        )
+
+    def _grants(self, role_names: dict[str, str]) -> Iterator[UnmanagedObject]:
+        identity = users.ourselves(self.client)
+        for place in self.scope.grant_places():
+            held = grants.get_cached(self.client, place.on) or frozenset()
+            for entry in sorted(held - made_by_server(place.on.kind, held, identity)):
+                key = grant_key(self._server, place.on.kind, self._place(place), entry)
+                if entry.privilege == ASSIGNEE or self.scope.managed.has("grant", key):
+                    continue
+                name = role_names.get(entry.principal, entry.principal) if entry.kind == "role" else entry.principal
+                title = f"{entry.privilege} of {entry.kind} {name} on {place.name}"
+                yield UnmanagedObject(lakekeeper_type("Grant"), title, str(entry), "grant", key)
+
+    @staticmethod
+    def _place(place: GrantPlace) -> tuple[str, ...]:
+        top = place.on.project_id if place.on.kind == "project" else place.on.warehouse_id
+        return (str(top), *place.inside)
+
+    def _queues(self, own: Iterable[str]) -> Iterator[UnmanagedObject]:
+        scopes = [
+            (Scope(warehouse_id, None), f"warehouse {self.scope.warehouses[warehouse_id]}") for warehouse_id in own
+        ]
+        for scope, title in scopes:
+            for queue in self.client.server().queues:
+                if queue != LOG_CLEANUP:
+                    yield from self._queue(scope, queue, title)
+        if LOG_CLEANUP in self.client.server().queues:
+            scope = Scope(None, self.scope.project_id)
+            yield from self._queue(scope, LOG_CLEANUP, f"project {self.scope.project_id}")
+
+    def _queue(self, scope: Scope, queue: str, title: str) -> Iterator[UnmanagedObject]:
+        name = SOFT_DELETION if queue == "tabular_expiration" else queue
+        key = (self._server, scope.warehouse_id or scope.project_id or "", name)
+        if self.scope.managed.has("task queue", key):
+            return
+        there = task_queues.get(self.client, scope, queue)
+        if there and there.is_set:
+            heartbeat = {"max_seconds_since_last_heartbeat": there.max_seconds_since_last_heartbeat}
+            found = {**there.config, **{name: value for name, value in heartbeat.items() if value is not None}}
+            title = f"{name} of {title}"
+            yield UnmanagedObject(lakekeeper_type("TaskQueueConfig"), title, found, "task queue", key)
+
+    def _protection(self, warehouse_id: str) -> Iterator[UnmanagedObject]:
+        """Yield the protection of the stack's namespaces that the stack does not declare."""
+        for (owner, name), _ in self.scope.namespaces.items():
+            if owner != warehouse_id or (owner, name) in self.scope.declares_protection:
+                continue
+            listed = namespaces.get_cached(self.client, warehouse_id, tuple(name.split(".")))
+            if listed is not None and listed.protected:
+                title = f"{self.scope.warehouses[warehouse_id]}.{name}"
+                key = (*inside_key(self._server, warehouse_id, name.split(".")), "protected")
+                yield UnmanagedObject(
+                    lakekeeper_type("Namespace"), title, found=True, kind="protection", key=key, property="protected"
+                )
+
+    def _contents(self, warehouse_id: str) -> Iterator[UnmanagedObject]:
+        held = contents.of_warehouse(self.client, warehouse_id)
+        warehouse = self.scope.warehouses[warehouse_id]
+        for namespace in held.namespaces:
+            key = inside_key(self._server, warehouse_id, namespace.path)
+            if not self.scope.managed.has("namespace", key):
+                title = f"{warehouse}.{'.'.join(namespace.path)}"
+                yield UnmanagedObject(lakekeeper_type("Namespace"), title, namespace.namespace_id, "namespace", key)
+        for tabular in held.tabulars:
+            key = inside_key(self._server, warehouse_id, (*tabular.namespace, tabular.name))
+            if not tabular.dropped and not self.scope.managed.has("table", key):
+                title = (
+                    f"{warehouse}.{tabular}" if tabular.kind == "table" else f"{warehouse}.{tabular} ({tabular.kind})"
+                )
+                yield UnmanagedObject(lakekeeper_type("Table"), title, tabular.tabular_id, "table", key)
+
+
+def made_by_server(kind: ObjectKind, held: frozenset[GrantEntry], identity: str | None) -> frozenset[GrantEntry]:
+    """Return the ownership that the server grants to the creator of an object.
+
+    Owners of namespaces and tables follow from who makes them. A project or warehouse has one creator: the identity
+    that reads if it is an owner, else the only owner. If neither holds, no owner is left out.
+    """
+    owners = frozenset(entry for entry in held if entry.kind == "user" and entry.privilege in OWNERS[kind])
+    if kind not in {"project", "warehouse"}:
+        return owners
+    own = frozenset(entry for entry in owners if entry.principal == identity)
+    return own or (owners if len(owners) == 1 else frozenset())

@@ -1,0 +1,122 @@
+"""The scope of a tenant on a Lakekeeper: its project, and what of it its stack manages. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lakewright.discovery.listing.managed_objects import LAKEKEEPER, ManagedObjects, managed_objects
+from lakewright.drift.session import StackResource
+from lakewright.lakekeeper.api.connection.privileges import Object
+from lakewright.validation.documents import mapping_of, text_of
+
+
+@dataclass(frozen=True)
+class GrantPlace:
+    """A managed object whose grants are in the scope."""
+
+    on: Object
+    name: str
+    """Kind and name, for display."""
+    inside: tuple[str, ...] = ()
+    """Levels of the namespace, and for a table its name at the end."""
+
+
+@dataclass
+class TenantScope:
+    """One project of one stack."""
+
+    stack: str
+    tenant: str
+    server: Mapping[str, Any]
+    """The `server` of its resources: address, project and references."""
+    project_id: str
+    managed: ManagedObjects
+    warehouses: dict[str, str] = field(default_factory=dict[str, str])
+    """Names of the stack's warehouses by id."""
+    namespaces: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    """Ids of the stack's namespaces by warehouse id and dotted name."""
+    declares_protection: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    """Namespaces whose protection the stack declares."""
+    tables: dict[tuple[str, str, str], str] = field(default_factory=dict[tuple[str, str, str], str])
+    """Ids of the stack's tables by warehouse id, namespace and name."""
+    roles: dict[str, str] = field(default_factory=dict[str, str])
+    """Names of the stack's roles by id."""
+    closed: set[str] = field(default_factory=set[str])
+    """Ids of objects whose grants `Grants` declares completely: others are a change of that resource."""
+
+    def grant_places(self) -> list[GrantPlace]:
+        """Return the objects whose grants are in the scope."""
+        project = Object("project", project_id=self.project_id)
+        places = [GrantPlace(project, f"project {self.project_id}")]
+        for warehouse_id, name in self.warehouses.items():
+            on = Object("warehouse", project_id=self.project_id, warehouse_id=warehouse_id)
+            places.append(GrantPlace(on, f"warehouse {name}"))
+        for (warehouse_id, path), object_id in self.namespaces.items():
+            on = Object("namespace", object_id, project_id=self.project_id, warehouse_id=warehouse_id)
+            name = f"namespace {self.warehouses.get(warehouse_id, warehouse_id)}.{path}"
+            places.append(GrantPlace(on, name, tuple(path.split("."))))
+        for (warehouse_id, path, table), object_id in self.tables.items():
+            on = Object("table", object_id, project_id=self.project_id, warehouse_id=warehouse_id)
+            name = f"table {self.warehouses.get(warehouse_id, warehouse_id)}.{path}.{table}"
+            places.append(GrantPlace(on, name, (*path.split("."), table)))
+        return [place for place in places if place.on.identity and place.on.identity not in self.closed]
+
+
+def tenant_scopes(resources: Iterable[StackResource]) -> list[TenantScope]:
+    """Return the scopes of the stacks that manage a project."""
+    by_stack: dict[str, list[StackResource]] = {}
+    for resource in resources:
+        if resource.state.type.startswith(LAKEKEEPER):
+            by_stack.setdefault(resource.stack, []).append(resource)
+    return [scope for own in by_stack.values() for scope in _scopes_of(own)]
+
+
+def _scopes_of(own: Sequence[StackResource]) -> list[TenantScope]:
+    managed = managed_objects(resource.state for resource in own)
+    scopes = [
+        TenantScope(
+            resource.stack,
+            resource.tenant,
+            mapping_of(resource.state.inputs.get("server")),
+            text_of(resource.state.inputs.get("project_id")) or resource.state.id,
+            managed,
+        )
+        for resource in own
+        if _kind(resource) == "Project"
+    ]
+    if len(scopes) != 1:
+        # States do not say which of several projects an object belongs to.
+        return [scope for scope in scopes if scope.project_id]
+    (scope,) = scopes
+    for resource in own:
+        _add(scope, resource)
+    return [scope]
+
+
+def _add(scope: TenantScope, resource: StackResource) -> None:
+    state, inputs = resource.state, resource.state.inputs
+    warehouse_id = text_of(inputs.get("warehouse_id")) or ""
+    match _kind(resource):
+        case "Warehouse":
+            scope.warehouses[state.id] = str(inputs.get("name"))
+        case "Namespace":
+            key = (warehouse_id, str(inputs.get("name")))
+            scope.namespaces[key] = text_of(state.outputs.get("namespace_id")) or ""
+            if inputs.get("protected") is not None:
+                scope.declares_protection.add(key)
+        case "Table":
+            place = (warehouse_id, str(inputs.get("namespace")), str(inputs.get("name")))
+            scope.tables[place] = text_of(state.outputs.get("table_id")) or ""
+        case "Role":
+            scope.roles[state.id] = str(inputs.get("name"))
+        case "Grants":
+            on = mapping_of(inputs.get("on"))
+            scope.closed.add(str(on.get("warehouse_id") or on.get("project_id") or ""))
+        case _:
+            return
+
+
+def _kind(resource: StackResource) -> str:
+    return resource.state.type.removeprefix(LAKEKEEPER)
