@@ -36,6 +36,7 @@ from lakewright.names.types import (
     ServiceUrl,
     StorageEndpoint,
 )
+from lakewright.spec.monitoring.drift_rules import DriftRules
 from lakewright.validation.documents import mapping_of
 from lakewright.validation.problems import Problem, SpecError, problems_of
 from lakewright.validation.strict_model import StrictModel
@@ -168,6 +169,8 @@ class Environment(StrictModel):
     directory: DirectorySettings | None = None
     """Keycloak or Entra, whose groups `role_members` of specs name."""
     tenant_specs: TenantSpecRules = TenantSpecRules()
+    drift: DriftRules = DriftRules()
+    """Rules about drift in all stacks of this environment."""
 
     @model_validator(mode="after")
     def _secret_is_wanted(self) -> Environment:

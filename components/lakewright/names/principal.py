@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, TypeAdapter
 
@@ -24,3 +24,6 @@ def _principal(value: str) -> str:
 
 Principal = Annotated[str, AfterValidator(_principal)]
 """`user:IDP~SUBJECT`, or `role:NAME` of the tenant's project."""
+
+RoleKind = Literal["owner", "writer", "reader", "maintainer"]
+"""Kinds of the roles that the stack makes for each warehouse, with the names WAREHOUSE-KIND."""

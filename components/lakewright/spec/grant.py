@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
-from pydantic import AfterValidator, TypeAdapter, model_validator
+from pydantic import model_validator
 
 from lakewright.lakekeeper.api.connection.privileges import RELATIONS
 from lakewright.names.principal import Principal
-from lakewright.names.table_name import parse_parts, quoted
-from lakewright.names.types import NamespacePath, TableName
+from lakewright.names.table_in_warehouse import TableInWarehouse
+from lakewright.names.table_name import parse_parts
+from lakewright.names.types import NamespacePath
 from lakewright.validation.strict_model import StrictModel
-
-_NAMESPACE = TypeAdapter[str](NamespacePath)
-_TABLE_NAME = TypeAdapter[str](TableName)
 
 Privilege = Literal[
     "ownership",
@@ -32,22 +30,13 @@ Privilege = Literal[
 ]
 
 
-def _table(value: str) -> str:
-    parts = parse_parts(value)
-    if len(parts) < 2:
-        raise ValueError("expected NAMESPACE.TABLE; the namespace may have several levels")
-    _NAMESPACE.validate_python(".".join(parts[:-1]))
-    _TABLE_NAME.validate_python(parts[-1])
-    return ".".join(quoted(part) for part in parts)
-
-
 class GrantTarget(StrictModel):
     """The target of a grant: the project, a warehouse, or a namespace or table in it."""
 
     project: Literal[True] | None = None
     warehouse: str | None = None
     namespace: NamespacePath | None = None
-    table: Annotated[str, AfterValidator(_table)] | None = None
+    table: TableInWarehouse | None = None
     """NAMESPACE.TABLE in the warehouse; quote a part that contains a dot."""
 
     @model_validator(mode="after")

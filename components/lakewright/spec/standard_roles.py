@@ -7,15 +7,12 @@ a computing unit could change the warehouse's storage or delete it through the m
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
-
 from lakewright.names.object_names import MAINTENANCE
+from lakewright.names.principal import RoleKind
 from lakewright.names.types import namespace_parts
 from lakewright.spec.grant import GrantSpec, GrantTarget, Privilege
 from lakewright.spec.tenant import TenantSpec
 from lakewright.spec.warehouse import WarehouseSpec
-
-RoleKind = Literal["owner", "writer", "reader", "maintainer"]
 
 ON_WAREHOUSE: dict[RoleKind, tuple[Privilege, ...]] = {
     "owner": ("ownership",),

@@ -15,6 +15,8 @@ from lakewright.spec.computing_unit import ComputingUnitSpec
 from lakewright.spec.grant import GrantSpec
 from lakewright.spec.identity import IdentitySpec, RoleMembersSpec
 from lakewright.spec.maintenance import MaintenanceSpec
+from lakewright.spec.monitoring.drift_rules import DriftRules
+from lakewright.spec.monitoring.entry import CheckEntry
 from lakewright.spec.quota import QuotaSpec, needed, quota_mistakes
 from lakewright.spec.sharing_checks import sharing_mistakes
 from lakewright.spec.table import TableSpec
@@ -97,6 +99,10 @@ class TenantSpec(StrictModel):
     maintenance: MaintenanceSpec | None = None
     quota: QuotaSpec | None = None
     """Limits for the sum of all pods. Default: the environment's `kubernetes.quota`, else what units and jobs need."""
+    checks: list[CheckEntry] = []
+    """Assertions about the tenant's data. `lakewright check` and `lakewright drift` evaluate them."""
+    drift: DriftRules = DriftRules()
+    """Rules about drift, in addition to those of the environment."""
 
     @model_validator(mode="wrap")
     @classmethod

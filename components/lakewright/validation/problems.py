@@ -74,6 +74,8 @@ def _without_union_members(location: Path, document: object) -> Path:
     """Return pydantic's path without names of union members, which are not part of the document."""
     path: list[str | int] = []
     for index, step in enumerate(location):
+        if isinstance(step, str) and step.startswith("tag:"):
+            continue
         if isinstance(document, Mapping):
             entries = cast(Mapping[Any, Any], document)
             if step in entries or index == len(location) - 1:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import combinations
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from lakewright.names import key_prefixes
+from lakewright.names.principal import RoleKind
 from lakewright.spec.checks.aws import access_checks, log_checks, role_checks, tag_checks, vending_checks
+from lakewright.spec.checks.data_checks import data_check_mistakes
 from lakewright.spec.checks.maintenance import maintenance_checks
 from lakewright.spec.checks.tables import table_checks
 from lakewright.spec.checks.units import no_such_warehouse, unit_checks
@@ -42,6 +44,7 @@ def cross_checks(raw: Any) -> Iterator[SpecMistake]:
     yield from _repeated_grants(document)
     yield from table_checks(document)
     yield from maintenance_checks(document, names_in(document, "warehouses"))
+    yield from data_check_mistakes(document, _standard_roles(document))
 
 
 def on_storages(document: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any], Mapping[str, Any]]]:
@@ -184,6 +187,10 @@ def _warehouses_of_data(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
         named = path.split(".")[0] if path else None
         if named and "*" not in named and named not in known:
             yield ("policies", index, "match"), no_such_warehouse(named, known)
+
+
+def _standard_roles(document: Mapping[str, Any]) -> list[str]:
+    return [f"{name}-{kind}" for name in names_in(document, "warehouses") for kind in get_args(RoleKind)]
 
 
 def _repeated_grants(document: Mapping[str, Any]) -> Iterator[SpecMistake]:

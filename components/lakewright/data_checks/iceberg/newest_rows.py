@@ -1,0 +1,121 @@
+"""Find the newest value of a time column from a snapshot's manifests. Data files are not read.
+
+Manifest lists have the bounds of partitions, and manifests those of columns in each data file. Manifests are read from
+the newest on, until a value is recent enough; a manifest whose partitions end before the newest known value is skipped.
+Deleted rows count: their bounds stay in the manifests.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+
+from lakewright.data_checks.iceberg.time_bounds import TimeColumn, TimePartition, end_of_partition, end_of_value
+from lakewright.validation.documents import list_of, mapping_of
+
+MAX_MANIFESTS = 500
+"""Most manifests that are read for one check."""
+_DELETED = 2
+_DATA = 0
+
+
+@dataclass
+class NewestRows:
+    """What manifests say about the newest rows."""
+
+    newest: datetime | None = None
+    """Newest value; None if no file has one."""
+    is_recent: bool = False
+    """Whether it is recent enough. Reading stopped there, so newer values may exist."""
+    without_bounds: int = 0
+    """Data files whose metrics lack the column, so that they may have newer rows."""
+    unread: int = 0
+    """Manifests that were left out, as there are too many."""
+
+
+def newest_rows(
+    manifest_list: bytes,
+    column: TimeColumn,
+    partitions: Mapping[int, TimePartition],
+    *,
+    enough: datetime,
+    read: Callable[[str], bytes],
+) -> NewestRows:
+    """Return the newest value of a column.
+
+    Args:
+        manifest_list: Content of the snapshot's manifest list.
+        column: The column.
+        partitions: Its partition fields by the id of their spec.
+        enough: Reading stops at a value that is not older.
+        read: Returns the content of a manifest.
+    """
+    found = NewestRows()
+    count = 0
+    for manifest in _newest_first(manifest_list):
+        partition = partitions.get(int(manifest.get("partition_spec_id") or 0))
+        if _ends_before(manifest, column, partition, found.newest):
+            continue
+        if count == MAX_MANIFESTS:
+            found.unread += 1
+            continue
+        count += 1
+        for data_file in _data_files(read(str(manifest["manifest_path"]))):
+            _take(found, data_file, column, enough)
+        if found.is_recent:
+            break
+    return found
+
+
+def _take(found: NewestRows, data_file: Mapping[str, Any], column: TimeColumn, enough: datetime) -> None:
+    bounds = _by_id(data_file.get("upper_bounds"))
+    if (bound := bounds.get(column.field_id)) is not None:
+        value = end_of_value(column, bound)
+        found.newest = max(value, found.newest) if found.newest else value
+        found.is_recent = found.is_recent or value >= enough
+    elif _has_values(data_file, column):
+        found.without_bounds += 1
+
+
+def _has_values(data_file: Mapping[str, Any], column: TimeColumn) -> bool:
+    """Return whether a file without a bound may have a value: one whose values are all null has none."""
+    records = int(data_file.get("record_count") or 0)
+    nulls = _by_id(data_file.get("null_value_counts")).get(column.field_id)
+    return records > 0 and nulls != records
+
+
+def _ends_before(
+    manifest: Mapping[str, Any], column: TimeColumn, partition: TimePartition | None, newest: datetime | None
+) -> bool:
+    summaries = list_of(manifest.get("partitions"))
+    if newest is None or partition is None or partition.position >= len(summaries):
+        return False
+    bound = mapping_of(summaries[partition.position]).get("upper_bound")
+    return isinstance(bound, bytes) and end_of_partition(column, partition, bound) <= newest
+
+
+def _newest_first(manifest_list: bytes) -> list[Mapping[str, Any]]:
+    listed = [manifest for manifest in _records(manifest_list) if int(manifest.get("content") or 0) == _DATA]
+    # Version 1 has no sequence numbers; writers put new manifests first.
+    return sorted(listed, key=lambda manifest: -int(manifest.get("sequence_number") or 0))
+
+
+def _data_files(manifest: bytes) -> Iterator[Mapping[str, Any]]:
+    for entry in _records(manifest):
+        if entry.get("status") != _DELETED:
+            yield mapping_of(entry.get("data_file"))
+
+
+def _by_id(entries: object) -> dict[int, Any]:
+    """Return a map of Avro, which is written as a list of pairs, as its keys are numbers."""
+    pairs = [mapping_of(entry) for entry in list_of(entries)]
+    return {int(pair["key"]): pair["value"] for pair in pairs}
+
+
+def _records(content: bytes) -> Iterator[Mapping[str, Any]]:
+    import fastavro  # noqa: PLC0415 - slow to load
+
+    return cast(Iterator[Mapping[str, Any]], iter(fastavro.reader(io.BytesIO(content))))

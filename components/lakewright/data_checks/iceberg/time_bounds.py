@@ -1,0 +1,105 @@
+"""Bounds of time columns as manifests have them: bytes of a value, or of a partition's value. Pure functions.
+
+Source: Iceberg specification, appendix D (single-value serialization) and section "Partition transforms".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from lakewright.validation.documents import list_of, mapping_of
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST = datetime.max.replace(tzinfo=UTC)
+_DAY = timedelta(days=1)
+_PER_SECOND = {"timestamp": 10**6, "timestamptz": 10**6, "timestamp_ns": 10**9, "timestamptz_ns": 10**9}
+
+
+@dataclass(frozen=True)
+class TimeColumn:
+    """A column of type date or timestamp."""
+
+    field_id: int
+    type: str
+
+
+@dataclass(frozen=True)
+class TimePartition:
+    """A partition field made from the column."""
+
+    spec_id: int
+    position: int
+    """Position in the partition's fields."""
+    transform: str
+    """`identity`, `year`, `month`, `day` or `hour`."""
+
+
+def is_time(type_: object) -> bool:
+    """Return whether a type has a time."""
+    return type_ == "date" or type_ in _PER_SECOND
+
+
+def find_column(metadata: Mapping[str, Any], name: str) -> tuple[int, Any] | None:
+    """Return id and type of a column of the current schema, by its dotted path; None if there is none."""
+    schemas = [mapping_of(schema) for schema in list_of(metadata.get("schemas"))]
+    current = metadata.get("current-schema-id")
+    schema: Any = next((schema for schema in schemas if schema.get("schema-id") == current), metadata.get("schema"))
+    found: Mapping[str, Any] = {}
+    for part in name.split("."):
+        fields = [mapping_of(field) for field in list_of(mapping_of(schema).get("fields"))]
+        found = next((field for field in fields if str(field.get("name")).casefold() == part.casefold()), {})
+        schema = found.get("type")
+    return (int(found["id"]), found.get("type")) if found else None
+
+
+def partitions_of(metadata: Mapping[str, Any], column: TimeColumn) -> dict[int, TimePartition]:
+    """Return the partition fields that are made from a column and keep its order, by the id of their spec."""
+    found: dict[int, TimePartition] = {}
+    for spec in map(mapping_of, list_of(metadata.get("partition-specs"))):
+        for position, field in enumerate(map(mapping_of, list_of(spec.get("fields")))):
+            transform = str(field.get("transform"))
+            if field.get("source-id") == column.field_id and transform in {"identity", "year", "month", "day", "hour"}:
+                found[int(spec["spec-id"])] = TimePartition(int(spec["spec-id"]), position, transform)
+    return found
+
+
+def end_of_value(column: TimeColumn, bound: bytes) -> datetime:
+    """Return the time of a column's bound. A date counts until its end."""
+    number = int.from_bytes(bound, "little", signed=True)
+    if column.type == "date":
+        return _after(timedelta(days=number + 1))
+    return _after(timedelta(microseconds=number * 10**6 // _PER_SECOND[column.type]))
+
+
+def end_of_partition(column: TimeColumn, partition: TimePartition, bound: bytes) -> datetime:
+    """Return the time that no row of a partition reaches: the end of its year, month, day or hour."""
+    number = int.from_bytes(bound, "little", signed=True)
+    match partition.transform:
+        case "year":
+            return _month_start((number + 1) * 12)
+        case "month":
+            return _month_start(number + 1)
+        case "day":
+            return _after(_DAY * (number + 1))
+        case "hour":
+            return _after(timedelta(hours=number + 1))
+        case _:
+            return end_of_value(column, bound)
+
+
+def _month_start(months: int) -> datetime:
+    year, month = divmod(months, 12)
+    try:
+        return datetime.combine(date(1970 + year, month + 1, 1), datetime.min.time(), UTC)
+    except ValueError:
+        return _LAST
+
+
+def _after(span: timedelta) -> datetime:
+    try:
+        return EPOCH + span
+    except OverflowError:
+        return _LAST

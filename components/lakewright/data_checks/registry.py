@@ -1,0 +1,31 @@
+"""The kinds of checks. A new one is a model in `spec/monitoring/`, a module in `kinds/` and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lakewright.data_checks.kinds import access, table, warehouse
+from lakewright.data_checks.session.result import Verdict
+from lakewright.data_checks.session.session import CheckSession
+from lakewright.spec.monitoring.access_check import AccessCheck
+from lakewright.spec.monitoring.entry import DataCheck
+from lakewright.spec.monitoring.table_check import TableCheck
+from lakewright.spec.monitoring.warehouse_check import WarehouseCheck
+
+
+@dataclass(frozen=True)
+class CheckKind:
+    """How entries of one kind are evaluated."""
+
+    title: Callable[[Any], str]
+    evaluate: Callable[[Any, CheckSession], Iterator[Verdict]]
+
+
+CHECKS: Mapping[type[DataCheck], CheckKind] = {
+    TableCheck: CheckKind(table.title, table.evaluate),
+    WarehouseCheck: CheckKind(warehouse.title, warehouse.evaluate),
+    AccessCheck: CheckKind(access.title, access.evaluate),
+}
+"""Kinds by the model of their entry in the spec."""

@@ -1,0 +1,101 @@
+"""Evaluate the checks of many tenants at the same time. A tenant that cannot be reached hides no other's results."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any
+
+from lakewright.credentials.references import UnresolvedCredentialError
+from lakewright.data_checks.registry import CHECKS
+from lakewright.data_checks.session.errors import DataCheckError
+from lakewright.data_checks.session.result import CheckResult, StackChecks, Verdict
+from lakewright.data_checks.session.session import CheckSession
+from lakewright.data_checks.session.target import CheckTarget
+from lakewright.lakekeeper.api.connection.client import Client, ClientPool
+from lakewright.lakekeeper.api.connection.errors import LakekeeperError
+from lakewright.spec.monitoring.entry import DataCheck
+from lakewright.verify.attempts.errors import VerifyError
+
+
+def run_checks(
+    targets: Sequence[CheckTarget], *, parallel: int = 16, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+) -> list[StackChecks]:
+    """Return the results of each tenant, in the order of the tenants.
+
+    Args:
+        targets: The tenants.
+        parallel: Tenants at the same time.
+        clock: Returns the time in UTC.
+    """
+    pool = _Clients()
+    try:
+        with ThreadPoolExecutor(max(1, parallel)) as executor:
+            return [*executor.map(lambda target: _run(target, pool.get(target), clock()), targets)]
+    finally:
+        pool.close()
+
+
+class _Clients:
+    """One client for each server and each set of credentials. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._pools: dict[object, ClientPool] = {}
+        self._made: list[Client] = []
+        self._lock = threading.Lock()
+
+    def get(self, target: CheckTarget) -> Client:
+        reference = target.environment.lakekeeper.reference
+        secrets = [getattr(reference.auth, name, "") for name in ("token", "client_secret")]
+        # References of environments may name the stack's configuration, so other stacks have other secrets.
+        key = target.stack if any(str(secret).startswith("config:") for secret in secrets) else None
+        with self._lock:
+            pool = self._pools.setdefault(key, ClientPool())
+            client = pool.get(reference, target.resolve)
+            self._made.append(client)
+            return client
+
+    def close(self) -> None:
+        for client in {id(client): client for client in self._made}.values():
+            client.close()
+
+
+def _run(target: CheckTarget, client: Client, now: datetime) -> StackChecks:
+    found = StackChecks(target.stack, target.spec.name, target.spec.environment)
+    session = CheckSession(target, client, now)
+    try:
+        for index, check in enumerate(target.spec.checks):
+            kind = CHECKS[type(check)]
+            for verdict in _evaluate(check, session):
+                found.checks.append(
+                    CheckResult(
+                        f"checks.{index}",
+                        kind.title(check),
+                        verdict.assertion,
+                        verdict.expected,
+                        verdict.found,
+                        verdict.outcome,
+                        now.isoformat(timespec="seconds").replace("+00:00", "Z"),
+                        session.identity,
+                    )
+                )
+    finally:
+        session.close()
+    return found
+
+
+def _evaluate(check: DataCheck, session: CheckSession) -> Iterator[Verdict]:
+    try:
+        yield from CHECKS[type(check)].evaluate(check, session)
+    except _failures() as error:
+        yield Verdict("evaluate", "an answer of the servers", " ".join(str(error).split()), "not evaluated")
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    """Return the errors that keep a check from being evaluated. Other ones are defects of this program."""
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 # pyright: ignore[reportMissingTypeStubs]
+
+    found: Any = (DataCheckError, LakekeeperError, VerifyError, UnresolvedCredentialError, BotoCoreError, ClientError)
+    return found

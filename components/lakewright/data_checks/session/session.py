@@ -1,0 +1,176 @@
+"""Access to one tenant's warehouses, tables and roles, with the identity of the stack. It only reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+import httpx
+from lakewright_spark.catalog import CatalogWarehouse
+
+from lakewright.data_checks.session.errors import NotEvaluatedError
+from lakewright.data_checks.session.target import CheckTarget
+from lakewright.lakekeeper.api.catalog import namespaces, tables, tabulars
+from lakewright.lakekeeper.api.catalog.namespaces import Path
+from lakewright.lakekeeper.api.catalog.tabulars import Tabular
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.management import roles, warehouses
+from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
+from lakewright.names.table_name import QualifiedName
+from lakewright.spec.warehouse import WarehouseSpec
+from lakewright.verify.attempts.catalog_access import CatalogAccess
+from lakewright.verify.table.object_store import TableStore, s3_http
+from lakewright.verify.table.probe_table import Location, WarehouseTables
+
+
+@dataclass
+class CheckSession:
+    """One tenant. What its checks share is read once."""
+
+    target: CheckTarget
+    client: Client
+    now: datetime
+    """Time of the run, in UTC."""
+    _listed: dict[tuple[str, Path | None], list[Tabular]] = field(
+        default_factory=dict[tuple[str, Path | None], list[Tabular]]
+    )
+
+    @cached_property
+    def warehouses(self) -> dict[str, dict[str, Any]]:
+        """The project's active warehouses in the server's JSON, by lower-case name."""
+        found = warehouses.list_all(self.client, self.target.spec.name)
+        return {str(warehouse["name"]).casefold(): warehouse for warehouse in found}
+
+    @cached_property
+    def role_ids(self) -> dict[str, str]:
+        """The project's roles by name."""
+        return {str(role["name"]): str(role["id"]) for role in roles.list_all(self.client, self.target.spec.name)}
+
+    @cached_property
+    def http(self) -> httpx.Client:
+        """HTTP client for S3."""
+        bundle = self.target.environment.lakekeeper.ca_bundle
+        storages = self.target.spec.storage.values()
+        return s3_http(
+            str(bundle) if bundle else None,
+            [certificates for storage in storages if (certificates := storage.store_certificates)],
+        )
+
+    @property
+    def identity(self) -> str:
+        """The identity of the stack at Lakekeeper, for reports."""
+        auth = self.target.environment.lakekeeper.auth
+        name = getattr(auth, "client_id", None)
+        return f"stack ({auth.kind}{f' {name}' if name else ''})"
+
+    def warehouse_id(self, name: str) -> str | None:
+        """Return the id of a warehouse; None if the server does not list it."""
+        found = self.warehouses.get(name.casefold())
+        return warehouses.id_of(found) if found else None
+
+    def require_warehouse(self, name: str) -> str:
+        """Return the id of a warehouse.
+
+        Raises:
+            NotEvaluatedError: The server does not list it.
+        """
+        found = self.warehouse_id(name)
+        if found is None:
+            raise NotEvaluatedError(f"warehouse {name} is not on the server; run `lakewright up`")
+        return found
+
+    def metadata(self, table: QualifiedName) -> dict[str, Any] | None:
+        """Return the metadata of a table with its referenced snapshots; None if there is no such table."""
+        warehouse_id = self.warehouse_id(table.warehouse)
+        return tables.load(self.client, warehouse_id, table.namespace, table.name) if warehouse_id else None
+
+    def all_snapshots(self, table: QualifiedName) -> list[dict[str, Any]]:
+        """Return all snapshots of a table."""
+        path = tables.url(self.require_warehouse(table.warehouse), table.namespace, table.name)
+        loaded = self.client.json("GET", path, params={"snapshots": "all"}, headers=tables.NO_CREDENTIALS)
+        return list(loaded["metadata"].get("snapshots") or [])
+
+    def tables_in(self, warehouse: str, namespace: Path | None = None) -> Sequence[Tabular]:
+        """Return the tables of a warehouse or namespace, with those of the namespaces inside. They are listed once."""
+        warehouse_id = self.require_warehouse(warehouse)
+        key = (warehouse_id, namespace)
+        if key not in self._listed:
+            self._listed[key] = self._list(warehouse_id, namespace)
+        return self._listed[key]
+
+    def files_of(self, table: QualifiedName) -> tuple[dict[str, Any], TableStore]:
+        """Return a table's metadata, and access to its files by credentials that the catalog vends or signs with.
+
+        Raises:
+            VerifyError: The catalog gives this identity no access.
+        """
+        warehouse = self.declared(table.warehouse)
+        reached = CatalogWarehouse(
+            name=warehouse.name,
+            id=self.require_warehouse(warehouse.name),
+            delegation=warehouse.delegation,
+            namespaces=[],
+            s3={},
+        )
+        requests = WarehouseTables(CatalogAccess(self.client), reached, self.target.spec.name, self.http)
+        loaded = requests.load(tables.url(reached.id, table.namespace, table.name))
+        return loaded["metadata"], requests.store(loaded)
+
+    def read_file(self, store: TableStore, uri: str) -> bytes:
+        """Return the content of a file of a table.
+
+        Raises:
+            NotEvaluatedError: It cannot be read.
+        """
+        if not uri.startswith(("s3://", "s3a://", "s3n://")):
+            raise NotEvaluatedError(f"{uri}: only files in S3 can be read; check `newer_than` without `column`")
+        place = Location.parse(uri)
+        response = store.send("GET", place.bucket, place.key)
+        if not response.is_success:
+            raise NotEvaluatedError(f"{place.key.rpartition('/')[2]} of the table cannot be read: S3 answered {response}")
+        return response.content
+
+    def declared(self, warehouse: str) -> WarehouseSpec:
+        """Return the warehouse of the spec."""
+        return next(known for known in self.target.spec.warehouses if known.name == warehouse)
+
+    def bucket_of(self, warehouse: str) -> tuple[OwnBucket, str]:
+        """Return the bucket of a warehouse, as the stack reaches it, and the warehouse's key prefix.
+
+        Raises:
+            NotEvaluatedError: The warehouse is not on the server, or not in S3.
+        """
+        self.require_warehouse(warehouse)
+        profile = self.warehouses[warehouse.casefold()].get("storage-profile") or {}
+        if profile.get("type") != "s3":
+            raise NotEvaluatedError(f"warehouse {warehouse} is not in S3")
+        spec, account = self.target.spec, self.target.environment.aws
+        access = spec.storage[spec.storage_of(self.declared(warehouse))].stack_access
+        if access is None:
+            file = account.shared_credentials_file
+            access = {
+                "bucket": str(profile["bucket"]),
+                "region": str(profile["region"]),
+                "endpoint": account.endpoint,
+                "profile": account.profile,
+                "shared_credentials_file": str(file) if file else None,
+            }
+        own = OwnBucket.model_validate(access).resolving(self.target.resolve)
+        return own, str(profile.get("key-prefix") or "").strip("/")
+
+    def close(self) -> None:
+        """Close the connections to S3."""
+        if "http" in self.__dict__:
+            self.http.close()
+
+    def _list(self, warehouse_id: str, namespace: Path | None) -> list[Tabular]:
+        pending = [namespace] if namespace else [child.path for child in namespaces.children(self.client, warehouse_id)]
+        found: list[Tabular] = []
+        while pending:
+            path = pending.pop()
+            found += tabulars.listed(self.client, warehouse_id, path, "table")
+            pending += [child.path for child in namespaces.children(self.client, warehouse_id, path)]
+        return found

@@ -1,0 +1,68 @@
+"""Cross checks of `checks`: the warehouses, roles and columns that they name are declared. Never raises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lakewright.names.table_name import QualifiedName, parse_table_name
+from lakewright.spec.checks.units import no_such_warehouse
+from lakewright.validation.documents import items_of, join_names, mapping_of, names_in, text_of
+from lakewright.validation.problems import SpecMistake
+
+TIME_TYPES = ("date", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns")
+"""Iceberg types of columns that have the time of a row."""
+
+
+def data_check_mistakes(document: Mapping[str, Any], roles: list[str]) -> Iterator[SpecMistake]:
+    """Yield entries of `checks` that name a warehouse, role or column that the spec does not declare.
+
+    Args:
+        document: The spec as written.
+        roles: Roles that warehouses have without being declared.
+    """
+    warehouses = names_in(document, "warehouses")
+    granted = [text_of(grant.get("to")) or "" for _, grant in items_of(document, "grants")]
+    known = [*roles, *(to.removeprefix("role:") for to in granted if to.startswith("role:"))]
+    for index, check in items_of(document, "checks"):
+        if (table := _parsed(check.get("table"))) is not None:
+            if table.warehouse not in warehouses:
+                yield ("checks", index, "table"), no_such_warehouse(table.warehouse, warehouses)
+            yield from _column(document, index, table, text_of(check.get("column")))
+        target = mapping_of(check.get("on"))
+        for path, named in ((("warehouse",), check.get("warehouse")), (("on", "warehouse"), target.get("warehouse"))):
+            if isinstance(named, str) and named not in warehouses:
+                yield ("checks", index, *path), no_such_warehouse(named, warehouses)
+        kind, _, role = (text_of(check.get("principal")) or "").partition(":")
+        if kind == "role" and role not in known:
+            yield (
+                ("checks", index, "principal"),
+                f"expected one of the roles {join_names(dict.fromkeys(known))}; role `{role}` is not declared",
+            )
+
+
+def _column(document: Mapping[str, Any], index: int, table: QualifiedName, column: str | None) -> Iterator[SpecMistake]:
+    """Yield a column that a declared table lacks, or that has no time. Other tables are made by jobs."""
+    found = [item for _, item in items_of(document, "tables") if _same(item.get("name"), table)]
+    if column is None or not found:
+        return
+    types = {str(part.get("name")): text_of(part.get("type")) for _, part in items_of(found[0], "columns")}
+    if column not in types:
+        yield ("checks", index, "column"), f"expected one of the columns {join_names(types)}; there is no `{column}`"
+    elif types[column] not in TIME_TYPES:
+        yield (
+            ("checks", index, "column"),
+            f"expected a column of type {', '.join(TIME_TYPES)}; `{column}` has type {types[column]}",
+        )
+
+
+def _same(written: object, table: QualifiedName) -> bool:
+    parsed = _parsed(written)
+    return parsed is not None and parsed.same_as(table)
+
+
+def _parsed(text: object) -> QualifiedName | None:
+    try:
+        return parse_table_name(text) if isinstance(text, str) else None
+    except ValueError:
+        return None  # the check of the name reports it
