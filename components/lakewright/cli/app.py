@@ -60,6 +60,10 @@ COMMANDS = {
         "lakewright.cli.commands.completion:completion",
         "Print the completion script of a shell.",
     ),
+    "check": (
+        "lakewright.cli.commands.check:check",
+        "Check what specs assert about their data: recent rows, sizes of warehouses, and rights.",
+    ),
     "doctor": (
         "lakewright.cli.commands.doctor:doctor",
         "Check what is installed and reachable, and how to fix what is missing.",

@@ -1,4 +1,4 @@
-"""The kinds of checks. A new one is a model in `spec/monitoring/`, a module in `kinds/` and a line here."""
+"""The kinds of checks. A new one is a model in `spec/monitoring/`, a module beside this one, and a line here."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lakewright.data_checks.kinds import access, table, warehouse
-from lakewright.data_checks.session.result import Verdict
-from lakewright.data_checks.session.session import CheckSession
+from lakewright.data_checks import access_kind, table_kind, warehouse_kind
+from lakewright.data_checks.result import Verdict
+from lakewright.data_checks.session import CheckSession
 from lakewright.spec.monitoring.access_check import AccessCheck
 from lakewright.spec.monitoring.entry import DataCheck
 from lakewright.spec.monitoring.table_check import TableCheck
@@ -24,8 +24,8 @@ class CheckKind:
 
 
 CHECKS: Mapping[type[DataCheck], CheckKind] = {
-    TableCheck: CheckKind(table.title, table.evaluate),
-    WarehouseCheck: CheckKind(warehouse.title, warehouse.evaluate),
-    AccessCheck: CheckKind(access.title, access.evaluate),
+    TableCheck: CheckKind(table_kind.title, table_kind.evaluate),
+    WarehouseCheck: CheckKind(warehouse_kind.title, warehouse_kind.evaluate),
+    AccessCheck: CheckKind(access_kind.title, access_kind.evaluate),
 }
 """Kinds by the model of their entry in the spec."""

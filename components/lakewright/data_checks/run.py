@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lakewright.credentials.references import UnresolvedCredentialError
+from lakewright.data_checks.errors import DataCheckError
 from lakewright.data_checks.registry import CHECKS
-from lakewright.data_checks.session.errors import DataCheckError
-from lakewright.data_checks.session.result import CheckResult, StackChecks, Verdict
-from lakewright.data_checks.session.session import CheckSession
-from lakewright.data_checks.session.target import CheckTarget
+from lakewright.data_checks.result import CheckResult, StackChecks, Verdict
+from lakewright.data_checks.session import CheckSession
+from lakewright.data_checks.target import CheckTarget
 from lakewright.lakekeeper.api.connection.client import Client, ClientPool
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError
 from lakewright.spec.monitoring.entry import DataCheck
@@ -33,7 +33,8 @@ def run_checks(
     pool = _Clients()
     try:
         with ThreadPoolExecutor(max(1, parallel)) as executor:
-            return [*executor.map(lambda target: _run(target, pool.get(target), clock()), targets)]
+            pending = [executor.submit(_run, target, pool.get(target), clock()) for target in targets]
+            return [future.result() for future in pending]
     finally:
         pool.close()
 
@@ -47,7 +48,7 @@ class _Clients:
         self._lock = threading.Lock()
 
     def get(self, target: CheckTarget) -> Client:
-        reference = target.environment.lakekeeper.reference
+        reference = target.server
         secrets = [getattr(reference.auth, name, "") for name in ("token", "client_secret")]
         # References of environments may name the stack's configuration, so other stacks have other secrets.
         key = target.stack if any(str(secret).startswith("config:") for secret in secrets) else None

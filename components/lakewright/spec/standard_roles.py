@@ -7,6 +7,7 @@ a computing unit could change the warehouse's storage or delete it through the m
 from __future__ import annotations
 
 from collections.abc import Iterator
+
 from lakewright.names.object_names import MAINTENANCE
 from lakewright.names.principal import RoleKind
 from lakewright.names.types import namespace_parts

@@ -11,10 +11,7 @@ import typer
 from lakewright.cli.options import HERE, Directory, StackName, existing_stack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
-
-    from lakewright_engine.project.stack_config import StackConfig
 
     from lakewright.verify.run import VerifyReport
     from lakewright.verify.session.sessions import TenantSession
@@ -50,6 +47,7 @@ def session_of(stack: str, directory: Path) -> tuple[TenantSession, list[ProbeId
     """Return what probes need, and the identities to run them with. Raises UsageError if there was no `up`."""
     from lakewright.cli.commands.catalog_config import catalog_config  # noqa: PLC0415
     from lakewright.cli.engines.environment_loading import load_environment  # noqa: PLC0415
+    from lakewright.cli.engines.stack_secrets import stack_resolver  # noqa: PLC0415
     from lakewright.spec import read_stack_file  # noqa: PLC0415
     from lakewright.verify.session.places import places_of, places_of_others  # noqa: PLC0415
     from lakewright.verify.session.sessions import TenantSession  # noqa: PLC0415
@@ -60,27 +58,12 @@ def session_of(stack: str, directory: Path) -> tuple[TenantSession, list[ProbeId
     environment = load_environment(project, spec.environment)
     session = TenantSession(
         spec,
-        settings_of(spec, environment, _resolver(project.stack_config(stack))),
+        settings_of(spec, environment, stack_resolver(project.stack_config(stack))),
         catalog_config(stack, directory),
         places_of(backend, project.name, stack),
         places_of_others(backend, project.name, stack),
     )
     return session, subjects_of(spec, environment)
-
-
-def _resolver(settings: StackConfig) -> Callable[[str], str]:
-    """Return a function that returns the secret of a reference, also of one to the stack's configuration."""
-    from lakewright_engine.model.errors import EngineError  # noqa: PLC0415
-
-    from lakewright.credentials import references  # noqa: PLC0415
-
-    def resolve(reference: str) -> str:
-        try:
-            return references.resolve(reference, settings.get)
-        except EngineError as error:  # such as a missing passphrase
-            raise references.UnresolvedCredentialError(f"`{reference}` cannot be read: {error}") from None
-
-    return resolve
 
 
 def _to_json(stack: str, report: VerifyReport) -> dict[str, Any]:

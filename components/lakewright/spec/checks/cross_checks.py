@@ -190,6 +190,8 @@ def _warehouses_of_data(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
 
 
 def _standard_roles(document: Mapping[str, Any]) -> list[str]:
+    if document.get("standard_roles") is False:
+        return []
     return [f"{name}-{kind}" for name in names_in(document, "warehouses") for kind in get_args(RoleKind)]
 
 

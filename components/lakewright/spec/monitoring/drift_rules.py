@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
@@ -16,7 +16,7 @@ def _date(value: Any) -> Any:
             return date.fromisoformat(value)
         except ValueError:
             raise ValueError("expected a date such as `2027-01-31`") from None
-    return cast(Any, value)
+    return value
 
 
 Pattern = Annotated[str, Field(min_length=1)]

@@ -6,18 +6,18 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lakewright.data_checks.iceberg.newest_rows import newest_rows
-from lakewright.data_checks.iceberg.snapshots import (
+from lakewright.data_checks.errors import NotEvaluatedError
+from lakewright.data_checks.newest_rows import newest_rows
+from lakewright.data_checks.result import Verdict
+from lakewright.data_checks.session import CheckSession
+from lakewright.data_checks.snapshots import (
     current_snapshot,
     lineage,
     newest_addition,
     row_count,
     taken_at,
 )
-from lakewright.data_checks.iceberg.time_bounds import TimeColumn, find_column, is_time, partitions_of
-from lakewright.data_checks.session.errors import NotEvaluatedError
-from lakewright.data_checks.session.result import Verdict
-from lakewright.data_checks.session.session import CheckSession
+from lakewright.data_checks.time_bounds import TimeColumn, find_column, is_time, partitions_of
 from lakewright.spec.monitoring.table_check import TableCheck, age_seconds
 
 
@@ -37,7 +37,7 @@ def evaluate(check: TableCheck, session: CheckSession) -> Iterator[Verdict]:
     if check.min_rows is not None:
         yield _rows(check.min_rows, snapshot)
     if check.newer_than is not None:
-        yield _age(check, metadata, snapshot, session)
+        yield _age(check, snapshot, session)
 
 
 def _absence(check: TableCheck, session: CheckSession) -> str:
@@ -61,9 +61,7 @@ def _rows(least: int, snapshot: Mapping[str, Any] | None) -> Verdict:
     return Verdict.of("min_rows", expected, found, holds=count.highest >= least)
 
 
-def _age(
-    check: TableCheck, metadata: Mapping[str, Any], snapshot: Mapping[str, Any] | None, session: CheckSession
-) -> Verdict:
+def _age(check: TableCheck, snapshot: Mapping[str, Any] | None, session: CheckSession) -> Verdict:
     by = f" by column {check.column}" if check.column else ""
     expected = f"rows newer than {check.newer_than}{by}"
     if snapshot is None:
@@ -72,20 +70,15 @@ def _age(
     try:
         if check.column:
             return _age_by_column(check, expected, enough, session)
-        return _age_by_snapshot(check, metadata, snapshot, expected, enough, session)
+        return _age_by_snapshot(check, snapshot, expected, enough, session)
     except NotEvaluatedError as error:
         return Verdict("newer_than", expected, str(error), "not evaluated")
 
 
 def _age_by_snapshot(
-    check: TableCheck,
-    metadata: Mapping[str, Any],
-    snapshot: Mapping[str, Any],
-    expected: str,
-    enough: datetime,
-    session: CheckSession,
+    check: TableCheck, snapshot: Mapping[str, Any], expected: str, enough: datetime, session: CheckSession
 ) -> Verdict:
-    current = metadata.get("current-snapshot-id")
+    current = snapshot.get("snapshot-id")
     added = newest_addition([snapshot], current)
     kept: list[Mapping[str, Any]] = [snapshot]
     if added is None:  # such as a compaction; the addition is an ancestor

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
-from lakewright.data_checks.iceberg.time_bounds import TimeColumn, TimePartition, end_of_partition, end_of_value
+from lakewright.data_checks.time_bounds import TimeColumn, TimePartition, end_of_partition, end_of_value
 from lakewright.validation.documents import list_of, mapping_of
 
 MAX_MANIFESTS = 500

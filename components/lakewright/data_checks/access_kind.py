@@ -8,19 +8,22 @@ from typing import Any
 
 from lakewright_spark.aws_partition import bucket_arn
 
-from lakewright.data_checks.session.errors import NotEvaluatedError
-from lakewright.data_checks.session.result import Verdict
-from lakewright.data_checks.session.session import CheckSession
+from lakewright.data_checks.errors import NotEvaluatedError
+from lakewright.data_checks.result import Verdict
+from lakewright.data_checks.session import CheckSession
 from lakewright.lakekeeper.api.management import action_checks
-from lakewright.names.table_name import parse_parts
+from lakewright.names.table_name import QualifiedName, parse_parts
 from lakewright.spec.monitoring.access_check import Access, AccessCheck
-from lakewright.verify.roles.documents import AwsSettings, RoleReader
+from lakewright.verify.roles.documents import RoleReader
 from lakewright.verify.roles.reach import PolicyRequest, allowing_statement
 
 NAMED = 3
 """Tables that a message names."""
 _ACTIONS: Mapping[Access, str] = {"read": "read_data", "write": "write_data"}
-_S3_ACTIONS: Mapping[Access, tuple[str, ...]] = {"read": ("s3:GetObject",), "write": ("s3:PutObject", "s3:DeleteObject")}
+_S3_ACTIONS: Mapping[Access, tuple[str, ...]] = {
+    "read": ("s3:GetObject",),
+    "write": ("s3:PutObject", "s3:DeleteObject"),
+}
 _CANARY = "lakewright-check"
 """Name of an object that does not exist."""
 
@@ -41,7 +44,9 @@ def title(check: AccessCheck) -> str:
 def evaluate(check: AccessCheck, session: CheckSession) -> Iterator[Verdict]:
     """Yield whether the principal can do what it should be able to do, and nothing that it should not."""
     decide = _by_policies if check.is_iam else _by_catalog
-    for access, wanted in [*((access, True) for access in check.can), *((access, False) for access in check.cannot)]:
+    asserted = dict[Access, bool](dict.fromkeys(check.can, True))
+    asserted.update(dict.fromkeys(check.cannot, False))
+    for access, wanted in asserted.items():
         assertion = f"{'can' if wanted else 'cannot'} {access}"
         expected = f"{access} is {'allowed' if wanted else 'denied'} on {check.on}"
         try:
@@ -73,7 +78,7 @@ def _by_catalog(check: AccessCheck, access: Access, session: CheckSession) -> li
     if not operations:
         raise NotEvaluatedError(f"{check.on} has no table to check with; create one, or name a table")
     found = action_checks.are_allowed(
-        session.client, session.target.spec.name, _identity(check, session), [*operations.values()]
+        session.client, session.target.spec.project_id, _identity(check, session), [*operations.values()]
     )
     return [Decision(what, allowed) for what, allowed in zip(operations, found, strict=True)]
 
@@ -123,10 +128,7 @@ def _by_policies(check: AccessCheck, access: Access, session: CheckSession) -> l
 
     bucket, prefix = session.bucket_of(check.on.warehouse)
     locations = _locations(check, session) or [prefix]
-    account = session.target.environment.aws
-    reader = RoleReader(
-        AwsSettings(account.profile, account.region, account.shared_credentials_file, account.endpoint)
-    )
+    reader = RoleReader(session.target.aws)
     try:
         policies = reader.read(check.principal).policies
     except (BotoCoreError, ClientError) as error:
@@ -147,8 +149,6 @@ def _locations(check: AccessCheck, session: CheckSession) -> list[str]:
     """Return the key prefixes of the tables of a target that is smaller than its warehouse."""
     if not check.on.table and not check.on.namespace:
         return []
-    from lakewright.names.table_name import QualifiedName  # noqa: PLC0415
-
     named = parse_parts(check.on.table or "")
     namespace = tuple(named[:-1]) or tuple((check.on.namespace or "").split("."))
     found: list[str] = []

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from lakewright.data_checks.iceberg.snapshots import current_snapshot, total
-from lakewright.data_checks.session.errors import NotEvaluatedError
-from lakewright.data_checks.session.result import Verdict
-from lakewright.data_checks.session.session import CheckSession
+from lakewright.data_checks.errors import NotEvaluatedError
+from lakewright.data_checks.result import Verdict
+from lakewright.data_checks.session import CheckSession
+from lakewright.data_checks.snapshots import current_snapshot, total
 from lakewright.lakekeeper.buckets import own_bucket
 from lakewright.lakekeeper.provider.errors import CannotCountError
 from lakewright.names.table_name import QualifiedName
@@ -78,7 +78,9 @@ def _stored(warehouse: str, most: int, session: CheckSession) -> tuple[int, bool
         if not own_bucket.exists(bucket):
             raise NotEvaluatedError(f"{bucket.where} does not exist, or the stack's identity may not see it")
         with own_bucket.listing(bucket):
-            for entry in own_bucket.entries(own_bucket.client_of(bucket), bucket.bucket, f"{prefix}/" if prefix else ""):
+            for entry in own_bucket.entries(
+                own_bucket.client_of(bucket), bucket.bucket, f"{prefix}/" if prefix else ""
+            ):
                 found += entry.size
                 if found > most:
                     return found, False

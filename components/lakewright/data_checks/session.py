@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 from lakewright_spark.catalog import CatalogWarehouse
 
-from lakewright.data_checks.session.errors import NotEvaluatedError
-from lakewright.data_checks.session.target import CheckTarget
+from lakewright.data_checks.errors import NotEvaluatedError
+from lakewright.data_checks.target import CheckTarget
 from lakewright.lakekeeper.api.catalog import namespaces, tables, tabulars
 from lakewright.lakekeeper.api.catalog.namespaces import Path
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
@@ -21,6 +21,7 @@ from lakewright.lakekeeper.api.management import roles, warehouses
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.names.table_name import QualifiedName
 from lakewright.spec.warehouse import WarehouseSpec
+from lakewright.validation.documents import mapping_of
 from lakewright.verify.attempts.catalog_access import CatalogAccess
 from lakewright.verify.table.object_store import TableStore, s3_http
 from lakewright.verify.table.probe_table import Location, WarehouseTables
@@ -41,28 +42,27 @@ class CheckSession:
     @cached_property
     def warehouses(self) -> dict[str, dict[str, Any]]:
         """The project's active warehouses in the server's JSON, by lower-case name."""
-        found = warehouses.list_all(self.client, self.target.spec.name)
+        found = warehouses.list_all(self.client, self.target.spec.project_id)
         return {str(warehouse["name"]).casefold(): warehouse for warehouse in found}
 
     @cached_property
     def role_ids(self) -> dict[str, str]:
         """The project's roles by name."""
-        return {str(role["name"]): str(role["id"]) for role in roles.list_all(self.client, self.target.spec.name)}
+        return {str(role["name"]): str(role["id"]) for role in roles.list_all(self.client, self.target.spec.project_id)}
 
     @cached_property
     def http(self) -> httpx.Client:
         """HTTP client for S3."""
-        bundle = self.target.environment.lakekeeper.ca_bundle
         storages = self.target.spec.storage.values()
         return s3_http(
-            str(bundle) if bundle else None,
+            self.target.server.ca_bundle,
             [certificates for storage in storages if (certificates := storage.store_certificates)],
         )
 
     @property
     def identity(self) -> str:
         """The identity of the stack at Lakekeeper, for reports."""
-        auth = self.target.environment.lakekeeper.auth
+        auth = self.target.server.auth
         name = getattr(auth, "client_id", None)
         return f"stack ({auth.kind}{f' {name}' if name else ''})"
 
@@ -108,15 +108,16 @@ class CheckSession:
             VerifyError: The catalog gives this identity no access.
         """
         warehouse = self.declared(table.warehouse)
+        warehouse_id = self.require_warehouse(warehouse.name)
         reached = CatalogWarehouse(
             name=warehouse.name,
-            id=self.require_warehouse(warehouse.name),
+            id=warehouse_id,
             delegation=warehouse.delegation,
             namespaces=[],
             s3={},
         )
-        requests = WarehouseTables(CatalogAccess(self.client), reached, self.target.spec.name, self.http)
-        loaded = requests.load(tables.url(reached.id, table.namespace, table.name))
+        requests = WarehouseTables(CatalogAccess(self.client), reached, self.target.spec.project_id, self.http)
+        loaded = requests.load(tables.url(warehouse_id, table.namespace, table.name))
         return loaded["metadata"], requests.store(loaded)
 
     def read_file(self, store: TableStore, uri: str) -> bytes:
@@ -130,7 +131,9 @@ class CheckSession:
         place = Location.parse(uri)
         response = store.send("GET", place.bucket, place.key)
         if not response.is_success:
-            raise NotEvaluatedError(f"{place.key.rpartition('/')[2]} of the table cannot be read: S3 answered {response}")
+            raise NotEvaluatedError(
+                f"{place.key.rpartition('/')[2]} of the table cannot be read: S3 answered {response}"
+            )
         return response.content
 
     def declared(self, warehouse: str) -> WarehouseSpec:
@@ -144,10 +147,10 @@ class CheckSession:
             NotEvaluatedError: The warehouse is not on the server, or not in S3.
         """
         self.require_warehouse(warehouse)
-        profile = self.warehouses[warehouse.casefold()].get("storage-profile") or {}
+        profile = mapping_of(self.warehouses[warehouse.casefold()].get("storage-profile"))
         if profile.get("type") != "s3":
             raise NotEvaluatedError(f"warehouse {warehouse} is not in S3")
-        spec, account = self.target.spec, self.target.environment.aws
+        spec, account = self.target.spec, self.target.aws
         access = spec.storage[spec.storage_of(self.declared(warehouse))].stack_access
         if access is None:
             file = account.shared_credentials_file

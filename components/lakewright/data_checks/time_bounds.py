@@ -50,7 +50,8 @@ def find_column(metadata: Mapping[str, Any], name: str) -> tuple[int, Any] | Non
     found: Mapping[str, Any] = {}
     for part in name.split("."):
         fields = [mapping_of(field) for field in list_of(mapping_of(schema).get("fields"))]
-        found = next((field for field in fields if str(field.get("name")).casefold() == part.casefold()), {})
+        matching = [field for field in fields if str(field.get("name")).casefold() == part.casefold()]
+        found = matching[0] if matching else {}
         schema = found.get("type")
     return (int(found["id"]), found.get("type")) if found else None
 

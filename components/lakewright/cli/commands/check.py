@@ -1,0 +1,92 @@
+"""`lakewright check`: evaluate the assertions in `checks` of tenants' specs."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakewright.cli.errors import UsageError
+from lakewright.cli.options import HERE, Concurrency, Directory, Everything, Labels, Names, load_project, selection_of
+
+if TYPE_CHECKING:
+    from lakewright.data_checks.result import StackChecks
+
+DEFAULT_CONCURRENCY = 16
+_COLORS = {"passed": "green", "failed": "red", "not evaluated": "yellow"}
+
+
+def check(
+    *,
+    stack: Names = None,
+    label: Labels = None,
+    everything: Everything = False,
+    parallel_stacks: Concurrency = None,
+    directory: Directory = HERE,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Check what specs assert about their data: recent rows, sizes of warehouses, and who can read or write.
+
+    Only reads metadata, with the identity of the stacks. No Spark is needed, and no data file is read.
+
+    Exit codes: 0 all checks passed; 7 a check failed; 1 a check could not be evaluated.
+
+    Example: `lakewright check --stack acme`, `lakewright check --all --json`
+    """
+    if not everything and not stack and not label:
+        raise UsageError("name the stacks with --stack PATTERN or --label NAME=VALUE, or choose --all")
+    started = time.monotonic()
+    results = _results(stack, label, directory, parallel_stacks or DEFAULT_CONCURRENCY)
+    from lakewright.data_checks.result import exit_code_of, to_json  # noqa: PLC0415 - `--help` needs none of it
+
+    if as_json:
+        print(json.dumps(to_json(results, seconds=time.monotonic() - started), indent=2, ensure_ascii=False))
+    else:
+        _print(results)
+    raise typer.Exit(exit_code_of(results))
+
+
+def _results(
+    stack: list[str] | None, label: list[str] | None, directory: Directory, parallel: int
+) -> list[StackChecks]:
+    from lakewright.cli.engines.check_targets import check_targets  # noqa: PLC0415
+    from lakewright.data_checks.run import run_checks  # noqa: PLC0415
+    from lakewright.fleet.selection import select  # noqa: PLC0415
+
+    project = load_project(directory)
+    targets, unreadable = check_targets(project, select(project, selection_of(stack, label)))
+    return sorted([*run_checks(targets, parallel=parallel), *unreadable], key=lambda result: result.stack)
+
+
+def _print(results: list[StackChecks]) -> None:
+    from rich.console import Console  # noqa: PLC0415
+    from rich.markup import escape  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    console = Console()
+    if not results:
+        console.print("No stack of the selection has `checks` in its spec.")
+        return
+    table = Table("stack", "check", "expected", "found", "result")
+    for result in results:
+        for found in result.checks:
+            color = _COLORS[found.outcome]
+            table.add_row(
+                escape(result.stack),
+                escape(found.check),
+                escape(found.expected),
+                escape(found.found),
+                f"[{color}]{found.outcome}[/]",
+            )
+    if table.row_count:
+        console.print(table)
+    for result in results:
+        for problem in result.problems:
+            console.print(f"error: {escape(result.stack)}: not evaluated: {escape(problem)}", soft_wrap=True)
+    outcomes = [found.outcome for result in results for found in result.checks]
+    unread = sum(bool(result.problems) for result in results)
+    counts = [f"{outcomes.count(name)} {name}" for name in ("passed", "failed", "not evaluated") if name in outcomes]
+    counts += [f"{unread} stacks not evaluated"] if unread else []
+    console.print(f"{len(results)} stacks with checks: {', '.join(counts) or 'nothing to check'}.")

@@ -1,0 +1,62 @@
+"""Read the specs and environments of stacks whose checks are evaluated. One that is invalid hides no other."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from lakewright_engine.model.errors import EngineError
+
+from lakewright.cli.engines.environment_loading import platform_reader
+from lakewright.cli.engines.stack_secrets import stack_resolver
+from lakewright.cli.errors import UsageError
+from lakewright.data_checks.result import StackChecks
+from lakewright.data_checks.target import CheckTarget
+from lakewright.environment.stack_config import read_stack_config
+from lakewright.spec import SpecError
+from lakewright.validation.documents import list_of
+from lakewright.verify.roles.documents import AwsSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lakewright_engine.project.project import PulumiProject
+
+    from lakewright.fleet.selection import SelectedStack
+
+
+def check_targets(
+    project: PulumiProject, selected: Sequence[SelectedStack]
+) -> tuple[list[CheckTarget], list[StackChecks]]:
+    """Return the tenants that have checks, and a result with the problem of each one that cannot be read."""
+    targets: list[CheckTarget] = []
+    unreadable: list[StackChecks] = []
+    for stack in selected:
+        if not list_of(stack.spec.get("checks")):
+            continue
+        try:
+            targets.append(_target(project, stack))
+        except (SpecError, EngineError, UsageError) as error:
+            problem = " ".join(str(error).split())
+            unreadable.append(StackChecks(stack.name, stack.tenant, stack.environment, problems=[problem]))
+    return targets, unreadable
+
+
+def _target(project: PulumiProject, stack: SelectedStack) -> CheckTarget:
+    settings = project.stack_config(stack.name)
+    spec, environment = read_stack_config(
+        dict(stack.spec),
+        source=str(project.stack_file(stack.name)),
+        environments=project.root / "environments",
+        environ=os.environ,
+        region=settings.get("aws:region"),
+        read_platform=platform_reader(project),
+    )
+    account = environment.aws
+    return CheckTarget(
+        stack.name,
+        spec,
+        environment.lakekeeper.reference,
+        AwsSettings(account.profile, account.region, account.shared_credentials_file, account.endpoint),
+        stack_resolver(settings),
+    )

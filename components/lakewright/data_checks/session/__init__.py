@@ -1,1 +1,0 @@
-"""What all kinds of checks share: results, errors, and access to a tenant's catalog, files and roles."""

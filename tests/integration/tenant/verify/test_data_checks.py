@@ -1,0 +1,179 @@
+"""`lakewright check` on a deployed tenant: tables with recent and old rows, sizes, and rights of roles."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from lakewright.cli.engines.check_targets import check_targets
+from lakewright.data_checks.result import StackChecks
+from lakewright.data_checks.run import run_checks
+from lakewright.fleet.selection import Selection, select
+from lakewright_engine.project.project import PulumiProject
+from lakewright_sandbox.runtime.state import Sandbox
+
+from ....tenant_project import PASSPHRASE, Tenant
+from .conftest import made_tenant
+
+pytestmark = pytest.mark.timeout(300)
+
+COLUMNS = [{"name": "day", "type": "date"}, {"name": "at", "type": "timestamptz"}, {"name": "note", "type": "string"}]
+NOW = datetime.now(UTC)
+Evaluate = Callable[..., StackChecks]
+
+
+@pytest.fixture(scope="module")
+def umbrella(project: Path, sandbox: Sandbox) -> Tenant:
+    """A tenant with a table of three commits, an empty one, and one that is signed for, and a role of analysts."""
+    tables = [
+        {"name": "executions.results.runs", "columns": COLUMNS, "partition_by": ["day"]},
+        {"name": "executions.results.empty", "columns": COLUMNS},
+        {"name": "signed.results.events", "columns": COLUMNS},
+    ]
+    warehouses = [
+        {"name": "executions", "namespaces": ["results"], "deletion": "purge"},
+        {"name": "signed", "namespaces": ["results"], "delegation": "remote-signing", "deletion": "purge"},
+    ]
+    grants = [{"to": "role:analysts", "privilege": "select", "on": {"warehouse": "executions"}}]
+    units = [{"name": "unit", "runtime": "spark", "warehouses": "all"}]
+    parts = {"warehouses": warehouses, "tables": tables, "grants": grants, "computing_units": units}
+    tenant = made_tenant(project, sandbox, "umbrella", **parts)
+    for days in (9, 3, 1):
+        append(tenant, "executions", "results.runs", NOW - timedelta(days=days))
+    append(tenant, "signed", "results.events", NOW - timedelta(hours=1))
+    return tenant
+
+
+def append(tenant: Tenant, warehouse: str, table: str, at: datetime) -> None:
+    loaded = tenant.catalog(warehouse).load_table(table)
+    row = {"day": at.date(), "at": at, "note": "x" * 100}
+    loaded.append(pa.Table.from_pylist([row], schema=loaded.schema().as_arrow()))
+
+
+@pytest.fixture
+def evaluate(umbrella: Tenant, monkeypatch: pytest.MonkeyPatch) -> Evaluate:
+    """Return a function that evaluates checks of the tenant in this process."""
+    monkeypatch.setenv("PULUMI_BACKEND_URL", (umbrella.folder / "state").as_uri())
+    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", PASSPHRASE)
+
+    def run(*checks: dict[str, Any], later: timedelta = timedelta()) -> StackChecks:
+        umbrella.spec["checks"] = [*checks]
+        umbrella.write()
+        project = PulumiProject.load(umbrella.folder)
+        targets, unreadable = check_targets(project, select(project, Selection((umbrella.name,))))
+        [result] = run_checks(targets, clock=lambda: datetime.now(UTC) + later) or unreadable
+        return result
+
+    return run
+
+
+def outcomes(result: StackChecks) -> dict[str, str]:
+    assert not result.problems
+    return {f"{check.check} {check.assertion}": check.outcome for check in result.checks}
+
+
+def test_tables_exist_with_recent_rows(evaluate: Evaluate) -> None:
+    runs = "executions.results.runs"
+    result = evaluate(
+        {"table": runs, "min_rows": 3, "newer_than": "2h"},
+        {"table": runs, "newer_than": "26h", "column": "at"},
+        {"table": runs, "newer_than": "2d", "column": "day"},
+        {"table": "signed.results.events", "newer_than": "2h", "column": "at"},
+    )
+
+    assert set(outcomes(result).values()) == {"passed"}
+    assert len(result.checks) == 9
+
+
+def test_old_missing_and_empty_tables_fail(evaluate: Evaluate) -> None:
+    result = evaluate(
+        {"table": "executions.results.runs", "min_rows": 4, "newer_than": "20h", "column": "at"},
+        {"table": "executions.results.empty", "min_rows": 1, "newer_than": "2h"},
+        {"table": "executions.results.absent"},
+    )
+
+    assert outcomes(result) == {
+        "table executions.results.runs exists": "passed",
+        "table executions.results.runs min_rows": "failed",
+        "table executions.results.runs newer_than": "failed",
+        "table executions.results.empty exists": "passed",
+        "table executions.results.empty min_rows": "failed",
+        "table executions.results.empty newer_than": "failed",
+        "table executions.results.absent exists": "failed",
+    }
+    [age] = [check for check in result.checks if check.check.endswith("runs") and check.assertion == "newer_than"]
+    assert age.found == f"newest value: {(NOW - timedelta(days=1)).isoformat(timespec='seconds')[:19]}Z"
+
+
+def test_snapshots_age_with_the_clock(evaluate: Evaluate) -> None:
+    check = {"table": "executions.results.runs", "newer_than": "2h"}
+
+    assert (
+        "passed" in outcomes(evaluate(check, later=timedelta(minutes=90)))["table executions.results.runs newer_than"]
+    )
+    assert "failed" in outcomes(evaluate(check, later=timedelta(hours=3)))["table executions.results.runs newer_than"]
+
+
+def test_column_without_time_proves_nothing(evaluate: Evaluate, umbrella: Tenant) -> None:
+    umbrella.catalog("executions").create_table_if_not_exists(
+        "results.texts", schema=pa.schema([pa.field("note", pa.string())])
+    ).append(pa.table({"note": ["x"]}))
+
+    result = evaluate({"table": "executions.results.texts", "newer_than": "2h", "column": "note"})
+
+    assert result.checks[-1].outcome == "not evaluated"
+    assert result.checks[-1].found == "column note has type string; expected a date or timestamp"
+
+
+def test_warehouse_sizes(evaluate: Evaluate) -> None:
+    large = evaluate(
+        {"warehouse": "executions", "max_bytes": "1MiB"},
+        {"warehouse": "executions", "max_bytes": "1MiB", "of": "stored"},
+    )
+    small = evaluate(
+        {"warehouse": "executions", "max_bytes": "1KiB"},
+        {"warehouse": "executions", "max_bytes": "1KiB", "of": "stored"},
+    )
+
+    assert [check.outcome for check in large.checks] == ["passed", "passed"]
+    assert [check.outcome for check in small.checks] == ["failed", "failed"]
+
+
+def test_rights_of_roles(evaluate: Evaluate) -> None:
+    everything, table = {"warehouse": "executions"}, {"warehouse": "executions", "table": "results.runs"}
+    result = evaluate(
+        {"principal": "role:analysts", "on": everything, "can": ["read"], "cannot": ["write"]},
+        {"principal": "role:analysts", "on": table, "can": ["write"]},
+        {"principal": "role:analysts", "on": {"warehouse": "signed"}, "can": ["read"]},
+        {"principal": "user:oidc~nobody", "on": everything, "cannot": ["read", "write"]},
+    )
+
+    assert [check.outcome for check in result.checks] == ["passed", "passed", "failed", "failed", "passed", "passed"]
+    assert result.checks[2].found == "denied: write results.runs (of 1)"
+
+
+def test_rights_of_iam_roles(evaluate: Evaluate, umbrella: Tenant) -> None:
+    arns = json.loads(umbrella.output("stack", "output", "--json"))["role_arns"]
+    result = evaluate(
+        {"principal": arns["executions"], "on": {"warehouse": "executions"}, "can": ["read", "write"]},
+        {"principal": arns["executions"], "on": {"warehouse": "signed"}, "cannot": ["read", "write"]},
+        {"principal": arns["signed"], "on": {"warehouse": "executions", "table": "results.runs"}, "can": ["read"]},
+        {"principal": f"{arns['signed']}-absent", "on": {"warehouse": "signed"}, "can": ["read"]},
+    )
+
+    assert [check.outcome for check in result.checks] == [*["passed"] * 4, "failed", "not evaluated"]
+
+
+def test_command_reports_and_exits(evaluate: Evaluate, umbrella: Tenant) -> None:
+    evaluate({"table": "executions.results.runs", "min_rows": 4})
+
+    done = umbrella.run("check", "--json")
+
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["exit"]) == (7, 7)
+    assert [check["outcome"] for check in document["stacks"][0]["checks"]] == ["passed", "failed"]
