@@ -9,6 +9,7 @@ import pulumi
 from pulumi_aws import iam
 
 from lakewright.aws.access import Policy
+from lakewright.credentials.policy_fingerprint import TRUST_FINGERPRINT, policy_fingerprint
 
 _DEFAULT_SESSION = 3600
 """Seconds that sessions of a role may last unless the role says otherwise; also IAM's minimum for that setting."""
@@ -85,4 +86,7 @@ class AccessRole(pulumi.ComponentResource):
         )
         # Users of the ARN need the policy, so the ARN is known only after the policy exists.
         self.arn = pulumi.Output.all(made.arn, policy.id).apply(lambda values: values[0])
-        self.register_outputs({"arn": self.arn})
+        # Reports of drift compare it without the stack's passphrase: the external ID makes the trust policy a secret.
+        named = pulumi.Output.all(made.assume_role_policy, made.name)
+        proof = pulumi.Output.unsecret(named.apply(lambda values: policy_fingerprint(*values)))
+        self.register_outputs({"arn": self.arn, TRUST_FINGERPRINT: proof})

@@ -143,16 +143,20 @@ def test_secrets_are_not_in_the_report(fleet: Fleet, http: httpx.Client, drift: 
     ]
 
 
-def test_unknown_types_are_a_problem(fleet: Fleet, drift: Any) -> None:
+def test_types_without_plugin_are_a_problem(fleet: Fleet, drift: Any) -> None:
+    """Objects of other packages are read by their provider, which is not installed here."""
     acme = fleet.add("acme")
     theirs = {"urn": "urn:pulumi:acme::lake::gcp:x:Thing::a", "custom": True, "id": "a", "type": "gcp:x:Thing"}
-    fleet.write("acme", [*acme.resources, theirs])
+    provider = {"urn": "urn:pulumi:acme::lake::pulumi:providers:gcp::p", "custom": True, "id": "1"}
+    provider |= {"type": "pulumi:providers:gcp", "inputs": {}}
+    theirs |= {"provider": f"{provider['urn']}::1"}
+    fleet.write("acme", [*acme.resources, provider, theirs])
 
     code, stacks = report(drift, "--all")
 
     assert code == 1
-    assert "1 of gcp:x:Thing" in stacks["acme"]["problems"][0]
-    assert stacks["acme"]["resources"] == 4
+    assert "no provider for the package 'gcp'" in stacks["acme"]["problems"][0]
+    assert stacks["acme"]["resources"] == 5
 
 
 def test_stacks_must_be_named(fleet: Fleet, drift: Any) -> None:

@@ -9,6 +9,10 @@ from lakewright.drift.scanners.scanner import Scanner
 SCANNERS: dict[str, str] = {
     "pulumi-python:dynamic/credentials:": "lakewright.drift.scanners.lakekeeper:LakekeeperScanner",
     "pulumi-python:dynamic/lakekeeper:": "lakewright.drift.scanners.lakekeeper:LakekeeperScanner",
+    "aws:": "lakewright.drift.scanners.aws:AwsScanner",
+    "kubernetes:": "lakewright.drift.scanners.kubernetes:KubernetesScanner",
+    # The last one: it matches every type.
+    "": "lakewright.drift.scanners.other_types:OtherTypesScanner",
 }
 """Prefix of a type token -> `module:class` of its scanner."""
 

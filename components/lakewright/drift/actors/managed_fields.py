@@ -1,0 +1,82 @@
+"""The field managers of Kubernetes: each live object records who set which field, and when."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from lakewright_engine.model.paths import parse_path
+from lakewright_engine.steps.object_read import ObjectRead
+
+from lakewright.drift.actors.times import is_since
+from lakewright.drift.model import Actor
+from lakewright.drift.session import StackResource
+from lakewright.validation.documents import list_of, mapping_of
+
+SOURCE = "managed fields"
+_OWN = "pulumi-kubernetes"
+"""Start of the names of the plugin's field managers."""
+
+
+def actor_of_field(resource: StackResource, read: ObjectRead, path: str) -> Actor | None:
+    """Return the field manager that changed a field after the stack's last update; None if that is not recorded.
+
+    A removed field has no manager, so its removal has no actor.
+    """
+    if read.new is None:
+        return None
+    live = read.new.outputs
+    parts = parse_path(path)
+    own = resource.state.outputs.get("__fieldManager")
+    managers = [
+        entry
+        for entry in map(mapping_of, list_of(mapping_of(live.get("metadata")).get("managedFields")))
+        if _owns(mapping_of(entry.get("fieldsV1")), live, parts)
+    ]
+    others = [entry for entry in managers if entry.get("manager") != own and not _is_own(entry.get("manager"))]
+    if len(others) != 1 or len(managers) != 1:
+        return None
+    name, at = str(others[0].get("manager") or ""), str(others[0].get("time") or "")
+    # The fields of the last update belong to the stack's manager, so another one has set this field later.
+    return Actor(name, at, SOURCE) if name and is_since(at, resource.updated) else None
+
+
+def _is_own(manager: object) -> bool:
+    return isinstance(manager, str) and manager.startswith(_OWN)
+
+
+def _owns(fields: Mapping[str, Any], live: Any, parts: list[str | int]) -> bool:
+    """Return whether a set of fields contains the field at a path, or a value around it as a whole."""
+    if not parts:
+        return not fields
+    part, rest = parts[0], parts[1:]
+    if not fields:
+        return True
+    value = _member(live, part)
+    names = [f"f:{part}"] if isinstance(part, str) else [*_item_names(fields, value)]
+    return any(name in fields and _owns(mapping_of(fields[name]), value, rest) for name in names)
+
+
+def _item_names(fields: Mapping[str, Any], item: Any) -> Iterator[str]:
+    """Yield the names in a set of fields of an item of a list: by its keys, or by its value."""
+    for name in fields:
+        kind, _, text = name.partition(":")
+        if kind not in ("k", "v"):
+            continue
+        try:
+            named = json.loads(text)
+        except ValueError:
+            continue
+        keys = mapping_of(named)
+        is_item = mapping_of(item) and keys and all(mapping_of(item).get(key) == value for key, value in keys.items())
+        if is_item or (kind == "v" and named == item):
+            yield name
+
+
+def _member(value: Any, part: str | int) -> Any:
+    if isinstance(value, dict):
+        return cast(dict[object, Any], value).get(part)
+    if isinstance(value, list) and isinstance(part, int) and part < len(cast(list[Any], value)):
+        return cast(list[Any], value)[part]
+    return None

@@ -1,0 +1,104 @@
+"""Decide whether live properties of an AWS object surely are as declared.
+
+AWS and the provider take more values as equal than this comparison, which only has to be right when it says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from lakewright_engine.model.errors import EngineError
+from lakewright_engine.model.properties import is_equal, plaintext
+from lakewright_engine.model.resources import ResourceState, Value
+
+from lakewright.validation.documents import list_of, mapping_of
+
+
+def without_empty(value: Any) -> Any:
+    """Return a value without empty parts: AWS answers absent, empty, zero and false alike."""
+    if isinstance(value, dict):
+        kept = {key: without_empty(item) for key, item in cast(dict[str, Any], value).items()}
+        return {key: item for key, item in kept.items() if item not in (None, "", 0, [], {})}
+    if isinstance(value, list):
+        return [without_empty(item) for item in cast(list[Any], value)]
+    return value
+
+
+def rules_by_id(rules: Any) -> Any:
+    """Return rules sorted by their ids, without empty parts."""
+    return sorted(map(without_empty, list_of(rules)), key=lambda rule: str(mapping_of(rule).get("id")))
+
+
+@dataclass(frozen=True)
+class ComparedProperty:
+    """A property of a kind of object."""
+
+    default: Any = None
+    """AWS's value if nothing is declared."""
+    computed: bool = False
+    """Whether an undeclared value never differs."""
+    stored: bool = False
+    """Whether only the state has the value, as for a setting of the provider."""
+    form: Callable[[Any], Any] = without_empty
+    """Converts declared and live values to comparable ones."""
+
+
+def is_as_declared(
+    resource: ResourceState,
+    properties: Mapping[str, ComparedProperty],
+    live: Mapping[str, Any],
+    *,
+    proven: frozenset[str] = frozenset(),
+) -> bool:
+    """Return whether the provider surely finds no difference between live and declared properties.
+
+    Secrets of the state are decrypted if they are compared.
+
+    Args:
+        resource: The state of the object.
+        properties: The properties of its kind. A state that declares others is never surely the same.
+        live: The live values by property.
+        proven: Properties that are known to be as declared.
+    """
+    declared = {key: value for key, value in resource.inputs.items() if not key.startswith("__")}
+    if declared.keys() - properties.keys():
+        return False
+    for name, compared in properties.items():
+        if name in proven:
+            continue
+        wanted = declared.get(name, compared.default)
+        if wanted is None and compared.computed:
+            continue
+        found = resource.outputs.get(name, compared.default) if compared.stored else live.get(name, compared.default)
+        try:
+            form = compared.form(plaintext(wanted))
+        except EngineError:
+            return False  # the provider reports why the secret cannot be decrypted
+        if not is_equal(cast(Value, compared.form(found)), form):
+            return False
+    return True
+
+
+def tags_of(tags: Any, key: str = "Key", value: str = "Value") -> dict[str, str]:
+    """Return a list of tags as a program declares them."""
+    return {str(tag[key]): str(tag[value]) for tag in map(mapping_of, list_of(tags))}
+
+
+def in_camel_case(value: Any) -> Any:
+    """Return a structure of S3 with the names of Pulumi: `Days` is `days`, and tags are a mapping."""
+    if isinstance(value, list):
+        return [in_camel_case(item) for item in cast(list[Any], value)]
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    if not isinstance(value, dict):
+        return value
+    found: dict[str, Any] = {}
+    for key, item in cast(dict[str, Any], value).items():
+        if key == "Tags":
+            found["tags"] = tags_of(item)
+        else:
+            found["id" if key == "ID" else key[0].lower() + key[1:]] = in_camel_case(item)
+    return found

@@ -1,0 +1,119 @@
+"""Roles and their policies: two lists for all roles of the account; without the right to list, a call for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from lakewright_engine.model.resources import ResourceState
+
+from lakewright.credentials.policy_fingerprint import TRUST_FINGERPRINT, policy_fingerprint, policy_form
+from lakewright.drift.objects.aws.account import AwsAccount, ReadRefusedError, explained_errors
+from lakewright.drift.objects.aws.comparison import ComparedProperty, is_as_declared, tags_of
+from lakewright.drift.session import ScanSession, StackResource
+from lakewright.validation.documents import list_of, mapping_of
+
+_ROLE = "aws:iam/role:Role"
+_TRUST = "assumeRolePolicy"
+_ROLE_POLICY = "aws:iam/rolePolicy:RolePolicy"
+
+_PROPERTIES: dict[str, dict[str, ComparedProperty]] = {
+    _ROLE: {
+        _TRUST: ComparedProperty(form=policy_form),
+        "description": ComparedProperty(default=""),
+        "forceDetachPolicies": ComparedProperty(default=False, stored=True),
+        "maxSessionDuration": ComparedProperty(default=3600),
+        "name": ComparedProperty(),
+        "path": ComparedProperty(default="/"),
+        "permissionsBoundary": ComparedProperty(default=""),
+        "tags": ComparedProperty(default={}),
+    },
+    _ROLE_POLICY: {
+        "name": ComparedProperty(),
+        "policy": ComparedProperty(form=policy_form),
+        "role": ComparedProperty(),
+    },
+}
+"""Kinds by type token. A kind that is not here is compared by the provider."""
+
+
+def may_differ(resources: Sequence[StackResource], account: AwsAccount, session: ScanSession) -> list[StackResource]:
+    """Return the resources that the provider must compare: all that are not surely as declared.
+
+    Args:
+        resources: Resources of IAM.
+        account: The account.
+        session: The run.
+
+    Raises:
+        AccountUnreachableError: IAM does not answer.
+    """
+    try:
+        with explained_errors("IAM"):
+            listed = dict(_list_all(account))
+    except ReadRefusedError:
+        lives = session.map(lambda resource: _read(resource.state, account), resources)
+    else:
+        lives = (listed.get((resource.state.type, resource.state.id)) for resource in resources)
+    return [resource for resource, live in zip(resources, lives, strict=True) if not _is_same(resource, live)]
+
+
+def _is_same(resource: StackResource, live: Mapping[str, Any] | None) -> bool:
+    state = resource.state
+    properties = _PROPERTIES.get(state.type)
+    if properties is None or live is None:
+        return False
+    proven = frozenset({_TRUST}) if state.type == _ROLE and _is_trust_proven(resource, live) else frozenset[str]()
+    return is_as_declared(state, properties, live, proven=proven)
+
+
+def _is_trust_proven(resource: StackResource, live: Mapping[str, Any]) -> bool:
+    """Return whether a live trust policy has the fingerprint that the last update recorded.
+
+    The policy itself is a secret, whose decryption takes 0.4 s per stack.
+    """
+    recorded = resource.parent.outputs.get(TRUST_FINGERPRINT) if resource.parent else None
+    return isinstance(recorded, str) and recorded == policy_fingerprint(live.get(_TRUST), str(live.get("name")))
+
+
+def _list_all(account: AwsAccount) -> Iterator[tuple[tuple[str, str], Mapping[str, Any]]]:
+    """Yield type, id and live properties of all roles and their inline policies."""
+    iam = account.client("iam")
+    # Each of the two lists lacks what the other one has.
+    pages = iam.get_paginator("list_roles").paginate()
+    roles = {str(role["RoleName"]): mapping_of(role) for page in pages for role in list_of(page.get("Roles"))}
+    for page in iam.get_paginator("get_account_authorization_details").paginate(Filter=["Role"]):
+        for detail in map(mapping_of, list_of(page.get("RoleDetailList"))):
+            name = str(detail["RoleName"])
+            yield (_ROLE, name), _role({**roles.get(name, {}), **detail})
+            for policy in map(mapping_of, list_of(detail.get("RolePolicyList"))):
+                found = {"name": policy["PolicyName"], "policy": policy["PolicyDocument"], "role": name}
+                yield (_ROLE_POLICY, f"{name}:{policy['PolicyName']}"), found
+
+
+def _read(state: ResourceState, account: AwsAccount) -> Mapping[str, Any] | None:
+    """Return the live properties of one object; None if it does not exist or cannot be read."""
+    iam = account.client("iam")
+    try:
+        with explained_errors("IAM"):
+            if state.type == _ROLE:
+                return _role(mapping_of(iam.get_role(RoleName=state.id)["Role"]))
+            if state.type == _ROLE_POLICY:
+                role, _, name = state.id.partition(":")
+                policy = iam.get_role_policy(RoleName=role, PolicyName=name)
+                return {"name": name, "policy": policy["PolicyDocument"], "role": role}
+    except ReadRefusedError:
+        return None
+    return None
+
+
+def _role(role: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {
+        _TRUST: role.get("AssumeRolePolicyDocument"),
+        "description": role.get("Description") or "",
+        "maxSessionDuration": role.get("MaxSessionDuration") or 3600,
+        "name": role.get("RoleName"),
+        "path": role.get("Path"),
+        "permissionsBoundary": mapping_of(role.get("PermissionsBoundary")).get("PermissionsBoundaryArn", ""),
+        "tags": tags_of(role.get("Tags")),
+    }

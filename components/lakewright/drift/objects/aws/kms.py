@@ -1,0 +1,92 @@
+"""KMS keys and aliases: one list of aliases per region, and three calls for each key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lakewright.drift.objects.aws.account import AwsAccount, ReadRefusedError, explained_errors, region_of
+from lakewright.drift.objects.aws.comparison import ComparedProperty, is_as_declared, tags_of
+from lakewright.drift.session import ScanSession, StackResource
+from lakewright.validation.documents import list_of, mapping_of
+
+_KEY = "aws:kms/key:Key"
+_ALIAS = "aws:kms/alias:Alias"
+_REGION = ComparedProperty(computed=True, stored=True)
+
+_PROPERTIES: dict[str, dict[str, ComparedProperty]] = {
+    _KEY: {
+        "deletionWindowInDays": ComparedProperty(computed=True, stored=True),
+        "description": ComparedProperty(computed=True),
+        "enableKeyRotation": ComparedProperty(default=False),
+        "isEnabled": ComparedProperty(default=True),
+        "region": _REGION,
+        "tags": ComparedProperty(default={}),
+    },
+    _ALIAS: {"name": ComparedProperty(), "region": _REGION, "targetKeyId": ComparedProperty()},
+}
+"""Kinds by type token. A kind that is not here is compared by the provider."""
+
+
+def may_differ(resources: Sequence[StackResource], account: AwsAccount, session: ScanSession) -> list[StackResource]:
+    """Return the resources that the provider must compare: all that are not surely as declared.
+
+    Args:
+        resources: Resources of KMS.
+        account: The account.
+        session: The run.
+
+    Raises:
+        AccountUnreachableError: KMS does not answer.
+    """
+    regions = {region_of(resource) for resource in resources if resource.state.type == _ALIAS}
+    aliases = {region: _aliases(account, region) for region in sorted(regions)}
+
+    def is_same(resource: StackResource) -> bool:
+        state = resource.state
+        known = aliases[region_of(resource)] if state.type == _ALIAS else {}
+        live = known.get(state.id) if state.type == _ALIAS else _read_key(resource, account)
+        properties = _PROPERTIES.get(state.type)
+        return properties is not None and live is not None and is_as_declared(state, properties, live)
+
+    same = session.map(is_same, resources)
+    return [resource for resource, as_declared in zip(resources, same, strict=True) if not as_declared]
+
+
+def _aliases(account: AwsAccount, region: str) -> dict[str, Mapping[str, Any]]:
+    """Return the live properties of the aliases of a region by name; none if they may not be listed."""
+    try:
+        with explained_errors("KMS"):
+            pages = account.client("kms", region).get_paginator("list_aliases").paginate()
+            listed = [mapping_of(alias) for page in pages for alias in list_of(page.get("Aliases"))]
+    except ReadRefusedError:
+        return {}
+    return {
+        str(alias["AliasName"]): {"name": alias["AliasName"], "targetKeyId": alias.get("TargetKeyId")}
+        for alias in listed
+    }
+
+
+def _read_key(resource: StackResource, account: AwsAccount) -> Mapping[str, Any] | None:
+    """Return the live properties of a key; None if it does not exist, is being deleted or cannot be read."""
+    state = resource.state
+    if state.type != _KEY or not state.id:
+        return None
+    kms = account.client("kms", region_of(resource))
+    try:
+        with explained_errors("KMS"):
+            key = mapping_of(kms.describe_key(KeyId=state.id)["KeyMetadata"])
+            if key.get("KeyState") not in ("Enabled", "Disabled"):
+                return None
+            tags = kms.list_resource_tags(KeyId=state.id)
+            rotation = kms.get_key_rotation_status(KeyId=state.id)
+    except ReadRefusedError:
+        return None
+    if tags.get("Truncated"):
+        return None
+    return {
+        "description": key.get("Description"),
+        "enableKeyRotation": bool(rotation["KeyRotationEnabled"]),
+        "isEnabled": bool(key.get("Enabled")),
+        "tags": tags_of(tags.get("Tags"), "TagKey", "TagValue"),
+    }

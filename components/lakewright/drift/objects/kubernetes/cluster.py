@@ -1,0 +1,148 @@
+"""A cluster as a `kubernetes` provider reaches it, read by the official client: lists of objects by kind."""
+
+# The client has no types; responses are checked where they are used.
+# pyright: reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import quote
+
+import yaml
+
+from lakewright.validation.documents import list_of, mapping_of
+
+_PAGE = 500
+"""Objects in a response, as `kubectl` requests them."""
+_TIMEOUT = (5, 60)
+"""Seconds to connect, and to wait for a response."""
+_NOT_FOUND = 404
+_UNAUTHORIZED = 401
+
+
+class ClusterUnreachableError(Exception):
+    """The cluster does not answer, or its credentials cannot be used. The message has one line."""
+
+
+class ListDeniedError(Exception):
+    """The cluster refused a list."""
+
+
+@dataclass(frozen=True)
+class Collection:
+    """A kind of objects of a cluster."""
+
+    path: str
+    """Path of its API version, such as `/apis/apps/v1`."""
+    plural: str
+    is_namespaced: bool
+
+
+class Cluster:
+    """A client of a cluster. Its methods raise ClusterUnreachableError if the cluster does not answer."""
+
+    def __init__(self, kubeconfig: str, context: str) -> None:
+        """Load the kubeconfig.
+
+        Args:
+            kubeconfig: Text or path; empty for that of the environment, else the service account of this pod.
+            context: A context of it; empty for its current one.
+
+        Raises:
+            ClusterUnreachableError: The kubeconfig cannot be used.
+        """
+        import kubernetes  # noqa: PLC0415 - slow to load
+
+        self._kubernetes = cast(Any, kubernetes)
+        self._lock = threading.Lock()
+        self._versions: dict[str, dict[str, Collection]] = {}
+        try:
+            self._api = self._open(kubeconfig, context or None)
+        except (self._kubernetes.config.ConfigException, OSError, ValueError, yaml.YAMLError) as error:
+            raise ClusterUnreachableError(f"the kubeconfig cannot be used: {_one_line(error)}") from None
+
+    def _open(self, kubeconfig: str, context: str | None) -> Any:
+        config, client = self._kubernetes.config, self._kubernetes.client
+        configuration = client.Configuration()
+        configuration.retries = 1
+        if "\n" in kubeconfig or kubeconfig.startswith("{"):
+            document = yaml.safe_load(kubeconfig)
+            config.load_kube_config_from_dict(document, context=context, client_configuration=configuration)
+        elif kubeconfig or os.environ.get("KUBECONFIG") or (Path.home() / ".kube" / "config").exists():
+            path = str(Path(kubeconfig).expanduser()) if kubeconfig else None
+            config.load_kube_config(config_file=path, context=context, client_configuration=configuration)
+        else:
+            config.load_incluster_config(client_configuration=configuration)
+        return client.ApiClient(configuration)
+
+    def collection(self, api_version: str, kind: str) -> Collection | None:
+        """Return the collection of a kind; None if the cluster does not serve it."""
+        with self._lock:
+            if api_version not in self._versions:
+                self._versions[api_version] = self._discover(api_version)
+            return self._versions[api_version].get(kind)
+
+    def _discover(self, api_version: str) -> dict[str, Collection]:
+        path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+        served = map(mapping_of, list_of(mapping_of(self._get(path, {})).get("resources")))
+        return {
+            str(item["kind"]): Collection(path, str(item["name"]), bool(item.get("namespaced")))
+            for item in served
+            if "/" not in str(item["name"])
+        }
+
+    def objects(self, collection: Collection, *, namespace: str = "", labels: str = "") -> Iterator[Mapping[str, Any]]:
+        """Yield the objects of a kind, page by page.
+
+        Args:
+            collection: The kind.
+            namespace: A namespace; empty for all.
+            labels: A label selector; empty for all objects.
+
+        Raises:
+            ListDeniedError: The cluster refused the list.
+        """
+        within = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
+        query = {"limit": str(_PAGE)} | ({"labelSelector": labels} if labels else {})
+        token = ""
+        while True:
+            page = self._get(f"{collection.path}{within}/{collection.plural}", query, token)
+            yield from map(mapping_of, list_of(page.get("items")))
+            token = str(mapping_of(page.get("metadata")).get("continue") or "")
+            if not token:
+                return
+
+    def _get(self, path: str, query: Mapping[str, str], token: str = "") -> Mapping[str, Any]:
+        from urllib3.exceptions import HTTPError  # noqa: PLC0415
+
+        parameters = [*query.items(), *([("continue", token)] if token else [])]
+        try:
+            response = self._api.call_api(
+                path,
+                "GET",
+                query_params=parameters,
+                header_params={"Accept": "application/json"},
+                auth_settings=["BearerToken"],
+                _preload_content=False,
+                _return_http_data_only=True,
+                _request_timeout=_TIMEOUT,
+            )
+            return mapping_of(json.loads(response.data))
+        except self._kubernetes.client.ApiException as error:
+            if error.status == _NOT_FOUND:
+                return {}
+            if error.status == _UNAUTHORIZED:
+                raise ClusterUnreachableError("the cluster refused the credentials of the kubeconfig") from None
+            raise ListDeniedError(f"GET {path}: {error.status} {error.reason}") from None
+        except (HTTPError, OSError, ValueError) as error:
+            raise ClusterUnreachableError(f"the cluster does not answer: {_one_line(error)}") from None
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(getattr(error, "reason", None) or error).split())

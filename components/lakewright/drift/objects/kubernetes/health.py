@@ -1,0 +1,107 @@
+"""Decide whether a live object surely is healthy for the plugin, which reports others as failed to initialize.
+
+Follows the read awaiters of pulumi-kubernetes 4.34 (`provider/pkg/await`). A refresh of an object that failed to
+initialize plans an update of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lakewright.validation.documents import list_of, mapping_of
+
+Document = Mapping[str, Any]
+
+_SKIP = "pulumi.com/skipAwait"
+_REVISION = "deployment.kubernetes.io/revision"
+
+
+def is_healthy(live: Document, declared: Document, endpoints: Document | None) -> bool:
+    """Return whether the plugin surely finds the object healthy.
+
+    Args:
+        live: The object.
+        declared: The inputs of its state.
+        endpoints: The Endpoints object with the name of a Service; None if there is none or for other kinds.
+    """
+    if str(_at(declared, "metadata", "annotations").get(_SKIP)).lower() == "true":
+        return True
+    kind = str(live.get("kind"))
+    if kind == "Service":
+        return _is_service_healthy(live, endpoints)
+    check = _CHECKS.get(kind)
+    return check is None or check(live)
+
+
+def needs_endpoints(live: Document) -> bool:
+    """Return whether the health of an object depends on its Endpoints."""
+    spec = _at(live, "spec")
+    return (
+        live.get("kind") == "Service"
+        and bool(spec.get("selector"))
+        and spec.get("type") != "ExternalName"
+        and spec.get("clusterIP") != "None"
+    )
+
+
+def _is_service_healthy(live: Document, endpoints: Document | None) -> bool:
+    if _at(live, "spec").get("type") == "LoadBalancer" and not _at(live, "status", "loadBalancer").get("ingress"):
+        return False
+    if not needs_endpoints(live) or endpoints is None:
+        return True
+    return not any(mapping_of(subset).get("notReadyAddresses") for subset in list_of(endpoints.get("subsets")))
+
+
+def _is_deployment_healthy(live: Document) -> bool:
+    spec, status = _at(live, "spec"), _at(live, "status")
+    revision = _at(live, "metadata", "annotations").get(_REVISION)
+    conditions = {mapping_of(item).get("type"): mapping_of(item) for item in list_of(status.get("conditions"))}
+    available, progressing = conditions.get("Available", {}), conditions.get("Progressing", {})
+    has_rolled_out = progressing.get("status") == "True" and progressing.get("reason") == "NewReplicaSetAvailable"
+    volumes = list_of(_at(live, "spec", "template", "spec").get("volumes"))
+    return (
+        bool(revision)
+        and _is_observed(live)
+        and available.get("status") == "True"
+        and (revision == "1" or has_rolled_out)
+        and _have_all(status, spec.get("replicas", 1), "replicas", "updatedReplicas", "readyReplicas")
+        # The state of claims is not in the Deployment.
+        and not any("persistentVolumeClaim" in mapping_of(volume) for volume in volumes)
+    )
+
+
+def _is_job_healthy(live: Document) -> bool:
+    conditions = map(mapping_of, list_of(_at(live, "status").get("conditions")))
+    return any(item.get("type") == "Complete" and item.get("status") == "True" for item in conditions)
+
+
+def _is_observed(live: Document) -> bool:
+    """Return whether the status is that of the newest change of the specification."""
+    generation = _at(live, "metadata").get("generation")
+    return generation is not None and generation == _at(live, "status").get("observedGeneration")
+
+
+def _have_all(status: Document, wanted: object, *names: str) -> bool:
+    return all(status.get(name, 0) == wanted for name in names)
+
+
+def _at(document: Document, *keys: str) -> Document:
+    for key in keys:
+        document = mapping_of(document.get(key))
+    return document
+
+
+def _is_unknown(_live: Document) -> bool:
+    return False
+
+
+_CHECKS: dict[str, Callable[[Document], bool]] = {
+    "Deployment": _is_deployment_healthy,
+    "Job": _is_job_healthy,
+    "DaemonSet": _is_unknown,
+    "Ingress": _is_unknown,
+    "Pod": _is_unknown,
+    "StatefulSet": _is_unknown,
+}
+"""Kinds that the plugin waits for. It decides itself about those whose health is not in the object."""

@@ -1,0 +1,104 @@
+"""Turn what a provider read into differences. Values of secrets are `[secret]`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+from lakewright_engine.model.paths import parse_path
+from lakewright_engine.model.properties import redact
+from lakewright_engine.model.resources import Properties, SecretValue
+from lakewright_engine.steps.object_read import ObjectRead
+
+from lakewright.drift.model import Actor, Difference, DifferenceKind
+from lakewright.drift.session import StackResource
+
+FindActor = Callable[[StackResource, ObjectRead, str], Actor | None]
+"""Returns the principal that changed a property of an object that was read; None if it is not known."""
+
+SECRET = "[secret]"  # noqa: S105 - the placeholder
+_SECRET_KIND = "kubernetes:core/v1:Secret"  # noqa: S105 - a type
+_SECRET_FIELDS = ("data", "stringData")
+
+
+def differences_of(
+    resource: StackResource, read: ObjectRead, find_actor: FindActor | None = None
+) -> Iterator[Difference]:
+    """Yield the differences that a refresh of the resource displays."""
+    if read.new is None:
+        yield _difference(resource, "", DifferenceKind.GONE, declared=resource.state.id, found=None)
+        return
+    if resource.state.external:
+        return
+    if read.result == "update":
+        paths = sorted(read.diff.detailed if read.diff.detailed is not None else read.diff.keys)
+        for path in paths or [""]:
+            declared = _value(resource, resource.state.inputs, path)
+            found = _value(resource, {**read.new.outputs, **read.new.inputs}, path)
+            actor = find_actor(resource, read, path) if find_actor else None
+            yield _difference(resource, path, DifferenceKind.CHANGED, declared=declared, found=found, actor=actor)
+    elif read.new.init_errors:
+        # An update of the stack updates an object that failed to initialize.
+        reasons = "; ".join(" ".join(reason.split()) for reason in read.new.init_errors)
+        yield _difference(resource, "status", DifferenceKind.CHANGED, declared="ready", found=reasons)
+
+
+def unreachable(resource: StackResource, reason: str) -> Difference:
+    """Return the difference of a resource that could not be checked."""
+    return _difference(resource, "", DifferenceKind.UNREACHABLE, declared=resource.state.id, found=reason)
+
+
+def _difference(
+    resource: StackResource,
+    path: str,
+    kind: DifferenceKind,
+    *,
+    declared: Any,
+    found: Any,
+    actor: Actor | None = None,
+) -> Difference:
+    return Difference(
+        tenant=resource.tenant,
+        stack=resource.stack,
+        urn=resource.state.urn,
+        type=resource.state.type,
+        resource=resource.name,
+        property=path,
+        declared=declared,
+        found=found,
+        kind=kind,
+        actor=actor,
+    )
+
+
+def _value(resource: StackResource, properties: Properties, path: str) -> Any:
+    """Return the value at a path, None if there is none; `[secret]` for a secret and for what is inside of one."""
+    parts = parse_path(path)
+    if resource.state.type == _SECRET_KIND and parts[:1] and parts[0] in _SECRET_FIELDS:
+        return SECRET
+    if _is_in_secret(resource.state.inputs, parts):
+        return SECRET
+    value: Any = properties
+    for part in parts:
+        if isinstance(value, SecretValue):
+            return SECRET
+        value = _member(value, part)
+    return redact(value)
+
+
+def _is_in_secret(properties: Properties, parts: list[str | int]) -> bool:
+    """Return whether the state has a secret at a path or around it."""
+    value: Any = properties
+    for part in parts:
+        if isinstance(value, SecretValue):
+            return True
+        value = _member(value, part)
+    return isinstance(value, SecretValue)
+
+
+def _member(value: Any, part: str | int) -> Any:
+    if isinstance(value, dict):
+        return cast(dict[object, Any], value).get(part)
+    if isinstance(value, list) and isinstance(part, int) and part < len(cast(list[Any], value)):
+        return cast(list[Any], value)[part]
+    return None

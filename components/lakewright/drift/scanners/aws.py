@@ -1,0 +1,59 @@
+"""Objects of AWS: lists per account for all stacks, then the provider's comparison of what may differ."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+
+from lakewright_engine.model.resources import Properties
+
+from lakewright.drift.model import Finding
+from lakewright.drift.objects.aws import iam, kms, s3
+from lakewright.drift.objects.aws.account import SETTINGS, AccountUnreachableError, AwsAccount, account_key
+from lakewright.drift.objects.provider_reads import compare_by_providers, is_compared, not_checked, provider_settings
+from lakewright.drift.session import ScanSession, StackResource
+
+MayDiffer = Callable[[Sequence[StackResource], AwsAccount, ScanSession], list[StackResource]]
+
+SERVICES: dict[str, MayDiffer] = {"iam": iam.may_differ, "kms": kms.may_differ, "s3": s3.may_differ}
+"""How objects of a service are compared quickly. Those of other services are compared by the provider."""
+
+
+class AwsScanner:
+    """Compares objects of AWS accounts with states."""
+
+    def scan(self, resources: Sequence[StackResource], session: ScanSession) -> Iterable[Finding]:
+        """Return the differences that `preview --refresh` of each stack finds."""
+        candidates: list[StackResource] = []
+        accounts: dict[str, Properties] = {}
+        groups: dict[tuple[str, str], list[StackResource]] = defaultdict(list)
+        for resource in filter(is_compared, resources):
+            service = resource.state.type.split(":")[1].partition("/")[0]
+            settings = _settings(resource)
+            if settings is None or service not in SERVICES:
+                candidates.append(resource)
+                continue
+            key = account_key(settings)
+            accounts.setdefault(key, settings)
+            groups[key, service].append(resource)
+        opened: dict[str, AwsAccount] = {}
+        for (key, service), members in groups.items():
+            try:
+                if key not in opened:
+                    opened[key] = AwsAccount(accounts[key], session.parallel)
+                candidates += SERVICES[service](members, opened[key], session)
+            except AccountUnreachableError as error:
+                yield from not_checked(members, f"AWS: {error}")
+        yield from compare_by_providers(candidates, session)
+
+
+def _settings(resource: StackResource) -> Properties | None:
+    """Return the settings of a resource's provider; None if only the provider itself can follow them."""
+    inputs = provider_settings(resource)
+    if inputs is None:
+        return None
+    settings: Properties = {}
+    for key, value in inputs.items():
+        if not key.startswith("__") and value not in (None, ""):
+            settings[key] = value
+    return None if settings.keys() - SETTINGS else settings
