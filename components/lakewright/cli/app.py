@@ -38,7 +38,10 @@ COMMANDS = {
         "Read and write a stack's settings; print the catalog configuration of jobs.",
     ),
     "new": ("lakewright.cli.commands.specs.new:new", "Write the spec of a new tenant."),
-    "spec": ("lakewright.cli.commands.specs.spec:app", "Check a tenant's spec; print its JSON Schema."),
+    "spec": (
+        "lakewright.cli.commands.specs.spec:app",
+        "Check and explain tenants' specs, write one from a server, print the JSON Schema.",
+    ),
     "undrop": ("lakewright.cli.commands.undrop:undrop", "List dropped tables; restore one."),
     "byo": (
         "lakewright.cli.commands.roles.byo:app",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lakewright.cli.commands.specs.explain import explain
 from lakewright.cli.commands.specs.from_server import from_server
 from lakewright.cli.errors import UsageError
 from lakewright.cli.json_errors import JsonErrorsCommand
@@ -18,8 +19,9 @@ from lakewright.cli.options import HERE, Directory, load_project
 if TYPE_CHECKING:
     from lakewright.spec import SpecError
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Check a tenant's spec; print its JSON Schema.")
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Check and explain specs; print their JSON Schema.")
 
+app.command()(explain)
 app.command("from-server", cls=JsonErrorsCommand)(from_server)
 
 Files = Annotated[list[Path] | None, typer.Argument(help="Stack files. Default: all of the project.")]

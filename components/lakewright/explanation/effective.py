@@ -1,0 +1,145 @@
+"""The values that a stack's spec has in effect, and where each comes from. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from lakewright.environment.environment import Environment
+from lakewright.environment.unit_identity import identities_of
+from lakewright.names.object_names import namespace_name, role_name
+from lakewright.spec import TenantSpec
+from lakewright.spec.checks.cross_checks import is_on_aws
+from lakewright.spec.quota import RESOURCES, amount_of, effective, needed
+from lakewright.spec.standard_roles import standard_roles
+from lakewright.validation.documents import list_of, mapping_of
+
+_ABSENT = object()
+
+
+class ValueSource(StrEnum):
+    """Where a value comes from."""
+
+    SPEC = "spec"
+    ENVIRONMENT = "environment"
+    SETTINGS = "stack settings"
+    DEFAULT = "default"
+    DERIVED = "derived"
+
+
+@dataclass(frozen=True)
+class EffectiveValue:
+    """One value of a stack."""
+
+    path: str
+    """Path in the spec; that of a derived name begins with the part that it belongs to."""
+    value: Any
+    source: ValueSource
+    place: str = ""
+    """Where exactly, such as the file and key of an environment, or how a name is derived."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the value as JSON."""
+        return asdict(self)
+
+
+def effective_values(
+    document: Mapping[str, Any], spec: TenantSpec, environment: Environment, *, region: str | None
+) -> list[EffectiveValue]:
+    """Return all values of a spec, sorted as in the models, and then the derived names.
+
+    Args:
+        document: The spec as it is written.
+        spec: The same, with defaults.
+        environment: Its environment.
+        region: `aws:region` of the stack's settings.
+    """
+    values = {value.path: value for value in _written(document, spec.model_dump(mode="json"))}
+    for value in (*_from_environment(document, spec, environment, region), *_derived(spec, environment)):
+        if value.path not in values or values[value.path].source is ValueSource.DEFAULT:
+            values[value.path] = value
+            values.pop(value.path.rpartition(".")[0], None)  # a section that the spec leaves out
+    return list(values.values())
+
+
+def _written(document: Any, value: Any, path: tuple[str, ...] = ()) -> Iterator[EffectiveValue]:
+    """Yield the values of the spec and the defaults, one for each leaf."""
+    if entries := mapping_of(value):
+        written = mapping_of(document)
+        for name, child in entries.items():
+            # A shorter notation, such as a list instead of a mapping, stands for all that it sets.
+            part = written.get(name, _ABSENT) if isinstance(document, Mapping) else document
+            yield from _written(part, child, (*path, name))
+    elif any(isinstance(item, Mapping | list) for item in list_of(value)):
+        written_items = list_of(document)
+        for position, item in enumerate(list_of(value)):
+            part = written_items[position] if position < len(written_items) else _ABSENT
+            yield from _written(part, item, (*path, str(position)))
+    else:
+        source = ValueSource.DEFAULT if document is _ABSENT else ValueSource.SPEC
+        yield EffectiveValue(".".join(path), value, source)
+
+
+def _from_environment(
+    document: Mapping[str, Any], spec: TenantSpec, environment: Environment, region: str | None
+) -> Iterator[EffectiveValue]:
+    """Yield the values that the spec leaves to its environment or to the stack's settings."""
+    file = f"environments/{spec.environment}.yaml"
+    from_file = EffectiveValue("", None, ValueSource.ENVIRONMENT)
+    for name, store in mapping_of(document.get("storage")).items():
+        if is_on_aws(mapping_of(store)) and not mapping_of(store).get("region"):
+            path = f"storage.{name}.region"
+            if region:
+                yield EffectiveValue(path, region, ValueSource.SETTINGS, "aws:region")
+            elif environment.aws.region:
+                yield replace(from_file, path=path, value=environment.aws.region, place=f"{file}: aws.region")
+    cluster = environment.kubernetes
+    for position, unit in enumerate(spec.computing_units):
+        if unit.image is None:
+            place = f"{file}: kubernetes.images.{unit.runtime}"
+            value = cluster.image(unit.runtime)
+            yield replace(from_file, path=f"computing_units.{position}.image", value=value, place=place)
+    if spec.maintenance and spec.maintenance.image is None:
+        key = "maintenance_image" if cluster.maintenance_image else "images.spark"
+        value = cluster.maintenance_image or cluster.image("spark")
+        yield replace(from_file, path="maintenance.image", value=value, place=f"{file}: kubernetes.{key}")
+    if spec.computing_units or spec.maintenance:
+        yield from _quota(spec, environment, file)
+
+
+def _quota(spec: TenantSpec, environment: Environment, file: str) -> Iterator[EffectiveValue]:
+    need = needed(spec.computing_units, spec.maintenance)
+    limits = effective(spec.quota, environment.kubernetes.quota, need)
+    for name in RESOURCES:
+        source, place = ValueSource.DERIVED, "sum of all computing units and maintenance jobs"
+        if amount_of(environment.kubernetes.quota, name) is not None:
+            source, place = ValueSource.ENVIRONMENT, f"{file}: kubernetes.quota.{name}"
+        yield EffectiveValue(f"quota.{name}", limits.text(name), source, place)
+
+
+def _derived(spec: TenantSpec, environment: Environment) -> Iterator[EffectiveValue]:
+    """Yield the names and addresses that follow from the spec and its environment."""
+    file = f"environments/{spec.environment}.yaml"
+    server = environment.lakekeeper
+    yield EffectiveValue("lakekeeper.endpoint", server.endpoint, ValueSource.ENVIRONMENT, f"{file}: lakekeeper")
+    yield _name("lakekeeper.project_id", spec.project_id, "the tenant's name, or `project.id`")
+    for position, warehouse in enumerate(spec.warehouses):
+        path = f"warehouses.{position}"
+        storage = spec.storage_of(warehouse)
+        yield _name(f"{path}.storage", storage, "the named storage, or the only one")
+        yield _name(f"{path}.key_prefix", spec.prefix_of(warehouse), "`key_prefix`, or TENANT/FIRST NAME OF WAREHOUSE")
+        if spec.storage[storage].backend == "aws":
+            yield _name(f"{path}.role", role_name(spec.name, warehouse.name), "lakewright.TENANT.WAREHOUSE")
+    for role in standard_roles(spec):
+        yield _name(f"roles.{role}", role, "role in Lakekeeper, WAREHOUSE-KIND")
+    if spec.computing_units or spec.maintenance:
+        yield _name("kubernetes.namespace", namespace_name(spec.name), "tenant-TENANT")
+    for unit, identity in identities_of(spec, environment).items():
+        user = identity.principal.user_id()
+        yield _name(f"identities.{unit}", user, "user in Lakekeeper; none until the cluster assigns it, or shared")
+
+
+def _name(path: str, value: Any, place: str) -> EffectiveValue:
+    return EffectiveValue(path, value, ValueSource.DERIVED, place)

@@ -1,0 +1,243 @@
+"""The documentation of a field of the spec, from the JSON Schema of its models. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lakewright.validation.documents import list_of, mapping_of, text_of
+
+_LIMITS = {
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "minItems": "at least {} entries",
+    "maxItems": "at most {} entries",
+    "minProperties": "at least {} entries",
+    "minimum": "at least {}",
+    "maximum": "at most {}",
+    "exclusiveMinimum": "above {}",
+    "exclusiveMaximum": "below {}",
+    "pattern": "matches {}",
+}
+
+
+class UnknownFieldError(Exception):
+    """The spec has no such field. The message names the fields that there are."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True)
+class FieldSummary:
+    """A line about a field inside another one."""
+
+    name: str
+    type: str
+    description: str
+
+
+@dataclass(frozen=True)
+class FieldDocumentation:
+    """What a field means. Fields that depend on a choice, such as a storage's backend, have one for each variant."""
+
+    path: str
+    variant: str
+    """The choice that it belongs to, such as `backend: aws`; empty if there is no choice."""
+    type: str
+    description: str
+    is_required: bool
+    default: Any = None
+    """The default value; None if it is required or has none."""
+    allowed: tuple[Any, ...] = ()
+    """The allowed values; empty if there is no list."""
+    limits: tuple[str, ...] = ()
+    example: Any = None
+    fields: tuple[FieldSummary, ...] = ()
+    """The fields inside it."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the documentation as JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A node of the schema, and how it was reached."""
+
+    node: Mapping[str, Any]
+    variant: str = ""
+    is_required: bool = False
+    trail: tuple[str, ...] = ()
+    """The path in a spec; `*` is any position in a list or key of a map."""
+
+
+def explain_field(schema: Mapping[str, Any], path: str, example: Any = None) -> list[FieldDocumentation]:
+    """Return the documentation of a field, one for each variant that differs.
+
+    Args:
+        schema: JSON Schema of the spec, with `$defs`.
+        path: Names of fields with dots between them; positions in lists and keys of maps may be left out. Empty for
+            the whole spec.
+        example: A spec to take examples from.
+
+    Raises:
+        UnknownFieldError: There is no such field.
+    """
+    places = [_Place(schema)]
+    done: list[str] = []
+    for step in path.split(".") if path else []:
+        found = [place for before in places for place in _below(schema, before, step)]
+        if not found:
+            raise UnknownFieldError(_unknown(schema, places, done, step))
+        places = found
+        done.append(step)
+    documentation = [_document(schema, place, path, example) for place in places]
+    unique: dict[str, FieldDocumentation] = {}
+    for item in documentation:
+        unique.setdefault(repr({**asdict(item), "variant": ""}), item)
+    return list(unique.values())
+
+
+def _unknown(schema: Mapping[str, Any], places: Sequence[_Place], done: Sequence[str], step: str) -> str:
+    names = sorted({name for place in places for name in _fields_of(schema, place.node)})
+    where = f"`{'.'.join(done)}`" if done else "the spec"
+    known = f"it has: {', '.join(names)}" if names else "it has no fields"
+    return f"{where} has no field `{step}`; {known}"
+
+
+def _below(schema: Mapping[str, Any], place: _Place, step: str) -> Iterator[_Place]:
+    """Yield the nodes of a step: a field, a position in a list, or a key of a map."""
+    for variant, node in _objects(schema, place):
+        fields = mapping_of(node.get("properties"))
+        if step in fields:
+            is_required = step in list_of(node.get("required"))
+            yield _Place(mapping_of(fields[step]), variant, is_required, (*place.trail, step))
+        for key in ("additionalProperties", "items"):
+            if not isinstance(node.get(key), Mapping) or step in fields:
+                continue
+            entry = _Place(mapping_of(node[key]), variant, trail=(*place.trail, "*"))
+            # A field of the entries, else the key or position of one.
+            if step in _fields_of(schema, entry.node):
+                yield from _below(schema, entry, step)
+            elif key == "additionalProperties" or step.isdigit() or step == "*":
+                yield entry
+
+
+def _objects(schema: Mapping[str, Any], place: _Place) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the alternatives of a node that may have fields or entries, each with the choice that it belongs to."""
+    node = _resolved(schema, place.node)
+    choices = [*list_of(node.get("oneOf")), *list_of(node.get("anyOf"))]
+    if not choices:
+        yield place.variant, node
+    name = text_of(mapping_of(node.get("discriminator")).get("propertyName"))
+    for choice in choices:
+        alternative = _resolved(schema, mapping_of(choice))
+        value = mapping_of(mapping_of(alternative.get("properties")).get(name or "")).get("const")
+        variant = f"{name}: {value}" if value is not None else place.variant
+        yield from _objects(schema, _Place(alternative, variant, trail=place.trail))
+
+
+def _resolved(schema: Mapping[str, Any], node: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a node with the definition that it refers to; its own keys override those."""
+    reference = text_of(node.get("$ref"))
+    if reference is None:
+        return node
+    definition = mapping_of(mapping_of(schema.get("$defs")).get(reference.rpartition("/")[2]))
+    return {**_resolved(schema, definition), **{key: value for key, value in node.items() if key != "$ref"}}
+
+
+def _fields_of(schema: Mapping[str, Any], node: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return the fields below a node, through lists, maps and alternatives."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for _, alternative in _objects(schema, _Place(node)):
+        for name, child in mapping_of(alternative.get("properties")).items():
+            found.setdefault(name, mapping_of(child))
+        for key in ("items", "additionalProperties"):
+            if isinstance(alternative.get(key), Mapping):
+                found |= _fields_of(schema, mapping_of(alternative[key]))
+    return found
+
+
+def _document(schema: Mapping[str, Any], place: _Place, path: str, example: Any) -> FieldDocumentation:
+    node = _resolved(schema, place.node)
+    alternatives = [alternative for _, alternative in _objects(schema, place)]
+    allowed = [value for alternative in alternatives for value in _allowed(alternative)]
+    return FieldDocumentation(
+        path=path,
+        variant=place.variant,
+        type=_type(schema, node),
+        description=_description(schema, node),
+        is_required=place.is_required,
+        default=node.get("default"),
+        allowed=tuple(dict.fromkeys(allowed)),
+        limits=tuple(dict.fromkeys(text for alternative in alternatives for text in _limits(alternative))),
+        example=_example(example, place.trail, alternatives),
+        fields=tuple(
+            FieldSummary(name, _type(schema, child), _first_sentence(_description(schema, child)))
+            for name, child in _fields_of(schema, node).items()
+        ),
+    )
+
+
+def _description(schema: Mapping[str, Any], node: Mapping[str, Any]) -> str:
+    """Return the description of a node, or that of the entries or the model that it names."""
+    node = _resolved(schema, node)
+    if text := text_of(node.get("description")):
+        return " ".join(text.split())
+    inner: list[Any] = [node.get("items"), node.get("additionalProperties"), *list_of(node.get("anyOf"))]
+    found = (_description(schema, child) for part in inner if (child := mapping_of(part)))
+    return next((text for text in found if text), "")
+
+
+def _type(schema: Mapping[str, Any], node: Mapping[str, Any]) -> str:
+    """Return the type in words, such as `list of text`."""
+    node = _resolved(schema, node)
+    if choices := [*list_of(node.get("oneOf")), *list_of(node.get("anyOf"))]:
+        names = [_type(schema, mapping_of(choice)) for choice in choices]
+        return " or ".join(name for name in dict.fromkeys(names) if name != "null")
+    name = str(node.get("type") or "any")
+    if name == "array":
+        return f"list of {_type(schema, mapping_of(node.get('items')))}"
+    if name == "object" and isinstance(node.get("additionalProperties"), Mapping):
+        return f"map of {_type(schema, mapping_of(node['additionalProperties']))}"
+    return {"string": "text"}.get(name, name)
+
+
+def _allowed(node: Mapping[str, Any]) -> list[Any]:
+    if "const" in node:
+        return [node["const"]]
+    return list_of(node.get("enum")) or list_of(mapping_of(node.get("items")).get("enum"))
+
+
+def _limits(node: Mapping[str, Any]) -> list[str]:
+    return [text.format(node[key]) for key, text in _LIMITS.items() if key in node]
+
+
+def _first_sentence(text: str) -> str:
+    head, separator, _ = text.partition(". ")
+    return head + "." if separator else text
+
+
+def _example(example: Any, steps: Sequence[str], alternatives: Sequence[Mapping[str, Any]]) -> Any:
+    """Return a value of the example spec at a path, else one that follows from the schema."""
+    found = next(_at(example, steps), None) if steps else None
+    if found is not None:
+        return found
+    for node in alternatives:
+        if values := [*list_of(node.get("examples")), *_allowed(node)]:
+            return values[-1]
+    return next((node["default"] for node in alternatives if node.get("default") is not None), None)
+
+
+def _at(value: Any, steps: Sequence[str]) -> Iterator[Any]:
+    """Yield the values at a path."""
+    if not steps:
+        yield value
+        return
+    entries = mapping_of(value)
+    if steps[0] in entries:
+        yield from _at(entries[steps[0]], steps[1:])
+    elif steps[0] == "*":
+        for entry in [*entries.values(), *list_of(value)]:
+            yield from _at(entry, steps[1:])

@@ -1,0 +1,100 @@
+"""`lakewright spec explain`: the documentation of fields, and the values in effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lakewright.environment.environment import Environment
+from lakewright.explanation.effective import ValueSource, effective_values
+from lakewright.explanation.example import example_spec
+from lakewright.explanation.fields import UnknownFieldError, explain_field
+from lakewright.spec import TenantSpec, parse_spec
+
+SCHEMA = TenantSpec.model_json_schema()
+
+
+def _paths(document: Any, path: str = "") -> Iterator[str]:
+    """Yield the path of each value in a document."""
+    if path:
+        yield path
+    entries: Any = document.items() if isinstance(document, Mapping) else ()
+    if isinstance(document, list):
+        entries = enumerate(document)
+    for name, child in entries:
+        yield from _paths(child, f"{path}.{name}" if path else str(name))
+
+
+def test_the_example_is_valid_and_has_every_section() -> None:
+    example = example_spec()
+
+    parse_spec(example, "example.yaml")
+
+    rare = {"adopt", "dropped_warehouses", "project", "standard_roles", "checks", "drift"}
+    assert example.keys() >= SCHEMA["properties"].keys() - rare
+
+
+@pytest.mark.parametrize("path", [*_paths(example_spec())])
+def test_every_value_of_the_example_is_explained(path: str) -> None:
+    found = explain_field(SCHEMA, path, example_spec())
+
+    assert found
+    assert all(item.path == path and item.type for item in found)
+
+
+@pytest.mark.parametrize("path", ["warehouses.deletion", "warehouses.0.deletion", "warehouses.*.deletion"])
+def test_a_field_has_type_default_allowed_values_and_example(path: str) -> None:
+    [found] = explain_field(SCHEMA, path, example_spec())
+
+    assert (found.type, found.is_required, found.default) == ("text", False, "protect")
+    assert found.allowed == ("protect", "retain", "purge")
+    assert found.example == "protect"
+    assert "while tables exist" in found.description
+
+
+def test_fields_of_several_backends_name_the_backend() -> None:
+    found = explain_field(SCHEMA, "storage.region")
+
+    assert [item.variant for item in found] == ["backend: aws", "backend: s3", "backend: existing"]
+
+
+def test_unknown_fields_are_refused_with_those_that_exist() -> None:
+    with pytest.raises(UnknownFieldError, match=r"`warehouses` has no field `title`; it has: .*name"):
+        explain_field(SCHEMA, "warehouses.title")
+
+
+def test_each_value_in_effect_says_where_it_comes_from(tmp_path: Path) -> None:
+    document = {
+        "version": 1,
+        "environment": "production",
+        "name": "acme",
+        "owner": "tests",
+        "storage": {"main": {"backend": "aws", "bucket": "acme-lakehouse"}},
+        "warehouses": [{"name": "executions", "namespaces": ["results"]}],
+        "computing_units": [{"name": "notebook", "runtime": "spark", "size": {"cpu": "2"}, "warehouse": "executions"}],
+    }
+    (tmp_path / "production.yaml").write_text(
+        "lakekeeper: {endpoint: 'http://127.0.0.1:1', trial: true}\n"
+        "aws: {region: us-west-2}\n"
+        "kubernetes: {images: {spark: 'example.com/spark:1'}, quota: {memory: 64Gi}, trial: true}\n"
+    )
+    environment = Environment.load(tmp_path / "production.yaml", {})
+
+    values = effective_values(document, parse_spec(document, "acme"), environment, region=None)
+
+    found = {value.path: (value.value, value.source) for value in values}
+    assert len(found) == len(values)
+    assert found["owner"] == ("tests", ValueSource.SPEC)
+    assert found["warehouses.0.deletion"] == ("protect", ValueSource.DEFAULT)
+    assert found["storage.main.region"] == ("us-west-2", ValueSource.ENVIRONMENT)
+    assert found["computing_units.0.image"] == ("example.com/spark:1", ValueSource.ENVIRONMENT)
+    assert found["quota.memory"] == ("64Gi", ValueSource.ENVIRONMENT)
+    assert found["quota.cpu"] == ("2", ValueSource.DERIVED)
+    assert found["warehouses.0.key_prefix"] == ("acme/executions", ValueSource.DERIVED)
+    assert found["warehouses.0.role"] == ("lakewright.acme.executions", ValueSource.DERIVED)
+    assert found["kubernetes.namespace"] == ("tenant-acme", ValueSource.DERIVED)
+    set_region = effective_values(document, parse_spec(document, "acme"), environment, region="eu-west-1")
+    [region] = [value for value in set_region if value.path == "storage.main.region"]
+    assert (region.value, region.source) == ("eu-west-1", ValueSource.SETTINGS)
