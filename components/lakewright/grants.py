@@ -47,7 +47,7 @@ def grants_for(
     platform: Platform,
     grants: Sequence[GrantSpec],
     *,
-    roles: Mapping[str, Role],
+    role_ids: Mapping[str, pulumi.Input[str]],
     project_id: pulumi.Input[str],
     warehouses: dict[str, TenantWarehouse],
     tables: Sequence[Table],
@@ -70,7 +70,7 @@ def grants_for(
                 on=_target(grant, project_id, warehouse),
                 privilege=grant.privilege,
                 user=grant.user,
-                role=roles[grant.role].role_id if grant.role else None,
+                role=role_ids[grant.role] if grant.role else None,
                 opts=pulumi.ResourceOptions.merge(opts, own),
             )
         )

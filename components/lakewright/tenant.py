@@ -8,6 +8,7 @@ from typing import Any
 import pulumi
 from lakewright_spark.catalog import CatalogConfig
 
+from lakewright.adopted_ids import AdoptedIds
 from lakewright.aws.preflight import refuse_missing
 from lakewright.compute import compute_for, service_account_uids, texera_registrations
 from lakewright.environment.platform import Platform
@@ -46,6 +47,7 @@ class Tenant(pulumi.ComponentResource):
         # nothing else is made.
         record = record_for(spec, platform, within)
         project = _project(spec, platform, record, within)
+        adopted = AdoptedIds(spec, platform)
         storage = storage_for(spec, platform, record, within, after=[project])
         warehouses = {
             warehouse.name: TenantWarehouse(
@@ -55,6 +57,7 @@ class Tenant(pulumi.ComponentResource):
                 project_id=project.project_id,
                 storage=storage[spec.storage_of(warehouse)],
                 record=record,
+                adopted=adopted,
                 after=[project],
                 opts=within,
             )
@@ -63,11 +66,12 @@ class Tenant(pulumi.ComponentResource):
         tables = tables_for(spec, platform, warehouses, within)
         identities = identities_for(spec, platform)
         roles = roles_for(spec, platform, identities.role_names(spec), project_id=project.project_id, opts=within)
+        role_ids = {name: adopted.role_id(name, role.role_id) for name, role in roles.items()}
         grants = grants_for(
             spec,
             platform,
             identities.grants(spec),
-            roles=roles,
+            role_ids=role_ids,
             project_id=project.project_id,
             warehouses=warehouses,
             tables=tables,
@@ -81,7 +85,7 @@ class Tenant(pulumi.ComponentResource):
             platform,
             identities,
             project_id=project.project_id,
-            roles=roles,
+            role_ids=role_ids,
             uids=service_account_uids(compute),
             opts=within,
         )

@@ -8,6 +8,7 @@ from typing import Any
 import pulumi
 from lakewright_spark.catalog import CatalogWarehouse
 
+from lakewright.adopted_ids import AdoptedIds
 from lakewright.aws.access_role import aliases
 from lakewright.environment.platform import Platform
 from lakewright.lakekeeper import ExternalId, Namespace, Warehouse
@@ -41,6 +42,7 @@ class TenantWarehouse(pulumi.ComponentResource):
         project_id: pulumi.Input[str],
         storage: TenantStorage,
         record: TenantRecord,
+        adopted: AdoptedIds,
         after: Sequence[pulumi.Resource] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -90,7 +92,7 @@ class TenantWarehouse(pulumi.ComponentResource):
             adopt=tenant.adopts(spec),
             opts=pulumi.ResourceOptions.merge(within, pulumi.ResourceOptions(depends_on=storage.made_by)),
         )
-        self.warehouse_id = warehouse.warehouse_id
+        self.warehouse_id = adopted.warehouse_id(spec, warehouse.warehouse_id)
         if not storage.backend.allows_deletion:
             pulumi.log.info(
                 f"warehouse `{spec.name}`: the platform may not delete in bucket {storage.backend.bucket}"

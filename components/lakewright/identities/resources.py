@@ -15,7 +15,7 @@ from lakewright.environment.unit_identity import (
     identities_of,
 )
 from lakewright.identities.members import Membership, memberships, people_of_groups
-from lakewright.lakekeeper import Role, RoleMembers, User, get_server_info
+from lakewright.lakekeeper import RoleMembers, User, get_server_info
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError
 from lakewright.spec import TenantSpec
 from lakewright.spec.grant import GrantSpec
@@ -74,7 +74,7 @@ def users_and_members_for(
     identities: TenantIdentities,
     *,
     project_id: pulumi.Input[str],
-    roles: Mapping[str, Role],
+    role_ids: Mapping[str, pulumi.Input[str]],
     uids: Uids,
     opts: pulumi.ResourceOptions,
 ) -> list[pulumi.Resource]:
@@ -88,7 +88,7 @@ def users_and_members_for(
                 f"{tenant.name}-{role}",
                 server=platform.server,
                 project_id=project_id,
-                role_id=roles[role].role_id,
+                role_id=role_ids[role],
                 users=[*membership.users, *(user.user_id for user in dict.fromkeys(own))],
                 names=dict(membership.names),
                 adopt=tenant.adopt,

@@ -8,7 +8,9 @@ from pulumi.dynamic import CheckResult, Resource
 from pydantic import model_validator
 from typing_extensions import override
 
+from lakewright.credentials.references import UnresolvedCredentialError
 from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.errors import LakekeeperError
 from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, GrantEntry
 from lakewright.lakekeeper.api.management import grants
 from lakewright.lakekeeper.grants.model import target as grant_target
@@ -29,6 +31,7 @@ from lakewright.lakekeeper.provider.inputs import Replace, ResourceInputs, State
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider.ownership_conflicts import Claim, ClaimKey
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
+from lakewright.lakekeeper.provider.run_context import Taking
 from lakewright.names.types import RoleId, UserId
 
 
@@ -80,7 +83,23 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
         if result.failures:
             return result
         declared = self.args.parse(result.inputs)
+        if "server" not in _olds and self.run.own_objects.adopts:
+            self._note_existing(declared)
         return claimed(self.run.claims, result, declared.place, declared.claim, "on")
+
+    def _note_existing(self, declared: GrantArgs) -> None:
+        """Count a grant for the summary of an adoption: one that exists is kept as it is."""
+        if has_unknown([declared.server, declared.on, declared.privilege, declared.user, declared.role]):
+            return
+        try:
+            client = self.client(declared.server)
+            on = grant_target.resolved(client, declared.on)
+            held = grants.get_cached(client, on) if on else None
+        except (LakekeeperError, InactiveWarehouseError, UnresolvedCredentialError):
+            return  # `up` reports it
+        taking = Taking.UNCHANGED if held and declared.held in held else Taking.CREATED
+        key = (self.kind, declared.server.endpoint, str(declared.on), str(declared.held))
+        self.run.own_objects.note_compared(key, taking)
 
     @override
     def make(self, client: Client, new: GrantArgs) -> tuple[str, ObservedResource[GrantArgs]]:

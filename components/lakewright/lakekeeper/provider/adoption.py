@@ -19,7 +19,7 @@ from lakewright.lakekeeper.provider.diagnostics import note, warn
 from lakewright.lakekeeper.provider.diff import Change
 from lakewright.lakekeeper.provider.inputs import ResourceInputs, has_unknown, is_unknown
 from lakewright.lakekeeper.provider.resource_state import ObservedResource
-from lakewright.lakekeeper.provider.run_context import NaturalKey, OwnObjects, RunContext
+from lakewright.lakekeeper.provider.run_context import NaturalKey, OwnObjects, RunContext, Taking
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,8 @@ class Adopting:
 
     changes: list[str]
     problems: list[str] = field(default_factory=list[str])
+    sent_again: tuple[str, ...] = ()
+    """Properties that are sent as they are declared, since the server does not show them."""
 
 
 class Adopter(Protocol):
@@ -87,6 +89,8 @@ def refused(provider: Adopter, declared: ResourceInputs) -> str | None:
         found = provider.existing(client, declared)
         if found is None:
             provider.run.own_objects.note_absent(_key(provider, declared))
+            if adopts:
+                provider.run.own_objects.note_compared(_key(provider, declared), Taking.CREATED)
         if found is None or provider.run.own_objects.has(provider.kind, found[0]):
             return None
         if adopts:
@@ -157,6 +161,17 @@ def warn_of_spent_adopt(own_objects: OwnObjects) -> None:
         )
 
 
+def note_summary(own_objects: OwnObjects) -> None:
+    """Print how many objects are adopted, and whether that changes any. Called once, after all other checks."""
+    counts = own_objects.compared()
+    unchanged, changed, created = (counts[taking] for taking in (Taking.UNCHANGED, Taking.CHANGED, Taking.CREATED))
+    if not unchanged + changed:
+        return
+    effect = f"{changed} of them change" if changed else "none of them changes"
+    others = f"; {created} do not exist and are created" if created else ""
+    note(f"adoption: {unchanged + changed} objects exist already and are taken over, {effect}{others}")
+
+
 def _key(provider: Adopter, declared: ResourceInputs) -> NaturalKey:
     natural = (str(getattr(declared, name)).casefold() for name in provider.natural_key)
     return (provider.kind, "" if has_unknown(declared.server) else declared.server.endpoint, *natural)
@@ -192,6 +207,10 @@ def _announce(
     if adopting.problems:
         return f"{what} exists already, and cannot be taken over as it is declared: {' '.join(adopting.problems)}"
     changes = f"this changes: {'; '.join(adopting.changes)}" if adopting.changes else "nothing of it changes"
+    if adopting.sent_again:
+        changes += f"; sent again, as the server does not show it: {', '.join(adopting.sent_again)}"
+    taking = Taking.CHANGED if adopting.changes else Taking.UNCHANGED
+    provider.run.own_objects.note_compared(_key(provider, declared), taking)
     note(f"{what} ({found[0]}) exists already and is adopted; {changes}")
     return None
 

@@ -1,8 +1,10 @@
 """Context that the resources of one run share in a process. The provider's base looks it up and passes it on."""
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from lakewright.lakekeeper.api.connection.client import Client, ClientPool
 from lakewright.lakekeeper.api.connection.list_cache import ListCache
@@ -12,6 +14,16 @@ from lakewright.lakekeeper.provider.ownership_conflicts import Claims, Declarati
 
 NaturalKey = tuple[str, ...]
 """Kind, server and natural key of an object."""
+
+
+class Taking(StrEnum):
+    """What a run does about an object that it may adopt."""
+
+    UNCHANGED = "unchanged"
+    """It is taken over as it is."""
+    CHANGED = "changed"
+    CREATED = "created"
+    """It does not exist."""
 
 
 class OwnObjects:
@@ -26,6 +38,7 @@ class OwnObjects:
         self._ids: set[tuple[str, str]] = set()
         self._absent: set[NaturalKey] = set()
         self._with_adopt: dict[NaturalKey, bool] = {}
+        self._compared: dict[NaturalKey, Taking] = {}
 
     def add(self, kind: str, object_id: str) -> None:
         """Record that an object is in the state."""
@@ -56,6 +69,22 @@ class OwnObjects:
         """Record a declaration with `adopt`, and whether its object is in the state already."""
         with self._lock:
             self._with_adopt[key] = in_state and self._with_adopt.get(key, True)
+
+    @property
+    def adopts(self) -> bool:
+        """Return whether a declaration has `adopt`, and its object is not in the state."""
+        with self._lock:
+            return not all(self._with_adopt.values())
+
+    def note_compared(self, key: NaturalKey, taking: Taking) -> None:
+        """Record what the run does about an object that it may adopt."""
+        with self._lock:
+            self._compared[key] = taking
+
+    def compared(self) -> Counter[Taking]:
+        """Return the numbers of objects."""
+        with self._lock:
+            return Counter(self._compared.values())
 
     def has_nothing_to_adopt(self) -> bool:
         """Return whether declarations have `adopt`, and the state has the objects of all of them."""

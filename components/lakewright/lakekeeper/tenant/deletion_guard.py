@@ -60,6 +60,7 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
     def checked(self, declared: DeletionGuardArgs, olds: dict[str, Any]) -> DeletionGuardArgs:
         """Return the declaration. The guard depends on all other resources, so this is the last check of a run."""
         adoption.warn_of_spent_adopt(self.run.own_objects)
+        adoption.note_summary(self.run.own_objects)
         return super().checked(declared, olds)
 
     @override

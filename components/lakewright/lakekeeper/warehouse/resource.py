@@ -15,6 +15,7 @@ from lakewright.lakekeeper.api.management import managed_access as managed
 from lakewright.lakekeeper.api.management import projects, warehouses
 from lakewright.lakekeeper.preflight import report
 from lakewright.lakekeeper.preflight import warehouse_contents as warehouse_removal
+from lakewright.lakekeeper.provider.adoption import Adopting
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.creation import Origin, created_or_found, finishing
 from lakewright.lakekeeper.provider.diagnostics import warn
@@ -30,6 +31,9 @@ from lakewright.lakekeeper.warehouse import preflight
 from lakewright.lakekeeper.warehouse.changes import Changes, patiently, unlisted_holder
 from lakewright.lakekeeper.warehouse.model import WarehouseArgs, create_request, observed, same_place
 from lakewright.names.types import Deletion
+
+_KIND = "credential_kind"
+"""Kind of the credential that an existing warehouse has."""
 
 
 class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
@@ -114,7 +118,18 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         if found is None:
             return None
         there = self._observed(client, found, new).declared.model_copy(update={"credential": None})
-        return warehouses.id_of(found), ObservedResource(there)  # the declared credential is always sent
+        credential: dict[str, Any] = found.get("storage-credential-type") or {}
+        return warehouses.id_of(found), ObservedResource(there, {_KIND: credential.get("credential-type")})
+
+    @override
+    def adopting(self, there: ObservedResource[WarehouseArgs], new: WarehouseArgs) -> Adopting:
+        """Return what adopting a warehouse changes. A credential of the kind that it has is sent again."""
+        adopting = super().adopting(there, new)
+        if new.credential is None or there.computed.get(_KIND) != new.credential.type:
+            return adopting
+        secret = ("credential", "credential_fingerprint")
+        others = [change for change in adopting.changes if change not in secret]
+        return Adopting(others, adopting.problems, ("credential",))
 
     @override
     def contents(self, client: Client, object_id: str, new: WarehouseArgs) -> str:

@@ -43,7 +43,8 @@ def test_warehouse_with_the_changes_of_adoption(main: Props, messages: Any) -> N
     assert Resource(WarehouseProvider()).preview(**changed) == "create"
     reported = messages()
     assert "note: warehouse `main` in project" in reported
-    assert "exists already and is adopted; this changes: credential; delete_profile: {'type': 'hard'} -> " in reported
+    assert "exists already and is adopted; this changes: delete_profile: {'type': 'hard'} -> " in reported
+    assert "sent again, as the server does not show it: credential" in reported
     assert "protected: False -> True" in reported
     assert "hidden" not in reported
 
