@@ -10,7 +10,8 @@ from enum import StrEnum
 from typing import Any
 
 from lakewright.ci.documents import DriftDifference, DriftGroup, FleetDrift, StackDriftReport
-from lakewright.ci.markdown import inline_code, plural, size_of
+from lakewright.ci.markdown import inline_code, size_of
+from lakewright.fleet.text_table import plural
 
 LIMITS = {"markdown": 65_536, "slack": 35_000, "text": 1_000_000}
 """Bytes of a text by its format. Slack cuts messages of more than 40,000 characters."""

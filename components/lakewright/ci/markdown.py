@@ -43,11 +43,6 @@ def table(head: list[str], rows: list[list[str]], numbers: int) -> str:
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, marks, *rows))
 
 
-def plural(count: int, noun: str) -> str:
-    """Return a number with its noun: `1 tenant`, `2 tenants`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def size_of(text: str) -> int:
     """Return the bytes of a text, which are at least its characters: servers limit either."""
     return len(text.encode())

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lakewright.ci.documents import FleetPreview
-from lakewright.ci.markdown import code_block, details, escape, inline_code, plural, size_of, table
+from lakewright.ci.markdown import code_block, details, escape, inline_code, size_of, table
 from lakewright.ci.preview_rows import ResourceChange, TenantChanges, rows_of
+from lakewright.fleet.text_table import plural
 
 MARKER = "<!-- lakewright: preview of the fleet -->"
 """First line of the comment, by which the next run finds it."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from lakewright.fleet.selection import SelectedStack, Selection, select, stack_files
-from lakewright.fleet.text_table import format_table
+from lakewright.fleet.text_table import format_table, plural
 
 if TYPE_CHECKING:
     from lakewright_engine.project.project import PulumiProject
@@ -67,7 +67,7 @@ class ListedStack:
         if self.locked:
             return f"locked: {'; '.join(self.locked)}"
         if self.pending:
-            return f"interrupted: {len(self.pending)} pending operations"
+            return f"interrupted: {plural(len(self.pending), 'pending operation')}"
         if not self.has_file:
             return "no stack file"
         return f"{self.last['kind']} {self.last['result']}" if self.last else "never updated"

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from lakewright.fleet.results import FleetReport, StackResult, StackStatus
 from lakewright.fleet.selection import SelectedStack
-from lakewright.fleet.text_table import format_table
+from lakewright.fleet.text_table import format_table, plural
 
 _NAMED_STACKS = 8
 """Number of running stacks that the live display names."""
@@ -67,12 +67,13 @@ class LineProgress(AbstractContextManager[Any]):
 
     def interrupted(self, count: int, running: int) -> None:
         """Print what an interrupt does."""
+        stacks = plural(running, "stack")
         texts = {
-            1: f"Interrupted: no other stack starts; {running} running finish their steps and save their states."
-            " Ctrl-C again stops them at once.",
-            2: f"Interrupted again: {running} running stop at once. Ctrl-C again kills their processes.",
+            1: f"Interrupted: no other stack starts. {stacks} still running: their current steps finish, and their"
+            " states are saved. Ctrl-C again stops them at once.",
+            2: f"Interrupted again: {stacks} must stop at once. Ctrl-C again kills the processes.",
         }
-        self._print(Text(texts.get(count, f"Interrupted again: the processes of {running} are killed."), "yellow"))
+        self._print(Text(texts.get(count, f"Interrupted again: the processes of {stacks} are killed."), "yellow"))
 
     def _print(self, line: Text) -> None:
         self._console.print(line, soft_wrap=True, highlight=False)
@@ -137,7 +138,7 @@ def summary_lines(report: FleetReport, folder: str) -> list[str]:
     ]
     lines = format_table(head, rows)
     counts = ", ".join(f"{count} {status}" for status, count in report.counts.items())
-    lines += ["", f"{len(report.results)} stacks: {counts}; {format_seconds(report.seconds)}"]
+    lines += ["", f"{plural(len(report.results), 'stack')}: {counts}; {format_seconds(report.seconds)}"]
     if report.remaining:
         lines.append(
             f"{len(report.remaining)} remain; `lakewright fleet {report.command} --resume` continues with them"

@@ -57,6 +57,17 @@ class FleetCommand:
     """More options by the name of the stack."""
 
 
+@dataclass(frozen=True)
+class _Ended:
+    """The end of a stack's process."""
+
+    stack: str
+    code: int | None
+    """Exit code; None if it is lost."""
+    at: float
+    """Monotonic time, in seconds."""
+
+
 class FleetRunner:
     """One run of a command on many stacks."""
 
@@ -91,7 +102,7 @@ class FleetRunner:
         self._environ = environ
         self._running: dict[str, RunningStack] = {}
         self._results: dict[str, StackResult] = {}
-        self._events: SimpleQueue[tuple[str, int | None] | None] = SimpleQueue()
+        self._events: SimpleQueue[_Ended | None] = SimpleQueue()
         self._interrupts = 0
         self._handled_interrupts = 0
         self._has_failed = False
@@ -108,7 +119,7 @@ class FleetRunner:
                 ended = self._events.get()
                 self._pass_on_interrupts()
                 if ended is not None:
-                    self._end(schedule, *ended)
+                    self._end(schedule, ended)
         for stack in schedule.waiting:
             self._results[stack.name] = StackResult(stack, StackStatus.SKIPPED, error=self._reason_to_skip())
         results = [self._results[name] for name in sorted(self._results)]
@@ -126,7 +137,7 @@ class FleetRunner:
         earlier = self._folder.entries.get(name, JournalEntry())
 
         def on_end(code: int | None) -> None:
-            self._events.put((name, code))
+            self._events.put(_Ended(name, code, time.monotonic()))
 
         running = EarlierProcess.watch(stack, earlier.pid, earlier.process, on_end) if not earlier.status else None
         self._listener.started(stack, is_earlier=running is not None)
@@ -139,7 +150,8 @@ class FleetRunner:
             self._folder.set(name, entry)
         self._running[name] = running
 
-    def _end(self, schedule: Schedule, name: str, code: int | None) -> None:
+    def _end(self, schedule: Schedule, ended: _Ended) -> None:
+        name, code = ended.stack, ended.code
         running = self._running.pop(name)
         schedule.end(running.stack)
         document = self._folder.document(name)
@@ -156,7 +168,7 @@ class FleetRunner:
             code,
             document,
             read_text(log).splitlines(),
-            seconds=time.monotonic() - running.started,
+            seconds=ended.at - running.started,
             log=str(log),
             is_interrupted=bool(self._interrupts),
         )

@@ -1,4 +1,4 @@
-"""A table as plain text, which pipes and terminals of any width take."""
+"""A table as plain text, which pipes and terminals of any width take; counts with their nouns."""
 
 from __future__ import annotations
 
@@ -12,3 +12,8 @@ def format_table(head: Sequence[str], rows: Sequence[Sequence[str]], indent: str
     return [
         indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table
     ]
+
+
+def plural(count: int, noun: str) -> str:
+    """Return `1 stack`, `2 stacks`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -89,7 +89,7 @@ def test_ctrl_c_once_finishes_and_names_what_remains(fleet: Fleet) -> None:
     report = json.loads(stdout)
     assert (process.returncode, report["exit"]) == (130, 130)
     assert statuses(report) == {"a": "interrupted", "b": "skipped", "c": "skipped", "d": "skipped"}
-    assert "no other stack starts; 1 running finish their steps" in stderr
+    assert "no other stack starts. 1 stack still running" in stderr
     (fleet.folder / "a.waits").unlink()
     assert set(statuses(fleet.report("up", "--yes", "--resume")).values()) == {"changed"}
 
@@ -171,3 +171,16 @@ def test_drift_takes_the_filters_of_the_fleet(fleet: Fleet) -> None:
     done = fleet.run("drift", "--label", "tier=gold", "--json")
 
     assert [entry["stack"] for entry in json.loads(done.stdout)["stacks"]] == ["a", "b"]
+
+
+def test_list_shows_stacks_without_state_and_without_file(fleet: Fleet) -> None:
+    (fleet.folder / "Pulumi.d.yaml").unlink()
+    (fleet.folder / "Pulumi.e.yaml").write_text("config: {}\n")
+
+    done = fleet.run("list")
+
+    lines = {line.split()[0]: line for line in done.stdout.splitlines()}
+    assert lines["a"].split()[1:4] == ["tenant-a", "sandbox", "tier=gold"]
+    assert lines["d"].endswith("no stack file")
+    assert lines["e"].endswith("not created")
+    (fleet.folder / "Pulumi.e.yaml").unlink()

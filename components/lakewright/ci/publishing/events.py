@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lakewright.ci.documents import StackDriftReport
-from lakewright.ci.markdown import plural
 from lakewright.ci.publishing.check import DriftCheck
+from lakewright.fleet.text_table import plural
 from lakewright.validation.documents import mapping_of
 
 CONTROLLER = "lakewright/drift"

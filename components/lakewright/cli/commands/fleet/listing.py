@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+import sys
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lakewright.cli.options import HERE, Directory, Everything, Labels, Names, load_project, selection_of
+
+if TYPE_CHECKING:
+    from lakewright_engine.project.project import PulumiProject
+
+    from lakewright.fleet.selection import Selection
 
 
 def list_fleet(
@@ -16,18 +22,45 @@ def list_fleet(
     label: Labels = None,
     everything: Everything = False,
     directory: Directory = HERE,
+    unmanaged: Annotated[
+        bool,
+        typer.Option(
+            "--unmanaged",
+            help="List the objects on the servers that are in no stack, and the share that stacks manage.",
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the tenants with environment, labels and the state of their stack.
+    """List the tenants with environment, labels and the state of their stack. Exit code 1 if a state is unreadable.
+
+    With --unmanaged, list instead what Lakekeeper, AWS and the cluster of their environments have outside of stacks.
 
     Example: lakewright fleet list --label cost-center=4711 --json
     """
     from lakewright.fleet.listing import list_stacks, listing_lines  # noqa: PLC0415 - `--help` needs no engine
 
-    listed = list_stacks(load_project(directory), selection_of(stack, label, everything=everything))
+    project, selection = load_project(directory), selection_of(stack, label, everything=everything)
+    if unmanaged:
+        raise typer.Exit(_print_coverage(project, selection, as_json=as_json))
+    listed = list_stacks(project, selection)
     if as_json:
         print(json.dumps({"version": 1, "stacks": [found.to_json() for found in listed]}, indent=2, ensure_ascii=False))
     else:
         print("\n".join(listing_lines(listed)))
     if any(found.problem for found in listed):
         raise typer.Exit(1)
+
+
+def _print_coverage(project: PulumiProject, selection: Selection, *, as_json: bool) -> int:
+    """Print which objects of the environments are in no stack. Return the exit code."""
+    from lakewright.cli.engines.environment_loading import load_environment  # noqa: PLC0415 - slow to load
+    from lakewright.discovery.survey.coverage import coverage_text  # noqa: PLC0415
+    from lakewright.discovery.survey.server_survey import survey_coverage  # noqa: PLC0415
+    from lakewright.fleet.selection import select  # noqa: PLC0415
+
+    names = dict.fromkeys(stack.environment for stack in select(project, selection) if stack.environment)
+    found = survey_coverage(project, [*names], load=lambda name: load_environment(project, name))
+    print(json.dumps(found.to_json(), indent=2, ensure_ascii=False) if as_json else coverage_text(found))
+    for problem in found.problems if not as_json else ():
+        print(f"error: {problem}", file=sys.stderr)
+    return found.exit_code

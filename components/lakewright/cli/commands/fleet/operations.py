@@ -28,6 +28,7 @@ from lakewright.cli.errors import UsageError
 from lakewright.cli.operation_options import AsJson, Engine, ExpectNoChanges, Parallel, Refresh, Yes
 from lakewright.cli.options import HERE, Concurrency, Directory, EngineName, Everything, Labels, Names, selection_of
 from lakewright.fleet.schedule import OnError
+from lakewright.fleet.text_table import plural
 
 
 def preview(
@@ -183,7 +184,8 @@ def _confirm(options: FleetOptions, verb: str, noun: str, trial: tuple[str, ...]
     print_report(options, planned)
     if planned.is_interrupted or (planned.remaining and options.on_error is OnError.STOP):
         raise typer.Exit(planned.exit_code)
-    typer.confirm(f"Do you want to perform this {noun} of {len(planned.results)} stacks?", abort=True, err=True)
+    count = plural(len(planned.results), "stack")
+    typer.confirm(f"Do you want to perform this {noun} of {count}?", abort=True, err=True)
 
 
 def _absolute(path: Path | None) -> Path | None:
