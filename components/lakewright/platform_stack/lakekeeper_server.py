@@ -10,6 +10,7 @@ import pulumi
 
 from lakewright.environment.platform_outputs import PlatformOutputs
 from lakewright.kubernetes.computing_unit import KubernetesObject
+from lakewright.kubernetes.drift_check.component import DriftCronJob
 from lakewright.kubernetes.settings import CatalogPods
 from lakewright.lakekeeper.server.bootstrap import Bootstrap
 from lakewright.platform_stack.manifests import gateway, lakekeeper, network_policies, openfga
@@ -84,6 +85,9 @@ class LakekeeperServer(pulumi.ComponentResource):
         server = self._server(keys, values, mounted, after=migrated)
         ready = self._gateway(files, after=[*prepared, *server])
         self._bootstrap(management_ca_bundle, after=[*server, *ready])
+        if spec.drift_check:
+            place = network_policies.drift_check_place(spec)
+            DriftCronJob(place, spec.drift_check, after=self._first, opts=within)
         self.outputs = platform_outputs(spec)
         self.register_outputs({"platform": self.outputs.model_dump(mode="json")})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from lakewright.kubernetes.drift_check.manifests import DriftCheckPlace
 from lakewright.kubernetes.network import dns, egress_to
 from lakewright.platform_stack.manifests.gateway import GATEWAY, gateway_name
 from lakewright.platform_stack.manifests.lakekeeper import MIGRATION, SERVER
@@ -51,9 +52,19 @@ def network_policies(spec: PlatformSpec) -> list[Manifest]:
     return policies
 
 
+def drift_check_place(spec: PlatformSpec) -> DriftCheckPlace:
+    """Return the place of the drift check. It may reach server and gateway, besides what it reaches anywhere."""
+    egress = (_to(spec, SERVER, SERVER_PORT), _to(spec, GATEWAY, spec.gateway.listen_port))
+    return DriftCheckPlace(spec.namespace, f"{spec.name}-drift", egress)
+
+
+def _drift_check_pods(spec: PlatformSpec) -> list[Rule]:
+    return [{"podSelector": {"matchLabels": drift_check_place(spec).selector}}] if spec.drift_check else []
+
+
 def _server_ingress(spec: PlatformSpec) -> list[Rule]:
-    """Allow the gateway and administrators. Tenants are not among them."""
-    callers = [_pods(spec, GATEWAY), *_namespaces(spec.management.client_namespaces)]
+    """Allow the gateway, administrators and the drift check. Tenants are not among them."""
+    callers = [_pods(spec, GATEWAY), *_namespaces(spec.management.client_namespaces), *_drift_check_pods(spec)]
     rules = [_allow([*callers, *_controller(spec.management.route)], SERVER_PORT)]
     if spec.server.monitoring_namespace:
         rules.append(_allow(_namespaces([spec.server.monitoring_namespace]), METRICS_PORT))
@@ -115,6 +126,7 @@ def _openfga_database(spec: PlatformSpec) -> list[Rule]:
 def _gateway_ingress(spec: PlatformSpec) -> list[Rule]:
     tenants: Rule = {"namespaceSelector": {"matchExpressions": [{"key": TENANT_LABEL, "operator": "Exists"}]}}
     callers = [tenants, *_namespaces(spec.gateway.client_namespaces), *_controller(spec.gateway.route)]
+    callers += _drift_check_pods(spec)
     return [_allow(callers, spec.gateway.listen_port)]
 
 

@@ -38,6 +38,7 @@ def _images(spec: PlatformSpec) -> Iterator[Problem]:
         "server.image": spec.server.image,
         "gateway.image": spec.gateway.image,
         "server.authorization.openfga.server.image": openfga.server.image if openfga and openfga.server else None,
+        "drift_check.image": spec.drift_check.image if spec.drift_check else None,
         "database.trial_postgres.image": trial_database.image if trial_database else None,
     }
     for path, image in images.items():

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from lakewright.kubernetes.drift_check_settings import DriftCheckSettings
 from lakewright.lakekeeper.api.connection.server import Auth, NoAuth
 from lakewright.names.types import RoleArn, ServiceUrl
 from lakewright.platform_stack.settings.authentication import AuthenticationSettings
@@ -131,6 +132,8 @@ class PlatformSpec(StrictModel):
     management: ManagementAccess = ManagementAccess()
     aws: AwsIdentity | None = None
     bootstrap: BootstrapSettings | None = None
+    drift_check: DriftCheckSettings | None = None
+    """A CronJob that checks the tenants for drift, where no CI does it."""
     kubernetes: PlatformCluster = PlatformCluster()
     allow_plain_http: bool = False
     """Whether tokens and secrets may be sent without TLS within the cluster."""

@@ -1,0 +1,1 @@
+"""A CronJob that checks the fleet for drift, where no CI does it."""

@@ -1,0 +1,275 @@
+"""Manifests of the drift check. Pure functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from lakewright.kubernetes import manifests, network
+from lakewright.kubernetes.drift_check_settings import DriftCheckSettings, deadline_seconds
+from lakewright.kubernetes.manifests import Manifest
+from lakewright.kubernetes.runtimes import RUNTIMES
+from lakewright.kubernetes.settings import DEFAULT_CLUSTER, ClusterSettings
+
+READABLE: dict[str, tuple[str, ...]] = {
+    "": ("namespaces", "serviceaccounts", "configmaps", "services", "resourcequotas", "limitranges"),
+    "apps": ("deployments",),
+    "batch": ("cronjobs",),
+    "networking.k8s.io": ("networkpolicies",),
+    "rbac.authorization.k8s.io": ("roles", "rolebindings"),
+    "cert-manager.io": ("certificates",),
+}
+"""Kinds of the tenants' objects by API group. Secrets are apart, see `DriftCheckSettings.read_secrets`."""
+_RBAC = "rbac.authorization.k8s.io"
+_CONFIG_DIR, _SECRET_DIR, _METRICS_DIR = "/etc/lakewright-drift", "/etc/lakewright-passphrase", "/metrics"
+_ACCOUNT_DIR = "/var/run/secrets/kubernetes.io/serviceaccount"
+_PASSPHRASE_FILE, _METRICS_FILE = "passphrase", "lakewright-drift.prom"
+_POD_IDENTITY = "169.254.170.23/32"
+"""The agent of EKS Pod Identity on each node."""
+_SCRATCH = "1Gi"
+
+
+@dataclass(frozen=True)
+class DriftCheckPlace:
+    """Where the check is, and what its labels and policies need to know of its surroundings."""
+
+    namespace: str
+    name: str = "lakewright-drift"
+    """Name of the CronJob and of the other objects."""
+    egress: tuple[network.Rule, ...] = ()
+    """Further rules of egress, such as to the pods of a Lakekeeper in the same namespace."""
+    cluster: ClusterSettings = DEFAULT_CLUSTER
+
+    @property
+    def memory(self) -> str:
+        """Name of the ConfigMap with the tenants that had drift."""
+        return f"{self.name}-memory"
+
+    @property
+    def cluster_name(self) -> str:
+        """Name of the objects without a namespace."""
+        return f"{self.namespace}-{self.name}"
+
+    @property
+    def selector(self) -> dict[str, str]:
+        """Labels of the pods, which never change."""
+        return {"app.kubernetes.io/name": self.name, "app.kubernetes.io/component": "drift-check"}
+
+
+def drift_check_manifests(place: DriftCheckPlace, settings: DriftCheckSettings) -> list[Manifest]:
+    """Return all objects, the CronJob last."""
+    return [
+        service_account(place, settings),
+        cluster_role(place, settings),
+        cluster_role_binding(place),
+        memory_role(place),
+        memory_role_binding(place),
+        memory_config_map(place),
+        config_map(place, settings),
+        network_policy(place, settings),
+        cron_job(place, settings),
+    ]
+
+
+def service_account(place: DriftCheckPlace, settings: DriftCheckSettings) -> Manifest:
+    """Return the check's ServiceAccount, with its role on AWS."""
+    made = _object(place, "v1", "ServiceAccount", place.name)
+    if settings.role_arn and settings.identity == "irsa":
+        made["metadata"]["annotations"] = {"eks.amazonaws.com/role-arn": settings.role_arn}
+    return made | {"automountServiceAccountToken": False}
+
+
+def cluster_role(place: DriftCheckPlace, settings: DriftCheckSettings) -> Manifest:
+    """Return the rights in all namespaces: to read the tenants' objects, and to write Events."""
+    rules: list[dict[str, Any]] = [
+        {"apiGroups": [group], "resources": list(kinds), "verbs": ["get", "list"]} for group, kinds in READABLE.items()
+    ]
+    if settings.read_secrets:
+        rules.append({"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list"]})
+    if settings.events:
+        rules.append({"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "get", "patch"]})
+    return _cluster_object(place, "ClusterRole") | {"rules": rules}
+
+
+def cluster_role_binding(place: DriftCheckPlace) -> Manifest:
+    """Return the binding of these rights to the check."""
+    return _cluster_object(place, "ClusterRoleBinding") | {
+        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": place.cluster_name},
+        "subjects": [_subject(place)],
+    }
+
+
+def memory_role(place: DriftCheckPlace) -> Manifest:
+    """Return the right to change one ConfigMap: the check's own memory."""
+    rule = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [place.memory], "verbs": ["get", "patch"]}
+    return _object(place, f"{_RBAC}/v1", "Role", place.name) | {"rules": [rule]}
+
+
+def memory_role_binding(place: DriftCheckPlace) -> Manifest:
+    """Return the binding of that right to the check."""
+    return _object(place, f"{_RBAC}/v1", "RoleBinding", place.name) | {
+        "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": place.name},
+        "subjects": [_subject(place)],
+    }
+
+
+def memory_config_map(place: DriftCheckPlace) -> Manifest:
+    """Return the ConfigMap with the tenants that had drift. Its data belong to the check, so there are none here."""
+    return _object(place, "v1", "ConfigMap", place.memory)
+
+
+def config_map(place: DriftCheckPlace, settings: DriftCheckSettings) -> Manifest:
+    """Return the ConfigMap with the kubeconfig of the pod's ServiceAccount."""
+    text = yaml.safe_dump(kubeconfig(settings), sort_keys=True)
+    return _object(place, "v1", "ConfigMap", place.name) | {"data": {"kubeconfig": text}}
+
+
+def kubeconfig(settings: DriftCheckSettings) -> dict[str, Any]:
+    """Return a kubeconfig that reaches this cluster by each name that the states have for it. It has no secret."""
+    names = list(dict.fromkeys([*settings.contexts, "in-cluster"]))
+    server = {"server": "https://kubernetes.default.svc", "certificate-authority": f"{_ACCOUNT_DIR}/ca.crt"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": names[0],
+        "clusters": [{"name": "in-cluster", "cluster": server}],
+        "users": [{"name": "in-cluster", "user": {"tokenFile": f"{_ACCOUNT_DIR}/token"}}],
+        "contexts": [{"name": name, "context": {"cluster": "in-cluster", "user": "in-cluster"}} for name in names],
+    }
+
+
+def network_policy(place: DriftCheckPlace, settings: DriftCheckSettings) -> Manifest:
+    """Return the policy that allows nothing in, and out only what the check needs.
+
+    It needs DNS, the API server, AWS and other servers by HTTPS, the pushgateway and `egress`.
+    """
+    urls = ["https://any.example", *settings.egress]
+    if settings.pushgateway:
+        urls.append(settings.pushgateway)
+    rules = [*network.egress(urls, place.cluster), network.api_server(place.cluster), *place.egress]
+    if settings.role_arn and settings.identity == "pod-identity":
+        rules.append({"to": [{"ipBlock": {"cidr": _POD_IDENTITY}}], "ports": [{"protocol": "TCP", "port": 80}]})
+    return _object(place, "networking.k8s.io/v1", "NetworkPolicy", place.name) | {
+        "spec": {
+            "podSelector": {"matchLabels": place.selector},
+            "policyTypes": ["Ingress", "Egress"],
+            "egress": [rule for index, rule in enumerate(rules) if rule not in rules[:index]],
+        }
+    }
+
+
+def arguments(place: DriftCheckPlace, settings: DriftCheckSettings) -> list[str]:
+    """Return the arguments of `lakewright`."""
+    words = ["ci", "publish"]
+    if settings.events:
+        words += ["--events", f"{place.namespace}/{place.name}", "--memory", place.memory]
+    if settings.pushgateway:
+        words += ["--pushgateway", settings.pushgateway, "--grouping", f"check={place.cluster_name}"]
+    if settings.textfile_claim:
+        words += ["--textfile", f"{_METRICS_DIR}/{_METRICS_FILE}"]
+    words += ["--", "drift"]
+    return words + ([word for pattern in settings.stacks for word in ("--stack", pattern)] or ["--all"])
+
+
+def cron_job(place: DriftCheckPlace, settings: DriftCheckSettings) -> Manifest:
+    """Return the CronJob: one check at a time, in one unprivileged pod."""
+    user = RUNTIMES["spark"].user
+    labels = {**settings.pod_labels, **_labels(place)}
+    pod = {
+        "serviceAccountName": place.name,
+        "automountServiceAccountToken": True,
+        "enableServiceLinks": False,
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 30,
+        "securityContext": manifests.pod_security(user),
+        "containers": [_container(place, settings)],
+        "volumes": _volumes(place, settings),
+    }
+    spec = {
+        "schedule": settings.schedule,
+        "timeZone": "Etc/UTC",
+        "concurrencyPolicy": "Forbid",
+        # After an outage, a missed check starts within an hour; later it is skipped.
+        "startingDeadlineSeconds": 3600,
+        "successfulJobsHistoryLimit": 3,
+        "failedJobsHistoryLimit": 3,
+        "jobTemplate": {
+            "metadata": {"labels": labels},
+            "spec": {
+                # The next check comes by schedule. Temporary errors of servers are repeated within a check.
+                "backoffLimit": 0,
+                "activeDeadlineSeconds": deadline_seconds(settings.deadline),
+                "template": {"metadata": {"labels": labels}, "spec": pod},
+            },
+        },
+    }
+    return _object(place, "batch/v1", "CronJob", place.name) | {"spec": spec}
+
+
+def _container(place: DriftCheckPlace, settings: DriftCheckSettings) -> dict[str, Any]:
+    sizes = settings.resources
+    plain = {
+        "HOME": "/tmp",  # noqa: S108 - in the pod
+        "KUBECONFIG": f"{_CONFIG_DIR}/kubeconfig",
+        "PULUMI_BACKEND_URL": settings.state,
+        "PULUMI_CONFIG_PASSPHRASE_FILE": f"{_SECRET_DIR}/{_PASSPHRASE_FILE}",
+        **settings.variables,
+    }
+    secret = [
+        {"name": name, "valueFrom": {"secretKeyRef": {"name": source.name, "key": source.key}}}
+        for name, source in sorted(settings.secret_variables.items())
+    ]
+    return {
+        "name": "drift-check",
+        "image": settings.image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["lakewright"],
+        "args": arguments(place, settings),
+        "env": [*({"name": name, "value": value} for name, value in sorted(plain.items())), *secret],
+        "resources": {
+            "requests": {"cpu": sizes.cpu, "memory": sizes.memory, "ephemeral-storage": "100Mi"},
+            "limits": {"memory": sizes.memory_limit, "ephemeral-storage": _SCRATCH},
+        },
+        "securityContext": manifests.container_security(),
+        "volumeMounts": [
+            {"name": "config", "mountPath": _CONFIG_DIR, "readOnly": True},
+            {"name": "passphrase", "mountPath": _SECRET_DIR, "readOnly": True},
+            {"name": "scratch", "mountPath": "/tmp"},  # noqa: S108 - in the pod
+            *([{"name": "metrics", "mountPath": _METRICS_DIR}] if settings.textfile_claim else []),
+        ],
+    }
+
+
+def _volumes(place: DriftCheckPlace, settings: DriftCheckSettings) -> list[dict[str, Any]]:
+    items = [{"key": settings.passphrase.key, "path": _PASSPHRASE_FILE}]
+    found: list[dict[str, Any]] = [
+        {"name": "config", "configMap": {"name": place.name}},
+        {"name": "passphrase", "secret": {"secretName": settings.passphrase.name, "items": items}},
+        {"name": "scratch", "emptyDir": {"sizeLimit": _SCRATCH}},
+    ]
+    if claim := settings.textfile_claim:
+        found.append({"name": "metrics", "persistentVolumeClaim": {"claimName": claim}})
+    return found
+
+
+def _labels(place: DriftCheckPlace) -> dict[str, str]:
+    return {**place.selector, "app.kubernetes.io/managed-by": "lakewright"}
+
+
+def _subject(place: DriftCheckPlace) -> dict[str, str]:
+    return {"kind": "ServiceAccount", "name": place.name, "namespace": place.namespace}
+
+
+def _object(place: DriftCheckPlace, api_version: str, kind: str, name: str) -> Manifest:
+    metadata: dict[str, Any] = {"name": name, "namespace": place.namespace, "labels": _labels(place)}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
+
+
+def _cluster_object(place: DriftCheckPlace, kind: str) -> Manifest:
+    return {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": kind,
+        "metadata": {"name": place.cluster_name, "labels": _labels(place)},
+    }

@@ -1,0 +1,143 @@
+"""The drift check's objects on a real API server: accepted, admitted, and with the least rights."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from kubernetes import client as kubernetes_client  # pyright: ignore[reportMissingTypeStubs]
+from lakewright.ci.documents import read_drift
+from lakewright.ci.publishing.check import DriftCheck
+from lakewright.ci.publishing.cluster import CheckPlace, DriftEvents
+
+from ..platform_documents import DIGEST, trial
+from ..platform_project import PlatformStack, create_platform
+from .control_plane import ControlPlane
+
+CHECK: dict[str, Any] = {
+    "image": f"registry.example/lakewright{DIGEST}",
+    "state": "s3://acme-states?region=us-west-2",
+    "passphrase": {"name": "stacks", "key": "passphrase"},
+    "role_arn": "arn:aws:iam::111122223333:role/lakewright-drift",
+    "contexts": ["tests"],
+}
+
+
+@pytest.fixture(scope="module")
+def namespace() -> str:
+    return f"platform-{uuid4().hex[:8]}"
+
+
+@pytest.fixture(scope="module")
+def platform(
+    tmp_path_factory: pytest.TempPathFactory, cluster: ControlPlane, provider_home: Path, namespace: str
+) -> Iterator[PlatformStack]:
+    """A deployed trial with a drift check."""
+    stack = create_platform(
+        tmp_path_factory.mktemp("platform"),
+        trial(namespace=f"{namespace}-{len(str(provider_home))}", drift_check=CHECK),
+        render=False,
+        KUBECONFIG=str(cluster.kubeconfig),
+        PULUMI_HOME=str(provider_home),
+    )
+    stack.up()
+    yield stack
+    stack.output("destroy", "--yes", "--engine", "embedded")
+
+
+@pytest.fixture
+def place(platform: PlatformStack) -> CheckPlace:
+    namespace = platform.spec["namespace"]
+    return CheckPlace(namespace, "lakekeeper-drift", "lakekeeper-drift-memory", "a-pod")
+
+
+@pytest.fixture
+def token(cluster: ControlPlane, place: CheckPlace) -> str:
+    """A token of the check's ServiceAccount, as its pod has it."""
+    path = f"/api/v1/namespaces/{place.namespace}/serviceaccounts/{place.cron_job}/token"
+    with cluster.http() as http:
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        return http.post(path, json=request).raise_for_status().json()["status"]["token"]
+
+
+def api_client(cluster: ControlPlane, token: str) -> Any:
+    settings: Any = kubernetes_client.Configuration()
+    settings.host, settings.ssl_ca_cert = cluster.endpoint, str(cluster.ca)
+    settings.api_key = {"authorization": f"Bearer {token}"}
+    return kubernetes_client.ApiClient(settings)
+
+
+def test_job_of_the_cron_job_is_admitted(cluster: ControlPlane, place: CheckPlace) -> None:
+    """The namespace enforces Pod Security `restricted`; a pod of the template is created on trial."""
+    base = f"/apis/batch/v1/namespaces/{place.namespace}"
+    template = cluster.get(f"{base}/cronjobs/{place.cron_job}")["spec"]["jobTemplate"]["spec"]["template"]
+    pod = {"metadata": {"name": "trial", "labels": template["metadata"]["labels"]}, "spec": template["spec"]}
+
+    with cluster.http() as http:
+        answer = http.post(f"/api/v1/namespaces/{place.namespace}/pods", params={"dryRun": "All"}, json=pod)
+
+    assert answer.status_code == 201, answer.text
+
+
+def test_second_update_changes_nothing(cluster: ControlPlane, platform: PlatformStack, place: CheckPlace) -> None:
+    """Also after a check wrote to its memory, which belongs to the check."""
+    patch = {"data": {"drifted.json": '["acme"]'}}
+    with cluster.http() as http:
+        http.patch(
+            f"/api/v1/namespaces/{place.namespace}/configmaps/{place.config_map}",
+            json=patch,
+            headers={"content-type": "application/merge-patch+json"},
+        ).raise_for_status()
+
+    found = json.loads(platform.output("preview", "--refresh", "--engine", "embedded", "--json"))
+
+    changed = [step for step in found["steps"] if step["op"] not in {"same", "refresh", "read"} or step.get("keys")]
+    assert not [step["urn"] for step in changed if "drift" in step["name"]]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "is_allowed"),
+    [
+        ("GET", "/api/v1/namespaces", True),
+        ("GET", "/apis/apps/v1/deployments", True),
+        ("GET", "/apis/networking.k8s.io/v1/networkpolicies", True),
+        ("GET", "/api/v1/secrets", False),
+        ("GET", "/api/v1/pods", False),
+        ("DELETE", "/api/v1/namespaces/default", False),
+        ("PATCH", "/api/v1/namespaces/kube-public/configmaps/other", False),
+        ("POST", "/api/v1/namespaces/default/pods", False),
+    ],
+)
+def test_service_account_may_only_read(
+    cluster: ControlPlane, token: str, method: str, path: str, *, is_allowed: bool
+) -> None:
+    with cluster.http(token) as http:
+        headers = {"content-type": "application/merge-patch+json"} if method == "PATCH" else {}
+        answer = http.request(method, path, content=b"" if method in ("GET", "DELETE") else b"{}", headers=headers)
+
+    assert (answer.status_code == 200) is is_allowed, answer.text
+    assert is_allowed or answer.status_code == 403
+
+
+def test_check_publishes_with_its_own_rights(cluster: ControlPlane, place: CheckPlace, token: str) -> None:
+    name = f"t{uuid4().hex[:8]}"
+    with cluster.http() as http:
+        http.post("/api/v1/namespaces", json={"metadata": {"name": f"tenant-{name}"}}).raise_for_status()
+    events = DriftEvents(place, api_client(cluster, token))
+    changed = {"type": "x:Warehouse", "resource": "w", "property": "p"}
+
+    for differences in ([changed], [changed], []):
+        stacks = [{"stack": name, "tenant": name, "differences": differences}]
+        events.publish(DriftCheck(read_drift(json.dumps({"version": 1, "stacks": stacks})), 1_700_000_000))
+
+    found = cluster.get(f"/apis/events.k8s.io/v1/namespaces/tenant-{name}/events")["items"]
+    assert sorted((event["reason"], (event.get("series") or {}).get("count")) for event in found) == [
+        ("DriftFound", 2),
+        ("DriftGone", None),
+    ]
+    with cluster.http() as http:
+        http.delete(f"/api/v1/namespaces/tenant-{name}").raise_for_status()
