@@ -37,6 +37,7 @@ from lakewright_engine.steps.deployment import Deployment
 from lakewright_engine.steps.recovery import recover_created_objects, refuse_unrecoverable
 from lakewright_engine.steps.refresh import refresh
 from lakewright_engine.steps.targets import TargetScope, sort_by_dependency
+from lakewright_engine.unsaved_state import is_unsaved, keep_unsaved
 
 _NO_CHANGE = ("same", "read", "read-replacement", "discard", "discard-replaced")
 _ERROR_REPORTED = 32
@@ -94,6 +95,7 @@ class _Run:
         self._plan = plan.session
         self._backend = backend
         self._forks = forks
+        self._is_interrupted = False
         self._base = backend.load(project.name, stack) or StackSnapshot()
         self._before = self._base.resources
         refuse_unsupported_state(stack, self._before)
@@ -171,6 +173,10 @@ class _Run:
         except (EngineError, OSError) as error:
             if f"error: {error}" not in self._events.messages:  # a step that waited for the save has reported the error
                 self._deployment.fail(str(error))
+            snapshot = self._deployment.journal.snapshot()
+            if is_unsaved(snapshot, self._base):
+                operation = self._operation
+                self._deployment.fail(keep_unsaved(operation.project, operation.stack, snapshot, error))
 
     def _run_steps(self) -> None:
         operation, deployment = self._operation, self._deployment
@@ -301,6 +307,7 @@ class _Run:
         }
 
     def _interrupt(self) -> None:
+        self._is_interrupted = True
         self._deployment.fail("the operation was interrupted: steps in progress finish, no new step starts")
         self._deployment.registry.cancel()
 
@@ -318,6 +325,7 @@ class _Run:
         operation, deployment, events = self._operation, self._deployment, self._events
         resources = self._before if deployment.dry_run else deployment.journal.snapshot().resources
         result = Result(0, _outputs(resources), dict(events.changes), events.messages)
+        result.is_interrupted = self._is_interrupted
         if deployment.failed:
             result.exit = 1
         elif operation.expect_no_changes and any(op not in _NO_CHANGE for op in events.changes):

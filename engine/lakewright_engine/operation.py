@@ -72,6 +72,29 @@ class PlanSummary:
     signed: bool
 
 
+@dataclass(frozen=True)
+class RemainingStep:
+    """A step that an interrupted run did not finish. `op` is `check` if it was not compared with the program."""
+
+    op: str
+    urn: str
+
+
+@dataclass(frozen=True)
+class Remainder:
+    """What an interrupted run did not do, and the command that continues it."""
+
+    steps: tuple[RemainingStep, ...]
+    is_complete: bool
+    """Whether these are all steps. A program that was stopped may not have registered all resources."""
+    command: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form for `--json`."""
+        steps = [{"op": step.op, "urn": step.urn} for step in self.steps]
+        return {"steps": steps, "complete": self.is_complete, "command": self.command}
+
+
 @dataclass
 class Result:
     """The result of an operation.
@@ -86,3 +109,7 @@ class Result:
     messages: list[str] = field(default_factory=list[str])
     plan: PlanSummary | None = None
     """The plan that was saved or followed."""
+    is_interrupted: bool = False
+    """Whether a signal ended the run before it had taken all steps."""
+    remainder: Remainder | None = None
+    """What an interrupted run did not do."""

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ from lakewright_engine.state.backends import open_backend
 from lakewright_engine.state.secrets import PassphraseManager
 from lakewright_engine.storage import bucket_locks, lock_holder
 from lakewright_engine.storage.s3_location import BucketLocation
+from stackrunner import PASSPHRASE, Stack
 
 ROOT = "team/states/.pulumi"
 CLI_LOCK = "5e7a0a8e-3a0f-4c9e-8a35-2d4a0f3c8f11.json"
@@ -234,6 +236,35 @@ def test_repeated_write_of_the_same_content_succeeds(backend: StateBackend) -> N
     assert backend.storage.write("x", b"same", "") == version
     with pytest.raises(StateConflictError):
         backend.storage.write("x", b"other", "")
+
+
+def test_state_that_cannot_be_saved_is_kept_in_a_file(
+    tmp_path: Path, bucket_url: str, s3: Any, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack = Stack(
+        tmp_path,
+        'from filestore import File\nFile("b", "b.json", File("a", "a.json", "one").etag)\n',
+        backend_url=bucket_url,
+    )
+
+    def remove_bucket(event: Any) -> None:
+        if event.resource_pre_event is not None and event.resource_pre_event.metadata.urn.endswith("::b"):
+            for item in s3.list_objects_v2(Bucket=bucket)["Contents"]:
+                s3.delete_object(Bucket=bucket, Key=item["Key"])
+            s3.delete_bucket(Bucket=bucket)
+
+    outcome = stack.run("up", on_event=remove_bucket)
+    assert outcome.exit == 1
+    (kept,) = (stack.program_dir / ".lakewright" / "unsaved").iterdir()
+    assert f"lakewright stack import --stack dev --file {kept}" in outcome.messages[-1]
+    assert "does not exist" in "".join(outcome.messages)
+
+    s3.create_bucket(Bucket=bucket)
+    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", PASSPHRASE)
+    open_backend(bucket_url).create("conf", "dev", stack.secrets())
+    open_backend(bucket_url).import_("conf", "dev", json.loads(kept.read_text()))
+    assert stack.resource("a").id == "a.json"
+    assert [step["op"] for step in stack.run("up").steps] == ["same", "create"]
 
 
 def test_damaged_state_spoils_no_list(

@@ -66,6 +66,8 @@ def test_first_signal_ends_the_run_in_order(commands: Any, gate: Path, switch: s
 
     assert running.returncode == 1
     assert "the operation was interrupted" in output
+    assert "resources that it had not yet registered remain" in output
+    assert output.rstrip().endswith("Continue with: lakewright up --stack dev")
     assert not list((commands.stack.backend.storage.root / "locks").rglob("*.json"))
     assert commands.stack.resource("a").id == "a.json"
     assert commands.stack.pending() == []
@@ -88,6 +90,7 @@ def test_second_interrupt_ends_the_run_at_once(commands: Any, gate: Path, switch
 
     assert running.returncode == 130
     assert "Traceback" not in errors
+    assert "1 operation(s) with an unknown result are recorded" in errors
     assert [pending.type for pending in commands.stack.pending()] == ["creating"]
 
 

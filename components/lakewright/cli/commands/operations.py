@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from lakewright.cli.engines.plan_options import engine_of_plan, format_plan, with_plan
+from lakewright.cli.engines.remainder import RemainderReportingEngine
 from lakewright.cli.engines.tenant_owners import OwnerReportingEngine, refuse_shared_tenant
 from lakewright.cli.engines.validation import ValidatingEngine
 from lakewright.cli.environments import ignored_sandbox
@@ -276,7 +277,7 @@ def _run_operation(
     print(format_choice(choice), file=sys.stderr)
     if ignored := ignored_sandbox(operation.project, operation.stack):
         print(f"warning: {ignored}", file=sys.stderr)
-    choice = replace(choice, engine=OwnerReportingEngine(choice.engine))
+    choice = replace(choice, engine=RemainderReportingEngine(OwnerReportingEngine(choice.engine)))
     if validate:
         choice = replace(choice, engine=ValidatingEngine(choice.engine))
     if changes_objects and not yes and not _is_confirmed(choice, operation, diff=diff):
@@ -324,6 +325,8 @@ def _run(choice: EngineChoice, operation: Operation, *, diff: bool, as_json: boo
         printed = report.to_json(result.outputs, result.exit)
         if isinstance(choice.engine, ValidatingEngine):
             printed["validation"] = choice.engine.to_json()
+        if result.remainder is not None:
+            printed["remainder"] = result.remainder.to_json()
         if result.plan is not None:
             printed["plan"] = asdict(result.plan)
         print(json.dumps(printed, indent=2, ensure_ascii=False))

@@ -41,7 +41,9 @@ class PulumiCli:
 
         from lakewright.cli.engines.pulumi_process import PulumiInOwnSession  # noqa: PLC0415
 
+        _refuse_locked(operation)
         report = OperationReport()
+        command = PulumiInOwnSession()
         tracebacks = LauncherTracebacks(on_event)
         show = on_event if operation.verbose else tracebacks
 
@@ -53,7 +55,7 @@ class PulumiCli:
             workspace = automation.LocalWorkspace(
                 work_dir=str(operation.project.root),
                 env_vars=_environment(operation),
-                pulumi_command=PulumiInOwnSession(),
+                pulumi_command=command,
             )
             stack = automation.Stack.select(operation.stack, workspace)
         except automation.StackNotFoundError as error:
@@ -75,10 +77,23 @@ class PulumiCli:
         finally:
             tracebacks.flush()
         result.changes, result.messages = report.changes, report.messages
+        result.is_interrupted = command.is_interrupted
         result.outputs = {
             name: "[secret]" if output.secret else output.value for name, output in stack.outputs().items()
         }
         return result
+
+
+def _refuse_locked(operation: Operation) -> None:
+    """Remove locks that killed runs of the embedded engine left, which the CLI would take for those of living ones.
+
+    Raises:
+        StackLockedError: Another process holds the lock; the message says since when.
+    """
+    from lakewright_engine.state.backends import is_native  # noqa: PLC0415
+
+    if not operation.is_dry and is_native(operation.project.state_url):
+        operation.project.backend().refuse_locked(operation.project.name, operation.stack)
 
 
 @contextmanager

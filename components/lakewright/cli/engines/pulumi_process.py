@@ -27,6 +27,9 @@ class PulumiInOwnSession(PulumiCommand):
     terminal would kill it.
     """
 
+    is_interrupted = False
+    """Whether a signal was passed on to a command."""
+
     def run(
         self,
         args: list[str],
@@ -68,6 +71,7 @@ class PulumiInOwnSession(PulumiCommand):
             for reader in readers:
                 reader.join()
             code = process.wait()
+        self.is_interrupted = self.is_interrupted or passed.has_arrived
         result = CommandResult(stdout="\n".join(lines[0]), stderr="\n".join(lines[1]), code=code)
         if code != 0:
             raise create_command_error(result)

@@ -33,6 +33,11 @@ class ForwardedSignals:
         self._last: float | None = None
         self._waiting: signal.Signals | None = None
 
+    @property
+    def has_arrived(self) -> bool:
+        """Whether a signal has arrived."""
+        return self._last is not None
+
     def pass_to(self, process: subprocess.Popen[str]) -> None:
         """Forward signals to this process, including those received earlier."""
         self._process = process

@@ -1,0 +1,159 @@
+"""Report what an interrupted run did not do: steps that were not finished, and the command that continues it."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from lakewright.validation.documents import list_of, mapping_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from lakewright_engine import Operation, Result
+    from lakewright_engine.display.report import StepReport
+    from lakewright_engine.operation import Remainder, RemainingStep
+    from pulumi.automation.events import EngineEvent
+
+    from lakewright.cli.engines.choice import Engine
+
+_LISTED = 20
+_NOT_COMPARED = {"up": "check", "refresh": "refresh", "destroy": "delete"}
+_NO_CHANGE = ("same", "read", "refresh", "replace")
+"""Steps of a preview that change no object. `replace` announces a creation and a deletion."""
+_NOT_COUNTED = ("pulumi:pulumi:Stack", "pulumi:providers:")
+
+
+@dataclass
+class RemainderReportingEngine:
+    """Runs another engine. The result of an interrupted run says what remains.
+
+    The preview that a user confirmed names the steps. Without one they are the resources of the state that the run did
+    not come to.
+    """
+
+    engine: Engine
+    _planned: list[StepReport] | None = field(default=None, init=False)
+
+    def run(self, operation: Operation, on_event: Callable[[EngineEvent], None], /) -> Result:
+        """Run an operation, and report each event."""
+        from lakewright_engine.display.report import OperationReport  # noqa: PLC0415 - `--help` needs no engine
+
+        report = OperationReport()
+
+        def on_each(event: EngineEvent) -> None:
+            report.add(event)
+            on_event(event)
+
+        try:
+            result = self.engine.run(operation, on_each)
+        except KeyboardInterrupt:
+            if not operation.is_dry:
+                print(_stopped_at_once(operation), file=sys.stderr)
+            raise
+        if operation.is_dry:
+            self._planned = report.steps
+        elif result.is_interrupted:
+            result.remainder = remainder_of(operation, report.steps, self._planned, _urns_in_state(operation))
+            result.messages.append(f"note: {format_remainder(result.remainder)}")
+        return result
+
+
+def remainder_of(
+    operation: Operation, taken: Sequence[StepReport], planned: Sequence[StepReport] | None, state: Sequence[str]
+) -> Remainder:
+    """Return what an interrupted run did not do.
+
+    Args:
+        operation: The operation.
+        taken: The steps of the run.
+        planned: The steps of its preview; None without a preview.
+        state: The URNs in the state after the run.
+    """
+    from lakewright_engine.operation import Remainder, RemainingStep  # noqa: PLC0415
+
+    finished = {(step.urn, step.op) for step in taken if step.done and not step.failed}
+    finished_urns = {urn for urn, _ in finished}
+    if planned is not None and operation.verb != "refresh":
+        steps = [RemainingStep(step.op, step.urn) for step in planned if step.op not in _NO_CHANGE]
+        steps = [step for step in steps if (step.urn, step.op) not in finished]
+        return Remainder(tuple(steps), is_complete=True, command=_command(operation))
+    open_steps = {step.urn: step.op for step in taken if step.urn not in finished_urns}
+    op = _NOT_COMPARED[operation.verb]
+    left = state if operation.verb == "destroy" else [urn for urn in state if urn not in finished_urns]
+    for urn in left:
+        open_steps.setdefault(urn, op)
+    steps = [RemainingStep(found, urn) for urn, found in open_steps.items() if not _is_internal(urn)]
+    return Remainder(tuple(steps), is_complete=operation.verb != "up", command=_command(operation))
+
+
+def format_remainder(remainder: Remainder) -> str:
+    """Return the text at the end of an interrupted run."""
+    from lakewright_engine.model.urns import urn_name  # noqa: PLC0415
+
+    count = len(remainder.steps)
+    lines = [f"interrupted. What finished is saved. {count} step(s) remain" + (":" if count else ".")]
+    lines += [f"  {_described(step, urn_name(step.urn))}" for step in remainder.steps[:_LISTED]]
+    if count > _LISTED:
+        lines.append(f"  and {count - _LISTED} more")
+    if not remainder.is_complete:
+        lines.append("The program was stopped before it ended; resources that it had not yet registered remain, too.")
+    lines.append(f"Continue with: {remainder.command}")
+    return "\n".join(lines)
+
+
+def _described(step: RemainingStep, name: str) -> str:
+    kind = step.urn.split("::")[2].rpartition("$")[2] if step.urn.count("::") > 2 else ""
+    return f"{step.op} {name} ({kind})"
+
+
+def _command(operation: Operation) -> str:
+    words = ["lakewright", operation.verb, "--stack", operation.stack]
+    if operation.refresh:
+        words.append("--refresh")
+    for option, values in (
+        ("--target", operation.targets),
+        ("--exclude", operation.excludes),
+        ("--replace", operation.replace),
+    ):
+        words += [word for value in values for word in (option, value)]
+    words += ["--target-dependents"] if operation.target_dependents else []
+    words += ["--exclude-dependents"] if operation.exclude_dependents else []
+    return shlex.join(words)
+
+
+def _is_internal(urn: str) -> bool:
+    kind = urn.split("::")[2].rpartition("$")[2] if urn.count("::") > 2 else ""
+    return kind.startswith(_NOT_COUNTED)
+
+
+def _urns_in_state(operation: Operation) -> list[str]:
+    return [str(resource.get("urn")) for resource in _resources(operation, "resources") if not resource.get("delete")]
+
+
+def _stopped_at_once(operation: Operation) -> str:
+    """Return the text after a second interrupt, which ends a run at once."""
+    pending = [mapping_of(item.get("resource")).get("urn") for item in _resources(operation, "pending_operations")]
+    text = f"Stopped at once. The state of stack '{operation.stack}' is whole; "
+    if pending:
+        text += (
+            f"{len(pending)} operation(s) with an unknown result are recorded in it, and the next run looks them up:"
+        )
+        text += "".join(f"\n  {urn}" for urn in pending)
+    else:
+        text += "no operation was in progress."
+    return f"{text}\nContinue with: {_command(operation)}"
+
+
+def _resources(operation: Operation, part: str) -> Iterator[Any]:
+    """Yield a part of the deployment in the state, from backends that the engine reads."""
+    from lakewright_engine.model.errors import EngineError  # noqa: PLC0415
+
+    try:
+        exported = operation.project.backend().export(operation.project.name, operation.stack)
+    except EngineError:  # the run reports it
+        return
+    yield from map(mapping_of, list_of(mapping_of(exported.get("deployment")).get(part)))
