@@ -35,6 +35,14 @@ class StackLock:
             text += f" at {self.since.isoformat(timespec='seconds')}, {format_age(self.since)}"
         return f"{text}; {self.remark}" if self.remark else text
 
+    @property
+    def summary(self) -> str:
+        """Name the holder and how long it has held the lock."""
+        if self.pid is None:
+            return self.remark or "an unknown process"
+        age = f", {format_age(self.since)}" if self.since is not None else ""
+        return f"{self.user}@{self.host} (pid {self.pid}{age})"
+
     def to_json(self) -> dict[str, Any]:
         """Return the form for `--json`."""
         return {

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lakewright_engine.model.errors import (
@@ -22,12 +22,9 @@ from lakewright_engine.state.integrity import check_integrity, check_magic
 from lakewright_engine.state.names import check_stack_name
 from lakewright_engine.state.secrets import PassphraseManager
 from lakewright_engine.state.settings import BackendSettings
-from lakewright_engine.state.stack_files import StackFiles
+from lakewright_engine.state.stack_files import LOCKS, ORGANIZATION, StackFiles
 from lakewright_engine.storage import holding
 from lakewright_engine.storage.interface import Storage
-
-ORGANIZATION = "organization"
-"""The organization name that the CLI uses for backends without organizations."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +38,8 @@ class StackSummary:
     resources: int
     problem: str = ""
     """Why the state cannot be read; empty if it can."""
+    locks: tuple[StackLock, ...] = ()
+    """Locks of processes that are not dead."""
 
 
 class StateBackend:
@@ -143,8 +142,15 @@ class StateBackend:
         A state that cannot be read is a summary with a problem; the others are still listed.
         """
         named = self._files.names(project)
+        locked = self._files.locked(project)
+
+        def summary(stack: tuple[str, str]) -> StackSummary:
+            found = self._summary(*stack)
+            locks = self.locks(*stack) if stack in locked else []
+            return replace(found, locks=tuple(lock for lock in locks if not lock.is_abandoned))
+
         with ThreadPoolExecutor(BackendSettings.from_environment().parallel) as pool:
-            return list(pool.map(self._summary, named))
+            return list(pool.map(summary, named))
 
     def check_new(self, project: str, stack: str) -> None:
         """Raise StateError if the stack exists or its name is invalid."""
@@ -269,8 +275,7 @@ class StateBackend:
         """Add an entry to the stack's history, with the copies of the checkpoint that the CLI keeps."""
         self._files.record(project, stack, _compact(update).encode())
 
-    def _summary(self, named: tuple[str, str]) -> StackSummary:
-        project, stack = named
+    def _summary(self, project: str, stack: str) -> StackSummary:
         try:
             checkpoint = self.checkpoint(project, stack) or {}
         except StateError as error:
@@ -283,7 +288,7 @@ class StateBackend:
 
     def _locks(self, project: str, stack: str) -> holding.StackLocks:
         check_stack_name(stack)
-        return self._locks_in(f"locks/{ORGANIZATION}/{project}/{stack}")
+        return self._locks_in(f"{LOCKS}/{project}/{stack}")
 
 
 def checkpoint_text(project: str, stack: str, exported: dict[str, Any]) -> str:

@@ -102,7 +102,8 @@ def _object(value: Any, what: str) -> dict[str, Any]:
 
 
 def _list(value: Any, what: str, kind: type) -> list[Any]:
-    items = cast("list[Any]", value or [])
-    if not isinstance(value or [], list) or not all(isinstance(item, kind) for item in items):
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(item, kind) for item in cast("list[Any]", value)):
         raise ValueError(f"{what} is not a list of {'text' if kind is str else 'objects'}")
-    return items
+    return cast("list[Any]", value)

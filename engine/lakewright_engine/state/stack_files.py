@@ -25,6 +25,12 @@ ENDINGS = (".json", ".json.gz", ".json.zst")
 """Endings of checkpoints. If there are several, the newest is the state, as for the CLI."""
 _META = "meta.yaml"
 
+ORGANIZATION = "organization"
+"""The organization name that the CLI uses for backends without organizations."""
+
+LOCKS = f"locks/{ORGANIZATION}"
+"""Folder of the locks of all projects."""
+
 
 class StackFiles:
     """Checkpoints and history of the stacks in a storage."""
@@ -124,6 +130,12 @@ class StackFiles:
             if len(parts) == 3 and dot and f"{dot}{ending}" in ENDINGS and is_valid_name(name):
                 found.add((parts[1], name))
         return sorted(found)
+
+    def locked(self, project: str | None = None) -> set[tuple[str, str]]:
+        """Return project and name of the stacks that have locks."""
+        folder = f"{LOCKS}/{project}" if project is not None else LOCKS
+        parts = [entry.key.split("/") for entry in self.storage.list_folder(folder)]
+        return {(found[2], found[3]) for found in parts if len(found) == 5}
 
     def record(self, project: str, stack: str, update: bytes) -> None:
         """Add an entry to the history, with the copies of the checkpoint that the CLI keeps."""

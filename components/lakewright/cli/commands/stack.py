@@ -29,7 +29,7 @@ def list_stacks(
     everything: Annotated[bool, typer.Option("--all", "-a", help="Also list stacks of other projects.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the stacks of this project.
+    """List the stacks of this project. One whose state cannot be read is marked, with the reason on standard error.
 
     Example: lakewright stack ls --json
     """
@@ -42,6 +42,8 @@ def list_stacks(
                     "name": _display_name(stack, project.name),
                     "lastUpdate": stack.updated,
                     "resourceCount": stack.resources,
+                    "problem": stack.problem,
+                    "locks": [lock.to_json() for lock in stack.locks],
                 }
                 for stack in stacks
             ]
@@ -51,11 +53,16 @@ def list_stacks(
         (
             _display_name(stack, project.name),
             _ago(stack.updated),
-            str(stack.resources),
+            "unreadable" if stack.problem else str(stack.resources),
+            ", ".join(lock.summary for lock in stack.locks),
         )
         for stack in stacks
     ]
-    _print_table(("NAME", "LAST UPDATE", "RESOURCE COUNT"), rows)
+    columns = 4 if any(stack.locks for stack in stacks) else 3
+    head = ("NAME", "LAST UPDATE", "RESOURCE COUNT", "LOCKED BY")
+    _print_table(head[:columns], [row[:columns] for row in rows])
+    for problem in filter(None, (stack.problem for stack in stacks)):
+        print(f"error: {problem}", file=sys.stderr)
 
 
 @app.command()
@@ -179,6 +186,9 @@ def import_state(
     *,
     directory: Directory = HERE,
     file: Annotated[Path | None, typer.Option("--file", help="File to read. Default: standard input.")] = None,
+    backup: Annotated[
+        bool, typer.Option("--backup", help="Restore the previous state, which the backend keeps as `.bak`.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", "-f", help="Also import the state of another stack.")] = False,
 ) -> None:
     """Replace the stack's state with an exported one, after checking it.
@@ -188,6 +198,12 @@ def import_state(
     from lakewright_engine.model.errors import StateError  # noqa: PLC0415
 
     project, backend = existing_stack(directory, stack)
+    if backup:
+        if file is not None:
+            raise UsageError("--backup and --file cannot be combined")
+        backend.import_(project.name, stack, backend.export_backup(project.name, stack), force=force)
+        print("Import complete.")
+        return
     source = str(file) if file is not None else "standard input"
     try:
         text = file.read_text(encoding="utf-8") if file is not None else sys.stdin.read()
@@ -241,7 +257,7 @@ def cancel(stack: StackName, *, directory: Directory = HERE, yes: Yes = False, a
         )
     removed = backend.cancel(project.name, stack)
     if as_json:
-        _print_json([{"place": str(lock.place), "holder": lock.holder} for lock in removed])
+        _print_json([{**lock.to_json(), "holder": lock.holder} for lock in removed])
         return
     for lock in removed:
         print(f"Removed {lock.name}: {lock.holder}")
