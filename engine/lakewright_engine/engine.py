@@ -153,7 +153,8 @@ class _Run:
             events.diagnostic("warning", _pending_operations_warning(self._base.pending_operations))
         try:
             creations = interrupted_creations.from_snapshot(self._base)
-            with interrupted_creations.write_environment(creations) as deployment.registry.environment:
+            with interrupted_creations.write_environment(creations) as environment:
+                deployment.registry.environment = {**environment, **self._plan.environment}
                 self._interrupts.call_at_first(self._interrupt)
                 self._run_steps()
         except DeploymentStoppedError:

@@ -85,19 +85,20 @@ class FollowedPlan(KeptPlan):
         """Open a plan, and check all that needs no lock."""
         document, steps = embedded.open_plan(file, operation.project, operation.stack, operation.plan_inputs)
         self._document = document
-        planned = replace(operation, **vars(document.options))
-        super().__init__(planned, FollowingSession(steps, refreshes=document.options.refresh))
+        self._following = FollowingSession(steps, refreshes=document.options.refresh)
+        super().__init__(replace(operation, **vars(document.options)), self._following)
 
     @override
     def refuse_changed_state(self) -> None:
-        refuse_changed_state(self._document, self._exported(), self._applied())
+        refuse_changed_state(self._document, self._exported(), self._used())
 
     @override
     def complete(self, result: Result) -> Result:
-        result.plan = plan_summary(self._document)
+        if self._following.is_used:
+            result.plan = plan_summary(self._document)
         return result
 
-    def _applied(self) -> str:
+    def _used(self) -> str:
         """Return when an update followed this plan; empty if none did."""
         project, stack = self.operation.project, self.operation.stack
         for entry in project.backend().history(project.name, stack):

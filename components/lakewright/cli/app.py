@@ -26,6 +26,7 @@ COMMANDS = {
         "Update the state with changes made outside the stack.",
     ),
     "destroy": ("lakewright.cli.commands.operations:destroy", "Delete all resources of the stack."),
+    "plan": ("lakewright.cli.commands.plan:app", "Show a kept plan of `preview --save-plan`."),
     "fleet": (
         "lakewright.cli.commands.fleet.app:app",
         "Preview, update, refresh, verify and list many stacks at once.",

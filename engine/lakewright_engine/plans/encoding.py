@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import asdict
 from typing import Any, cast
 
@@ -16,7 +15,7 @@ from lakewright_engine.state.secrets import PassphraseManager
 
 
 def encode_steps(plan: PlanSteps, manager: PassphraseManager) -> dict[str, Any]:
-    """Return the members of a plan document that hold steps, objects and seeds."""
+    """Return the members of a plan document that hold steps, objects and the seed."""
 
     def encoded(state: ResourceState | None) -> dict[str, Any] | None:
         return encode_resource(state, manager) if state is not None else None
@@ -34,7 +33,7 @@ def encode_steps(plan: PlanSteps, manager: PassphraseManager) -> dict[str, Any]:
             for step in plan.steps
         ],
         "objects": [{"exists": known.exists, "state": encoded(known.state)} for known in plan.objects],
-        "seeds": {urn: base64.b64encode(seed).decode() for urn, seed in plan.seeds.items()},
+        "seed": plan.seed.hex(),
         "secrets_provider": {"type": manager.kind, "state": {"salt": manager.salt}},
     }
 
@@ -60,10 +59,10 @@ def decode_steps(document: PlanDocument, manager: PassphraseManager) -> PlanStep
             KnownObject(decode_resource(known["state"], document.stack, manager), known["exists"])
             for known in document.body["objects"]
         ]
-        seeds = {urn: base64.b64decode(seed) for urn, seed in document.body["seeds"].items()}
+        seed = bytes.fromhex(document.body["seed"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise PlanError(f"{document.file} is damaged: {type(error).__name__}: {error}") from error
-    return PlanSteps(steps, objects, seeds)
+    return PlanSteps(steps, objects, seed)
 
 
 def _diff(body: dict[str, Any]) -> Diff:

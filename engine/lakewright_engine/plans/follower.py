@@ -15,7 +15,7 @@ from lakewright_engine.model.step import DeploymentStep
 from lakewright_engine.model.urns import split_reference, urn_name
 from lakewright_engine.plans.comparison import Mismatch, first_mismatch, is_unknown
 from lakewright_engine.plans.model import PlannedStep, PlanSteps
-from lakewright_engine.plans.recorder import NOT_PLANNED
+from lakewright_engine.plans.recorder import NOT_PLANNED, seed_of_resource
 from lakewright_engine.steps.observer import StepObserver
 from lakewright_engine.steps.targets import required_urns
 
@@ -51,7 +51,7 @@ class PlanFollower(StepObserver):
     def __init__(self, plan: PlanSteps) -> None:
         """Follow the steps of a plan."""
         self._lock = threading.RLock()
-        self._seeds = plan.seeds
+        self._seed = plan.seed
         self._planned: defaultdict[str, list[PlannedStep]] = defaultdict(list)
         for step in plan.steps:
             self._planned[step.urn].append(step)
@@ -60,7 +60,7 @@ class PlanFollower(StepObserver):
 
     @override
     def random_seed(self, urn: str) -> bytes:
-        return self._seeds.get(urn) or super().random_seed(urn)
+        return seed_of_resource(self._seed, urn)
 
     @override
     def check_replacement(self, new: ResourceState) -> None:

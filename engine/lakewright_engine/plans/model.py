@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import KW_ONLY, asdict, dataclass, field
+from dataclasses import KW_ONLY, asdict, dataclass
 from typing import Any, cast
 
 from lakewright_engine.model.resources import ResourceState
@@ -78,5 +78,5 @@ class PlanSteps:
 
     steps: list[PlannedStep]
     objects: list[KnownObject]
-    seeds: dict[str, bytes] = field(default_factory=dict[str, bytes])
-    """Random seeds by URN, so that the update makes the names that were reviewed."""
+    seed: bytes
+    """Random seed of the preview, so that the update makes the names that were reviewed."""

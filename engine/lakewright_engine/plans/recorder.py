@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import os
 import threading
 from dataclasses import replace
@@ -17,6 +18,9 @@ NOT_PLANNED = ("refresh",)
 """Operations that only read. They run before the steps of a plan."""
 
 
+SEED_BYTES = 32
+
+
 class PlanRecorder(StepObserver):
     """Records steps in the order in which they were finished."""
 
@@ -24,13 +28,12 @@ class PlanRecorder(StepObserver):
         """Start without steps."""
         self._lock = threading.Lock()
         self._steps: list[DeploymentStep] = []
-        self.seeds: dict[str, bytes] = {}
-        """Random seeds by URN."""
+        self.seed = os.urandom(SEED_BYTES)
+        """Random seed of the whole preview."""
 
     @override
     def random_seed(self, urn: str) -> bytes:
-        with self._lock:
-            return self.seeds.setdefault(urn, os.urandom(32))
+        return seed_of_resource(self.seed, urn)
 
     @override
     def finished(self, step: DeploymentStep) -> None:
@@ -46,6 +49,11 @@ class PlanRecorder(StepObserver):
         """Return the objects that the steps change or delete."""
         found = {id(step.old): step.old for step in self._steps if step.old is not None and step.op != "same"}
         return [state for state in found.values() if state.custom]
+
+
+def seed_of_resource(seed: bytes, urn: str) -> bytes:
+    """Return the random seed of a resource from that of the plan."""
+    return hmac.digest(seed, urn.encode(), "sha256")
 
 
 def _planned(step: DeploymentStep) -> PlannedStep:

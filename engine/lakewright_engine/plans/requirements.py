@@ -44,13 +44,13 @@ def refuse_changed_inputs(document: PlanDocument, found: Mapping[str, str]) -> N
         raise PlanError(f"{document.file}: changed since the plan was made: {names}. {_NOTHING}")
 
 
-def refuse_changed_state(document: PlanDocument, deployment: dict[str, Any], applied: str) -> None:
+def refuse_changed_state(document: PlanDocument, deployment: dict[str, Any], used: str) -> None:
     """Refuse a plan if the stack's state has changed.
 
     Args:
         document: The plan.
         deployment: The exported deployment.
-        applied: The time at which this plan was applied, if it was.
+        used: The time at which an update used this plan; empty if none did.
 
     Raises:
         PlanError: The state is not the one that the plan starts from.
@@ -58,8 +58,8 @@ def refuse_changed_state(document: PlanDocument, deployment: dict[str, Any], app
     planned, found = document.state, state_version(deployment)
     if planned == found:
         return
-    if applied:
-        raise PlanError(f"{document.file} was already applied at {applied}; a plan can be used once. {_NOTHING}")
+    if used:
+        raise PlanError(f"{document.file} was already used at {used}; a plan can be used once. {_NOTHING}")
     raise PlanError(
         f"{document.file}: the state of stack '{document.stack}' has changed since the plan was made: it was written "
         f"at {found.time or 'an unknown time'}, the plan starts from the state of {planned.time or 'a new stack'}. "

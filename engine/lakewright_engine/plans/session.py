@@ -14,6 +14,9 @@ from lakewright_engine.plans.server_objects import read_objects, refreshed_objec
 from lakewright_engine.steps.deployment import Deployment
 from lakewright_engine.steps.observer import StepObserver
 
+SEED_VARIABLE = "LAKEWRIGHT_PLAN_SEED"
+"""The random seed of the plan, from which dynamic providers make random inputs: Python's get no seed with a check."""
+
 
 class PlanSession:
     """A run without a plan."""
@@ -21,6 +24,11 @@ class PlanSession:
     def __init__(self, observer: StepObserver | None = None) -> None:
         """Observe the run's steps."""
         self.observer = observer or StepObserver()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Environment variables for the processes of providers."""
+        return {}
 
     def before_program(self, deployment: Deployment) -> None:
         """Check the objects before the program runs. Raise PlanError to stop the run."""
@@ -44,7 +52,12 @@ class RecordingSession(PlanSession):
     @property
     def plan(self) -> PlanSteps:
         """The plan, after the run."""
-        return PlanSteps(self._recorder.planned_steps(), self._objects or [], self._recorder.seeds)
+        return PlanSteps(self._recorder.planned_steps(), self._objects or [], self._recorder.seed)
+
+    @property
+    @override
+    def environment(self) -> dict[str, str]:
+        return {SEED_VARIABLE: self._recorder.seed.hex()}
 
     @override
     def refreshed(self, before: Sequence[ResourceState], after: Sequence[ResourceState]) -> None:
@@ -64,6 +77,13 @@ class FollowingSession(PlanSession):
         super().__init__(PlanFollower(plan))
         self._plan = plan
         self._refreshes = refreshes
+        self.is_used = False
+        """Whether the objects are as planned, so that the steps may begin."""
+
+    @property
+    @override
+    def environment(self) -> dict[str, str]:
+        return {SEED_VARIABLE: self._plan.seed.hex()}
 
     @override
     def before_program(self, deployment: Deployment) -> None:
@@ -71,7 +91,9 @@ class FollowingSession(PlanSession):
             touched = {known.key for known in self._plan.objects}
             states = [state for state in deployment.resources if (state.urn, state.id) in touched]
             refuse_moved(self._plan.objects, read_objects(deployment, states))
+            self.is_used = True
 
     @override
     def refreshed(self, before: Sequence[ResourceState], after: Sequence[ResourceState]) -> None:
         refuse_moved(self._plan.objects, refreshed_objects(before, after))
+        self.is_used = True

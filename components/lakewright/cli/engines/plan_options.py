@@ -44,7 +44,7 @@ def engine_of_plan(engine: EngineName, plan: Path | None) -> EngineName:
     from lakewright_engine.plans.plan_file import read_plan  # noqa: PLC0415 - `--help` needs no engine
 
     name = read_plan(plan).engine
-    return EngineName(name) if name in [*EngineName] else EngineName.EMBEDDED  # which refuses it by name
+    return EngineName.PULUMI if name == EngineName.PULUMI else EngineName.EMBEDDED
 
 
 def environment_inputs(project: PulumiProject, stack: str) -> dict[str, str]:

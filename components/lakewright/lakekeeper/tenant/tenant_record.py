@@ -5,7 +5,6 @@ declares. The tenant's warehouses are therefore properties of one resource, whos
 Computed values are inputs, because previews know the inputs and `check` receives the earlier ones.
 """
 
-import secrets
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -21,7 +20,14 @@ from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.inputs import CreateOnly, ResourceInputs, StateOnly, has_unknown
 from lakewright.lakekeeper.provider.options import ServerInput, given, not_imported
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
-from lakewright.lakekeeper.tenant import catalog_principal, kept_data, role_paths, tenant_changes, tenant_history
+from lakewright.lakekeeper.tenant import (
+    catalog_principal,
+    kept_data,
+    plan_seed,
+    role_paths,
+    tenant_changes,
+    tenant_history,
+)
 from lakewright.lakekeeper.tenant.tenant_history import KeptData, RecordedBucket, RecordedWarehouse, Warehouses
 from lakewright.names.object_names import FORMER_ROLE_PATH
 
@@ -83,7 +89,7 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
         tenant_changes.refuse_role_names(declared.tenant, named, warehouses, declared.buckets)
         named = self._with_role_paths(declared, named, before)
         left = tenant_history.left_behind(named, warehouses, kept, declared.dropped_warehouses, declared.adopting)
-        tag = (before.bucket_tag if before else None) or secrets.token_hex(8)
+        tag = (before.bucket_tag if before else None) or plan_seed.random_hex(f"bucket tag of {declared.tenant}", 8)
         checked = declared.model_copy(update={"warehouses": named, "kept": left, "bucket_tag": tag})
         if not has_unknown([declared.server, declared.buckets]):
             tenant_changes.refuse_covering(lambda: self.client(declared.server), before, self._resolving(checked))
