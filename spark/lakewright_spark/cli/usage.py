@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,11 +14,14 @@ from rich.filesize import decimal
 from lakewright_spark.catalog.loading import chosen_warehouse, load_config
 from lakewright_spark.cli import printing
 from lakewright_spark.cli.options import AsJson, ConfigFile, duration
-from lakewright_spark.errors import JobFailedError
+from lakewright_spark.errors import JobFailedError, LakewrightSparkError
 
 if TYPE_CHECKING:
     from lakewright_spark.usage.report import Growth, Total, UsageReport
     from lakewright_spark.usage.table_size import TableSize
+
+_TENANTS_AT_ONCE = 4
+"""Configurations that are reported on at the same time with --configs. Each measures several tables at once."""
 
 _COLUMNS = ("live", "reclaimable", "growth", "files", "snapshots")
 
@@ -30,6 +35,12 @@ def usage(
         typer.Option(parser=duration, metavar="DURATION", help="Growth since the first statistics within this time."),
     ] = "30d",  # type: ignore[assignment]  # typer parses it
     tables: Annotated[bool, typer.Option("--tables", help="Also print each table and view.")] = False,
+    configs: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Report on each configuration FOLDER/NAME.json instead: one JSON object per line."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Report storage use by warehouse and owner: bytes, files, snapshots, and growth if job `statistics` has run.
@@ -38,6 +49,9 @@ def usage(
 
     Example: lakewright-spark usage --warehouse executions --tables
     """
+    if configs is not None:
+        _print_each(configs, window)
+        return
     catalog = load_config(config)
     names = [chosen_warehouse(catalog, name) for name in dict.fromkeys(warehouse or [])]
     from lakewright_spark.usage.report import usage as measured  # noqa: PLC0415  # loads PyIceberg
@@ -53,6 +67,32 @@ def usage(
         raise JobFailedError(f"not counted, since they could not be read: {', '.join(unread)}")
     if error := report.unavailable.error():
         raise error
+
+
+def _print_each(folder: Path, window: timedelta) -> None:
+    """Print the report, or the error, of each configuration in a folder. They share one bundle of authorities.
+
+    Raises:
+        JobFailedError: Some have an error.
+    """
+    from lakewright_spark.usage.report import usage as measured  # noqa: PLC0415  # loads PyIceberg
+
+    def report_on(file: Path) -> dict[str, Any]:
+        try:
+            report = measured(load_config(file), datetime.now(UTC), window)
+        except LakewrightSparkError as error:
+            return {"config": file.stem, "error": str(error)}
+        unread = [f"{table} ({why})" for one in report.warehouses for table, why in one.unread]
+        failed = [str(error) for error in report.unavailable.failed.values()]
+        return {"config": file.stem, "error": "; ".join([*failed, *unread]), **to_json(report)}
+
+    failures = 0
+    with ThreadPoolExecutor(_TENANTS_AT_ONCE, thread_name_prefix="tenant") as pool:
+        for printed in pool.map(report_on, sorted(folder.glob("*.json"))):
+            failures += bool(printed["error"])
+            print(json.dumps(printed), flush=True)
+    if failures:
+        raise JobFailedError(f"{failures} of the configurations in {folder} have errors, which their lines name")
 
 
 def to_json(report: UsageReport) -> dict[str, Any]:

@@ -8,9 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from lakewright_spark.catalog import CatalogConfig
-from pydantic import ValidationError
 
-from lakewright.cli.errors import UsageError
+from lakewright.cli.catalog_outputs import read_catalog_config
 from lakewright.cli.options import existing_stack
 from lakewright.kubernetes.runtimes import spark_defaults
 
@@ -24,9 +23,6 @@ class ConfigFormat(StrEnum):
     ENV = "env"
 
 
-OUTPUT = "catalog_config"
-
-
 def print_config(stack: str, config_format: ConfigFormat, directory: Path) -> None:
     """Print the stack's catalog configuration. Raises UsageError if there is none."""
     config = catalog_config(stack, directory)
@@ -38,19 +34,8 @@ def print_config(stack: str, config_format: ConfigFormat, directory: Path) -> No
 
 def catalog_config(stack: str, directory: Path) -> CatalogConfig:
     """Return the configuration that the stack's last update exported. Raises UsageError if there is none."""
-    from lakewright_engine.state.outputs import stack_outputs  # noqa: PLC0415 - only commands that need the state load it
-
-    project, backend = existing_stack(directory, stack)
-    exported = stack_outputs(backend, project.name, stack).get(OUTPUT)
-    if exported is None:
-        raise UsageError(f"stack '{stack}' has no output `{OUTPUT}`; run `lakewright up --stack {stack}` first")
-    try:
-        return CatalogConfig.model_validate(exported)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(step) for step in first["loc"])
-        message = f"output `{OUTPUT}` of stack '{stack}' is not a catalog configuration: {where}: {first['msg']}"
-        raise UsageError(message) from None
+    project, _ = existing_stack(directory, stack)
+    return read_catalog_config(project, stack)
 
 
 def render(config: CatalogConfig, config_format: ConfigFormat) -> str:

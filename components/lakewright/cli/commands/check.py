@@ -33,7 +33,7 @@ def check(
 
     Exit codes: 0 all checks passed; 7 a check failed; 1 a check could not be evaluated.
 
-    Example: `lakewright check --stack acme`, `lakewright check --all --json`
+    Example: lakewright check --stack acme --json
     """
     if not everything and not stack and not label:
         raise UsageError("name the stacks with --stack PATTERN or --label NAME=VALUE, or choose --all")

@@ -10,6 +10,7 @@ import typer
 
 from lakewright.cli.commands.fleet.listing import list_fleet
 from lakewright.cli.commands.fleet.operations import preview, refresh, up, verify
+from lakewright.cli.commands.fleet.usage import usage
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Run operations on many stacks, and report on them.")
 _drift: Any = import_module("lakewright.cli.commands.drift").drift
@@ -27,6 +28,6 @@ drift.__doc__ = """Show what was changed outside the stacks: `lakewright drift`,
 Example: lakewright fleet drift --stack 'team-*'
 """
 
-for _command in (preview, up, refresh, verify, drift):
+for _command in (preview, up, refresh, verify, drift, usage):
     app.command()(_command)
 app.command("list")(list_fleet)

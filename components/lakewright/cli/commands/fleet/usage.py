@@ -1,0 +1,47 @@
+"""`lakewright fleet usage`: storage use of many tenants by warehouse and owner."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from lakewright.cli.options import HERE, Directory, Everything, Labels, Names, load_project, selection_of
+
+
+def usage(
+    *,
+    stack: Names = None,
+    label: Labels = None,
+    everything: Everything = False,
+    directory: Directory = HERE,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Report storage use by tenant, warehouse and owner: live and reclaimable bytes, tables, files and snapshots.
+
+    Reads the tables' metadata with the identity of the tenants' jobs; no Spark runs. It needs PyIceberg
+    (`lakewright-spark[jobs]`), and the secrets that the catalog configurations refer to. Exit code 1 if something could
+    not be read.
+
+    Example: lakewright fleet usage --label cost-center=4711 --json
+    """
+    from lakewright_engine.model.errors import EngineError  # noqa: PLC0415 - `--help` needs no engine
+
+    from lakewright.cli.catalog_outputs import read_catalog_config  # noqa: PLC0415
+    from lakewright.cli.errors import UsageError  # noqa: PLC0415
+    from lakewright.fleet.selection import select  # noqa: PLC0415
+    from lakewright.fleet.usage import measure_usage, usage_exit_code, usage_lines, usage_to_json  # noqa: PLC0415
+
+    project = load_project(directory)
+    stacks = select(project, selection_of(stack, label, everything=everything))
+    usages = measure_usage(stacks, lambda name: read_catalog_config(project, name), (EngineError, UsageError))
+    if as_json:
+        print(json.dumps(usage_to_json(usages), indent=2, ensure_ascii=False))
+    else:
+        print("\n".join(usage_lines(usages)))
+        for found in usages:
+            if found.problem:
+                print(f"error: {found.stack.name}: {found.problem}", file=sys.stderr)
+    raise typer.Exit(usage_exit_code(usages))

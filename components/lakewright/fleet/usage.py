@@ -1,0 +1,149 @@
+"""Storage use of many tenants by warehouse and owner, from `lakewright-spark usage`. No Spark runs.
+
+One process reads the tables of all tenants with the identity of their jobs: the catalog configuration of each stack
+names it. It needs PyIceberg (`lakewright-spark[jobs]`), and the secrets that the configurations refer to.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lakewright_spark.catalog import CatalogConfig
+from rich.filesize import decimal
+
+from lakewright.fleet.selection import SelectedStack
+from lakewright.fleet.text_table import format_table
+from lakewright.validation.documents import list_of, mapping_of, text_of
+
+_SUMMED = ("tables", "views", "bytes_live", "bytes_reclaimable", "files", "snapshots")
+
+
+@dataclass(frozen=True)
+class StackUsage:
+    """The storage use of one tenant."""
+
+    stack: SelectedStack
+    report: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What `lakewright-spark usage --json` prints; empty if nothing could be read."""
+    problem: str = ""
+    """What could not be read, and why."""
+
+    @property
+    def warehouses(self) -> list[Mapping[str, Any]]:
+        """The entries of the warehouses."""
+        return [mapping_of(entry) for entry in list_of(self.report.get("warehouses"))]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the tenant's entry in the JSON document."""
+        return {
+            "stack": self.stack.name,
+            "tenant": self.stack.tenant,
+            "environment": self.stack.environment,
+            "labels": self.stack.labels,
+            "problem": self.problem,
+            "usage": dict(self.report) or None,
+        }
+
+
+def measure_usage(
+    stacks: Sequence[SelectedStack], config_of: Callable[[str], CatalogConfig], expected: tuple[type[Exception], ...]
+) -> list[StackUsage]:
+    """Return the storage use of stacks, in their order.
+
+    Args:
+        stacks: The stacks.
+        config_of: Returns the catalog configuration of a stack.
+        expected: Errors of `config_of` that are problems of one stack.
+    """
+    found: dict[str, StackUsage] = {}
+    by_bundle: dict[str, dict[str, CatalogConfig]] = {}
+    for stack in stacks:
+        try:
+            config = config_of(stack.name)
+        except expected as error:
+            found[stack.name] = StackUsage(stack, problem=str(error))
+        else:
+            # A process trusts one bundle of certificate authorities.
+            by_bundle.setdefault(str(config.ca_bundle or ""), {})[stack.name] = config
+    for configs in by_bundle.values():
+        reports = _run(configs)
+        for stack in stacks:
+            if stack.name in configs:
+                found[stack.name] = _usage(stack, reports)
+    return [found[stack.name] for stack in stacks]
+
+
+def _run(configs: Mapping[str, CatalogConfig]) -> dict[str, Mapping[str, Any]]:
+    """Return the lines of `lakewright-spark usage` by stack; under an empty name why it failed as a whole."""
+    with tempfile.TemporaryDirectory(prefix="lakewright-") as name:
+        folder = Path(name)
+        for stack, config in configs.items():
+            (folder / f"{stack}.json").write_text(config.to_json(), encoding="utf-8")
+        command = [sys.executable, "-P", "-m", "lakewright_spark.cli", "usage", "--configs", name, "--json"]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    lines = [mapping_of(json.loads(line)) for line in done.stdout.splitlines() if line.startswith("{")]
+    reports = {str(line.get("config")): line for line in lines}
+    last = done.stderr.strip().rpartition("\n")[2] or f"exit code {done.returncode}"
+    reason = f"`lakewright-spark usage` failed: {last}. It needs PyIceberg: install `lakewright-spark[jobs]`"
+    return {"": {"error": reason}, **reports}
+
+
+def _usage(stack: SelectedStack, reports: Mapping[str, Mapping[str, Any]]) -> StackUsage:
+    line = reports.get(stack.name, reports[""])
+    report = {key: value for key, value in line.items() if key not in ("config", "error")}
+    return StackUsage(stack, report, text_of(line.get("error")) or "")
+
+
+def totals_by_owner(usages: Iterable[StackUsage]) -> dict[str, dict[str, int]]:
+    """Return the sums of all warehouses by owner; tenants own warehouses without one."""
+    totals: dict[str, dict[str, int]] = {}
+    for usage in usages:
+        for entry in usage.warehouses:
+            owner = text_of(entry.get("owner")) or usage.stack.tenant or usage.stack.name
+            total = totals.setdefault(owner, dict.fromkeys(_SUMMED, 0))
+            for name in _SUMMED:
+                total[name] += int(entry.get(name) or 0)
+    return dict(sorted(totals.items(), key=lambda item: -item[1]["bytes_live"]))
+
+
+def usage_to_json(usages: Sequence[StackUsage]) -> dict[str, Any]:
+    """Return the JSON document: stacks, totals by owner, and the exit code."""
+    return {
+        "version": 1,
+        "stacks": [usage.to_json() for usage in usages],
+        "owners": [{"owner": owner, **total} for owner, total in totals_by_owner(usages).items()],
+        "exit": usage_exit_code(usages),
+    }
+
+
+def usage_exit_code(usages: Iterable[StackUsage]) -> int:
+    """Return 1 if something could not be read, else 0."""
+    return int(any(usage.problem for usage in usages))
+
+
+def usage_lines(usages: Sequence[StackUsage]) -> list[str]:
+    """Return a table by tenant and warehouse, and one by owner, as lines of plain text."""
+    head = ("LIVE", "RECLAIMABLE", "TABLES", "FILES", "SNAPSHOTS")
+    rows = [
+        (usage.stack.name, str(entry.get("warehouse")), text_of(entry.get("owner")) or "-", *_cells(entry))
+        for usage in usages
+        for entry in usage.warehouses
+    ]
+    owners = [(owner, *_cells(total)) for owner, total in totals_by_owner(usages).items()]
+    return [
+        *format_table(("STACK", "WAREHOUSE", "OWNER", *head), rows),
+        "",
+        *format_table(("OWNER", *head), owners),
+    ]
+
+
+def _cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    live, reclaimable = (decimal(int(entry.get(name) or 0)) for name in ("bytes_live", "bytes_reclaimable"))
+    return live, reclaimable, *(str(int(entry.get(name) or 0)) for name in ("tables", "files", "snapshots"))

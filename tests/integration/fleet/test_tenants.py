@@ -1,0 +1,54 @@
+"""The fleet's commands on real tenants of a sandbox."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from lakewright_sandbox.runtime.state import Sandbox
+
+from ...tenant_project import LAKEWRIGHT, PASSPHRASE, create_project, new_name, tenant_spec
+from .conftest import statuses
+
+
+@pytest.mark.stand_in("surveys all objects of a server")
+def test_tenants_are_deployed_listed_and_measured(tmp_path: Path, sandbox: Sandbox) -> None:
+    folder = tmp_path / "project"
+    create_project(folder, {"sandbox": str(sandbox.dir), "kubernetes": {"render_to": str(folder / "rendered")}})
+    names = sorted([new_name(), new_name()])
+    for name in names:
+        spec = tenant_spec(name, {"backend": "aws", "bucket": f"{name}-lakehouse"})
+        spec["tables"] = [{"name": "executions.results.orders", "columns": [{"name": "id", "type": "long"}]}]
+        file = folder / "tenants" / f"Pulumi.{name}.yaml"
+        file.write_text(yaml.safe_dump({"config": {"lakewright:tenant": spec}}))
+    environ = {
+        **os.environ,
+        "PULUMI_BACKEND_URL": (folder / "state").as_uri(),
+        "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE,
+        "LAKEWRIGHT_WARM": "0",
+    }
+
+    def call(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [LAKEWRIGHT, *words], cwd=folder, env=environ, check=False, capture_output=True, text=True
+        )
+
+    assert call("stack", "init", names[0]).returncode == 0
+    updated = call("fleet", "up", "--yes", "--stack", names[0], "--engine", "embedded", "--json")
+    listed = json.loads(call("fleet", "list", "--json").stdout)
+    unmanaged = json.loads(call("fleet", "list", "--unmanaged", "--json").stdout)
+    used = call("fleet", "usage", "--json")
+
+    assert statuses(json.loads(updated.stdout)) == {names[0]: "changed"}, updated.stdout + updated.stderr
+    states = {entry["stack"]: (entry["hasState"], entry["lastResult"]) for entry in listed["stacks"]}
+    assert states == {names[0]: (True, "succeeded"), names[1]: (False, "")}
+    assert unmanaged["coverage"]["kinds"]["warehouse"]["managed"] == 1
+    usage = json.loads(used.stdout)
+    assert used.returncode == 1
+    assert usage["stacks"][0]["usage"]["total"]["tables"] == 1
+    assert "no stack named" in usage["stacks"][1]["problem"]
+    assert [owner["owner"] for owner in usage["owners"]] == [names[0]]
