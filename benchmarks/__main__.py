@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks import (
+    fleet_drift,
     journal,
     maintenance,
     many_tables,
@@ -36,6 +37,7 @@ BENCHMARKS = {
     "many_tables": many_tables.measure,
     "journal": journal.measure,
     "warm_noop": warm_noop.measure,
+    "fleet_drift": fleet_drift.measure,
 }
 RESULTS = Path(__file__).parent / "results.json"
 

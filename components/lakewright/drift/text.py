@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 from rich.console import Console
 from rich.markup import escape
@@ -64,8 +64,7 @@ def _table(found: list[tuple[StackDrift, Difference]]) -> Table:
             stack.tenant,
             f"{difference.type.rpartition(':')[2]} {difference.resource}",
             difference.property,
-            _value(difference.declared),
-            _value(difference.found),
+            *map(_value, _unequal_parts(difference.declared, difference.found)),
             kind,
         ]
         color = "dim" if difference.ignored else _COLORS[difference.kind]
@@ -76,6 +75,15 @@ def _table(found: list[tuple[StackDrift, Difference]]) -> Table:
 
 def _actor(actor: Actor | None) -> str:
     return f"{actor.name} at {actor.at} ({actor.source})" if actor else ""
+
+
+def _unequal_parts(declared: Any, found: Any) -> tuple[Any, Any]:
+    """Return two values without the entries of lists that both have."""
+    if not (isinstance(declared, list) and isinstance(found, list)):
+        return cast(Any, declared), found
+    before, after = cast(list[Any], declared), cast(list[Any], found)
+    left, right = [entry for entry in before if entry not in after], [entry for entry in after if entry not in before]
+    return (left, right) if left or right else (before, after)
 
 
 def _value(value: Any) -> str:

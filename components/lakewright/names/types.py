@@ -6,6 +6,7 @@ Kubernetes (names that become object names).
 
 import ipaddress
 import re
+from functools import lru_cache
 from typing import Annotated, Literal
 from urllib.parse import urlsplit, urlunsplit
 
@@ -243,6 +244,7 @@ def _external_id(value: str) -> str:
     return value
 
 
+@lru_cache(maxsize=256)
 def normalised_endpoint(value: str, *, keep_path: bool = False, keep_query: bool = False) -> str:
     """Return a URL as Lakekeeper normalizes it: host in lower case, no default port, a slash after it.
 

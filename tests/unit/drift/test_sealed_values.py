@@ -13,8 +13,8 @@ def test_sealed_properties_decrypt_nothing() -> None:
 
     properties = {"credential": {"type": "x", "external_id": SealedSecret(unseal)}, "names": [SecretValue("a"), "b"]}
 
-    closed = sealed(properties)
-    assert opened == []
+    closed, has_secrets = sealed(properties)
+    assert (opened, has_secrets) == ([], True)
     assert "hidden" not in str(closed)
     assert closed["names"][1] == "b"
     assert decrypted(properties)["credential"]["external_id"] == "hidden"
@@ -22,12 +22,13 @@ def test_sealed_properties_decrypt_nothing() -> None:
 
 
 def test_references_become_ids() -> None:
-    assert sealed(
-        {"on": ResourceReference("urn:x", SecretValue("id-1")), "of": ResourceReference("urn:y", "id-2")}
-    ) == {
-        "on": "sealed-secret",
-        "of": "id-2",
-    }
+    of = ResourceReference("urn:y", "id-2")
+
+    assert sealed({"of": of}) == ({"of": "id-2"}, False)
+    assert sealed({"on": ResourceReference("urn:x", SecretValue("id-1")), "of": of}) == (
+        {"on": "sealed-secret", "of": "id-2"},
+        True,
+    )
 
 
 def test_values_at_and_around_secrets_are_masked() -> None:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
 from lakewright_engine.model.paths import apply_ignore_changes
-from lakewright_engine.model.resources import Properties
 from pulumi.dynamic import ResourceProvider
 from pydantic import BaseModel
 
-from lakewright.drift.dynamic.sealed_values import REDACTED, Path, decrypted, has_secrets, masked, sealed, secret_paths
+from lakewright.drift.dynamic.sealed_values import REDACTED, Path, decrypted, masked, sealed, secret_paths
 from lakewright.drift.model import Difference, DifferenceKind
 from lakewright.drift.session import StackResource
 from lakewright.lakekeeper.provider import diff as difference
-from lakewright.lakekeeper.provider import inactive_warehouses
+from lakewright.lakekeeper.provider import inactive_warehouses, server_identity
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.diff import Change
 from lakewright.lakekeeper.provider.inputs import Declared, Rotate
@@ -49,26 +48,31 @@ def read(resource: StackResource, provider: ResourceProvider, *, unsealed: bool 
         EngineError: A secret cannot be decrypted.
     """
     state = resource.state
-    may_seal = not unsealed and has_secrets(state)
-    if may_seal:
-        try:
-            return _read(resource, provider, sealed, is_sealed=True)
-        except ValueError:  # a validation refuses the placeholder
-            pass
-    return _read(resource, provider, decrypted, is_sealed=False)
+    inputs, has_secret_inputs = sealed(state.inputs)
+    outputs, has_secret_outputs = sealed(state.outputs)
+    is_sealed = has_secret_inputs or has_secret_outputs
+    if unsealed and is_sealed:
+        return _read(resource, provider, decrypted(state.inputs), decrypted(state.outputs), is_sealed=False)
+    try:
+        return _read(resource, provider, inputs, outputs, is_sealed=is_sealed)
+    except ValueError:
+        if not is_sealed:
+            raise
+        # A validation refuses the placeholder.
+        return _read(resource, provider, decrypted(state.inputs), decrypted(state.outputs), is_sealed=False)
 
 
 def _read(
     resource: StackResource,
     provider: ResourceProvider,
-    plain: Callable[[Properties], dict[str, Any]],
+    inputs: dict[str, Any],
+    outputs: dict[str, Any],
     *,
     is_sealed: bool,
 ) -> ObservedObject:
-    state = resource.state
-    result = provider.read(state.id, plain(state.outputs))
+    result = provider.read(resource.state.id, outputs)
     outs = result.outs if result.id else None
-    return ObservedObject(resource, provider, plain(state.inputs), outs, result.inputs, is_sealed)
+    return ObservedObject(resource, provider, inputs, outs, result.inputs, is_sealed)
 
 
 def differences(observed: ObservedObject) -> list[Difference]:
@@ -90,7 +94,7 @@ def _differences(observed: ObservedObject) -> Iterator[Difference]:
     if observed.outs is None:
         yield difference_of(resource, "", resource.state.id, None, DifferenceKind.GONE)
         return
-    if resource.state.external:
+    if resource.state.external or _is_as_declared(observed.provider, observed.inputs, observed.outs):
         return
     declared = _declared(observed)
     changes = _changes(observed.provider, observed.outs, declared)
@@ -109,6 +113,19 @@ def _differences(observed: ObservedObject) -> Iterator[Difference]:
     if not observed.provider.diff(resource.state.id, observed.outs, declared).changes:
         return
     yield from _without_property(resource, observed.outs)
+
+
+def _is_as_declared(provider: ResourceProvider, inputs: dict[str, Any], outs: dict[str, Any]) -> bool:
+    """Return whether a comparison can find no difference, without the cost of parsing the properties."""
+    if not isinstance(provider, LakekeeperProvider) or outs.get(_FINGERPRINT) or server_identity.is_outdated(outs):
+        return False
+    if outs.get(inactive_warehouses.MARK) or any(outs.get(key) for key in _HIDDEN_DRIFT):
+        return False
+    fields = cast("LakekeeperProvider[Any]", provider).args.model_fields
+    declared, found = (
+        {key: value for key, value in props.items() if key in fields and value is not None} for props in (inputs, outs)
+    )
+    return declared == found
 
 
 def _declared(observed: ObservedObject) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from lakewright_engine.model.resources import (
     Asset,
     Properties,
     ResourceReference,
-    ResourceState,
     SecretValue,
     Unknown,
     Value,
@@ -27,14 +26,15 @@ Path = tuple[str, ...]
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
-def has_secrets(resource: ResourceState) -> bool:
-    """Return whether a resource has secret properties."""
-    return any(secret_paths(resource.inputs)) or any(secret_paths(resource.outputs))
+def sealed(properties: Properties) -> tuple[dict[str, Any], bool]:
+    """Return properties with placeholders for secrets, and whether there are any."""
+    found: list[SecretValue] = []
 
+    def seal(secret: SecretValue) -> str:
+        found.append(secret)
+        return _SEALED
 
-def sealed(properties: Properties) -> dict[str, Any]:
-    """Return properties with placeholders for secrets."""
-    return {key: _plain(value, lambda _secret: _SEALED) for key, value in properties.items()}
+    return {key: _plain(value, seal) for key, value in properties.items()}, bool(found)
 
 
 def decrypted(properties: Properties) -> dict[str, Any]:

@@ -53,7 +53,7 @@ class BootstrapProvider(LakekeeperProvider[BootstrapArgs]):
 
     @override
     def find(self, client: Client, known: RecordedResource[BootstrapArgs]) -> ObservedResource[BootstrapArgs] | None:
-        server = client.server_now()
+        server = client.lists.get_cached((client.identity, "info"), client.server_now)
         return _found(known.declared, server) if server.bootstrapped else None
 
     @override

@@ -152,7 +152,9 @@ class RandomStack(RuleBasedStateMachine):
     def leave_out(self, data: st.DataObject) -> None:
         """Remove a declaration that nothing needs or protects."""
         needed = {item.needs for item in self.declared.values()}
-        free = [key for key, item in self.declared.items() if key not in needed and not item.props.get("protected")]
+        protected = {key for key, item in self.declared.items() if item.props.get("protected")}
+        protected |= {key for key, resource in self.stack.resources().items() if resource.inputs.get("protected")}
+        free = [key for key in self.declared if key not in needed and key not in protected]
         if free:
             del self.declared[data.draw(st.sampled_from(sorted(free)))]
 

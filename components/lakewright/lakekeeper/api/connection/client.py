@@ -39,6 +39,7 @@ class Client:
         retry: RetryPolicy | None = None,
         transport: httpx.BaseTransport | None = None,
         lists: ListCache | None = None,
+        twin: Client | None = None,
     ) -> None:
         """Create a client; it connects with its first call.
 
@@ -48,11 +49,17 @@ class Client:
             retry: Retry policy; the default policy if omitted.
             transport: HTTP transport that replaces the network.
             lists: Cache of lists; a new one if omitted.
+            twin: Client of the same server and user for another project, whose connections are shared.
         """
         self.lists = lists or ListCache()
         self.endpoint = server.endpoint
         self._project_id = server.project_id
         self._retry = retry or RetryPolicy()
+        self.identity: object = twin.identity if twin else object()
+        """Equal for clients of one server and user. It is part of the keys of lists of a whole server."""
+        if twin is not None:
+            self._sender, self._info = twin._sender, twin._info
+            return
         from lakewright.lakekeeper.api.connection.transport import Sender  # noqa: PLC0415 - slow import, needed to send only
 
         self._sender = Sender(server, resolve, transport)
@@ -205,6 +212,8 @@ class ClientPool:
         self.lists = lists or (shared.lists if shared else ListCache())
         self._shared = shared
         self._clients: dict[str, Client] = {}
+        self._twins: dict[str, Client] = {}
+        """The first client of a server and user."""
         self._lock = threading.Lock()
 
     def get(self, server: ServerRef, resolve: Callable[[str], str]) -> Client:
@@ -219,12 +228,16 @@ class ClientPool:
             return self._shared.get(server, resolve)
         with self._lock:
             if key not in self._clients:
-                self._clients[key] = Client(server, resolve, lists=self.lists)
+                same = server.model_copy(update={"project_id": None}).model_dump_json()
+                twin = self._twins.get(same)
+                self._clients[key] = made = Client(server, resolve, lists=self.lists, twin=twin)
+                self._twins.setdefault(same, made)
             return self._clients[key]
 
     def close(self) -> None:
         """Close the connections of all clients."""
         with self._lock:
-            for client in self._clients.values():
+            for client in self._twins.values():
                 client.close()
             self._clients.clear()
+            self._twins.clear()

@@ -53,7 +53,7 @@ def sees_all(client: Client) -> bool:
 
 def get_cached(client: Client, project_id: str) -> str | None:
     """Return the name of a project from the shared list, or by a separate call if the list lacks it."""
-    listed = client.lists.get_cached_unless_refused((client, "projects"), lambda: list_all(client))
+    listed = client.lists.get_cached_unless_refused((client.identity, "projects"), lambda: list_all(client))
     return (listed or {}).get(project_id) or name_of(client, project_id)
 
 

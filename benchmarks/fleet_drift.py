@@ -1,0 +1,174 @@
+"""Drift of many tenants: against the bare HTTP calls that it makes, and against `preview --refresh` of each stack.
+
+LAKEWRIGHT_BENCH_TENANTS is the largest number of tenants (200 by default; 1,000 takes most of an hour). With more than
+200, the plot in docs/drift-growth.svg is drawn again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from unittest.mock import patch
+
+from lakewright.drift.detection.run import find_drift
+from lakewright.drift.model import DriftReport
+from lakewright.fleet.selection import Selection, select
+from lakewright_engine.project.project import PulumiProject
+
+from benchmarks.fleet_tenants import FleetTenants
+from benchmarks.ground import Ground
+from benchmarks.growth_plot import plot
+from benchmarks.measure import Row, timed
+from benchmarks.recorded_calls import RecordedCalls
+from demo.stage import BIN, REPOSITORY
+
+LARGEST = int(os.environ.get("LAKEWRIGHT_BENCH_TENANTS", "200"))
+SIZES = [size for size in (50, 100, 200, 400, 700, 1000) if size <= LARGEST]
+SAMPLES = 10
+"""Stacks that are previewed in sequence. The time of all stacks is scaled from them."""
+PARALLEL = 32
+CALLS_TARGET, PREVIEW_TARGET, MEMORY_TARGET = 2.0, 1 / 30, 400
+GROWTH_TARGET = 1.25
+PLOT = REPOSITORY / "docs" / "drift-growth.svg"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One number of tenants."""
+
+    tenants: int
+    resources: int
+    seconds: float
+    """Time of drift in a running process."""
+    bare: float
+    """Time of the same HTTP calls alone."""
+    calls: int
+    command: float
+    """Time of the whole command, with its start."""
+    mebibytes: float
+    """Peak memory of the command."""
+
+
+def measure(ground: Ground) -> list[Row]:
+    """Measure growing numbers of tenants, and then previews of samples."""
+    with tempfile.TemporaryDirectory(prefix="fleet-", dir=ground.stage.folder) as folder:
+        tenants = FleetTenants(ground, Path(folder) / "project")
+        found: list[Measured] = []
+        for size in SIZES:
+            tenants.grow(size)
+            found.append(_measured(ground, tenants))
+            print(f"fleet_drift: {found[-1]}", file=sys.stderr, flush=True)
+        cold, warm = (_previewed(tenants, is_warm) for is_warm in ("0", "1"))
+    if LARGEST > 200:
+        PLOT.write_text(_plot(found))
+    return _rows(found, cold, warm)
+
+
+def _rows(found: list[Measured], cold: float, warm: float) -> list[Row]:
+    at = next((measured for measured in found if measured.tenants == 200), found[-1])
+    first, last = found[0], found[-1]
+    size = f"{at.tenants} tenants, {at.resources:,} resources"
+    scaled = f"reference: {SAMPLES} stacks in sequence, scaled to {at.tenants}"
+    return [
+        Row(
+            "fleet drift",
+            at.seconds,
+            at.bare,
+            CALLS_TARGET,
+            note=f"{size}; reference: its {at.calls:,} HTTP calls alone, {PARALLEL} at a time",
+        ),
+        Row("fleet drift, the whole command", at.command, cold * at.tenants, PREVIEW_TARGET, note=f"{size}; {scaled}"),
+        Row(
+            "fleet drift, the whole command",
+            at.command,
+            warm * at.tenants,
+            None,
+            note=f"{size}; {scaled}, each by a warm process",
+        ),
+        Row("fleet drift, peak memory", last.mebibytes, MEMORY_TARGET, 1.0, unit="MiB", note=f"{last.tenants} tenants"),
+        Row(
+            "fleet drift, time a tenant",
+            last.seconds / last.tenants * 1000,
+            first.seconds / first.tenants * 1000,
+            GROWTH_TARGET,
+            unit="ms",
+            note=f"{last.tenants} tenants; reference: {first.tenants} tenants",
+        ),
+    ]
+
+
+def _measured(ground: Ground, tenants: FleetTenants) -> Measured:
+    with _as_commands(ground, tenants) as project:
+        reports: list[DriftReport] = []
+        calls = RecordedCalls(lambda: reports.append(_drift(project)))
+        _require_no_drift(reports[0], len(tenants.names))
+        seconds, bare = [], []
+        for _ in range(3):  # in turn, as other work on the machine changes
+            seconds.append(timed(lambda: _drift(project)))
+            bare.append(timed(lambda: calls.repeat(PARALLEL)))
+    command, mebibytes = _command(ground, tenants)
+    resources = sum(stack.resources for stack in reports[0].stacks)
+    return Measured(len(tenants.names), resources, min(seconds), min(bare), len(calls), command, mebibytes)
+
+
+def _drift(project: PulumiProject) -> DriftReport:
+    return find_drift(project, select(project, Selection()), parallel=PARALLEL)
+
+
+def _require_no_drift(report: DriftReport, count: int) -> None:
+    """Raise if a copied tenant is not as an `up` would have left it."""
+    assert len(report.stacks) == count
+    assert report.exit_code == 0, json.dumps(report.to_json())[:4000]
+
+
+@contextmanager
+def _as_commands(ground: Ground, tenants: FleetTenants) -> Iterator[PulumiProject]:
+    """Yield the project, with the environment of commands, and a wrong passphrase: no secret is decrypted."""
+    environment = ground.stage.settings() | tenants.environment() | {"PULUMI_CONFIG_PASSPHRASE": "wrong"}
+    with patch.dict(os.environ, environment):
+        yield PulumiProject.load(tenants.folder)
+
+
+def _command(ground: Ground, tenants: FleetTenants) -> tuple[float, float]:
+    """Return seconds and peak MiB of `lakewright drift --all`."""
+    environment = os.environ | ground.stage.settings() | tenants.environment()
+    command = [str(BIN / "lakewright"), "drift", "--all", "--json", "-C", str(tenants.folder)]
+    began = time.perf_counter()
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    seconds = time.perf_counter() - began
+    assert process.returncode == 0
+    return seconds, usage.ru_maxrss / 1024
+
+
+def _previewed(tenants: FleetTenants, is_warm: str) -> float:
+    """Return the seconds of a `preview --refresh`, the mean of samples, each of which finds no change."""
+    step = max(1, len(tenants.names) // SAMPLES)
+    samples = tenants.names[::step][:SAMPLES]
+    words = ("preview", "--refresh", "--expect-no-changes", "--engine", "embedded")
+    tenants.run(*words, "--stack", samples[0], LAKEWRIGHT_WARM=is_warm)
+    total = sum(
+        timed(lambda name=name: tenants.run(*words, "--stack", name, LAKEWRIGHT_WARM=is_warm)) for name in samples
+    )
+    return total / len(samples)
+
+
+def _plot(found: list[Measured]) -> str:
+    return plot(
+        "lakewright drift --all",
+        "tenants",
+        "seconds",
+        {
+            "drift": [(measured.tenants, measured.seconds) for measured in found],
+            "its HTTP calls alone": [(measured.tenants, measured.bare) for measured in found],
+        },
+    )
