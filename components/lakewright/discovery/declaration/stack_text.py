@@ -70,7 +70,8 @@ def _entry(lead: str, value: Any, inner: str) -> list[str]:
 
 def _flow(value: Any) -> str:
     text = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=100_000)
-    return text.removesuffix("...\n").rstrip("\n")
+    # YAML 1.1 reads `on` as true. The engines read YAML 1.2, as the other stack files.
+    return text.removesuffix("...\n").rstrip("\n").replace("{'on': ", "{on: ").replace(", 'on': {", ", on: {")
 
 
 def _scalar(key: str) -> str:

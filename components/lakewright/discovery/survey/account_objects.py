@@ -9,14 +9,15 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from lakewright.credentials.aws_session import aws_session
-from lakewright.discovery.listing.cluster_listing import ClusterLister, ClusterListingError
 from lakewright.discovery.survey.coverage import SurveyedObject
-from lakewright.environment.cluster import Cluster
+from lakewright.drift.objects.kubernetes.cluster import Cluster, ClusterUnreachableError, Collection, ListDeniedError
+from lakewright.environment.cluster import Cluster as ClusterOptions
 from lakewright.environment.environment import AwsAccount
 from lakewright.environment.platform import TENANT_TAG
 from lakewright.names.object_names import ROLE_PATH
 
 TENANT_LABEL = "lakewright/tenant"
+_NAMESPACES = Collection("/api/v1", "namespaces", is_namespaced=False)
 _NOT_CONFIGURED = ("NoCredentialsError", "PartialCredentialsError", "NoRegionError")
 
 
@@ -75,14 +76,14 @@ def _client(account: AwsAccount, service: str) -> Any:
     return session.client(service, endpoint_url=account.endpoint, config=style)
 
 
-def cluster_objects(cluster: Cluster, problems: list[str]) -> list[SurveyedObject]:
+def cluster_objects(cluster: ClusterOptions, problems: list[str]) -> list[SurveyedObject]:
     """Return the namespaces of tenants in a cluster. Add what cannot be listed. Rendered manifests are in none."""
     if cluster.render_to is not None:
         return []
     place = f"cluster {cluster.context or 'of the current context'}"
     try:
-        listed = list(ClusterLister(cluster.context).objects("/api/v1/namespaces", TENANT_LABEL))
-    except ClusterListingError as error:
+        listed = list(Cluster("", cluster.context or "").objects(_NAMESPACES, labels=TENANT_LABEL))
+    except (ClusterUnreachableError, ListDeniedError) as error:
         problems.append(f"namespaces of {place} could not be listed: {error}")
         return []
     names = [str(entry["metadata"]["name"]) for entry in listed]

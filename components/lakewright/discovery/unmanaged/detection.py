@@ -12,8 +12,10 @@ from pydantic import ValidationError
 from lakewright.credentials import references
 from lakewright.credentials.references import UnresolvedCredentialError
 from lakewright.discovery.listing.managed_objects import ManagedObjects, managed_objects
+from lakewright.discovery.unmanaged.cluster_objects import unmanaged_objects
 from lakewright.discovery.unmanaged.finding import UnmanagedObject
 from lakewright.discovery.unmanaged.project_scan import ProjectScan
+from lakewright.discovery.unmanaged.role_policies import unmanaged_policies
 from lakewright.discovery.unmanaged.tenant_scope import TenantScope, tenant_scopes
 from lakewright.drift.detection.steps import DriftRun
 from lakewright.drift.model import Difference, DriftReport, Finding, ScanProblem, UnmanagedSearch
@@ -59,7 +61,11 @@ def find_unmanaged(
         clients.close()
     others = _OtherStacks(session, {resource.stack for resource in resources})
     known = managed_objects(resource.state for resource in resources)
-    return list(_findings(results, known, others))
+    return [
+        *_findings(results, known, others),
+        *unmanaged_policies(resources, session),
+        *unmanaged_objects(resources, session),
+    ]
 
 
 def _search(

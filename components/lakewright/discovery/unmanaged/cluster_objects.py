@@ -1,0 +1,104 @@
+"""Find objects in the Kubernetes namespaces of tenants that no stack has and no controller owns."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from lakewright.discovery.unmanaged.finding import UnmanagedObject
+from lakewright.drift.model import Finding, ScanProblem
+from lakewright.drift.objects.kubernetes.cluster import Cluster, ClusterUnreachableError, Collection, ListDeniedError
+from lakewright.drift.objects.provider_reads import provider_settings
+from lakewright.drift.session import ScanSession, StackResource
+from lakewright.validation.documents import list_of, mapping_of, text_of
+
+_NAMESPACE = "kubernetes:core/v1:Namespace"
+_RENDERS = "renderYamlToDirectory"
+
+KINDS: tuple[tuple[str, str], ...] = (
+    ("apps/v1", "Deployment"),
+    ("apps/v1", "StatefulSet"),
+    ("apps/v1", "DaemonSet"),
+    ("batch/v1", "CronJob"),
+    ("batch/v1", "Job"),
+    ("v1", "Pod"),
+    ("v1", "Service"),
+    ("v1", "ConfigMap"),
+    ("v1", "ServiceAccount"),
+    ("v1", "PersistentVolumeClaim"),
+    ("v1", "ResourceQuota"),
+    ("v1", "LimitRange"),
+    ("networking.k8s.io/v1", "NetworkPolicy"),
+    ("networking.k8s.io/v1", "Ingress"),
+    ("rbac.authorization.k8s.io/v1", "Role"),
+    ("rbac.authorization.k8s.io/v1", "RoleBinding"),
+)
+"""Kinds that count. Secrets do not: other tools provide them."""
+
+_OF_KUBERNETES = frozenset({("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")})
+"""Objects that Kubernetes makes in each namespace."""
+
+
+def unmanaged_objects(resources: Sequence[StackResource], session: ScanSession) -> Iterator[Finding]:
+    """Yield the objects without an owner in the namespaces of stacks that are in no stack of the run."""
+    managed = {(_kind_of(resource), resource.state.id) for resource in resources if _is_object(resource)}
+    clusters: dict[tuple[str, str], dict[str, StackResource]] = defaultdict(dict)
+    for resource in resources:
+        settings = provider_settings(resource) if resource.state.type == _NAMESPACE else None
+        if settings is None or settings.get(_RENDERS):
+            continue
+        kubeconfig = str(settings.get("kubeconfig") or os.environ.get("KUBECONFIG") or "")
+        clusters[kubeconfig, str(settings.get("context") or "")][resource.state.id] = resource
+    for (kubeconfig, context), namespaces in clusters.items():
+        try:
+            cluster = Cluster(kubeconfig, context)
+            lists = session.map(lambda kind, c=cluster, n=namespaces: _listed(c, *kind, [*n]), KINDS)
+            for (version, kind), found in zip(KINDS, lists, strict=True):
+                yield from _findings(version, kind, found, namespaces, managed)
+        except (ClusterUnreachableError, ListDeniedError) as error:
+            text = f"namespaces could not be searched for unmanaged objects: {error}"
+            stacks = dict.fromkeys(resource.stack for resource in namespaces.values())
+            yield from (ScanProblem(stack, text) for stack in stacks)
+
+
+def _listed(cluster: Cluster, version: str, kind: str, namespaces: list[str]) -> list[Mapping[str, Any]]:
+    """Return the objects of a kind: one list of the cluster, else a list for each namespace."""
+    collection: Collection | None = cluster.collection(version, kind)
+    if collection is None:
+        return []
+    if len(namespaces) > 1:
+        try:
+            return [*cluster.objects(collection)]
+        except ListDeniedError:
+            pass
+    return [item for namespace in namespaces for item in cluster.objects(collection, namespace=namespace)]
+
+
+def _findings(
+    version: str,
+    kind: str,
+    found: Sequence[Mapping[str, Any]],
+    namespaces: Mapping[str, StackResource],
+    managed: set[tuple[str, str]],
+) -> Iterator[Finding]:
+    for item in found:
+        metadata = mapping_of(item.get("metadata"))
+        namespace, name = str(metadata.get("namespace")), str(metadata.get("name"))
+        owner = namespaces.get(namespace)
+        if owner is None or list_of(metadata.get("ownerReferences")) or (kind, name) in _OF_KUBERNETES:
+            continue
+        place = f"{namespace}/{name}"
+        if (kind, place) not in managed:
+            type_ = f"kubernetes:{version if '/' in version else f'core/{version}'}:{kind}"
+            entry = UnmanagedObject(type_, place, text_of(metadata.get("uid")), "object", (kind, place))
+            yield entry.to_difference(owner.stack, owner.tenant)
+
+
+def _is_object(resource: StackResource) -> bool:
+    return resource.state.type.startswith("kubernetes:")
+
+
+def _kind_of(resource: StackResource) -> str:
+    return resource.state.type.rpartition(":")[2]

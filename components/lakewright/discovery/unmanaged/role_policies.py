@@ -1,0 +1,80 @@
+"""Find policies of tenants' roles on AWS that no stack has: one list for all roles of an account."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from lakewright.discovery.unmanaged.finding import UnmanagedObject
+from lakewright.drift.model import Finding, ScanProblem
+from lakewright.drift.objects.aws.account import (
+    SETTINGS,
+    AccountUnreachableError,
+    AwsAccount,
+    ReadRefusedError,
+    account_key,
+    explained_errors,
+)
+from lakewright.drift.objects.provider_reads import provider_settings
+from lakewright.drift.session import ScanSession, StackResource
+from lakewright.validation.documents import list_of, mapping_of
+
+_ROLE = "aws:iam/role:Role"
+_INLINE = "aws:iam/rolePolicy:RolePolicy"
+_ATTACHED = "aws:iam/rolePolicyAttachment:RolePolicyAttachment"
+
+
+def unmanaged_policies(resources: Sequence[StackResource], session: ScanSession) -> Iterator[Finding]:
+    """Yield the inline and attached policies of the roles of stacks that are in no stack of the run."""
+    managed = {
+        (resource.state.type, str(resource.state.inputs.get("role")), _policy_of(resource))
+        for resource in resources
+        if resource.state.type in {_INLINE, _ATTACHED}
+    }
+    accounts: dict[str, dict[str, Any]] = {}
+    roles: dict[str, list[StackResource]] = defaultdict(list)
+    for resource in resources:
+        if resource.state.type != _ROLE:
+            continue
+        inputs = provider_settings(resource)
+        if inputs is None:
+            continue  # the scanner reports it
+        settings = {key: value for key, value in inputs.items() if key in SETTINGS}
+        key = account_key(settings)
+        accounts[key] = settings
+        roles[key].append(resource)
+    for key, own in roles.items():
+        try:
+            listed = _policies(AwsAccount(accounts[key], session.parallel))
+        except (AccountUnreachableError, ReadRefusedError) as error:
+            text = f"policies of roles could not be searched for unmanaged ones: AWS: {error}"
+            yield from (ScanProblem(stack, text) for stack in dict.fromkeys(resource.stack for resource in own))
+            continue
+        for resource in own:
+            role = resource.state.id
+            for kind, policy in listed.get(role, ()):
+                if (kind, role, policy) not in managed:
+                    found = UnmanagedObject(kind, f"{policy} of role {role}", policy, "policy", (role, policy))
+                    yield found.to_difference(resource.stack, resource.tenant)
+
+
+def _policy_of(resource: StackResource) -> str:
+    inputs: Mapping[str, Any] = resource.state.inputs
+    return str(inputs.get("policyArn") if resource.state.type == _ATTACHED else inputs.get("name"))
+
+
+def _policies(account: AwsAccount) -> dict[str, list[tuple[str, str]]]:
+    """Return type and name or ARN of each role's policies. Raises AccountUnreachableError and ReadRefusedError."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    with explained_errors("IAM"):
+        pages = account.client("iam").get_paginator("get_account_authorization_details")
+        for page in pages.paginate(Filter=["Role"]):
+            for role in map(mapping_of, list_of(page.get("RoleDetailList"))):
+                inline = [mapping_of(policy) for policy in list_of(role.get("RolePolicyList"))]
+                attached = [mapping_of(policy) for policy in list_of(role.get("AttachedManagedPolicies"))]
+                found[str(role["RoleName"])] = [
+                    *((_INLINE, str(policy["PolicyName"])) for policy in inline),
+                    *((_ATTACHED, str(policy["PolicyArn"])) for policy in attached),
+                ]
+    return found
