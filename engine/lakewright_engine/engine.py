@@ -96,6 +96,7 @@ class _Run:
         self._backend = backend
         self._forks = forks
         self._is_interrupted = False
+        self._declarations = sockets.new_file("declarations")
         self._base = backend.load(project.name, stack) or StackSnapshot()
         self._before = self._base.resources
         refuse_unsupported_state(stack, self._before)
@@ -286,6 +287,7 @@ class _Run:
             "monitor": address,
             "engine": address,
             "callbacks": self._sockets.new_address("callbacks"),
+            "declarations": str(self._declarations),
             "project": operation.project.name,
             "stack": operation.stack,
             "organization": ORGANIZATION,
@@ -327,6 +329,9 @@ class _Run:
         resources = self._before if deployment.dry_run else deployment.journal.snapshot().resources
         result = Result(0, _outputs(resources), dict(events.changes), events.messages)
         result.is_interrupted = self._is_interrupted
+        if self._is_interrupted and self._declarations.exists():
+            lines = self._declarations.read_text(encoding="utf-8").split("\n")[:-1]  # the last one may be incomplete
+            result.declared = [(kind, name) for kind, name in map(json.loads, lines)]
         if deployment.failed:
             result.exit = 1
         elif operation.expect_no_changes and any(op not in _NO_CHANGE for op in events.changes):

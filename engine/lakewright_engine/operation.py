@@ -74,10 +74,14 @@ class PlanSummary:
 
 @dataclass(frozen=True)
 class RemainingStep:
-    """A step that an interrupted run did not finish. `op` is `check` if it was not compared with the program."""
+    """A step that an interrupted run did not finish."""
 
     op: str
-    urn: str
+    """The operation; `check` for a resource that was not compared with the program."""
+    type: str
+    name: str
+    urn: str = ""
+    """Empty for a resource that the program declared and did not register."""
 
 
 @dataclass(frozen=True)
@@ -86,12 +90,12 @@ class Remainder:
 
     steps: tuple[RemainingStep, ...]
     is_complete: bool
-    """Whether these are all steps. A program that was stopped may not have registered all resources."""
+    """Whether these are all steps. A program that was stopped may not have declared all resources."""
     command: str
 
     def to_json(self) -> dict[str, Any]:
         """Return the form for `--json`."""
-        steps = [{"op": step.op, "urn": step.urn} for step in self.steps]
+        steps = [{"op": step.op, "type": step.type, "name": step.name, "urn": step.urn} for step in self.steps]
         return {"steps": steps, "complete": self.is_complete, "command": self.command}
 
 
@@ -111,5 +115,7 @@ class Result:
     """The plan that was saved or followed."""
     is_interrupted: bool = False
     """Whether a signal ended the run before it had taken all steps."""
+    declared: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    """Type and name of the resources that the program of an interrupted run declared."""
     remainder: Remainder | None = None
     """What an interrupted run did not do."""

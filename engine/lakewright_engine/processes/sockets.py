@@ -39,4 +39,8 @@ class SocketFolder:
 
     def new_address(self, name: str) -> str:
         """Return a new gRPC address, `unix:PATH`."""
-        return f"unix:{Path(self._folder.name) / f'{name}-{next(self._numbers)}'}"
+        return f"unix:{self.new_file(name)}"
+
+    def new_file(self, name: str) -> Path:
+        """Return the path of a new file that only this user can read."""
+        return Path(self._folder.name) / f"{name}-{next(self._numbers)}"

@@ -1,9 +1,9 @@
 """Script that runs a Pulumi program in a child process of the engine, with only the SDK.
 
 Its argument is a JSON object with `program` (absolute path of a file, or of a folder with `__main__.py`), `monitor` and
-`engine` (addresses), `callbacks` (prefix of addresses to serve), `project`, `stack`, `organization`, `root`,
-`parallel`, `dry_run` and `debug`. The configuration is in PULUMI_CONFIG and PULUMI_CONFIG_SECRET_KEYS, as the SDK
-expects it. Exit code 32 means that the error was reported.
+`engine` (addresses), `callbacks` (prefix of addresses to serve), `declarations` (file to write), `project`, `stack`,
+`organization`, `root`, `parallel`, `dry_run` and `debug`. The configuration is in PULUMI_CONFIG and
+PULUMI_CONFIG_SECRET_KEYS, as the SDK expects it. Exit code 32 means that the error was reported.
 """
 
 import asyncio
@@ -23,6 +23,7 @@ from typing import Any
 import grpc
 import pulumi
 import pulumi._types
+import pulumi.resource
 import pulumi.runtime
 import pulumi.runtime.resource
 from grpc import aio
@@ -91,6 +92,22 @@ def speed_up_sdk() -> None:
     pulumi._types.resource_types = functools.cache(pulumi._types.resource_types)
 
 
+def record_declarations(file: str) -> None:
+    """Append type and name of each resource to a file when the program declares it.
+
+    A resource is registered only when its inputs are known. An interrupted run lists those that were not.
+    """
+    resources: Any = pulumi.resource
+    register = resources.register_resource
+    stream = Path(file).open("a", encoding="utf-8", buffering=1)  # noqa: SIM115 - open as long as the program runs
+
+    def register_recorded(resource: Any, kind: str, name: str, *more: Any, **options: Any) -> Any:
+        stream.write(json.dumps([kind, name]) + "\n")
+        return register(resource, kind, name, *more, **options)
+
+    resources.register_resource = register_recorded
+
+
 def find_caller() -> source_pb2.StackTrace:
     """Return the place of a resource's declaration: the caller of the constructors of the SDK and the resource.
 
@@ -126,6 +143,8 @@ def main() -> int:
     sys.argv = [program]
     sys.path.insert(0, str(Path(program) if Path(program).is_dir() else Path(program).parent))
     speed_up_sdk()
+    if not arguments["dry_run"]:
+        record_declarations(arguments["declarations"])
     serve_callbacks_at(arguments["callbacks"])
     # A failed program leaves futures that are never awaited. The relevant error has been reported.
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)

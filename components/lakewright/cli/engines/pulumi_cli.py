@@ -25,6 +25,10 @@ _READS_OPTIONS_FROM_ENVIRONMENT = (3, 208)
 """The first version of the CLI that takes every option from PULUMI_OPTION_NAME as well."""
 
 
+_DECLARED = re.compile(r"registering resource: ty=(?P<type>\S+), name=(?P<name>.*), custom=")
+"""A debug message of the SDK when a program declares a resource."""
+
+
 class PulumiCli:
     """The Pulumi CLI. It must be on the PATH, and the program's environment needs pip."""
 
@@ -47,8 +51,12 @@ class PulumiCli:
         tracebacks = LauncherTracebacks(on_event)
         show = on_event if operation.verbose else tracebacks
 
+        declared: list[tuple[str, str]] = []
+
         def on_each(event: EngineEvent) -> None:
             report.add(event)
+            if event.diagnostic_event is not None and (found := _DECLARED.match(event.diagnostic_event.message)):
+                declared.append((found["type"], found["name"]))
             show(event)
 
         try:
@@ -77,7 +85,7 @@ class PulumiCli:
         finally:
             tracebacks.flush()
         result.changes, result.messages = report.changes, report.messages
-        result.is_interrupted = command.is_interrupted
+        result.is_interrupted, result.declared = command.is_interrupted, declared
         result.outputs = {
             name: "[secret]" if output.secret else output.value for name, output in stack.outputs().items()
         }

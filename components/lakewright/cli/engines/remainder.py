@@ -31,8 +31,8 @@ _NOT_COUNTED = ("pulumi:pulumi:Stack", "pulumi:providers:")
 class RemainderReportingEngine:
     """Runs another engine. The result of an interrupted run says what remains.
 
-    The preview that a user confirmed names the steps. Without one they are the resources of the state that the run did
-    not come to.
+    The preview that a user confirmed names the steps. Without one they are the resources of the state, and those that
+    the program declared, to which the run did not come.
     """
 
     engine: Engine
@@ -57,13 +57,20 @@ class RemainderReportingEngine:
         if operation.is_dry:
             self._planned = report.steps
         elif result.is_interrupted:
-            result.remainder = remainder_of(operation, report.steps, self._planned, _urns_in_state(operation))
+            result.remainder = remainder_of(
+                operation, report.steps, self._planned, declared=result.declared, state=_urns_in_state(operation)
+            )
             result.messages.append(f"note: {format_remainder(result.remainder)}")
         return result
 
 
 def remainder_of(
-    operation: Operation, taken: Sequence[StepReport], planned: Sequence[StepReport] | None, state: Sequence[str]
+    operation: Operation,
+    taken: Sequence[StepReport],
+    planned: Sequence[StepReport] | None,
+    *,
+    declared: Sequence[tuple[str, str]] = (),
+    state: Sequence[str] = (),
 ) -> Remainder:
     """Return what an interrupted run did not do.
 
@@ -71,43 +78,57 @@ def remainder_of(
         operation: The operation.
         taken: The steps of the run.
         planned: The steps of its preview; None without a preview.
+        declared: Type and name of the resources that the program declared.
         state: The URNs in the state after the run.
     """
-    from lakewright_engine.operation import Remainder, RemainingStep  # noqa: PLC0415
+    from lakewright_engine.operation import Remainder  # noqa: PLC0415
 
     finished = {(step.urn, step.op) for step in taken if step.done and not step.failed}
-    finished_urns = {urn for urn, _ in finished}
     if planned is not None and operation.verb != "refresh":
-        steps = [RemainingStep(step.op, step.urn) for step in planned if step.op not in _NO_CHANGE]
+        steps = [_step(step.op, step.urn) for step in planned if step.op not in _NO_CHANGE]
         steps = [step for step in steps if (step.urn, step.op) not in finished]
         return Remainder(tuple(steps), is_complete=True, command=_command(operation))
-    open_steps = {step.urn: step.op for step in taken if step.urn not in finished_urns}
-    op = _NOT_COMPARED[operation.verb]
-    left = state if operation.verb == "destroy" else [urn for urn in state if urn not in finished_urns]
-    for urn in left:
-        open_steps.setdefault(urn, op)
-    steps = [RemainingStep(found, urn) for urn, found in open_steps.items() if not _is_internal(urn)]
-    return Remainder(tuple(steps), is_complete=operation.verb != "up", command=_command(operation))
+    urns = {urn for urn, _ in finished}
+    found = {step.urn: _step(step.op, step.urn) for step in taken if step.urn not in urns}
+    for urn in state:
+        if operation.verb == "destroy" or urn not in urns:
+            found.setdefault(urn, _step(_NOT_COMPARED[operation.verb], urn))
+    known = {(step.type, step.name) for step in (*found.values(), *(_step("", urn) for urn in urns))}
+    steps = [*found.values(), *_not_registered(declared, known)]
+    remaining = tuple(step for step in steps if not step.type.startswith(_NOT_COUNTED))
+    return Remainder(remaining, is_complete=operation.verb != "up", command=_command(operation))
 
 
 def format_remainder(remainder: Remainder) -> str:
     """Return the text at the end of an interrupted run."""
-    from lakewright_engine.model.urns import urn_name  # noqa: PLC0415
-
     count = len(remainder.steps)
-    lines = [f"interrupted. What finished is saved. {count} step(s) remain" + (":" if count else ".")]
-    lines += [f"  {_described(step, urn_name(step.urn))}" for step in remainder.steps[:_LISTED]]
+    lines = ["interrupted. What finished is saved."]
+    if count:
+        lines.append(f"{count} step(s) remain:")
+    elif remainder.is_complete:
+        lines.append("No step remains.")
+    lines += [f"  {step.op} {step.name} ({step.type})" for step in remainder.steps[:_LISTED]]
     if count > _LISTED:
         lines.append(f"  and {count - _LISTED} more")
     if not remainder.is_complete:
-        lines.append("The program was stopped before it ended; resources that it had not yet registered remain, too.")
+        lines.append("The program was stopped before it ended, and may declare more resources.")
     lines.append(f"Continue with: {remainder.command}")
     return "\n".join(lines)
 
 
-def _described(step: RemainingStep, name: str) -> str:
-    kind = step.urn.split("::")[2].rpartition("$")[2] if step.urn.count("::") > 2 else ""
-    return f"{step.op} {name} ({kind})"
+def _not_registered(declared: Sequence[tuple[str, str]], known: set[tuple[str, str]]) -> list[RemainingStep]:
+    """Return the resources that the program declared and that the run did not come to."""
+    from lakewright_engine.operation import RemainingStep  # noqa: PLC0415
+
+    return [RemainingStep("create", kind, name) for kind, name in dict.fromkeys(declared) if (kind, name) not in known]
+
+
+def _step(op: str, urn: str) -> RemainingStep:
+    from lakewright_engine.model.urns import urn_name  # noqa: PLC0415
+    from lakewright_engine.operation import RemainingStep  # noqa: PLC0415
+
+    kind = urn.split("::")[2].rpartition("$")[2] if urn.count("::") > 2 else ""
+    return RemainingStep(op, kind, urn_name(urn), urn)
 
 
 def _command(operation: Operation) -> str:
@@ -123,11 +144,6 @@ def _command(operation: Operation) -> str:
     words += ["--target-dependents"] if operation.target_dependents else []
     words += ["--exclude-dependents"] if operation.exclude_dependents else []
     return shlex.join(words)
-
-
-def _is_internal(urn: str) -> bool:
-    kind = urn.split("::")[2].rpartition("$")[2] if urn.count("::") > 2 else ""
-    return kind.startswith(_NOT_COUNTED)
 
 
 def _urns_in_state(operation: Operation) -> list[str]:
