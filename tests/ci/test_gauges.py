@@ -254,7 +254,7 @@ def test_wrong_options_are_refused() -> None:
     [
         ({"version": 1, "stacks": [stack("acme", WAREHOUSE)]}, 0),
         ({"version": 1, "stacks": [stack("acme", problems=("locked",))]}, 1),
-        ({"version": 1, "stacks": [], "problems": ["no stack can be listed"]}, 1),
+        ({"version": 1, "stacks": [], "error": "no Pulumi.yaml"}, 1),
     ],
 )
 def test_exit_code_is_about_the_check(document: dict[str, Any], code: int, file: Path) -> None:

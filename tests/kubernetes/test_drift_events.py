@@ -39,12 +39,10 @@ def tenant(cluster: ControlPlane) -> Iterator[str]:
 
 @pytest.fixture
 def place(cluster: ControlPlane) -> Iterator[CheckPlace]:
-    """The namespace of the check, with the ConfigMap that remembers."""
+    """The namespace of the check."""
     namespace = f"drift-{uuid4().hex[:8]}"
     with cluster.http() as http:
         http.post("/api/v1/namespaces", json={"metadata": {"name": namespace}}).raise_for_status()
-        memory = {"metadata": {"name": "drift-memory"}}
-        http.post(f"/api/v1/namespaces/{namespace}/configmaps", json=memory).raise_for_status()
         yield CheckPlace(namespace, "drift", "drift-memory", "drift-123-abc")
         http.delete(f"/api/v1/namespaces/{namespace}").raise_for_status()
 

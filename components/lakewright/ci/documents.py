@@ -60,7 +60,11 @@ class FleetPreview(_Part):
     """The document of `lakewright fleet preview --json`."""
 
     version: Literal[1]
+    command: str = "preview"
+    """`preview`, `up` or another command of `lakewright fleet`."""
     stacks: list[StackPreview]
+    error: str = ""
+    """Why there are no stacks; empty otherwise."""
 
 
 class DriftActor(_Part):
@@ -132,8 +136,15 @@ class FleetDrift(_Part):
     stacks: list[StackDriftReport]
     groups: list[DriftGroup] = []
     seconds: float | None = Field(default=None, ge=0)
-    problems: list[str] = []
-    """What could not be checked for the whole fleet."""
+    error: str = ""
+    """Why nothing could be checked; empty otherwise."""
+
+    @property
+    def problems(self) -> list[str]:
+        """What could not be checked for the whole fleet."""
+        if self.error:
+            return [self.error]
+        return [] if self.stacks else ["no tenant was checked: the backend has no state of a selected stack"]
 
     @property
     def drifted(self) -> list[StackDriftReport]:
@@ -147,8 +158,11 @@ class FleetDrift(_Part):
 
 
 def read_preview(text: str | bytes) -> FleetPreview:
-    """Return the document of `lakewright fleet preview --json`. Raises DocumentError."""
-    return _read(FleetPreview, text, "lakewright fleet preview --json")
+    """Return the document of `lakewright fleet preview --json`. Raises DocumentError, also for a failed command."""
+    preview = _read(FleetPreview, text, "lakewright fleet preview --json")
+    if preview.error and not preview.stacks:
+        raise DocumentError(f"`lakewright fleet {preview.command}` failed: {preview.error}")
+    return preview
 
 
 def read_drift(text: str | bytes) -> FleetDrift:

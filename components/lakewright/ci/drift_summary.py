@@ -111,12 +111,13 @@ def groups_of(drift: FleetDrift) -> list[DriftGroup]:
 
 
 def _problems(drift: FleetDrift, style: _Style) -> list[str]:
-    whole = [style.code(problem) for problem in drift.problems]
-    return whole + [
-        f"{style.code(stack.stack)}: {style.code(problem)}"
-        for stack in sorted(drift.unchecked, key=lambda each: each.stack)
-        for problem in stack.problems
-    ]
+    """Return what could not be checked. A problem of many tenants, such as a server that is down, is one line."""
+    tenants: dict[str, list[str]] = {}
+    for stack in sorted(drift.unchecked, key=lambda each: each.stack):
+        for problem in dict.fromkeys(stack.problems):
+            tenants.setdefault(problem, []).append(stack.stack)
+    listed = [f"{style.code(_names(names))}: {style.code(problem)}" for problem, names in tenants.items()]
+    return [*(style.code(problem) for problem in drift.problems), *listed]
 
 
 def _causes(drift: FleetDrift, style: _Style) -> list[str]:
@@ -125,9 +126,12 @@ def _causes(drift: FleetDrift, style: _Style) -> list[str]:
         what = group.text or " ".join(
             [_property(group.type, group.property), group.kind, *([f"by {group.actor}"] if group.actor else [])]
         )
-        names = ", ".join(group.stacks[:10]) + (f" and {len(group.stacks) - 10} more" if len(group.stacks) > 10 else "")
-        listed.append(f"{style.code(what)}: {plural(len(group.stacks), 'tenant')} ({style.code(names)})")
+        listed.append(f"{style.code(what)}: {plural(len(group.stacks), 'tenant')} ({style.code(_names(group.stacks))})")
     return listed
+
+
+def _names(stacks: list[str]) -> str:
+    return ", ".join(stacks[:10]) + (f" and {len(stacks) - 10} more" if len(stacks) > 10 else "")
 
 
 def _stack_title(stack: StackDriftReport, style: _Style) -> str:

@@ -37,7 +37,8 @@ def render_comment(preview: FleetPreview, facts: RunFacts | None = None, limit: 
     rows = rows_of(preview)
     listed = [row for row in rows if row.changes or row.has_failed or row.is_skipped]
     unchanged = [row for row in rows if row not in listed]
-    opening = "\n\n".join([MARKER, f"### Preview: {_headline(listed, unchanged)}", *_warning(listed)])
+    title = f"### {'Update' if preview.command == 'up' else 'Preview'}: {_headline(listed, unchanged)}"
+    opening = "\n\n".join([MARKER, title, *_warning(listed)])
     closing = "\n\n".join([*_unchanged(unchanged), *_footer(facts or RunFacts())])
     budget = limit - size_of(opening) - size_of(closing) - 400  # for sentences about what is left out, and separators
     if budget < 0:

@@ -70,6 +70,25 @@ def test_unchecked_tenants_come_before_differences() -> None:
     assert text.index("b: the state is locked by bob") < text.index("a in production: 1 changed")
 
 
+def test_problem_of_many_tenants_is_one_line() -> None:
+    down = [drifted(f"t{number:02}", problems=["the server does not respond"]) for number in range(12)]
+
+    text = text_of("text", *down)
+
+    assert text.count("the server does not respond") == 1
+    assert "t00, t01, t02, t03, t04, t05, t06, t07, t08, t09 and 2 more: the server does not respond" in text
+
+
+@pytest.mark.parametrize(
+    ("document", "problem"), [({"error": "no Pulumi.yaml"}, "no Pulumi.yaml"), ({}, "no tenant was checked")]
+)
+def test_nothing_checked_is_not_no_drift(document: dict[str, str], problem: str) -> None:
+    drift = read_drift(json.dumps({"version": 1, "stacks": [], **document}))
+
+    assert needs_attention(drift)
+    assert problem in render_summary(drift, SummaryFormat.TEXT)
+
+
 @pytest.mark.parametrize(("kind", "expected"), [("gone", ": gone"), ("unmanaged", ': unmanaged "mine"')])
 def test_kinds_without_declared_value(kind: str, expected: str) -> None:
     found = None if kind == "gone" else '"mine"'

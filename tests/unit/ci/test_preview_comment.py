@@ -91,14 +91,14 @@ def test_drift_in_a_preview_is_noted() -> None:
     assert rows(comment(stack("acme", refreshed, same)))[0][5] == "1 changed outside the stack"
 
 
-def test_comment_of_a_thousand_tenants_fits() -> None:
+def test_comment_of_many_tenants_fits() -> None:
     lines = [("~", f"property_{number}", "x" * 150) for number in range(30)]
-    stacks = [stack(f"tenant-{number}", step("update", "Warehouse", "w", *lines)) for number in range(1000)]
+    stacks = [stack(f"tenant-{number}", step("update", "Warehouse", "w", *lines)) for number in range(400)]
 
     text = comment(*stacks)
 
     assert len(text.encode()) <= LIMIT
-    assert "rows of" in text or len(rows(text)) == 1000
+    assert "rows of" in text or len(rows(text)) == 400
     assert "The details of" in text
     assert text.count("<details>") == text.count("</details>")
 
@@ -170,6 +170,12 @@ def test_facts_of_the_run_are_linked() -> None:
     assert "javascript" not in comment(stack("acme"), facts=RunFacts("", "javascript:alert(1)"))
 
 
+def test_update_has_its_own_title() -> None:
+    document = {"version": 1, "command": "up", "stacks": [stack("acme", step("create", "Role", "r"))]}
+
+    assert "### Update: changes in 1 of 1 tenant" in render_comment(read_preview(json.dumps(document)))
+
+
 def test_failed_preview_replaces_the_comment() -> None:
     text = render_failure("expected the JSON, found nothing <b>", RunFacts(url="https://ci.example/1"))
 
@@ -194,3 +200,8 @@ def test_other_input_is_refused_with_its_place(text: str, found: str) -> None:
         read_preview(text)
     with pytest.raises(DocumentError, match=found):
         read_drift(text)
+
+
+def test_document_of_a_failed_command_is_an_error() -> None:
+    with pytest.raises(DocumentError, match=r"fleet preview` failed: no Pulumi\.yaml found"):
+        read_preview('{"version": 1, "exit": 1, "stacks": [], "error": "no Pulumi.yaml found"}')

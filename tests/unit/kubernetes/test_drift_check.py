@@ -96,7 +96,8 @@ def test_only_the_own_memory_may_change() -> None:
 
     assert role["rules"] == [
         {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["lakekeeper-drift-memory"]}
-        | {"verbs": ["get", "patch"]}
+        | {"verbs": ["get", "patch"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
     ]
 
 

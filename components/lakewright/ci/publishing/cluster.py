@@ -35,7 +35,7 @@ class CheckPlace:
     namespace: str
     cron_job: str
     config_map: str = ""
-    """ConfigMap with the stacks that had drift; empty to keep none."""
+    """ConfigMap with the stacks that had drift, which the first check creates; empty to keep none."""
     instance: str = ""
     """Name of the pod."""
 
@@ -111,12 +111,7 @@ class DriftEvents:
         return reference if found is None else {**reference, "uid": found.metadata.uid}
 
     def _drifted_before(self) -> list[str]:
-        place = self._place
-        if not place.config_map:
-            return []
-        title = f"ConfigMap {place.namespace}/{place.config_map}"
-        read = self._core.read_namespaced_config_map
-        found = self._call(title, read, place.config_map, place.namespace, _accepts=_NOT_FOUND)
+        found = self._memory() if self._place.config_map else None
         try:
             names: Any = json.loads(str(mapping_of(found.data).get(DRIFTED_KEY) or "[]")) if found else []
         except ValueError:
@@ -124,12 +119,24 @@ class DriftEvents:
         return [str(name) for name in cast(list[Any], names)] if isinstance(names, list) else []
 
     def _remember(self, drifted: Iterable[str]) -> None:
-        place = self._place
-        if not place.config_map:
+        name, namespace = self._place.config_map, self._place.namespace
+        if not name:
             return
-        body = {"data": {DRIFTED_KEY: json.dumps(list(drifted))}}
-        title = f"ConfigMap {place.namespace}/{place.config_map}"
-        self._call(title, self._core.patch_namespaced_config_map, place.config_map, place.namespace, body)
+        title, data = self._memory_title(), {"data": {DRIFTED_KEY: json.dumps(list(drifted))}}
+        if self._memory() is not None:
+            self._call(title, self._core.patch_namespaced_config_map, name, namespace, data)
+            return
+        labels = {"app.kubernetes.io/managed-by": "lakewright"}
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels}, **data}
+        self._call(title, self._core.create_namespaced_config_map, namespace, body)
+
+    def _memory(self) -> Any:
+        """Return the ConfigMap that remembers; None before the first check."""
+        read, place = self._core.read_namespaced_config_map, self._place
+        return self._call(self._memory_title(), read, place.config_map, place.namespace, _accepts=_NOT_FOUND)
+
+    def _memory_title(self) -> str:
+        return f"ConfigMap {self._place.namespace}/{self._place.config_map}"
 
     def _call(self, title: str, call: Callable[..., Any], *words: Any, _accepts: int = 0) -> Any:
         """Make a call. Return None for the status that is accepted. Raises PublishError."""

@@ -66,7 +66,6 @@ def drift_check_manifests(place: DriftCheckPlace, settings: DriftCheckSettings) 
         cluster_role_binding(place),
         memory_role(place),
         memory_role_binding(place),
-        memory_config_map(place),
         config_map(place, settings),
         network_policy(place, settings),
         cron_job(place, settings),
@@ -102,22 +101,21 @@ def cluster_role_binding(place: DriftCheckPlace) -> Manifest:
 
 
 def memory_role(place: DriftCheckPlace) -> Manifest:
-    """Return the right to change one ConfigMap: the check's own memory."""
-    rule = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [place.memory], "verbs": ["get", "patch"]}
-    return _object(place, f"{_RBAC}/v1", "Role", place.name) | {"rules": [rule]}
+    """Return the rights to one ConfigMap: the check's own memory.
+
+    The check creates it, as its data would be drift of the stack. Kubernetes cannot limit creation to a name.
+    """
+    kind = {"apiGroups": [""], "resources": ["configmaps"]}
+    rules = [{**kind, "resourceNames": [place.memory], "verbs": ["get", "patch"]}, {**kind, "verbs": ["create"]}]
+    return _object(place, f"{_RBAC}/v1", "Role", place.name) | {"rules": rules}
 
 
 def memory_role_binding(place: DriftCheckPlace) -> Manifest:
-    """Return the binding of that right to the check."""
+    """Return the binding of these rights to the check."""
     return _object(place, f"{_RBAC}/v1", "RoleBinding", place.name) | {
         "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": place.name},
         "subjects": [_subject(place)],
     }
-
-
-def memory_config_map(place: DriftCheckPlace) -> Manifest:
-    """Return the ConfigMap with the tenants that had drift. Its data belong to the check, so there are none here."""
-    return _object(place, "v1", "ConfigMap", place.memory)
 
 
 def config_map(place: DriftCheckPlace, settings: DriftCheckSettings) -> Manifest:
