@@ -14,11 +14,13 @@ from lakewright.discovery.declaration.errors import DiscoveryError
 from lakewright.discovery.declaration.storages import AccessKeys, StorageHints
 from lakewright.discovery.declaration.tenant_spec import TenantDraft, TenantNames, declare_tenant_of
 from lakewright.discovery.listing.aws_roles import read_roles
+from lakewright.discovery.listing.buckets import BucketFacts, read_bucket
 from lakewright.discovery.listing.project_objects import ProjectObjects
 from lakewright.discovery.listing.project_reading import WHOLE, list_projects, read_project
 from lakewright.environment.environment import Environment
 from lakewright.environment.platform import Platform
 from lakewright.lakekeeper.api.connection.client import ClientPool
+from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.names.types import TenantName
 
 UNKNOWN_OWNER = "unknown"
@@ -34,6 +36,8 @@ class FromServerOptions:
     owner: str = UNKNOWN_OWNER
     keys: AccessKeys | None = None
     skipped_tables: Sequence[str] = ()
+    buckets: Sequence[str] = ()
+    """Buckets that the stack shall make from now on."""
 
 
 class ServerReader:
@@ -71,9 +75,44 @@ class ServerReader:
             known = ", ".join(f"{name} ({known_id})" for known_id, name in sorted(self.projects().items())) or "none"
             raise DiscoveryError(f"there is no project {project_id} at {self.endpoint}; visible are: {known}")
         names = TenantNames(tenant or tenant_name(project_id, found.name), options.owner, options.environment)
-        hints = StorageHints(options.keys, read_roles(self.environment.aws, _roles(found)))
+        roles = read_roles(self.environment.aws, _roles(found))
+        tags = self.environment.aws.tags
+        hints = StorageHints(options.keys, roles, self._buckets(found, options), tags)
         defaults = Platform(self.environment, tenant=names.tenant, project_id=project_id)
         return declare_tenant_of(found, names, hints, defaults, skipped_tables=options.skipped_tables)
+
+    def _buckets(self, found: ProjectObjects, options: FromServerOptions) -> dict[str, BucketFacts]:
+        """Return the settings of the named buckets that warehouses use. Raises DiscoveryError for another name."""
+        used = {str(profile.get("bucket")): profile for profile in _profiles(found)}
+        if unknown := [name for name in options.buckets if name not in used]:
+            names = ", ".join(sorted(used)) or "none"
+            raise DiscoveryError(
+                f"no warehouse of project {found.project_id} is in bucket {', '.join(unknown)}; used are: {names}"
+            )
+        return {name: self._bucket(used[name], options.keys) for name in options.buckets}
+
+    def _bucket(self, profile: Mapping[str, Any], keys: AccessKeys | None) -> BucketFacts:
+        place = {"bucket": profile["bucket"], "region": profile["region"]}
+        if (profile.get("flavor") or "aws") == "aws":
+            account = self.environment.aws
+            file = account.shared_credentials_file
+            own = OwnBucket(
+                **place,
+                endpoint=account.endpoint.rstrip("/") if account.endpoint else None,
+                profile=account.profile,
+                shared_credentials_file=str(file) if file else None,
+            )
+        elif keys is None:
+            return BucketFacts(problem="name its access key with `--access-key` and `--secret-key`")
+        else:
+            own = OwnBucket(
+                **place,
+                endpoint=str(profile.get("endpoint") or "").rstrip("/") or None,
+                path_style=bool(profile.get("path-style-access")),
+                access_key_id=keys.access_key_id,
+                secret_access_key=keys.secret_access_key,
+            )
+        return read_bucket(own.resolving(self._resolve))
 
     def _client(self, project_id: str | None) -> Any:
         reference = self.environment.lakekeeper.reference
@@ -98,8 +137,12 @@ def tenant_name(project_id: str, project_name: str) -> str:
     )
 
 
+def _profiles(found: ProjectObjects) -> list[Mapping[str, Any]]:
+    return [warehouse.response["storage-profile"] for warehouse in found.warehouses]
+
+
 def _roles(found: ProjectObjects) -> list[str]:
-    profiles: list[Mapping[str, Any]] = [warehouse.response["storage-profile"] for warehouse in found.warehouses]
+    profiles = _profiles(found)
     return [
         str(profile["assume-role-arn"])
         for profile in profiles

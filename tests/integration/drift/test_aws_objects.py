@@ -9,7 +9,8 @@ from typing import Any
 import boto3
 import pytest
 from lakewright.drift.detection.run import find_drift
-from lakewright.drift.model import Difference, DifferenceKind
+from lakewright.drift.detection.steps import DriftOptions
+from lakewright.drift.model import Difference, DifferenceKind, UnmanagedSearch
 from lakewright.fleet.selection import SelectedStack
 from lakewright.lakekeeper.buckets.bucket_key import alias_of
 from lakewright_engine.model.resources import ResourceState
@@ -45,11 +46,14 @@ def aws(sandbox: Sandbox) -> Callable[[str], Any]:
     return lambda service: session.client(service, region_name=sandbox.aws.region, endpoint_url=sandbox.aws.endpoint)
 
 
-def scan(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> list[Difference]:
+def scan(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch, search: UnmanagedSearch = UnmanagedSearch.NONE
+) -> list[Difference]:
     """Return the differences of the AWS objects of a tenant."""
     monkeypatch.setenv("PULUMI_BACKEND_URL", (tenant.folder / "state").as_uri())
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", PASSPHRASE)
-    report = find_drift(PulumiProject.load(tenant.folder), [SelectedStack(tenant.name, tenant.spec)], parallel=8)
+    project, stacks = PulumiProject.load(tenant.folder), [SelectedStack(tenant.name, tenant.spec)]
+    report = find_drift(project, stacks, parallel=8, options=DriftOptions(search=search))
     assert [problem for stack in report.stacks for problem in stack.problems] == []
     return [difference for difference in report.differences() if difference.type.startswith("aws:")]
 
@@ -114,3 +118,21 @@ def test_finds_what_a_refresh_finds(tenant: Tenant, aws: Callable[[str], Any], m
     assert found == expected
     assert {result for result, _ in expected.values()} == {"update", "delete"}
     assert len(expected) == 7
+
+
+def test_policies_that_others_give_a_role_are_unmanaged(
+    tenant: Tenant, aws: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A refresh reads the policies that a stack has; a search finds the others."""
+    iam, role = aws("iam"), f"lakewright.{tenant.name}.executions"
+    iam.put_role_policy(RoleName=role, PolicyName="stray", PolicyDocument=json.dumps({"Statement": []}))
+    try:
+        refreshed_only = scan(tenant, monkeypatch)
+        found = scan(tenant, monkeypatch, UnmanagedSearch.OBJECTS)
+    finally:
+        iam.delete_role_policy(RoleName=role, PolicyName="stray")
+
+    assert refreshed_only == []
+    (unmanaged,) = found
+    assert (unmanaged.kind, unmanaged.type) == (DifferenceKind.UNMANAGED, "aws:iam/rolePolicy:RolePolicy")
+    assert (unmanaged.stack, unmanaged.found, unmanaged.resource) == (tenant.name, "stray", f"stray of role {role}")

@@ -13,12 +13,14 @@ from lakewright.discovery.declaration.storages import AccessKeys, StorageHints
 from lakewright.discovery.declaration.tenant_spec import TenantDraft, TenantNames, declare_tenant_of
 from lakewright.discovery.from_server import tenant_name
 from lakewright.discovery.listing.aws_roles import RoleFacts, required_external_id
+from lakewright.discovery.listing.buckets import BucketFacts
 from lakewright.discovery.listing.project_objects import FoundGrant, FoundNamespace, FoundWarehouse, ProjectObjects
 from lakewright.lakekeeper.api.catalog.namespaces import ListedNamespace
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.connection.privileges import GrantEntry, Object
 from lakewright.lakekeeper.api.connection.versions import server_of
 from lakewright.lakekeeper.api.management.task_queues import QueueConfig
+from lakewright.lakekeeper.buckets import bucket_settings
 from lakewright.spec import parse_spec
 
 ROLE = "arn:aws:iam::123456789012:role/lakehouse"
@@ -263,3 +265,53 @@ def test_tenant_is_named_after_its_project() -> None:
     assert tenant_name("01983a4e-0000-7000-8000-000000000001", "Sales & Team") == "sales-team"
     with pytest.raises(DiscoveryError, match=r"Choose a name with `--name`"):
         tenant_name("0198", "0198")
+
+
+def with_bucket(facts: BucketFacts, *profiles: dict[str, Any]) -> TenantDraft:
+    hints = replace(HINTS, buckets={"lake": facts}, environment_tags={"team": "platform"})
+    found = [warehouse(profile, name=f"w{number}") for number, profile in enumerate(profiles or (IN_STORE,))]
+    return declared(*found, hints=hints)
+
+
+TAGS = {"lakewright:tenant": "acme", "lakewright:owner": "sales", "team": "platform", "cost": "42"}
+
+
+def test_named_bucket_is_made_by_the_stack() -> None:
+    facts = BucketFacts(
+        TAGS, versioning=True, lifecycle=bucket_settings.lifecycle(12), policy=bucket_settings.tls_only("lake")
+    )
+
+    draft = with_bucket(facts, IN_STORE | {"endpoint": "https://store.example/"})
+
+    made = {"create", "versioning", "noncurrent_version_days", "tls_only"}
+    storage = draft.spec["storage"]["main"]
+    assert {name: storage[name] for name in made} == {
+        "create": True,
+        "versioning": True,
+        "noncurrent_version_days": 12,
+        "tls_only": True,
+    }
+    assert (draft.spec["owner"], draft.spec["labels"]) == ("sales", {"cost": "42"})
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason"),
+    [
+        (BucketFacts({}), "would change its tags lakewright:owner, lakewright:tenant, team"),
+        (BucketFacts(TAGS, lifecycle=bucket_settings.lifecycle(12)), "lifecycle rules"),
+        (BucketFacts(TAGS, policy='{"Statement": []}'), "bucket policy"),
+        (BucketFacts(problem="the store returned AccessDenied"), "AccessDenied"),
+    ],
+)
+def test_bucket_that_a_stack_would_change_stays_outside(facts: BucketFacts, reason: str) -> None:
+    draft = with_bucket(facts)
+
+    assert "create" not in draft.spec["storage"]["main"]
+    assert reason in reasons(draft, "bucket")["lake"]
+
+
+def test_bucket_on_aws_is_described_and_stays_outside() -> None:
+    draft = with_bucket(BucketFacts(TAGS, versioning=True, encryption="aws:kms", logging="s3://logs/lake/"), ON_AWS)
+
+    assert "encryption aws:kms; versioning on" in draft.comments["storage.main"]
+    assert "access logs to s3://logs/lake/" in reasons(draft, "bucket")["lake"]

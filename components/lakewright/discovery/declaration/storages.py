@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lakewright.discovery.listing.aws_roles import RoleFacts
+from lakewright.discovery.listing.buckets import BucketFacts
 from lakewright.names.types import normalised_endpoint
 from lakewright.storage.s3 import S3Storage
 
@@ -32,6 +33,10 @@ class StorageHints:
     """References that a person named for the keys of stores."""
     roles: Mapping[str, RoleFacts] = field(default_factory=dict[str, RoleFacts])
     """Roles by ARN."""
+    buckets: Mapping[str, BucketFacts] = field(default_factory=dict[str, BucketFacts])
+    """Buckets that a person wants in the stack, by name."""
+    environment_tags: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Tags of all objects of the environment."""
 
 
 class UndeclarableStorageError(Exception):

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from lakewright.discovery.declaration import grant_declaration, table_declaration, warehouse_declaration
-from lakewright.discovery.declaration.errors import DiscoveryError
+from lakewright.discovery.declaration import grant_declaration, made_buckets, table_declaration, warehouse_declaration
+from lakewright.discovery.declaration.errors import DiscoveryError, EmptyProjectError
 from lakewright.discovery.declaration.omission import Omission
 from lakewright.discovery.declaration.storages import (
     StorageHints,
@@ -22,6 +22,7 @@ from lakewright.discovery.declaration.storages import (
 )
 from lakewright.discovery.declaration.table_declaration import UndeclarableTableError
 from lakewright.discovery.declaration.warehouse_declaration import UndeclarableWarehouseError
+from lakewright.discovery.listing.buckets import BucketFacts
 from lakewright.discovery.listing.project_objects import FoundWarehouse, ProjectObjects
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.names.namespace_presets import PRESETS
@@ -104,6 +105,7 @@ class _Draft:
             "owner": names.owner,
             "adopt": True,
             "project": self._project(),
+            "labels": {},
             "storage": {},
             "warehouses": [],
             "tables": [],
@@ -138,9 +140,42 @@ class _Draft:
         named = storages.named()
         for key, name in named.items():
             self.document["storage"][name] = self._with_references(name, storages.storage(key))
+        self._take_buckets()
         for document, key in keyed:
             own = {"storage": named[key]} if len(named) > 1 else {}
             self.document["warehouses"].append({"name": document["name"], **own, **document})
+
+    def _take_buckets(self) -> None:
+        """Let the stack make the buckets that a person names, if it would not change them."""
+        for name, storage in self.document["storage"].items():
+            bucket = str(storage["bucket"])
+            facts = self.hints.buckets.get(bucket)
+            if facts is None:
+                continue
+            if facts.problem:
+                self.omit("bucket", bucket, f"it could not be read, so it stays outside of the stack: {facts.problem}")
+            elif sum(other["bucket"] == bucket for other in self.document["storage"].values()) > 1:
+                self.omit("bucket", bucket, "it stays outside of the stack: its warehouses reach it in different ways")
+            elif storage["backend"] != "s3":
+                self.comments.setdefault(f"storage.{name}", f"The bucket has {facts}.")
+                reason = "on AWS it stays outside of the stack, which would give its role an external ID of its own"
+                self.omit("bucket", bucket, f"{reason}; it has {facts}")
+            else:
+                self._take_bucket(name, bucket, facts)
+
+    def _take_bucket(self, name: str, bucket: str, facts: BucketFacts) -> None:
+        fields, problems = made_buckets.made_fields(bucket, facts)
+        owner = facts.tags.get(made_buckets.OWNER_TAG, self.document["owner"])
+        labels = made_buckets.own_labels(facts, self.hints.environment_tags)
+        own = {made_buckets.TENANT_TAG: self.names.tenant, made_buckets.OWNER_TAG: owner}
+        problems += made_buckets.tag_problems(facts, {**labels, **self.hints.environment_tags, **own})
+        if self.document["labels"] not in ({}, labels):
+            problems.append("its tags are not those of the tenant's other buckets")
+        if problems:
+            self.omit("bucket", bucket, f"it stays outside of the stack: {'; '.join(problems)}")
+            return
+        self.document["storage"][name] |= fields
+        self.document["owner"], self.document["labels"] = owner, labels
 
     def _with_references(self, name: str, storage: dict[str, Any]) -> dict[str, Any]:
         """Return a storage with placeholders for what cannot be read back."""
@@ -228,6 +263,8 @@ class _Draft:
                 return
 
     def _require_warehouses(self) -> None:
+        if not self.found.warehouses:
+            raise EmptyProjectError(f"project {self.found.project_id} has no warehouse that this identity can see")
         if not self.document["warehouses"]:
             reasons = [
                 f"{omission.name}: {omission.reason}" for omission in self.omissions if omission.kind == "warehouse"

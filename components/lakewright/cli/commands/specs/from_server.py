@@ -36,6 +36,10 @@ def from_server(
         str | None, typer.Option(help="Reference to the id of the store's access key, such as config:KEY.")
     ] = None,
     secret_key: Annotated[str | None, typer.Option(help="Reference to the store's secret key.")] = None,
+    bucket: Annotated[
+        list[str] | None,
+        typer.Option(help="Bucket of a store that the stack shall make and keep from now on; repeatable."),
+    ] = None,
     without_tables: Annotated[
         list[str] | None,
         typer.Option(help="Leave out tables that match WAREHOUSE.NAMESPACE.TABLE, such as 'scratch.*'; repeatable."),
@@ -57,12 +61,14 @@ def from_server(
     from lakewright.discovery.from_server import FromServerOptions, ServerReader  # noqa: PLC0415
 
     _check_options(project_id, name, everything=everything)
+    if everything and bucket:
+        raise UsageError("`--bucket` names a bucket of one project; name the project with `--project`")
     if (access_key is None) != (secret_key is None):
         raise UsageError("expected `--access-key` and `--secret-key` together")
     project = load_project(directory)
     chosen = environment or _only_environment(project)
     keys = AccessKeys(access_key, secret_key) if access_key and secret_key else None
-    options = FromServerOptions(chosen, owner, keys, tuple(without_tables or ()))
+    options = FromServerOptions(chosen, owner, keys, tuple(without_tables or ()), tuple(bucket or ()))
     reader = ServerReader(load_environment(project, chosen))
     written = _Written(project, reader, options, as_json=as_json)
     if everything:
@@ -83,6 +89,7 @@ class _Written:
         self._project, self._reader, self._options, self._as_json = project, reader, options, as_json
         self._documents: list[dict[str, Any]] = []
         self._managed: dict[str, str] = {}
+        self._empty: list[str] = []
         self.failures: list[dict[str, str]] = []
 
     def write_one(self, project_id: str, name: str | None, output: Path | None) -> None:
@@ -97,7 +104,7 @@ class _Written:
 
     def write_all(self, folder: Path) -> None:
         """Write a spec for each project that no stack manages."""
-        from lakewright.discovery.declaration.errors import DiscoveryError  # noqa: PLC0415
+        from lakewright.discovery.declaration.errors import DiscoveryError, EmptyProjectError  # noqa: PLC0415
         from lakewright.lakekeeper.api.connection.errors import LakekeeperError  # noqa: PLC0415
 
         folder.mkdir(parents=True, exist_ok=True)
@@ -111,6 +118,8 @@ class _Written:
             try:
                 draft = self._reader.draft(project_id, None, self._options)
                 self._write(project_id, draft, folder / f"Pulumi.{draft.spec['name']}.yaml")
+            except EmptyProjectError:
+                self._empty.append(project_id)
             except (DiscoveryError, LakekeeperError, UsageError) as error:
                 self.failures.append({"project": project_id, "name": project_name, "reason": str(error)})
 
@@ -122,18 +131,21 @@ class _Written:
                 "server": self._reader.endpoint,
                 "tenants": self._documents,
                 "managed": self._managed,
+                "empty": self._empty,
                 "failures": self.failures,
             }
             print(json.dumps(report, indent=2, ensure_ascii=False))
             return
         for project_id, stack in self._managed.items():
             print(f"project {project_id}: left out; stack {stack} manages it", file=sys.stderr)
+        for project_id in self._empty:
+            print(f"project {project_id}: left out; it has no warehouse that this identity can see", file=sys.stderr)
         for failure in self.failures:
             print(f"project {failure['project']}: not written: {failure['reason']}", file=sys.stderr)
-        if len(self._documents) > 1 or self._managed or self.failures:
+        if len(self._documents) > 1 or self._managed or self._empty or self.failures:
             print(
                 f"{len(self._documents)} specs written, {len(self._managed)} projects managed already,"
-                f" {len(self.failures)} not written",
+                f" {len(self._empty)} empty, {len(self.failures)} not written",
                 file=sys.stderr,
             )
 

@@ -1,0 +1,94 @@
+"""Read the settings of a bucket, on AWS or in an S3-compatible store."""
+
+# boto3 has no types; values are cast where they are used.
+# pyright: reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from lakewright.credentials.references import UnresolvedCredentialError
+from lakewright.lakekeeper.buckets import bucket_settings
+from lakewright.lakekeeper.buckets.bucket_removal import RECORD_TAG
+from lakewright.lakekeeper.buckets.own_bucket import OwnBucket, client_of
+
+_UNSET = frozenset(
+    {
+        "NoSuchBucketPolicy",
+        "NoSuchLifecycleConfiguration",
+        "NoSuchTagSet",
+        "ServerSideEncryptionConfigurationNotFoundError",
+        "NotImplemented",
+        "MethodNotAllowed",
+    }
+)
+
+
+@dataclass(frozen=True)
+class BucketFacts:
+    """Settings of a bucket."""
+
+    tags: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Tags without the mark of a stack."""
+    versioning: bool = False
+    lifecycle: str | None = None
+    """Lifecycle rules, in the spelling of `bucket_settings.lifecycle_text`."""
+    policy: str | None = None
+    """Bucket policy, in the spelling of `bucket_settings.policy_text`."""
+    encryption: str = ""
+    """Algorithm and key of the default encryption; empty without one."""
+    logging: str = ""
+    """Bucket and prefix that access logs go to; empty without logs."""
+    problem: str = ""
+    """Why the bucket could not be read."""
+
+    def __str__(self) -> str:
+        """Return the settings in a few words."""
+        parts = [
+            f"encryption {self.encryption or 'by default'}",
+            f"versioning {'on' if self.versioning else 'off'}",
+            "lifecycle rules" if self.lifecycle else "no lifecycle rules",
+            "a bucket policy" if self.policy else "no bucket policy",
+            f"access logs to {self.logging}" if self.logging else "no access logs",
+            f"tags {', '.join(sorted(self.tags)) or 'none'}",
+        ]
+        return "; ".join(parts)
+
+
+def read_bucket(own: OwnBucket) -> BucketFacts:
+    """Return the settings of a bucket, or why they could not be read. A setting that a store lacks is not set."""
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - slow to load
+
+    def setting(call: Callable[..., Any]) -> dict[str, Any]:
+        try:
+            return call(Bucket=own.bucket) or {}
+        except ClientError as error:
+            if cast(Any, error).response["Error"]["Code"] in _UNSET:
+                return {}
+            raise
+
+    try:
+        s3 = client_of(own)
+        tags: list[dict[str, str]] = setting(s3.get_bucket_tagging).get("TagSet", [])
+        policy = setting(s3.get_bucket_policy).get("Policy")
+        encryption = setting(s3.get_bucket_encryption).get("ServerSideEncryptionConfiguration", {})
+        logs = setting(s3.get_bucket_logging).get("LoggingEnabled", {})
+        return BucketFacts(
+            {tag["Key"]: tag["Value"] for tag in tags if tag["Key"] != RECORD_TAG},
+            setting(s3.get_bucket_versioning).get("Status") == "Enabled",
+            bucket_settings.lifecycle_text(setting(s3.get_bucket_lifecycle_configuration).get("Rules", [])),
+            bucket_settings.policy_text(policy) if policy else None,
+            _encryption(encryption.get("Rules", [])),
+            f"s3://{logs['TargetBucket']}/{logs.get('TargetPrefix', '')}" if logs else "",
+        )
+    except ClientError as error:
+        return BucketFacts(problem=f"the store returned {cast(Any, error).response['Error']['Code']}")
+    except (BotoCoreError, UnresolvedCredentialError) as error:
+        return BucketFacts(problem=" ".join(str(error).split()))
+
+
+def _encryption(rules: list[dict[str, Any]]) -> str:
+    defaults: list[dict[str, str]] = [rule.get("ApplyServerSideEncryptionByDefault") or {} for rule in rules]
+    return ", ".join(f"{found.get('SSEAlgorithm', '')} {found.get('KMSMasterKeyID', '')}".strip() for found in defaults)
