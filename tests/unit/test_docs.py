@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from lakewright.cli.errors import UsageError
+from lakewright.fleet.results import INTERRUPTED_EXIT
 from lakewright_engine.model.errors import EngineError
 from lakewright_engine.operation import UNEXPECTED_CHANGES
 from lakewright_spark.errors import LakewrightSparkError
@@ -56,7 +57,7 @@ def test_variables_of_other_tools_are_documented() -> None:
 
 def test_every_exit_code_is_documented() -> None:
     first, _, second = page("exit-codes.md").partition("## `lakewright-spark`")
-    lakewright = codes(EngineError) | codes(UsageError) | {UNEXPECTED_CHANGES} | SANDBOX_EXIT_CODES
+    lakewright = codes(EngineError) | codes(UsageError) | {UNEXPECTED_CHANGES, INTERRUPTED_EXIT} | SANDBOX_EXIT_CODES
     assert documented_codes(first) == lakewright
     assert documented_codes(second) == codes(LakewrightSparkError) | {2}
 

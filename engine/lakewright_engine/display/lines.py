@@ -44,10 +44,23 @@ TITLES = {"preview": "Previewing update", "up": "Updating", "refresh": "Refreshi
 class Display:
     """Displays engine events. Used as a context manager, which clears the live line."""
 
-    def __init__(self, console: Console, verb: str, stack: str, *, dry: bool, diff: bool = False) -> None:
-        """Display an operation on a stack; `dry` for a preview, `diff` to list changed properties."""
+    def __init__(
+        self, console: Console, verb: str, stack: str, *, dry: bool, diff: bool = False, errors: Console | None = None
+    ) -> None:
+        """Display an operation on a stack.
+
+        Args:
+            console: Where to display.
+            verb: The operation.
+            stack: The stack.
+            dry: Whether it is a preview.
+            diff: Whether to list changed properties.
+            errors: Where errors and warnings go, unless both are terminals. Default: the same console.
+        """
         self.report = OperationReport()
         self._console = console
+        same_screen = errors is None or (console.is_terminal and errors.is_terminal)
+        self._errors = console if errors is None or same_screen else errors
         self._dry = dry
         self._diff = diff
         self._title = f"Previewing {verb}" if dry and verb != "preview" else TITLES[verb]
@@ -81,7 +94,7 @@ class Display:
             if event.policy_event is not None:
                 violation = format_violation(event.policy_event)
                 colour = "red" if violation.startswith("error") else "yellow"
-                self._line(f"[{colour}]{escape(violation)}[/{colour}]")
+                self._line(f"[{colour}]{escape(violation)}[/{colour}]", is_message=True)
             self._progress()
 
     def summary(self, outputs: dict[str, Any]) -> None:
@@ -133,7 +146,7 @@ class Display:
         prefix = f"{event.urn.rpartition('::')[2]}: " if event.urn else ""
         body = escape(prefix + (format_diagnostic(event) or event.message.strip("\n")))
         if body.strip():
-            self._line(f"[{colour}]{body}[/{colour}]" if colour else body)
+            self._line(f"[{colour}]{body}[/{colour}]" if colour else body, is_message=bool(colour))
 
     @property
     def progress(self) -> str:
@@ -152,8 +165,14 @@ class Display:
         status = self._status.get(step.urn)
         return f"{step.name} ({status})" if status else step.name
 
-    def _line(self, markup: str) -> None:
-        if self._console.is_terminal:
-            self._console.print(markup, highlight=False, soft_wrap=True)
+    def message(self, text: str) -> None:
+        """Display an error or a warning."""
+        colour = "red" if text.startswith("error") else "yellow"
+        self._line(f"[{colour}]{escape(text)}[/{colour}]", is_message=True)
+
+    def _line(self, markup: str, *, is_message: bool = False) -> None:
+        console = self._errors if is_message else self._console
+        if console.is_terminal:
+            console.print(markup, highlight=False, soft_wrap=True)
         else:  # the same text, without the cost of layout
-            self._console.file.write(f"{Text.from_markup(markup).plain}\n")
+            console.file.write(f"{Text.from_markup(markup).plain}\n")

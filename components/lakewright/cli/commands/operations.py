@@ -332,15 +332,14 @@ def _run(choice: EngineChoice, operation: Operation, *, diff: bool, as_json: boo
         print(json.dumps(printed, indent=2, ensure_ascii=False))
         return result
     console = Console(soft_wrap=True)
-    display = Display(console, operation.verb, operation.stack, dry=operation.is_dry, diff=diff)
+    errors = Console(soft_wrap=True, stderr=True)
+    display = Display(console, operation.verb, operation.stack, dry=operation.is_dry, diff=diff, errors=errors)
     with display:
         result = choice.engine.run(operation, display)
     display.summary(result.outputs)
     for message in result.messages:
         if message not in display.report.messages:
-            console.print(
-                message, style="red" if message.startswith("error") else "yellow", markup=False, highlight=False
-            )
+            display.message(message)
     if result.plan is not None and result.exit == 0:
         print(format_plan(result.plan, operation.verb), file=sys.stderr)
     return result
