@@ -1,27 +1,69 @@
-"""Edit a YAML file and keep everything else, including comments and formatting."""
+"""Edit a YAML file and keep everything else, including comments and formatting.
+
+A path has keys of mappings and indexes of sequences, the outermost first. Only the text of what changes is replaced, in
+block and in flow style. Each edit is checked: the new text must have the expected data.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import yaml
-from yaml import MappingNode, Node, ScalarNode
+from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
+from lakewright_engine.model.errors import EngineError
 from lakewright_engine.project.yaml_text import load_yaml
 
-
-def set_entry(text: str, path: list[str], value: Any) -> str:
-    """Return the text with `path` (keys, outermost first) set to `value`. Comments inside a replaced value are lost."""
-    wanted = _set_in_data(_loaded(text), path, value)
-    return _verify_edit(_insert(text, path, value), wanted)
+YamlPath = Sequence[str | int]
 
 
-def remove_entry(text: str, path: list[str]) -> str:
+class YamlEditError(EngineError):
+    """A file cannot be edited in place, for example because the place uses an alias."""
+
+
+def set_entry(text: str, path: YamlPath, value: Any) -> str:
+    """Return the text with `path` set to `value`, as new YAML if it cannot be edited in place.
+
+    Comments inside a replaced value are lost.
+    """
+    try:
+        return edit_entry(text, path, value)
+    except YamlEditError:
+        return dump_yaml(_set_in_data(_loaded(text), path, value))
+
+
+def remove_entry(text: str, path: YamlPath) -> str:
     """Return the text without the entry at `path`, or the same text if there is none."""
     data = _loaded(text)
     if not _has(data, path):
         return text
-    return _verify_edit(_delete(text, path), _remove_from_data(data, path))
+    try:
+        return delete_entry(text, path)
+    except YamlEditError:
+        return dump_yaml(_remove_from_data(data, path))
+
+
+def edit_entry(text: str, path: YamlPath, value: Any) -> str:
+    """Return the text with `path` set to `value`. An index after the last one appends; missing mappings are made.
+
+    Raises:
+        YamlEditError: The text cannot be edited in place.
+    """
+    return _verified(_Text(text).set(path, value), _set_in_data(_loaded(text), path, value), path)
+
+
+def delete_entry(text: str, path: YamlPath) -> str:
+    """Return the text without the entry at `path`. A parent without any other entry becomes empty.
+
+    Raises:
+        YamlEditError: The text cannot be edited in place, or there is no such entry.
+    """
+    data = _loaded(text)
+    if not _has(data, path):
+        raise YamlEditError(f"there is no entry {_dotted(path)}")
+    return _verified(_Text(text).remove(path), _remove_from_data(data, path), path)
 
 
 class _QuotingDumper(yaml.SafeDumper):
@@ -38,114 +80,242 @@ _QuotingDumper.add_representer(str, _text)
 
 def dump_yaml(data: Any) -> str:
     """Return data as YAML."""
+    return _dump(data, flow=False)
+
+
+def _dump(data: Any, *, flow: bool) -> str:
     return yaml.dump(
-        data, Dumper=_QuotingDumper, sort_keys=False, allow_unicode=True, width=10_000, default_flow_style=False
+        data, Dumper=_QuotingDumper, sort_keys=False, allow_unicode=True, width=10_000, default_flow_style=flow
     )
 
 
-def _verify_edit(text: str, wanted: Any) -> str:
-    """Return the edited text if it has the expected data, else the data as new YAML."""
-    try:
-        if load_yaml(text) == wanted:
-            return text
-    except yaml.YAMLError:
-        pass
-    return dump_yaml(wanted)
+def _flow(value: Any) -> str:
+    """Return a value in flow style, on one line."""
+    return _dump([value], flow=True).strip()[1:-1]
 
 
-def _insert(text: str, path: list[str], value: Any) -> str:
-    mapping = _root(text)
-    for depth, key in enumerate(path):
-        if not isinstance(mapping, MappingNode) or mapping.flow_style or not mapping.value:
-            return ""  # there is no block to insert into: the caller writes the whole file
-        indent = mapping.value[0][0].start_mark.column
-        entry = _entry(mapping, key)
-        rest = path[depth + 1 :]
-        if entry is None:
-            return _splice(
-                text, _last_line_end(text, mapping), _last_line_end(text, mapping), _block(key, rest, value, indent)
-            )
-        if not rest or (isinstance(entry[1], ScalarNode) and not entry[1].value):
-            start = _line_start(text, entry[0])
-            return _splice(text, start, _last_line_end(text, entry[1], entry[0]), _block(key, rest, value, indent))
-        mapping = entry[1]
-    return ""
+@dataclass(frozen=True)
+class _Entry:
+    """An entry of a collection."""
+
+    node: Node
+    key: Node | None
+    """None in a sequence."""
+    index: int
 
 
-def _delete(text: str, path: list[str]) -> str:
-    mapping = _root(text)
-    for depth, key in enumerate(path):
-        if not isinstance(mapping, MappingNode) or mapping.flow_style:
+class _Text:
+    """The text of a document, and its nodes."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._root = cast("Node | None", yaml.compose(text, Loader=yaml.SafeLoader))  # pyright: ignore[reportUnknownMemberType]
+
+    def set(self, path: YamlPath, value: Any) -> str:
+        parent = self._root
+        for depth, step in enumerate(path):
+            entry = _entry(parent, step)
+            rest = path[depth + 1 :]
+            if entry is None:
+                return self._insert(parent, step, _nested(rest, value))
+            if not rest or (isinstance(entry.node, ScalarNode) and not entry.node.value):
+                return self._replace(parent, entry, _nested(rest, value))
+            parent = entry.node
+        return ""
+
+    def remove(self, path: YamlPath) -> str:
+        parent = self._root
+        for step in path[:-1]:
+            entry = _entry(parent, step)
+            parent = entry.node if entry else None
+        entry = _entry(parent, path[-1])
+        if parent is None or entry is None:
             return ""
-        entry = _entry(mapping, key)
-        if entry is None:
+        siblings = _entries(parent)
+        if len(siblings) == 1:
+            return self._empty(parent, path)
+        if _is_flow(parent):
+            if entry.index:
+                return self._splice(_end(siblings[entry.index - 1].node), _end(entry.node), "")
+            return self._splice(_start(entry.key or entry.node), _start(siblings[1].key or siblings[1].node), "")
+        first = entry.key or entry.node
+        if entry.key is not None and self._is_after_dash(first):
+            # The next entry follows the dash of the sequence's item.
+            return self._splice(_start(first), _start(siblings[1].key or siblings[1].node), "")
+        return self._splice(self._line_start(_start(first)), self._last_line_end(entry.node, entry.key), "")
+
+    def _insert(self, parent: Node | None, step: str | int, value: Any) -> str:
+        siblings = _entries(parent)
+        if parent is None or (isinstance(step, int) and step != len(siblings)):
             return ""
-        if depth == len(path) - 1:
-            return _splice(text, _line_start(text, entry[0]), _last_line_end(text, entry[1], entry[0]), "")
-        mapping = entry[1]
-    return ""
+        item = f"{_flow(step)}: {_flow(value)}" if isinstance(parent, MappingNode) else _flow(value)
+        if _is_flow(parent):
+            at = _end(siblings[-1].node) if siblings else _start(parent) + 1
+            return self._splice(at, at, f", {item}" if siblings else item)
+        if not siblings:
+            return ""
+        last = siblings[-1]
+        at = self._last_line_end(last.node, last.key)
+        if isinstance(parent, MappingNode):
+            lines = dump_yaml({step: value}).splitlines()
+            return self._splice_lines(at, at, lines, _column(siblings[0].key or last.node))
+        lines = [f"- {item}"] if _is_flow(last.node) else dump_yaml([value]).splitlines()
+        return self._splice_lines(at, at, lines, self._dash_column(siblings[0].node))
+
+    def _replace(self, parent: Node | None, entry: _Entry, value: Any) -> str:
+        node = entry.node
+        is_line = _is_flow(node) or (isinstance(node, ScalarNode) and node.style not in ("|", ">"))
+        is_block_value = isinstance(value, dict | list) and bool(cast("Any", value))
+        if is_line and _start(node) == _end(node):  # `key:` without a value
+            at = self._text.find(":", _end(entry.key)) + 1 if entry.key else _end(node)
+            return self._splice(at, _end(node), f" {_flow(value)}")
+        if is_line and (not is_block_value or _is_flow(node) or _is_flow(parent)):
+            return self._splice(_start(node), _end(node), _flow(value))
+        end = self._last_line_end(node, entry.key)
+        if entry.key is not None:
+            start = self._line_start(_start(entry.key))
+            if self._is_after_dash(entry.key):
+                return ""
+            lines = dump_yaml({cast("Any", entry.key).value: value}).splitlines()
+            return self._splice_lines(start, end, lines, _column(entry.key))
+        start = self._line_start(_start(node))
+        return self._splice_lines(start, end, dump_yaml([value]).splitlines(), self._dash_column(node))
+
+    def _empty(self, parent: Node, path: YamlPath) -> str:
+        """Return the text with the only entry of a collection removed."""
+        brackets = "{}" if isinstance(parent, MappingNode) else "[]"
+        if _is_flow(parent):
+            return self._splice(_start(parent), _end(parent), brackets)
+        if len(path) < 2:
+            return ""
+        above = self._root
+        for step in path[:-2]:
+            found = _entry(above, step)
+            above = found.node if found else None
+        entry = _entry(above, path[-2])
+        if entry is None or entry.key is None:
+            return ""
+        colon = self._text.find(":", _end(entry.key)) + 1
+        return self._splice(colon, self._last_line_end(parent), f" {brackets}\n")
+
+    def _is_after_dash(self, node: Node) -> bool:
+        return self._text[self._line_start(_start(node)) : _start(node)].strip() != ""
+
+    def _dash_column(self, item: Node) -> int:
+        at = self._text.rfind("-", 0, _start(item))
+        return at - self._line_start(at)
+
+    def _splice_lines(self, start: int, end: int, lines: list[str], indent: int) -> str:
+        return self._splice(start, end, "".join(f"{' ' * indent}{line}\n" for line in lines), own_line=True)
+
+    def _splice(self, start: int, end: int, new: str, *, own_line: bool = False) -> str:
+        before = self._text[:start]
+        if own_line and before and not before.endswith("\n"):
+            before += "\n"
+        return before + new + self._text[end:]
+
+    def _line_start(self, at: int) -> int:
+        return self._text.rfind("\n", 0, at) + 1
+
+    def _last_line_end(self, node: Node, key: Node | None = None) -> int:
+        """Return the end of a node's last line. The end mark of a block would include the comments after it."""
+        last = node
+        while not isinstance(last, ScalarNode) and last.value and not _is_flow(last):
+            last = last.value[-1][1] if isinstance(last, MappingNode) else last.value[-1]
+        if isinstance(last, ScalarNode) and last.style in ("|", ">"):
+            return _end(last)
+        mark = max(_end(last), _end(key) if key is not None else 0)
+        end = self._text.find("\n", mark)
+        return len(self._text) if end < 0 else end + 1
 
 
-def _root(text: str) -> Node | None:
-    return cast("Node | None", yaml.compose(text, Loader=yaml.SafeLoader))  # pyright: ignore[reportUnknownMemberType]
+def _entries(parent: Node | None) -> list[_Entry]:
+    if isinstance(parent, MappingNode):
+        pairs = cast("list[tuple[Node, Node]]", parent.value)
+        return [_Entry(node, key, index) for index, (key, node) in enumerate(pairs)]
+    if isinstance(parent, SequenceNode):
+        items = cast("list[Node]", parent.value)
+        return [_Entry(node, None, index) for index, node in enumerate(items)]
+    return []
+
+
+def _entry(parent: Node | None, step: str | int) -> _Entry | None:
+    entries = _entries(parent)
+    if isinstance(parent, SequenceNode):
+        return entries[step] if isinstance(step, int) and 0 <= step < len(entries) else None
+    return next((entry for entry in entries if entry.key is not None and entry.key.value == step), None)
+
+
+def _is_flow(node: Node | None) -> bool:
+    return isinstance(node, MappingNode | SequenceNode) and bool(cast("Any", node).flow_style)
+
+
+def _start(node: Node) -> int:
+    return cast("Any", node).start_mark.index
+
+
+def _end(node: Node) -> int:
+    return cast("Any", node).end_mark.index
+
+
+def _column(node: Node) -> int:
+    return cast("Any", node).start_mark.column
+
+
+def _nested(path: YamlPath, value: Any) -> Any:
+    for step in reversed(path):
+        value = [value] if isinstance(step, int) else {step: value}
+    return value
 
 
 def _loaded(text: str) -> dict[str, Any]:
     return load_yaml(text) or {}
 
 
-def _entry(mapping: MappingNode, key: str) -> tuple[Node, Node] | None:
-    entries = cast("list[tuple[Node, Node]]", mapping.value)
-    return next((entry for entry in entries if entry[0].value == key), None)
+def _verified(text: str, wanted: Any, path: YamlPath) -> str:
+    """Return the edited text if it has the expected data."""
+    try:
+        if text and load_yaml(text) == wanted:
+            return text
+    except yaml.YAMLError:
+        pass
+    raise YamlEditError(f"{_dotted(path)} cannot be edited in place; change it by hand")
 
 
-def _block(key: str, rest: list[str], value: Any, indent: int) -> str:
-    for part in reversed(rest):
-        value = {part: value}
-    return "".join(" " * indent + line + "\n" for line in dump_yaml({key: value}).splitlines())
+def _dotted(path: YamlPath) -> str:
+    return ".".join(str(step) for step in path)
 
 
-def _splice(text: str, start: int, end: int, block: str) -> str:
-    before = text[:start]
-    if before and not before.endswith("\n"):
-        before += "\n"
-    return before + block + text[end:]
-
-
-def _line_start(text: str, node: Node) -> int:
-    return text.rfind("\n", 0, cast("Any", node).start_mark.index) + 1
-
-
-def _last_line_end(text: str, node: Node, key: Node | None = None) -> int:
-    """Return the end of a node's last line. The end mark of a block would include the comments after it."""
-    last = node
-    while not isinstance(last, ScalarNode) and last.value and not cast("Any", last).flow_style:
-        last = last.value[-1][1] if isinstance(last, MappingNode) else last.value[-1]
-    if isinstance(last, ScalarNode) and last.style in ("|", ">"):
-        return cast("Any", last).end_mark.index
-    mark = cast("Any", last).end_mark.index
-    if key is not None:
-        mark = max(mark, cast("Any", key).end_mark.index)
-    end = text.find("\n", mark)
-    return len(text) if end < 0 else end + 1
-
-
-def _set_in_data(data: Any, path: list[str], value: Any) -> Any:
+def _set_in_data(data: Any, path: YamlPath, value: Any) -> Any:
     if not path:
         return value
+    step = path[0]
+    if isinstance(step, int):
+        items = cast("list[Any]", data) if isinstance(data, list) else []
+        old = items[step] if step < len(items) else None
+        return [*items[:step], _set_in_data(old, path[1:], value), *items[step + 1 :]]
     members = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
-    return members | {path[0]: _set_in_data(members.get(path[0]), path[1:], value)}
+    return members | {step: _set_in_data(members.get(step), path[1:], value)}
 
 
-def _remove_from_data(data: dict[str, Any], path: list[str]) -> dict[str, Any]:
-    if len(path) == 1:
-        return {key: item for key, item in data.items() if key != path[0]}
-    return data | {path[0]: _remove_from_data(data[path[0]], path[1:]) or None}
+def _remove_from_data(data: Any, path: YamlPath) -> Any:
+    step, rest = path[0], path[1:]
+    if isinstance(step, int):
+        items = cast("list[Any]", data)
+        kept = [_remove_from_data(items[step], rest)] if rest else []
+        return [*items[:step], *kept, *items[step + 1 :]]
+    members = cast("dict[str, Any]", data)
+    if not rest:
+        return {key: item for key, item in members.items() if key != step}
+    return members | {step: _remove_from_data(members[step], rest)}
 
 
-def _has(data: Any, path: list[str]) -> bool:
-    for key in path:
-        if not isinstance(data, dict) or key not in data:
+def _has(data: Any, path: YamlPath) -> bool:
+    for step in path:
+        if isinstance(data, dict) and step in data:
+            data = cast("dict[Any, Any]", data)[step]
+        elif isinstance(data, list) and isinstance(step, int) and step < len(cast("list[Any]", data)):
+            data = cast("list[Any]", data)[step]
+        else:
             return False
-        data = cast("dict[str, Any]", data)[key]
     return True

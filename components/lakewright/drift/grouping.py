@@ -1,0 +1,120 @@
+"""Group differences of many tenants that have one cause: the same property of the same kind, by the same actor."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from lakewright.drift.model import Difference, DifferenceKind
+
+_VERBS = {
+    DifferenceKind.CHANGED: "changed",
+    DifferenceKind.GONE: "deleted",
+    DifferenceKind.UNMANAGED: "made outside of all stacks",
+    DifferenceKind.UNREACHABLE: "unreachable",
+    DifferenceKind.CHECK: "check failed",
+}
+
+
+@dataclass(frozen=True)
+class DriftGroup:
+    """Differences of at least two tenants with one cause."""
+
+    kind: DifferenceKind
+    type: str
+    property: str
+    actor: str | None
+    """Name of the actor; None if it is not known. Then all differences have the same found value."""
+    found: Any
+    """Found value, if it is the same everywhere; else None."""
+    first: str | None
+    """Time of the first change, RFC 3339, UTC."""
+    last: str | None
+    tenants: tuple[str, ...]
+    stacks: tuple[str, ...]
+    count: int
+    """Number of differences."""
+
+    def describe(self) -> str:
+        """Return one line: `Warehouse.delete_profile changed by alice between ... and ... UTC on 43 tenants`."""
+        kind = self.type.rpartition(":")[2]
+        subject = f"{kind}.{self.property}" if self.property else kind
+        parts = [subject, _VERBS[self.kind]]
+        if self.actor:
+            parts.append(f"by {self.actor}")
+        if self.first and self.last:
+            parts.append(_span(self.first, self.last))
+        if self.found is not None and self.kind is DifferenceKind.CHANGED:
+            parts.append(f"to {_short(self.found)}")
+        return " ".join([*parts, f"on {len(self.tenants)} tenants"])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the group as JSON."""
+        return {
+            "kind": self.kind.value,
+            "type": self.type,
+            "property": self.property,
+            "actor": self.actor,
+            "found": self.found,
+            "from": self.first,
+            "until": self.last,
+            "tenants": list(self.tenants),
+            "stacks": list(self.stacks),
+            "count": self.count,
+            "text": self.describe(),
+        }
+
+
+def group(differences: Iterable[Difference]) -> list[DriftGroup]:
+    """Return the groups of two or more tenants, the largest first. Ignored differences are left out."""
+    by_cause: dict[tuple[str, ...], list[Difference]] = {}
+    for difference in differences:
+        if difference.ignored is None:
+            by_cause.setdefault(_cause(difference), []).append(difference)
+    groups = [_group(members) for members in by_cause.values() if len({member.tenant for member in members}) > 1]
+    return sorted(groups, key=lambda found: (-len(found.tenants), found.type, found.property, found.actor or ""))
+
+
+def _cause(difference: Difference) -> tuple[str, ...]:
+    # Without an actor, only the same value suggests one cause.
+    by = f"actor {difference.actor.name}" if difference.actor else f"found {_canonical(difference.found)}"
+    if difference.kind is not DifferenceKind.CHANGED and difference.actor is None:
+        by = ""
+    return difference.kind.value, difference.type, difference.property, by
+
+
+def _group(members: list[Difference]) -> DriftGroup:
+    one = members[0]
+    times = sorted(member.actor.at for member in members if member.actor and member.actor.at)
+    same = len({_canonical(member.found) for member in members}) == 1
+    return DriftGroup(
+        kind=one.kind,
+        type=one.type,
+        property=one.property,
+        actor=one.actor.name if one.actor else None,
+        found=one.found if same else None,
+        first=times[0] if times else None,
+        last=times[-1] if times else None,
+        tenants=tuple(sorted({member.tenant for member in members})),
+        stacks=tuple(sorted({member.stack for member in members})),
+        count=len(members),
+    )
+
+
+def _span(first: str, last: str) -> str:
+    """Return `between 2026-11-22 10:02 and 10:07 UTC`, or `at 2026-11-22 10:02 UTC` within one minute."""
+    start, end = first[:16].replace("T", " "), last[:16].replace("T", " ")
+    if start == end:
+        return f"at {start} UTC"
+    return f"between {start} and {end[11:] if start[:10] == end[:10] else end} UTC"
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else _canonical(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)

@@ -1,0 +1,128 @@
+"""Apply the rules of `drift.ignore` to a report. Ignored differences stay in the report, with reason and expiry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from fnmatch import fnmatchcase
+from typing import Any
+
+from pydantic import ValidationError
+
+from lakewright.drift.model import Difference, DifferenceKind, DriftReport, IgnoredBy
+from lakewright.spec.monitoring.drift_rules import DriftRules, IgnoreRule
+from lakewright.validation.documents import mapping_of
+from lakewright.validation.problems import Problem, problems_of
+
+
+@dataclass(frozen=True)
+class PlacedRule:
+    """A rule, and where it is written."""
+
+    rule: IgnoreRule
+    place: str
+    """File and path: `tenants/Pulumi.acme.yaml: drift.ignore.0`."""
+
+
+@dataclass
+class RuleReview:
+    """Rules that did not ignore anything in a run."""
+
+    expired: dict[str, int] = field(default_factory=dict[str, int])
+    """Differences that each expired rule would have ignored, by the rule's text."""
+    unused: list[str] = field(default_factory=list[str])
+    """Texts of rules in force that match no difference."""
+
+    def notes(self) -> list[str]:
+        """Return one line for each rule."""
+        lines = [
+            f"{text} is expired; remove or renew it"
+            + (f". It no longer ignores {count} difference{'' if count == 1 else 's'}" if count else "")
+            for text, count in self.expired.items()
+        ]
+        return lines + [f"{text} matches nothing in this run" for text in self.unused]
+
+
+def read_rules(drift: object, source: str) -> tuple[list[PlacedRule], list[str]]:
+    """Return the rules of a section `drift` as written, and the problems of an invalid one.
+
+    Args:
+        drift: The section of a spec or an environment, unchecked.
+        source: Its file.
+    """
+    if drift is None:
+        return [], []
+    try:
+        rules = DriftRules.model_validate(drift)
+    except ValidationError as error:
+        return [], [f"{source}: {_under_drift(problem)}" for problem in problems_of(error, mapping_of(drift))]
+    return [PlacedRule(rule, f"{source}: drift.ignore.{index}") for index, rule in enumerate(rules.ignore)], []
+
+
+def apply_rules(report: DriftReport, rules: Mapping[str, Sequence[PlacedRule]], today: date) -> RuleReview:
+    """Mark the differences that a rule ignores, and return the rules that ignore none.
+
+    Args:
+        report: The report, which is changed.
+        rules: The rules of each stack.
+        today: The day in UTC. A rule is in force until the end of its last day.
+    """
+    listed = {placed.place: placed for own in rules.values() for placed in own}
+    used = dict.fromkeys(listed, 0)
+    for stack in report.stacks:
+        own = rules.get(stack.stack, ())
+        for index, difference in enumerate(stack.differences):
+            matching = [placed for placed in own if matches(placed.rule, difference)]
+            for placed in matching:
+                used[placed.place] += 1
+            in_force = next((placed for placed in matching if placed.rule.until >= today), None)
+            if in_force is not None:
+                ignored = IgnoredBy(in_force.rule.reason, in_force.rule.until.isoformat(), in_force.place)
+                stack.differences[index] = replace(difference, ignored=ignored)
+    review = RuleReview()
+    for place, placed in listed.items():
+        if placed.rule.until < today:
+            review.expired[_text(placed)] = used[place]
+        elif not used[place]:
+            review.unused.append(_text(placed))
+    return review
+
+
+def matches(rule: IgnoreRule, difference: Difference) -> bool:
+    """Return whether a rule is about a difference. An object that could not be checked is never ignored."""
+    if difference.kind is DifferenceKind.UNREACHABLE:
+        return False
+    kind = difference.type.rpartition(":")[2]
+    names = (difference.resource, difference.type, kind, f"{kind} {difference.resource}", difference.urn)
+    return any(_fits(rule.resource, name) for name in names if name) and _fits_path(rule.property, difference.property)
+
+
+def _fits_path(pattern: str, path: str) -> bool:
+    """Return whether a pattern fits a path or one of its parents. Only `*` fits a whole object."""
+    if not path:
+        return pattern == "*"
+    parents = [path[:end] for end, sign in enumerate(path) if sign in ".["]
+    return any(_fits(pattern, known) for known in (path, *parents))
+
+
+def _fits(pattern: str, text: str) -> bool:
+    return fnmatchcase(text, pattern.replace("[", "[[]"))
+
+
+def _text(placed: PlacedRule) -> str:
+    rule = placed.rule
+    return f"{placed.place} ({rule.resource}, {rule.property}, until {rule.until.isoformat()})"
+
+
+def _under_drift(problem: Problem) -> Problem:
+    return replace(problem, path=f"drift.{problem.path}" if problem.path else "drift")
+
+
+def rules_of_stack(
+    spec: Mapping[str, Any], spec_file: str, environment: Mapping[str, Any], environment_file: str
+) -> tuple[list[PlacedRule], list[str]]:
+    """Return the rules of a stack: those of its spec, then those of its environment; and their problems."""
+    own, problems = read_rules(spec.get("drift"), spec_file)
+    shared, more = read_rules(environment.get("drift"), environment_file)
+    return [*own, *shared], [*problems, *more]

@@ -1,0 +1,135 @@
+"""Edits of a stack file by path: only the text of what changes is replaced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lakewright_engine.project.yaml_edit import YamlEditError, delete_entry, dump_yaml, edit_entry
+
+SPEC = """\
+# Head
+config:
+  tenant:
+    owner: you    # who
+    storage: {main: {backend: aws, bucket: b}}  # one line
+
+    warehouses:
+      # the first
+      - name: executions   # bound
+        soft_delete_days: 7     # a week
+        namespaces: [results, "a b"]
+      - {name: second, protected: true}
+    grants:
+      - to: role:a
+        on: {warehouse: executions}
+
+      # about b
+      - to: role:b
+        on:
+          warehouse: second
+    labels: {}
+    empty:
+# Tail
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "old", "new"),
+    [
+        (["warehouses", 0, "soft_delete_days"], 14, "soft_delete_days: 7     #", "soft_delete_days: 14     #"),
+        (["warehouses", 1, "protected"], False, "protected: true}", "protected: false}"),
+        (["warehouses", 1, "soft_delete_days"], 3, "protected: true}", "protected: true, soft_delete_days: 3}"),
+        (["warehouses", 0, "namespaces", 2], "x, y", '"a b"]', "\"a b\", 'x, y']"),
+        (["labels", "team"], "a", "labels: {}", "labels: {team: a}"),
+        (["empty"], [1], "empty:\n", "empty: [1]\n"),
+        (["empty", "deep", "er"], 1, "empty:\n", "empty: {deep: {er: 1}}\n"),
+        (
+            ["warehouses", 0, "protected"],
+            True,
+            'namespaces: [results, "a b"]\n',
+            'namespaces: [results, "a b"]\n        protected: true\n',
+        ),
+        (["grants", 2], {"to": "c"}, "warehouse: second\n", "warehouse: second\n      - to: c\n"),
+        (["warehouses", 2], {"name": "c"}, "protected: true}\n", "protected: true}\n      - {name: c}\n"),
+        (["storage", "main", "bucket"], "c", "bucket: b}", "bucket: c}"),
+    ],
+)
+def test_set(path: list[str | int], value: Any, old: str, new: str) -> None:
+    assert edit_entry(SPEC, ["config", "tenant", *path], value) == SPEC.replace(old, new)
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        (["warehouses", 0, "soft_delete_days"], "        soft_delete_days: 7     # a week\n", ""),
+        (["warehouses", 1, "protected"], ", protected: true", ""),
+        (["warehouses", 1, "name"], "name: second, ", ""),
+        (["warehouses", 1], "      - {name: second, protected: true}\n", ""),
+        (["warehouses", 0, "namespaces", 0], "results, ", ""),
+        (["storage", "main"], "{main: {backend: aws, bucket: b}}", "{}"),
+        (["grants", 0, "to"], "to: role:a\n        on", "on"),
+        (["grants", 1, "on", "warehouse"], "on:\n          warehouse: second\n", "on: {}\n"),
+        (["grants", 1], "      - to: role:b\n        on:\n          warehouse: second\n", ""),
+    ],
+)
+def test_remove(path: list[str | int], old: str, new: str) -> None:
+    assert delete_entry(SPEC, ["config", "tenant", *path]) == SPEC.replace(old, new)
+
+
+def test_aliases_are_refused() -> None:
+    text = "a: &shared {x: 1}\nb: *shared\n"
+
+    with pytest.raises(YamlEditError, match="by hand"):
+        edit_entry(text, ["b", "x"], 2)
+
+
+def test_missing_entry_is_refused() -> None:
+    with pytest.raises(YamlEditError, match="no entry"):
+        delete_entry(SPEC, ["config", "tenant", "quota"])
+
+
+KEYS = st.text("abc-_#:, ", min_size=1, max_size=4)
+LEAVES = st.integers(-9, 99) | st.booleans() | st.text("ab:#-{}[],'\"\n ", max_size=6) | st.none()
+TREES = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=12
+)
+
+
+def paths(data: Any, at: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    return [path for key, item in items for path in ((*at, key), *paths(item, (*at, key)))]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.dictionaries(KEYS, TREES, min_size=1, max_size=3), st.data(), TREES, st.sampled_from([True, False, None]))
+def test_any_edit_has_the_expected_data_or_is_refused(
+    tree: dict[str, Any],
+    data: st.DataObject,
+    value: Any,
+    flow: bool,  # noqa: FBT001 - drawn by hypothesis
+) -> None:
+    """An edit changes the chosen entry alone, or refuses; the checks inside must never let another result through."""
+    text = yaml.safe_dump(tree, default_flow_style=flow, sort_keys=False)
+    path = data.draw(st.sampled_from(paths(tree)))
+    try:
+        edited = edit_entry(text, path, value)
+    except YamlEditError:
+        return
+    others = {other: _at(tree, other) for other in paths(tree) if other[: len(path)] != path[: len(other)]}
+    found = yaml.safe_load(edited)
+    assert _at(found, path) == value
+    assert {other: _at(found, other) for other in others} == others
+
+
+def _at(data: Any, path: tuple[str | int, ...]) -> Any:
+    for step in path:
+        data = data[step]
+    return data
+
+
+def test_new_yaml_reads_back() -> None:
+    assert yaml.safe_load(dump_yaml({"a": ["x\u2028y", "on"]})) == {"a": ["x\u2028y", "on"]}
