@@ -61,11 +61,11 @@ def grants_for(
         own = pulumi.ResourceOptions(
             depends_on=[*([warehouse] if warehouse else []), *(tables if grant.on.table else [])],
             retain_on_delete=_retained(tenant, grant),
-            aliases=[pulumi.Alias(name=_resource_name(tenant, before))] if before else None,
+            aliases=[pulumi.Alias(name=before.resource_name(tenant.name))] if before else None,
         )
         made.append(
             Grant(
-                _resource_name(tenant, grant),
+                grant.resource_name(tenant.name),
                 server=platform.server,
                 on=_target(grant, project_id, warehouse),
                 privilege=grant.privilege,
@@ -75,10 +75,6 @@ def grants_for(
             )
         )
     return made
-
-
-def _resource_name(tenant: TenantSpec, grant: GrantSpec) -> str:
-    return f"{tenant.name}-{grant.to.replace(':', '-')}-{grant.privilege}-{str(grant.on).replace(' ', '-')}"
 
 
 def _before_renaming(tenant: TenantSpec, grant: GrantSpec) -> GrantSpec | None:

@@ -139,6 +139,8 @@ class DriftReport:
     """Time that the run took."""
     groups: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     """Differences with one cause on several tenants, as JSON."""
+    notes: list[str] = field(default_factory=list[str])
+    """Rules of `drift.ignore` that are expired, or that match nothing."""
 
     @property
     def exit_code(self) -> int:
@@ -160,4 +162,5 @@ class DriftReport:
             "exit": self.exit_code,
             "stacks": [stack.to_json() for stack in self.stacks],
             "groups": self.groups,
+            "notes": self.notes,
         }

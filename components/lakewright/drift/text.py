@@ -33,6 +33,10 @@ def print_report(report: DriftReport, console: Console) -> None:
             console.print(f"{escape(stack.stack)}: locked, so an update may be running: {escape(holder)}")
         for problem in stack.problems:
             console.print(f"[red]{escape(stack.stack)}: not checked:[/] {escape(problem)}")
+    for found in report.groups:
+        console.print(f"[bold]one cause:[/] {escape(str(found['text']))}")
+    for note in report.notes:
+        console.print(f"note: {escape(note)}")
     console.print(summary(report))
 
 
@@ -59,7 +63,7 @@ def _table(found: list[tuple[StackDrift, Difference]]) -> Table:
     for stack, difference in found:
         kind = difference.kind.value
         if difference.ignored:
-            kind = f"{kind} (ignored: {difference.ignored.reason})"
+            kind = f"{kind} (ignored: until {difference.ignored.until}: {difference.ignored.reason})"
         cells = [
             stack.tenant,
             f"{difference.type.rpartition(':')[2]} {difference.resource}",

@@ -23,8 +23,14 @@ def read_text(file: Path) -> str:
 
 def raw_spec(file: Path) -> Mapping[str, Any]:
     """Return the spec in a stack file, unchecked; empty if there is none."""
-    config = mapping_of(_document(file).get("config"))
-    return mapping_of(config.get(SPEC_KEY) or config.get(_EARLIER_SPELLING))
+    body = _document(file)
+    return mapping_of(mapping_of(body.get("config")).get(spec_key(body)))
+
+
+def spec_key(body: Mapping[str, Any]) -> str:
+    """Return the key of the spec in `config` of a stack file, which has two spellings."""
+    config = mapping_of(body.get("config"))
+    return _EARLIER_SPELLING if not config.get(SPEC_KEY) and config.get(_EARLIER_SPELLING) else SPEC_KEY
 
 
 def environment_file(root: Path, name: str) -> Path:

@@ -87,6 +87,10 @@ class GrantSpec(StrictModel):
             )
         return self
 
+    def resource_name(self, tenant: str) -> str:
+        """Return the name of the grant's resource in the stack of a tenant."""
+        return f"{tenant}-{self.to.replace(':', '-')}-{self.privilege}-{str(self.on).replace(' ', '-')}"
+
     @property
     def role(self) -> str | None:
         """Name of the role that gets the privilege; None for a user."""

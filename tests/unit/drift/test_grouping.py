@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from lakewright.drift.grouping import group
 from lakewright.drift.model import Actor, Difference, DifferenceKind, IgnoredBy
+from lakewright.drift.rules.grouping import group
 
 WAREHOUSE = "pulumi-python:dynamic/lakekeeper:Warehouse"
 

@@ -13,6 +13,7 @@ from lakewright.cli.options import HERE, Concurrency, Directory, Everything, Lab
 
 if TYPE_CHECKING:
     from lakewright.data_checks.result import StackChecks
+    from lakewright.fleet.selection import Selection
 
 DEFAULT_CONCURRENCY = 16
 _COLORS = {"passed": "green", "failed": "red", "not evaluated": "yellow"}
@@ -38,7 +39,8 @@ def check(
     if not everything and not stack and not label:
         raise UsageError("name the stacks with --stack PATTERN or --label NAME=VALUE, or choose --all")
     started = time.monotonic()
-    results = _results(stack, label, directory, parallel_stacks or DEFAULT_CONCURRENCY)
+    selection = selection_of(stack, label, everything=everything)
+    results = _results(selection, directory, parallel_stacks or DEFAULT_CONCURRENCY)
     from lakewright.data_checks.result import exit_code_of, to_json  # noqa: PLC0415 - `--help` needs none of it
 
     if as_json:
@@ -48,15 +50,13 @@ def check(
     raise typer.Exit(exit_code_of(results))
 
 
-def _results(
-    stack: list[str] | None, label: list[str] | None, directory: Directory, parallel: int
-) -> list[StackChecks]:
+def _results(selection: Selection, directory: Directory, parallel: int) -> list[StackChecks]:
     from lakewright.cli.engines.check_targets import check_targets  # noqa: PLC0415
     from lakewright.data_checks.run import run_checks  # noqa: PLC0415
     from lakewright.fleet.selection import select  # noqa: PLC0415
 
     project = load_project(directory)
-    targets, unreadable = check_targets(project, select(project, selection_of(stack, label)))
+    targets, unreadable = check_targets(project, select(project, selection))
     return sorted([*run_checks(targets, parallel=parallel), *unreadable], key=lambda result: result.stack)
 
 

@@ -12,8 +12,11 @@ from lakewright.cli.errors import UsageError, format_error
 from lakewright.cli.options import HERE, Directory, Everything, Labels, Names, load_project, selection_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from lakewright_engine.project.project import PulumiProject
 
+    from lakewright.cli.commands.drift_actions import Outcome
     from lakewright.drift.model import DriftReport
     from lakewright.fleet.selection import SelectedStack, Selection
 
@@ -30,47 +33,89 @@ def drift(
     everything: Everything = False,
     as_json: AsJson = False,
     parallel: Requests = DEFAULT_REQUESTS,
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Write what was found into the specs, after a confirmation.")
+    ] = False,
+    heal: Annotated[
+        bool, typer.Option("--heal", help="Run `up --refresh` for the stacks with drift, after a confirmation.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Go ahead with --accept or --heal without asking.")] = False,
     unmanaged_tables: Annotated[
         bool,
         typer.Option("--unmanaged-tables", help="Also show namespaces and tables in no stack, which jobs make."),
     ] = False,
 ) -> None:
-    """Show what was changed outside the stacks. No program runs, and nothing is changed.
+    """Show what was changed outside the stacks. No program runs, and nothing is changed without --accept or --heal.
 
-    Exit code 0 without drift, 7 with drift, and 1 if anything could not be checked.
+    Exit code 0 without drift, 7 with drift, and 1 if anything could not be checked. After --accept and --heal, 7 means
+    that differences are left, and 1 that something failed.
 
     Example: lakewright drift --all --json
     """
     if not (stack or label or everything):
         raise UsageError("drift: name stacks with --stack or --label, or use --all")
+    if accept and heal:
+        raise UsageError("drift: --accept and --heal cannot be combined: one changes the specs, the other the servers")
+    if accept or heal:
+        from lakewright.cli.commands.drift_actions import require_confirmation  # noqa: PLC0415
+
+        require_confirmation("--accept" if accept else "--heal", yes=yes, as_json=as_json)
     try:
         project, selection = load_project(directory), selection_of(stack, label, everything=everything)
-        report = _find(project, selection, parallel, unmanaged_tables=unmanaged_tables)
+        selected = _selected(project, selection)
+        find = _finder(project, parallel, unmanaged_tables=unmanaged_tables)
+        report = find(selected)
+        if not as_json:
+            _print(report)
+        outcome = _act(project, report, selected, find, accept=accept, heal=heal, yes=yes)
     except Exception as error:
         if as_json:
             print(json.dumps(_failure(error), indent=2, ensure_ascii=False))
         raise
     if as_json:
-        print(json.dumps(report.to_json(), indent=2, ensure_ascii=False, default=str))
-    else:
-        _print(report)
-    raise typer.Exit(report.exit_code)
+        document = {**report.to_json(), **outcome.document, "exit": outcome.exit_code}
+        print(json.dumps(document, indent=2, ensure_ascii=False, default=str))
+    raise typer.Exit(outcome.exit_code)
 
 
-def _find(project: PulumiProject, selection: Selection, parallel: int, *, unmanaged_tables: bool) -> DriftReport:
-    from lakewright.drift.detection.run import find_drift  # noqa: PLC0415 - `--help` needs none of it
-    from lakewright.drift.detection.steps import DriftOptions  # noqa: PLC0415
-    from lakewright.drift.model import UnmanagedSearch  # noqa: PLC0415
-    from lakewright.fleet.selection import select  # noqa: PLC0415
+def _act(
+    project: PulumiProject,
+    report: DriftReport,
+    selected: list[SelectedStack],
+    find: Callable[[Sequence[SelectedStack]], DriftReport],
+    *,
+    accept: bool,
+    heal: bool,
+    yes: bool,
+) -> Outcome:
+    """Do what the options ask for. Return the exit code, and what is added to the JSON document."""
+    from lakewright.cli.commands.drift_actions import Outcome, accept_drift, heal_drift  # noqa: PLC0415
+
+    if accept:
+        return accept_drift(project, report, yes=yes)
+    if heal:
+        return heal_drift(project, report, selected, find, yes=yes)
+    return Outcome({}, report.exit_code)
+
+
+def _selected(project: PulumiProject, selection: Selection) -> list[SelectedStack]:
+    from lakewright.fleet.selection import select  # noqa: PLC0415 - `--help` needs none of it
     from lakewright.fleet.states import state_reader  # noqa: PLC0415
 
-    reader = state_reader(project)
-    names = reader.names()
-    selected = select(project, selection, names)
+    names = state_reader(project).names()
+    return _deployed(select(project, selection, names), names)
+
+
+def _finder(
+    project: PulumiProject, parallel: int, *, unmanaged_tables: bool
+) -> Callable[[Sequence[SelectedStack]], DriftReport]:
+    """Return a function that finds the drift of stacks."""
+    from lakewright.drift.detection.run import find_drift  # noqa: PLC0415
+    from lakewright.drift.detection.steps import DriftOptions  # noqa: PLC0415
+    from lakewright.drift.model import UnmanagedSearch  # noqa: PLC0415
+
     options = DriftOptions(search=UnmanagedSearch.TABLES if unmanaged_tables else UnmanagedSearch.OBJECTS)
-    return find_drift(
-        project, _deployed(selected, names), parallel=parallel, progress=_report, reader=reader, options=options
-    )
+    return lambda stacks: find_drift(project, stacks, parallel=parallel, progress=_report, options=options)
 
 
 def _deployed(selected: list[SelectedStack], names: list[str]) -> list[SelectedStack]:

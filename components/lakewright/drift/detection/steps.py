@@ -36,7 +36,12 @@ class DriftRun:
 
 Step = Callable[["DriftReport", DriftRun], None]
 
-STEPS: tuple[str, ...] = ("lakewright.discovery.unmanaged.detection:add_unmanaged",)
+STEPS: tuple[str, ...] = (
+    "lakewright.discovery.unmanaged.detection:add_unmanaged",
+    "lakewright.cli.engines.drift_checks:evaluate_checks",
+    "lakewright.drift.detection.rule_steps:ignore_differences",
+    "lakewright.drift.detection.rule_steps:group_differences",
+)
 """`module:function` of each step."""
 
 

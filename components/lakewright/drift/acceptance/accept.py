@@ -1,0 +1,74 @@
+"""Apply differences to the text of a stack file, one after the other. The result is a valid spec, or unchanged."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from lakewright_engine.project.yaml_edit import YamlEditError, delete_entry, edit_entry
+
+from lakewright.drift.acceptance.edits import REMOVED, NotExpressibleError, SpecEdit, WrittenSpec
+from lakewright.drift.acceptance.registry import edits_for
+from lakewright.drift.model import Difference
+from lakewright.project_files.stack_files import spec_key
+from lakewright.spec import SpecError, parse_spec
+from lakewright.validation.documents import mapping_of
+from lakewright.validation.yaml_text import load_yaml
+
+
+@dataclass
+class Acceptance:
+    """A new text of a stack file, and what it accepts."""
+
+    source: str
+    """Name of the file."""
+    before: str
+    text: str
+    accepted: list[Difference] = field(default_factory=list[Difference])
+    refused: list[tuple[Difference, str]] = field(default_factory=list[tuple[Difference, str]])
+    """Differences that the spec cannot express, and why."""
+
+    def diff(self) -> str:
+        """Return the change of the file as a unified diff."""
+        old, new = self.before.splitlines(keepends=True), self.text.splitlines(keepends=True)
+        return "".join(difflib.unified_diff(old, new, self.source, f"{self.source} (accepted)", n=2))
+
+
+def accept(differences: Iterable[Difference], text: str, source: str) -> Acceptance:
+    """Return a stack file that declares what was found. Ignored differences are left out.
+
+    Args:
+        differences: The differences of one stack.
+        text: The stack file.
+        source: Its name, for messages.
+    """
+    result = Acceptance(source, text, text)
+    for difference in differences:
+        if difference.ignored is not None:
+            continue
+        try:
+            result.text = _with(result.text, difference, source)
+        except (NotExpressibleError, YamlEditError) as error:
+            result.refused.append((difference, str(error)))
+        except SpecError as error:
+            reasons = "; ".join(str(problem) for problem in error.problems)
+            result.refused.append((difference, f"the spec would be invalid: {reasons}"))
+        else:
+            result.accepted.append(difference)
+    return result
+
+
+def _with(text: str, difference: Difference, source: str) -> str:
+    body = mapping_of(load_yaml(text))
+    key = spec_key(body)
+    spec = WrittenSpec(mapping_of(mapping_of(body.get("config")).get(key)))
+    for edit in edits_for(difference, spec):
+        text = _edited(text, key, edit)
+    parse_spec(mapping_of(mapping_of(load_yaml(text)).get("config")).get(key), source)
+    return text
+
+
+def _edited(text: str, key: str, edit: SpecEdit) -> str:
+    path = ("config", key, *edit.path)
+    return delete_entry(text, path) if edit.value is REMOVED else edit_entry(text, path, edit.value)

@@ -1,0 +1,52 @@
+"""Accept changes of grants and of members of roles."""
+
+from __future__ import annotations
+
+from pydantic import ValidationError
+
+from lakewright.drift.acceptance.edits import REMOVED, NotExpressibleError, SpecEdit, WrittenSpec
+from lakewright.drift.model import Difference, DifferenceKind
+from lakewright.spec.grant import GrantSpec
+from lakewright.validation.documents import items_of, list_of
+
+
+def accept_grant(difference: Difference, spec: WrittenSpec) -> list[SpecEdit]:
+    """Return the edit for a grant that was revoked."""
+    if difference.kind is not DifferenceKind.GONE:
+        raise NotExpressibleError("a grant has no property that changes")
+    for index, written in items_of(spec.document, "grants"):
+        try:
+            grant = GrantSpec.model_validate(written)
+        except ValidationError:
+            continue
+        if grant.resource_name(spec.tenant) == difference.resource:
+            return [SpecEdit(("grants", index), REMOVED)]
+    raise NotExpressibleError(
+        "the grant belongs to a role that each warehouse has; `standard_roles: false` drops them all"
+    )
+
+
+def accept_role_members(difference: Difference, spec: WrittenSpec) -> list[SpecEdit]:
+    """Return the edits for the users of a role."""
+    if difference.kind is not DifferenceKind.CHANGED or difference.property != "users":
+        raise NotExpressibleError("the spec declares users as members of a role, and nothing else")
+    role = difference.resource.removeprefix(f"{spec.tenant}-")
+    declared, found = list_of(difference.declared), list_of(difference.found)
+    path = ("role_members", role, "users")
+    written = spec.list_at(*path)
+    removed = [user for user in declared if user not in found]
+    if unlisted := [user for user in removed if user not in written]:
+        raise NotExpressibleError(
+            f"{', '.join(map(str, unlisted))}: a member by a computing unit, a job or a group, which the spec keeps"
+        )
+    added = [user for user in found if user not in declared]
+    kept = [user for user in written if user not in removed]
+    if not kept and not added:
+        has_group = spec.at("role_members", role, "group") is not None
+        return [SpecEdit(path if has_group else path[:-1], REMOVED)]
+    if not written:
+        return [SpecEdit(path, added)]
+    edits = [
+        SpecEdit((*path, written.index(user)), REMOVED) for user in sorted(removed, key=written.index, reverse=True)
+    ]
+    return edits + [SpecEdit((*path, len(kept) + offset), user) for offset, user in enumerate(added)]

@@ -1,0 +1,82 @@
+"""Edits of a spec, and the document that they are made for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lakewright.validation.documents import items_of, list_of, mapping_of
+
+Path = tuple[str | int, ...]
+
+
+class NotExpressibleError(Exception):
+    """The spec cannot express what was found. The message says why, and what to do."""
+
+
+class _Removed:
+    """Marks an entry that is removed."""
+
+
+REMOVED: Final = _Removed()
+
+
+@dataclass(frozen=True)
+class SpecEdit:
+    """A new value of one place of the spec; `REMOVED` deletes the entry."""
+
+    path: Path
+    value: Any
+
+
+@dataclass(frozen=True)
+class WrittenSpec:
+    """A spec as written."""
+
+    document: Mapping[str, Any]
+
+    @property
+    def tenant(self) -> str:
+        """Name of the tenant."""
+        return str(self.document.get("name") or "")
+
+    def warehouse(self, resource: str) -> tuple[int, Mapping[str, Any]]:
+        """Return position and document of the warehouse of a resource.
+
+        Raises:
+            NotExpressibleError: The spec does not declare it.
+        """
+        for index, item in items_of(self.document, "warehouses"):
+            if resource == f"{self.tenant}-{item.get('name')}":
+                return index, item
+        raise NotExpressibleError(f"the spec declares no warehouse {resource}; run `lakewright preview --refresh`")
+
+    def list_at(self, *path: str | int) -> list[Any]:
+        """Return a list of the document; empty if there is none."""
+        return list_of(self.at(*path))
+
+    def at(self, *path: str | int) -> Any:
+        """Return a value of the document; None if there is none."""
+        value: Any = self.document
+        for step in path:
+            if isinstance(step, int):
+                items = list_of(value)
+                value = items[step] if step < len(items) else None
+            else:
+                value = mapping_of(value).get(step)
+        return value
+
+
+def list_edits(spec: WrittenSpec, path: Path, wanted: list[Any]) -> list[SpecEdit]:
+    """Return edits that make a list the wanted one; single items are removed and appended where that is enough."""
+    written = spec.list_at(*path)
+    kept = [item for item in written if item in wanted]
+    added = [item for item in wanted if item not in written]
+    if not wanted:
+        return [SpecEdit(path, REMOVED)] if spec.at(*path) is not None else []
+    if not written or kept + added != wanted:
+        return [SpecEdit(path, wanted)]
+    removed = [index for index, item in enumerate(written) if item not in wanted]
+    edits = [SpecEdit((*path, index), REMOVED) for index in reversed(removed)]
+    return edits + [SpecEdit((*path, len(kept) + offset), item) for offset, item in enumerate(added)]

@@ -1,0 +1,56 @@
+"""Where differences of each type of resource are written in the spec. A new type is a function and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from lakewright.drift.acceptance.access_edits import accept_grant, accept_role_members
+from lakewright.drift.acceptance.edits import NotExpressibleError, SpecEdit, WrittenSpec
+from lakewright.drift.acceptance.table_edits import accept_table
+from lakewright.drift.acceptance.warehouse_edits import accept_namespace, accept_task_queue, accept_warehouse
+from lakewright.drift.model import Difference, DifferenceKind
+
+Acceptor = Callable[[Difference, WrittenSpec], list[SpecEdit]]
+"""Returns the edits that declare what was found. Raises NotExpressibleError."""
+
+_LAKEKEEPER = "pulumi-python:dynamic/lakekeeper:"
+_REASONS = {
+    DifferenceKind.CHECK: "a failed check is no property: fix the data, or change `checks`",
+    DifferenceKind.UNREACHABLE: "the object could not be checked",
+    DifferenceKind.UNMANAGED: "declare the object in the spec with `adopt`; `lakewright spec from-server` writes it",
+}
+
+
+def _accept_project(difference: Difference, _spec: WrittenSpec) -> list[SpecEdit]:
+    if difference.kind is not DifferenceKind.CHANGED or difference.property != "name":
+        raise NotExpressibleError("the spec declares the name of an existing project only")
+    return [SpecEdit(("project", "name"), difference.found)]
+
+
+ACCEPTORS: Mapping[str, Acceptor] = {
+    f"{_LAKEKEEPER}Project": _accept_project,
+    f"{_LAKEKEEPER}Warehouse": accept_warehouse,
+    f"{_LAKEKEEPER}Namespace": accept_namespace,
+    f"{_LAKEKEEPER}Table": accept_table,
+    f"{_LAKEKEEPER}TaskQueueConfig": accept_task_queue,
+    f"{_LAKEKEEPER}Grant": accept_grant,
+    f"{_LAKEKEEPER}RoleMembers": accept_role_members,
+}
+"""Functions by type of resource."""
+
+
+def edits_for(difference: Difference, spec: WrittenSpec) -> list[SpecEdit]:
+    """Return the edits of a spec that declare what was found.
+
+    Raises:
+        NotExpressibleError: The spec cannot express it.
+    """
+    if reason := _REASONS.get(difference.kind):
+        raise NotExpressibleError(reason)
+    if difference.found == "[secret]":
+        raise NotExpressibleError("a secret cannot be read back from the server")
+    acceptor = ACCEPTORS.get(difference.type)
+    if acceptor is None:
+        kind = difference.type.rpartition(":")[2]
+        raise NotExpressibleError(f"a {kind} follows from several fields of the spec; change them by hand, or heal it")
+    return acceptor(difference, spec)

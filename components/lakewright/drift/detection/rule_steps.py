@@ -1,0 +1,40 @@
+"""Steps of a drift run: apply the rules of `drift.ignore`, and group differences with one cause."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lakewright.drift.rules.grouping import group
+from lakewright.drift.rules.ignore import PlacedRule, apply_rules, rules_of_stack
+from lakewright.project_files.stack_files import environment_file, raw_environment
+
+if TYPE_CHECKING:
+    from lakewright.drift.detection.steps import DriftRun
+    from lakewright.drift.model import DriftReport
+
+
+def ignore_differences(report: DriftReport, run: DriftRun) -> None:
+    """Mark the differences that rules of specs and environments ignore. Invalid rules are problems of their stacks."""
+    project = run.session.project
+    drifts = {stack.stack: stack for stack in report.stacks}
+    rules: dict[str, list[PlacedRule]] = {}
+    for stack in run.stacks:
+        rules[stack.name], problems = rules_of_stack(
+            stack.spec,
+            _relative(project.stack_file(stack.name), project.root),
+            raw_environment(project.root, stack.environment) if stack.environment else {},
+            _relative(environment_file(project.root, stack.environment), project.root),
+        )
+        drifts[stack.name].problems += problems
+    report.notes += apply_rules(report, rules, datetime.now(UTC).date()).notes()
+
+
+def group_differences(report: DriftReport, _run: DriftRun) -> None:
+    """Group differences that have one cause on several tenants."""
+    report.groups = [found.to_json() for found in group(report.differences())]
+
+
+def _relative(file: Path, root: Path) -> str:
+    return str(file.relative_to(root)) if file.is_relative_to(root) else str(file)

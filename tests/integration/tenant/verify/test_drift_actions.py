@@ -1,0 +1,199 @@
+"""`lakewright drift` with rules, --accept and --heal on a deployed tenant whose objects were changed over HTTP."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+from lakewright_sandbox.runtime.state import Sandbox
+
+from ....tenant_project import Tenant
+from .conftest import made_tenant
+
+pytestmark = pytest.mark.timeout(300)
+
+DAY = 86_400
+COLUMNS = [{"name": "id", "type": "long"}, {"name": "note", "type": "string"}]
+GRANT = {"to": "user:oidc~zoe", "privilege": "describe", "on": {"warehouse": "executions"}}
+
+
+@pytest.fixture(scope="module")
+def initech(project: Path, sandbox: Sandbox) -> Tenant:
+    """A tenant with everything that can be accepted."""
+    warehouse = {"name": "executions", "namespaces": ["results"], "deletion": "purge", "soft_delete_days": 7}
+    table = {"name": "executions.results.runs", "columns": COLUMNS, "properties": {"owner": "me"}}
+    return made_tenant(
+        project,
+        sandbox,
+        "initech",
+        warehouses=[warehouse | {"task_queues": {"tabular_purge": {"max_seconds_since_last_heartbeat": 600}}}],
+        tables=[table],
+        grants=[GRANT],
+        role_members={"executions-reader": {"users": ["oidc~ann", "oidc~ben"]}},
+    )
+
+
+def run_drift(tenant: Tenant, *words: str) -> tuple[int, dict[str, Any]]:
+    done = tenant.run("drift", "--json", *words)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def found_in(document: dict[str, Any]) -> set[tuple[str, str, str]]:
+    [stack] = document["stacks"]
+    assert stack["problems"] == []
+    return {(entry["type"].rpartition(":")[2], entry["property"], entry["kind"]) for entry in stack["differences"]}
+
+
+def state_of(tenant: Tenant) -> dict[tuple[str, str], dict[str, Any]]:
+    deployment = json.loads(tenant.output("stack", "export"))["deployment"]
+    return {
+        (part["type"].rpartition(":")[2], part["urn"].rpartition("::")[2]): part for part in deployment["resources"]
+    }
+
+
+def change_everything(tenant: Tenant, server: httpx.Client) -> set[tuple[str, str, str]]:
+    """Change one object of each kind over HTTP. Return kind, property and kind of difference."""
+    state = state_of(tenant)
+    name, project = tenant.name, {"x-project-id": tenant.name}
+    warehouse = state["Warehouse", f"{name}-executions"]["id"]
+    role = state["Role", f"{name}-executions-reader"]["id"]
+    rights = "/management/v1/permissions"
+    catalog = f"/catalog/v1/{warehouse}/namespaces"
+    table = server.get(f"{catalog}/results/tables/runs").json()["metadata"]
+    schema = next(found for found in table["schemas"] if found["schema-id"] == table["current-schema-id"])
+    wider = {**schema, "fields": [*schema["fields"], {"id": 3, "name": "day", "type": "date", "required": False}]}
+    members = f"{rights}/role/{role}/assignments"
+    calls: list[tuple[str, str, dict[str, Any]]] = [
+        (
+            "POST",
+            f"/management/v1/warehouse/{warehouse}/delete-profile",
+            {"delete-profile": {"type": "soft", "expiration-seconds": 14 * DAY}},
+        ),
+        ("POST", f"/management/v1/warehouse/{warehouse}/protection", {"protected": True}),
+        (
+            "POST",
+            f"/management/v1/warehouse/{warehouse}/task-queue/tabular_purge/config",
+            {"queue-config": {}, "max-seconds-since-last-heartbeat": 900},
+        ),
+        (
+            "POST",
+            f"{catalog}/results/tables/runs",
+            {
+                "requirements": [],
+                "updates": [
+                    {"action": "add-schema", "schema": wider, "last-column-id": 3},
+                    {"action": "set-current-schema", "schema-id": -1},
+                    {"action": "set-properties", "updates": {"owner": "you"}},
+                ],
+            },
+        ),
+        (
+            "POST",
+            f"{rights}/warehouse/{warehouse}/assignments",
+            {"writes": [], "deletes": [{"type": "describe", "user": "oidc~zoe"}]},
+        ),
+        (
+            "POST",
+            members,
+            {
+                "writes": [{"type": "assignee", "user": "oidc~eve"}],
+                "deletes": [{"type": "assignee", "user": "oidc~ann"}],
+            },
+        ),
+    ]
+    for method, path, body in calls:
+        answer = server.request(method, path, json=body, headers=project)
+        assert answer.is_success, answer.text
+    return {
+        ("Warehouse", "delete_profile.expiration_seconds", "changed"),
+        ("Warehouse", "protected", "changed"),
+        ("TaskQueueConfig", "max_seconds_since_last_heartbeat", "changed"),
+        ("Table", "columns", "changed"),
+        ("Table", "properties", "changed"),
+        ("Grant", "", "gone"),
+        ("RoleMembers", "users", "changed"),
+    }
+
+
+def test_accepted_drift_is_no_change_of_the_program(initech: Tenant, stack_http: httpx.Client) -> None:
+    """Accept one drift of each kind. Afterwards neither a preview with refresh nor an update changes anything."""
+    file = initech.folder / "tenants" / "Pulumi.initech.yaml"
+    file.write_text(file.read_text().replace("owner: tests", "owner: tests  # the team"))
+    expected = change_everything(initech, stack_http)
+
+    code, document = run_drift(initech)
+    assert (code, found_in(document)) == (7, expected)
+    code, document = run_drift(initech, "--accept", "--yes")
+
+    [accepted] = document["accepted"]
+    assert (code, accepted["refused"]) == (0, [])
+    assert len(accepted["accepted"]) == len(expected)
+    assert "# the team" in file.read_text()
+    spec = yaml.safe_load(file.read_text())["config"]["lakewright:tenant"]
+    [warehouse] = spec["warehouses"]
+    assert (warehouse["soft_delete_days"], warehouse["protected"]) == (14, True)
+    assert spec["tables"][0]["properties"] == {"owner": "you"}
+    assert [column["name"] for column in spec["tables"][0]["columns"]] == ["id", "note", "day"]
+    assert spec["role_members"]["executions-reader"]["users"] == ["oidc~ben", "oidc~eve"]
+    assert spec.get("grants") == []
+    steps = initech.verb("preview", "--refresh")["steps"]
+    assert {
+        (step["op"], step["urn"]) for step in steps if step["op"] in ("create", "update", "replace", "delete")
+    } == set()
+
+    initech.spec = spec
+    initech.up("--refresh")
+    assert run_drift(initech)[0] == 0
+
+
+def test_heal_reverts_and_leaves_ignored_resources(initech: Tenant, stack_http: httpx.Client) -> None:
+    """Ignored differences are shown, do not count, and stay when the others are healed."""
+    warehouse = state_of(initech)["Warehouse", "initech-executions"]["id"]
+    until = (datetime.now(UTC) + timedelta(days=1)).date().isoformat()
+    rule = {"resource": "Warehouse *", "property": "protected", "until": until, "reason": "audit"}
+    initech.spec["drift"] = {"ignore": [rule, {**rule, "resource": "Role *"}, {**rule, "until": "2020-01-01"}]}
+    initech.write()
+    body = {"protected": False}
+    stack_http.post(f"/management/v1/warehouse/{warehouse}/protection", json=body).raise_for_status()
+
+    code, document = run_drift(initech)
+    [ignored] = document["stacks"][0]["differences"]
+    assert (code, ignored["ignored"]["reason"], ignored["ignored"]["until"]) == (0, "audit", until)
+    assert [note.rpartition(") ")[2] for note in document["notes"]] == [
+        "is expired; remove or renew it. It no longer ignores 1 difference",
+        "matches nothing in this run",
+    ]
+
+    role = state_of(initech)["Role", "initech-executions-reader"]["id"]
+    body = {"writes": [{"type": "assignee", "user": "oidc~mallory"}], "deletes": []}
+    stack_http.post(f"/management/v1/permissions/role/{role}/assignments", json=body).raise_for_status()
+    code, document = run_drift(initech, "--heal", "--yes")
+
+    [healed] = document["healed"]
+    assert (code, healed["remaining"]) == (0, [])
+    assert [entry["property"] for entry in healed["healed"]] == ["users"]
+    assert [entry["reason"] for entry in healed["kept"]] == [f"ignored until {until}: audit"]
+    after = stack_http.get(f"/management/v1/warehouse/{warehouse}").json()
+    assert after["protected"] is False
+
+
+def test_actions_need_a_confirmation(initech: Tenant) -> None:
+    for option in ("--accept", "--heal"):
+        assert f"{option} needs --yes" in initech.error("drift", option)
+
+
+def test_failed_checks_are_drift(initech: Tenant) -> None:
+    initech.spec["checks"] = [{"table": "executions.results.runs", "min_rows": 1}]
+    initech.write()
+
+    _, document = run_drift(initech)
+
+    [check] = [entry for entry in document["stacks"][0]["differences"] if entry["kind"] == "check"]
+    assert (check["resource"], check["property"]) == ("table executions.results.runs", "min_rows")
+    assert (check["declared"], check["found"]) == ("at least 1 rows", "no snapshot, so no rows")
