@@ -29,6 +29,10 @@ _DECLARED = re.compile(r"registering resource: ty=(?P<type>\S+), name=(?P<name>.
 """A debug message of the SDK when a program declares a resource."""
 
 
+_SDK_LOG = re.compile(r"SDK \d{4}/\d\d/\d\d ")
+"""A line of the CLI's AWS SDK, which warns of stores without checksums."""
+
+
 class PulumiCli:
     """The Pulumi CLI. It must be on the PATH, and the program's environment needs pip."""
 
@@ -221,4 +225,5 @@ def _message_and_code(error: CommandError) -> tuple[str, int]:
     code = re.search(r"^\s*code: (-?\d+)", text, re.MULTILINE)
     stderr = text.partition("\n stderr: ")[2] or text
     lines = [line.removeprefix("error: ").strip() for line in stderr.splitlines() if line.strip()]
+    lines = [line for line in lines if not _SDK_LOG.match(line)]
     return "\n".join(lines) or "the Pulumi CLI failed without an error message", int(code[1]) if code else 1
