@@ -141,7 +141,7 @@ def summary_lines(report: FleetReport, folder: str) -> list[str]:
     lines += ["", f"{plural(len(report.results), 'stack')}: {counts}; {format_seconds(report.seconds)}"]
     if report.remaining:
         lines.append(
-            f"{len(report.remaining)} remain; `lakewright fleet {report.command} --resume` continues with them"
+            f"{plural(len(report.remaining), 'stack')} not done; `lakewright fleet {report.command} --resume` goes on"
         )
     return [*lines, f"Output of each stack: {folder}"]
 

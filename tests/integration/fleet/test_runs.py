@@ -184,3 +184,17 @@ def test_list_shows_stacks_without_state_and_without_file(fleet: Fleet) -> None:
     assert lines["d"].endswith("no stack file")
     assert lines["e"].endswith("not created")
     (fleet.folder / "Pulumi.e.yaml").unlink()
+
+
+@pytest.mark.pulumi_cli
+def test_the_pulumi_cli_runs_a_fleet(fleet: Fleet) -> None:
+    fleet.write("b", fails=True)
+
+    done = fleet.run("up", "--yes", "--stack", "[ab]", "--engine", "pulumi", "--on-error", "continue", "--json")
+    fleet.write("b")
+    resumed = fleet.run("up", "--yes", "--resume", "--engine", "pulumi", "--on-error", "continue", "--json")
+
+    assert statuses(json.loads(done.stdout)) == {"a": "changed", "b": "failed"}, done.stderr
+    assert done.returncode == 1
+    entries = [(entry["status"], entry["resumed"]) for entry in json.loads(resumed.stdout)["stacks"]]
+    assert entries == [("changed", True), ("changed", False)]
