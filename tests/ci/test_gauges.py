@@ -109,6 +109,16 @@ def test_unchecked_stack_keeps_its_last_success(file: Path) -> None:
     assert value(found, "problems", ACME) == 1
 
 
+def test_unreachable_stack_keeps_its_last_success(file: Path) -> None:
+    write_textfile(DRIFTED, file)
+
+    write_textfile(check(stack("acme", WAREHOUSE | {"kind": "unreachable"}), ended=2000), file)
+
+    found = samples(file.read_text())
+    assert value(found, "resources", ACME, kind="unreachable") == 1
+    assert value(found, "last_success_timestamp_seconds", ACME) == 1000
+
+
 def test_failed_check_keeps_all_successes(file: Path) -> None:
     write_textfile(DRIFTED, file)
 

@@ -8,10 +8,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import from_json
 
 from lakewright.ci.errors import DocumentError
+from lakewright.fleet.text_table import plural
 from lakewright.validation.problems import problems_of
 
 VERSION = 1
 """Version of both documents."""
+UNREACHABLE = "unreachable"
+"""Kind of a difference that is none: the resource was not reached."""
 _MOST_PROBLEMS = 5
 
 Document = TypeVar("Document", bound=BaseModel)
@@ -105,11 +108,24 @@ class StackDriftReport(_Part):
     resources: int = 0
     differences: list[DriftDifference] = []
     problems: list[str] = []
+    locked: list[str] = []
+    """Holders of the stack's lock: an update is running, so differences may be its doing."""
 
     @property
     def found(self) -> list[DriftDifference]:
-        """The differences that no rule ignores."""
-        return [difference for difference in self.differences if difference.ignored is None]
+        """The drift that no rule ignores. What was not reached is not known to differ."""
+        return [each for each in self.differences if each.ignored is None and each.kind != UNREACHABLE]
+
+    @property
+    def unreachable(self) -> list[DriftDifference]:
+        """The resources that were not reached."""
+        return [each for each in self.differences if each.kind == UNREACHABLE]
+
+    @property
+    def unchecked(self) -> list[str]:
+        """What could not be checked, and why."""
+        count = len({(each.type, each.resource) for each in self.unreachable})
+        return [*self.problems, *([f"{plural(count, 'resource')} not reached"] if count else [])]
 
     @property
     def ignored(self) -> list[DriftDifference]:
@@ -154,7 +170,7 @@ class FleetDrift(_Part):
     @property
     def unchecked(self) -> list[StackDriftReport]:
         """The stacks of which something could not be checked."""
-        return [stack for stack in self.stacks if stack.problems]
+        return [stack for stack in self.stacks if stack.unchecked]
 
 
 def read_preview(text: str | bytes) -> FleetPreview:

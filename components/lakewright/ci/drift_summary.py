@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from lakewright.ci.documents import DriftDifference, DriftGroup, FleetDrift, StackDriftReport
+from lakewright.ci.documents import UNREACHABLE, DriftDifference, DriftGroup, FleetDrift, StackDriftReport
 from lakewright.ci.markdown import inline_code, size_of
 from lakewright.fleet.text_table import plural
 
@@ -97,7 +97,7 @@ def render_summary(drift: FleetDrift, form: SummaryFormat, limit: int | None = N
 def groups_of(drift: FleetDrift) -> list[DriftGroup]:
     """Return the causes on several tenants: those of the document, else by kind, type, property and actor."""
     if drift.groups:
-        return drift.groups
+        return [group for group in drift.groups if group.kind != UNREACHABLE]
     found: dict[tuple[str, str, str, str | None], list[str]] = {}
     for stack in drift.drifted:
         for each in stack.found:
@@ -114,7 +114,7 @@ def _problems(drift: FleetDrift, style: _Style) -> list[str]:
     """Return what could not be checked. A problem of many tenants, such as a server that is down, is one line."""
     tenants: dict[str, list[str]] = {}
     for stack in sorted(drift.unchecked, key=lambda each: each.stack):
-        for problem in dict.fromkeys(stack.problems):
+        for problem in dict.fromkeys(stack.unchecked):
             tenants.setdefault(problem, []).append(stack.stack)
     listed = [f"{style.code(_names(names))}: {style.code(problem)}" for problem, names in tenants.items()]
     return [*(style.code(problem) for problem in drift.problems), *listed]
@@ -138,7 +138,8 @@ def _stack_title(stack: StackDriftReport, style: _Style) -> str:
     kinds = Counter(difference.kind for difference in stack.found)
     counted = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     where = f" in {style.code(stack.environment)}" if stack.environment else ""
-    return f"{style.code(stack.stack)}{where}: {counted}"
+    updating = f", while an update runs: {style.code(', '.join(stack.locked))}" if stack.locked else ""
+    return f"{style.code(stack.stack)}{where}: {counted}{updating}"
 
 
 def _differences(stack: StackDriftReport, style: _Style) -> list[str]:

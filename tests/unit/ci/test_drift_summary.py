@@ -79,6 +79,20 @@ def test_problem_of_many_tenants_is_one_line() -> None:
     assert "t00, t01, t02, t03, t04, t05, t06, t07, t08, t09 and 2 more: the server does not respond" in text
 
 
+def test_running_update_is_named() -> None:
+    locked = drifted("a", difference()) | {"locked": ["bob on build-7 since 10:02 UTC"]}
+
+    assert "a in production: 1 changed, while an update runs: bob on build-7" in text_of("text", locked)
+
+
+def test_what_was_not_reached_is_not_drift() -> None:
+    text = text_of("text", drifted("a", difference(kind="unreachable", property="")), drifted("b"))
+
+    assert text.startswith("No drift in 2 tenants, 1 tenant not fully checked")
+    assert "a: 1 resource not reached" in text
+    assert "Causes" not in text
+
+
 @pytest.mark.parametrize(
     ("document", "problem"), [({"error": "no Pulumi.yaml"}, "no Pulumi.yaml"), ({}, "no tenant was checked")]
 )

@@ -54,6 +54,15 @@ def test_unchecked_stack_is_not_called_gone() -> None:
     assert drifted_after(locked, ["acme"]) == ["acme"]
 
 
+def test_what_was_not_reached_is_not_drift() -> None:
+    down = check(stack("acme", CHANGED | {"kind": "unreachable", "property": ""}))
+
+    (found,) = occurrences_of(down, ["acme"])
+
+    assert (found.reason, drifted_after(down, ["acme"])) == ("CheckFailed", ["acme"])
+    assert found.note.endswith("1 resource not reached")
+
+
 def test_ignored_drift_makes_no_event() -> None:
     ignored = check(stack("acme", CHANGED | {"ignored": {"reason": "a trial"}}))
 

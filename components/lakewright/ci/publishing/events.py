@@ -61,11 +61,11 @@ def occurrences_of(check: DriftCheck, drifted_before: Iterable[str]) -> list[Occ
     before, found = {*drifted_before}, list[Occurrence]()
     for stack in sorted(check.report.stacks, key=lambda each: each.stack):
         tenant = stack.tenant or stack.stack
-        if stack.problems:
+        if stack.unchecked:
             found.append(Occurrence(tenant, FAILED, _problems(stack)))
         if stack.found:
             found.append(Occurrence(tenant, FOUND, _drift(stack)))
-        elif stack.stack in before and not stack.problems:
+        elif stack.stack in before and not stack.unchecked:
             found.append(Occurrence(tenant, GONE, _note(f"Stack {stack.stack} has no drift any more.")))
     whole = [Occurrence("", FAILED, _note(problem)) for problem in check.report.problems[:MOST_EVENTS]]
     return [*whole, *_limited(found)]
@@ -77,7 +77,7 @@ def drifted_after(check: DriftCheck, drifted_before: Iterable[str]) -> list[str]
     if check.report is None:
         return sorted(before)
     return sorted(
-        stack.stack for stack in check.report.stacks if stack.found or (stack.problems and stack.stack in before)
+        stack.stack for stack in check.report.stacks if stack.found or (stack.unchecked and stack.stack in before)
     )
 
 
@@ -147,7 +147,7 @@ def _drift(stack: StackDriftReport) -> str:
 
 
 def _problems(stack: StackDriftReport) -> str:
-    return _note(f"Stack {stack.stack} could not be checked completely: {'; '.join(stack.problems)}")
+    return _note(f"Stack {stack.stack} could not be checked completely: {'; '.join(stack.unchecked)}")
 
 
 def _note(text: str) -> str:

@@ -54,7 +54,7 @@ def gauges_of(check: DriftCheck, earlier: Mapping[StackLabels, float]) -> Collec
         ignored.labels(*labels).set(len({(each.type, each.resource) for each in stack.ignored}))
         problems.labels(*labels).set(len(stack.problems))
     for labels in stacks if check.report else earlier:
-        is_checked = labels in stacks and not stacks[labels].problems
+        is_checked = labels in stacks and not stacks[labels].unchecked
         time = check.ended if is_checked else earlier.get(labels)
         if time is not None:
             success.labels(*labels).set(time)
@@ -89,6 +89,6 @@ def labels_of(stack: StackDriftReport) -> StackLabels:
 
 def _names_by_kind(stack: StackDriftReport) -> dict[str, list[tuple[str, str]]]:
     found: dict[str, list[tuple[str, str]]] = {}
-    for each in stack.found:
+    for each in (*stack.found, *stack.unreachable):
         found.setdefault(each.kind, []).append((each.type, each.resource))
     return found
