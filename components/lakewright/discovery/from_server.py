@@ -25,6 +25,8 @@ from lakewright.names.types import TenantName
 
 UNKNOWN_OWNER = "unknown"
 """Owner of a tenant until a person names one: no server knows it."""
+_NAMED = 10
+"""Projects that an error names."""
 _TENANT_NAME = TypeAdapter[str](TenantName)
 
 
@@ -72,7 +74,9 @@ class ServerReader:
         """
         found = read_project(self._client(project_id), project_id, WHOLE)
         if found is None:
-            known = ", ".join(f"{name} ({known_id})" for known_id, name in sorted(self.projects().items())) or "none"
+            visible = [f"{name} ({known_id})" for known_id, name in sorted(self.projects().items())]
+            more = f" and {len(visible) - _NAMED} more" if len(visible) > _NAMED else ""
+            known = ", ".join(visible[:_NAMED]) + more if visible else "none"
             raise DiscoveryError(f"there is no project {project_id} at {self.endpoint}; visible are: {known}")
         names = TenantNames(tenant or tenant_name(project_id, found.name), options.owner, options.environment)
         roles = read_roles(self.environment.aws, _roles(found))

@@ -125,7 +125,9 @@ def test_policies_that_others_give_a_role_are_unmanaged(
 ) -> None:
     """A refresh reads the policies that a stack has; a search finds the others."""
     iam, role = aws("iam"), f"lakewright.{tenant.name}.executions"
-    iam.put_role_policy(RoleName=role, PolicyName="stray", PolicyDocument=json.dumps({"Statement": []}))
+    statement = {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": "*"}
+    document = {"Version": "2012-10-17", "Statement": [statement]}
+    iam.put_role_policy(RoleName=role, PolicyName="stray", PolicyDocument=json.dumps(document))
     try:
         refreshed_only = scan(tenant, monkeypatch)
         found = scan(tenant, monkeypatch, UnmanagedSearch.OBJECTS)

@@ -65,6 +65,8 @@ def from_server(
         raise UsageError("`--bucket` names a bucket of one project; name the project with `--project`")
     if (access_key is None) != (secret_key is None):
         raise UsageError("expected `--access-key` and `--secret-key` together")
+    for option, reference in (("--access-key", access_key), ("--secret-key", secret_key)):
+        _check_reference(option, reference)
     project = load_project(directory)
     chosen = environment or _only_environment(project)
     keys = AccessKeys(access_key, secret_key) if access_key and secret_key else None
@@ -178,8 +180,9 @@ class _Written:
 
     def _print_summary(self, project_id: str, draft: TenantDraft, file: Path | None) -> None:
         spec = draft.spec
-        parts = ("storage", "warehouses", "tables", "grants", "role_members")
-        counted = ", ".join(f"{len(spec.get(part, ()))} {part.replace('_', ' ')}" for part in parts)
+        parts = {"storage": "storages", "warehouses": "warehouses", "tables": "tables", "grants": "grants"}
+        parts |= {"role_members": "roles with members"}
+        counted = ", ".join(f"{len(spec.get(part, ()))} {name}" for part, name in parts.items())
         lines = [f"project {project_id}: tenant {spec['name']}{f' in {file}' if file else ''}: {counted}"]
         for reference in draft.open_references:
             lines.append(f"  to do: {reference} is a placeholder, since the server does not show secrets")
@@ -204,6 +207,16 @@ def _check_options(project_id: str | None, name: str | None, *, everything: bool
         raise UsageError("name a project with `--project ID`, or all of them with `--all`")
     if everything and name:
         raise UsageError("`--name` names one tenant; with `--all`, the names come from the projects")
+
+
+def _check_reference(option: str, reference: str | None) -> None:
+    from lakewright.credentials.references import check_reference  # noqa: PLC0415 - `--help` needs no models
+
+    try:
+        if reference is not None:
+            check_reference(reference)
+    except ValueError as error:  # the message never repeats the value
+        raise UsageError(f"{option}: {error}") from None
 
 
 def _only_environment(project: PulumiProject) -> str:
