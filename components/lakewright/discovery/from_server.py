@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from lakewright.credentials import references
 from lakewright.discovery.declaration.errors import DiscoveryError
 from lakewright.discovery.declaration.storages import AccessKeys, StorageHints
-from lakewright.discovery.declaration.tenant_spec import TenantDraft, TenantNames, declare_tenant_of
+from lakewright.discovery.declaration.tenant_spec import UNKNOWN_OWNER, TenantDraft, TenantNames, declare_tenant_of
 from lakewright.discovery.listing.aws_roles import read_roles
 from lakewright.discovery.listing.buckets import BucketFacts, read_bucket
 from lakewright.discovery.listing.project_objects import ProjectObjects
@@ -23,8 +23,6 @@ from lakewright.lakekeeper.api.connection.client import ClientPool
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.names.types import TenantName
 
-UNKNOWN_OWNER = "unknown"
-"""Owner of a tenant until a person names one: no server knows it."""
 _NAMED = 10
 """Projects that an error names."""
 _TENANT_NAME = TypeAdapter[str](TenantName)

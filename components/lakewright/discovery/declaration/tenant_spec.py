@@ -30,6 +30,8 @@ from lakewright.names.table_name import QualifiedName
 from lakewright.spec import SpecError, TenantSpec, parse_spec
 from lakewright.storage.backend import AwsDefaults
 
+UNKNOWN_OWNER = "unknown"
+"""Owner of a tenant until a person names one: no server knows it."""
 _LISTS = frozenset({"warehouses", "tables", "grants"})
 
 
@@ -154,18 +156,24 @@ class _Draft:
                 continue
             if facts.problem:
                 self.omit("bucket", bucket, f"it could not be read, so it stays outside of the stack: {facts.problem}")
-            elif sum(other["bucket"] == bucket for other in self.document["storage"].values()) > 1:
-                self.omit("bucket", bucket, "it stays outside of the stack: its warehouses reach it in different ways")
             elif storage["backend"] != "s3":
                 self.comments.setdefault(f"storage.{name}", f"The bucket has {facts}.")
                 reason = "on AWS it stays outside of the stack, which would give its role an external ID of its own"
                 self.omit("bucket", bucket, f"{reason}; it has {facts}")
+                self._take_owner(facts)
+            elif sum(other["bucket"] == bucket for other in self.document["storage"].values()) > 1:
+                self.omit("bucket", bucket, "it stays outside of the stack: its warehouses reach it in different ways")
             else:
                 self._take_bucket(name, bucket, facts)
 
+    def _take_owner(self, facts: BucketFacts) -> None:
+        """Use the owner in a bucket's tags, unless a person named one."""
+        if self.names.owner == UNKNOWN_OWNER:
+            self.document["owner"] = facts.tags.get(made_buckets.OWNER_TAG, UNKNOWN_OWNER)
+
     def _take_bucket(self, name: str, bucket: str, facts: BucketFacts) -> None:
         fields, problems = made_buckets.made_fields(bucket, facts)
-        owner = facts.tags.get(made_buckets.OWNER_TAG, self.document["owner"])
+        owner = facts.tags.get(made_buckets.OWNER_TAG, self.names.owner)
         labels = made_buckets.own_labels(facts, self.hints.environment_tags)
         own = {made_buckets.TENANT_TAG: self.names.tenant, made_buckets.OWNER_TAG: owner}
         problems += made_buckets.tag_problems(facts, {**labels, **self.hints.environment_tags, **own})
