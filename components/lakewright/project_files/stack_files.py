@@ -44,10 +44,10 @@ def raw_environment(root: Path, name: str) -> Mapping[str, Any]:
 
 
 def _document(file: Path) -> Mapping[str, Any]:
-    from lakewright_engine.project.yaml_text import load_yaml  # noqa: PLC0415 - `--help` reads no file
+    from lakewright_engine.project.yaml_text import load_many_yaml  # noqa: PLC0415 - `--help` reads no file
     from yaml import YAMLError  # noqa: PLC0415
 
     try:
-        return mapping_of(load_yaml(read_text(file)))
+        return mapping_of(load_many_yaml(read_text(file)))
     except YAMLError:
         return {}
