@@ -66,11 +66,14 @@ def _mismatches(path: str, planned: Value | _Absent, found: Value | _Absent) -> 
     elif isinstance(planned, SecretValue) and isinstance(found, SecretValue):
         if any(True for _ in _mismatches(path, planned.value, found.value)):
             yield Mismatch(path, "a secret", "another secret")
+    elif isinstance(planned, SecretValue) != isinstance(found, SecretValue):
+        # A value that is secret in one of them is not displayed from the other one either.
+        yield Mismatch(path, _secrecy(planned), _secrecy(found))
     elif isinstance(planned, ResourceReference) and isinstance(found, ResourceReference):
         same_id = planned.id is None or is_unknown(planned.id) or is_equal(planned.id, found.id)
         if planned.urn != found.urn or not same_id:
             yield Mismatch(path, planned.urn, found.urn)
-    elif isinstance(planned, _Absent) or isinstance(found, _Absent) or not _is_same(planned, found):
+    elif isinstance(planned, _Absent) or isinstance(found, _Absent) or not is_equal(planned, found):
         yield Mismatch(path, _text(path, planned), _text(path, found))
 
 
@@ -80,9 +83,8 @@ def _member_mismatches(path: str, planned: Mapping[str, Value], found: Mapping[s
         yield from _mismatches(inner, planned.get(key, _ABSENT), found.get(key, _ABSENT))
 
 
-def _is_same(planned: Value, found: Value) -> bool:
-    # A value that is secret in only one of them is stored or displayed differently.
-    return isinstance(planned, SecretValue) == isinstance(found, SecretValue) and is_equal(planned, found)
+def _secrecy(value: Value | _Absent) -> str:
+    return "a secret" if isinstance(value, SecretValue) else "nothing" if isinstance(value, _Absent) else "no secret"
 
 
 def _text(path: str, value: Value | _Absent) -> str:

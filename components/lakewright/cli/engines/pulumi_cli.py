@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pulumi.automation import CommandError, Stack
     from pulumi.automation.events import EngineEvent
 
+    from lakewright.cli.engines.pulumi_plans import CliPlan
+
 
 _READS_OPTIONS_FROM_ENVIRONMENT = (3, 208)
 """The first version of the CLI that takes every option from PULUMI_OPTION_NAME as well."""
@@ -47,6 +49,7 @@ class PulumiCli:
         from lakewright_engine.state.backend import stack_not_found  # noqa: PLC0415
         from pulumi import automation  # noqa: PLC0415
 
+        from lakewright.cli.engines.pulumi_plans import kept_cli_plan, observe  # noqa: PLC0415
         from lakewright.cli.engines.pulumi_process import PulumiInOwnSession  # noqa: PLC0415
 
         _refuse_locked(operation)
@@ -75,25 +78,39 @@ class PulumiCli:
         except automation.CommandError as error:
             raise PulumiCliError(*_message_and_code(error)) from error
         result = Result(0)
-        try:
-            with pending_creations(stack, clears=not operation.is_dry) as environment:
-                workspace.env_vars = {**workspace.env_vars, **environment}
-                _operate(stack, operation, on_each)
-        except automation.CommandError as error:
-            cli_error, result.exit = _message_and_code(error)
-            errors = [message for message in report.messages if message.startswith("error: ")]
-            if not errors and not report.steps:
-                raise PulumiCliError(cli_error, result.exit) from error
-            if not errors or result.exit != 1:
-                report.messages.append(f"error: {cli_error}")
-        finally:
-            tracebacks.flush()
+        with _cli_errors(), kept_cli_plan(operation, stack) as plan:
+            try:
+                with pending_creations(stack, clears=not operation.is_dry) as environment:
+                    workspace.env_vars = {**workspace.env_vars, **environment, **plan.environment}
+                    _operate(stack, plan, observe(plan, on_each))
+            except automation.CommandError as error:
+                cli_error, result.exit = _message_and_code(error)
+                cli_error = plan.redact(cli_error)
+                errors = [message for message in report.messages if message.startswith("error: ")]
+                if not errors and not report.steps:
+                    raise PulumiCliError(cli_error, result.exit) from None
+                if not errors or result.exit != 1:
+                    report.messages.append(f"error: {cli_error}")
+            finally:
+                tracebacks.flush()
+            plan.complete(report, result)
         result.changes, result.messages = report.changes, report.messages
         result.is_interrupted, result.declared = command.is_interrupted, declared
         result.outputs = {
             name: "[secret]" if output.secret else output.value for name, output in stack.outputs().items()
         }
         return result
+
+
+@contextmanager
+def _cli_errors() -> Generator[None]:
+    """Turn a failed command of the CLI into a PulumiCliError."""
+    from pulumi.automation import CommandError  # noqa: PLC0415 - `--help` needs no engine
+
+    try:
+        yield
+    except CommandError as error:
+        raise PulumiCliError(*_message_and_code(error)) from error
 
 
 def _refuse_locked(operation: Operation) -> None:
@@ -148,7 +165,8 @@ def _clear_carried_out(stack: Stack, before: dict[str, Any]) -> None:
         stack.import_stack(Deployment(version=after.version, deployment=cleared))
 
 
-def _operate(stack: Stack, operation: Operation, on_event: Callable[[EngineEvent], None]) -> None:
+def _operate(stack: Stack, plan: CliPlan, on_event: Callable[[EngineEvent], None]) -> None:
+    operation = plan.operation
     shared: dict[str, Any] = {
         "parallel": operation.parallel,
         "on_event": on_event,
@@ -168,9 +186,9 @@ def _operate(stack: Stack, operation: Operation, on_event: Callable[[EngineEvent
         "policy_pack_configs": list(operation.policy_pack_configs) or None,
     }
     if operation.verb == "preview":
-        stack.preview(**shared, **excluded, **replaced, **expected, **fresh, **checked)
+        stack.preview(**shared, **excluded, **replaced, **expected, **fresh, **checked, plan=plan.file)
     elif operation.verb == "up":
-        stack.up(**shared, **excluded, **replaced, **expected, **fresh, **checked)
+        stack.up(**shared, **excluded, **replaced, **expected, **fresh, **checked, plan=plan.file)
     elif operation.verb == "refresh":
         (stack.preview_refresh if operation.preview_only else stack.refresh)(**shared, **excluded, **expected)
     else:
