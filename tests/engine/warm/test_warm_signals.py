@@ -62,12 +62,12 @@ def test_first_signal_ends_the_run_in_order(commands: Any, gate: Path, switch: s
     assert gate.read_text() == "a is there"
 
     running.send_signal(number)
-    output, _ = running.communicate()
+    _, errors = running.communicate()
 
     assert running.returncode == 1
-    assert "the operation was interrupted" in output
-    assert "1 step(s) remain:\n  create b (pulumi-python:dynamic/store:File)\n" in output
-    assert output.rstrip().endswith("Continue with: lakewright up --stack dev")
+    assert "the operation was interrupted" in errors
+    assert "1 step(s) remain:\n  create b (pulumi-python:dynamic/store:File)\n" in errors
+    assert errors.rstrip().endswith("Continue with: lakewright up --stack dev")
     assert not list((commands.stack.backend.storage.root / "locks").rglob("*.json"))
     assert commands.stack.resource("a").id == "a.json"
     assert commands.stack.pending() == []
