@@ -108,7 +108,11 @@ def _operations(check: AccessCheck, access: Access, session: CheckSession) -> di
         listed = session.tables_in(on.warehouse, tuple(on.namespace.split(".")) if on.namespace else None)
     found: dict[str, dict[str, Any]] = {
         f"{access} {table}": {
-            "table": {"action": _ACTIONS[access], "warehouse-id": warehouse_id, "table-id": table.tabular_id}
+            "table": {
+                "action": {"action": _ACTIONS[access]},
+                "warehouse-id": warehouse_id,
+                "table-id": table.tabular_id,
+            }
         }
         for table in listed
     }
@@ -117,7 +121,11 @@ def _operations(check: AccessCheck, access: Access, session: CheckSession) -> di
         inside = [path for path in declared if on.namespace in (None, path) or path.startswith(f"{on.namespace}.")]
         for path in inside:
             found[f"create tables in {path}"] = {
-                "namespace": {"action": "create_table", "warehouse-id": warehouse_id, "namespace": path.split(".")}
+                "namespace": {
+                    "action": {"action": "create_table"},
+                    "warehouse-id": warehouse_id,
+                    "namespace": path.split("."),
+                }
             }
     return found
 

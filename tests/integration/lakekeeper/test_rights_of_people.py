@@ -147,16 +147,18 @@ def test_a_batch_of_checks_is_answered_in_order(people: Any, warehouse: str, giv
     table = {"warehouse-id": warehouse, "namespace": ["a"], "table": "t"}
     identity = {"user": "oidc~batched"}
     checks = [
-        {"id": "read", "identity": identity, "operation": {"table": table | {"action": "read_data"}}},
-        {"identity": identity, "operation": {"table": table | {"action": "write_data"}}},
-        {"operation": {"server": {"action": "create_project"}}},
-        {"operation": {"warehouse": {"warehouse-id": str(uuid.uuid4()), "action": "use"}}},
+        {"id": "read", "identity": identity, "operation": {"table": table | {"action": {"action": "read_data"}}}},
+        {"identity": identity, "operation": {"table": table | {"action": {"action": "write_data"}}}},
+        {"operation": {"server": {"action": {"action": "create_project"}}}},
+        {"operation": {"warehouse": {"warehouse-id": str(uuid.uuid4()), "action": {"action": "use"}}}},
     ]
     root = people("root")
     found = root.post(f"{V1}/action/batch-check", json={"checks": checks}).json()["results"]
     assert found == [{"allowed": True, "id": "read"}, {"allowed": False}, {"allowed": True}, {"allowed": False}]
     strict = root.post(f"{V1}/action/batch-check", json={"checks": checks, "error-on-not-found": True})
     assert kind_of(strict) == (404, "NoSuchWarehouseException")
+    plain = {"checks": [{"operation": {"server": {"action": "create_project"}}}]}
+    assert root.post(f"{V1}/action/batch-check", json=plain).status_code == 422
     curious = people("batched").post(
         f"{V1}/action/batch-check", json={"checks": [checks[0] | {"identity": {"user": "oidc~root"}}]}
     )
@@ -168,7 +170,7 @@ def test_allow_all_allows_all_actions(lakekeeper: httpx.Client) -> None:
     assert {one["action"] for one in found} == set(ACTIONS["server"])
     both = {"principalUser": "oidc~a", "principalRole": str(uuid.uuid4())}
     assert kind_of(lakekeeper.get(f"{V1}/server/actions", params=both)) == (400, "InvalidGetAccessQuery")
-    check = {"checks": [{"operation": {"project": {"action": "delete"}}}]}
+    check = {"checks": [{"operation": {"project": {"action": {"action": "delete"}}}}]}
     assert lakekeeper.post(f"{V1}/action/batch-check", json=check).json() == {"results": [{"allowed": True}]}
 
 

@@ -20,7 +20,7 @@ def are_allowed(
         client: The client; its identity must be allowed to inspect the rights of others.
         project_id: Id of the project.
         identity: `{"user": ID}` or `{"role": ID}`.
-        operations: Such as `{"table": {"action": "read_data", "warehouse-id": ID, "table-id": ID}}`.
+        operations: Such as `{"table": {"action": {"action": "read_data"}, "warehouse-id": ID, "table-id": ID}}`.
 
     Raises:
         ForbiddenError: The caller may not inspect these rights.

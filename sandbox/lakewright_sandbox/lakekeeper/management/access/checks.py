@@ -124,10 +124,27 @@ class AuthorizationCheck(Body):
         return vocabulary[self.kind][self.requested.action]
 
 
+class CatalogActionCheck(AuthorizationCheck):
+    """A check of one catalog action: `{"action": {"action": NAME}, ...}`, in all versions. A name alone is refused."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _untag(cls, raw: Any) -> Any:
+        operations: dict[str, dict[str, Any]] = raw.get("operation") or {}
+        for kind, operation in operations.items():
+            action: Any = operation.get("action")
+            if not isinstance(action, dict):
+                raise ValueError(f"{kind}.action: invalid type: {action!r}, expected internally tagged enum")  # noqa: TRY004
+        untagged = {
+            kind: operation | {"action": operation["action"].get("action")} for kind, operation in operations.items()
+        }
+        return raw | {"operation": untagged}
+
+
 class BatchCheck(Body):
     """Request to check several actions."""
 
-    checks: list[AuthorizationCheck]
+    checks: list[CatalogActionCheck]
     error_on_not_found: bool = False
 
 
