@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from lakewright.lakekeeper.api.connection.client import ClientPool
+from lakewright.lakekeeper.api.connection.list_cache import ListCache
 from lakewright.project_files.stack_files import raw_environment
 
 if TYPE_CHECKING:
@@ -49,8 +52,14 @@ class ScanSession:
         """Start a run over stacks of a project."""
         self.project = project
         self.parallel = parallel
+        self.clients = ClientPool(ListCache(max_age=math.inf))
+        """Clients of Lakekeeper servers, whose lists all stacks share."""
         self._lock = threading.Lock()
         self._configs: dict[str, Mapping[str, str]] = {}
+
+    def close(self) -> None:
+        """Close the connections to Lakekeeper servers."""
+        self.clients.close()
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """Call a function for each item in threads. Yield the results in order."""

@@ -22,7 +22,7 @@ from lakewright.drift.model import Difference, DriftReport, Finding, ScanProblem
 from lakewright.drift.session import ScanSession, StackResource
 from lakewright.fleet.states import state_reader
 from lakewright.lakekeeper.api.connection.client import ClientPool
-from lakewright.lakekeeper.api.connection.errors import LakekeeperError
+from lakewright.lakekeeper.api.connection.errors import LakekeeperError, UnreachableError
 from lakewright.lakekeeper.api.connection.server import ServerRef
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def add_unmanaged(report: DriftReport, run: DriftRun) -> None:
     for finding in find_unmanaged(run.resources, run.session, tables=search is UnmanagedSearch.TABLES):
         if isinstance(finding, Difference):
             stacks[finding.stack].differences.append(finding)
-        else:
+        elif finding.message not in stacks[finding.stack].problems:
             stacks[finding.stack].problems.append(finding.message)
 
 
@@ -52,13 +52,9 @@ def find_unmanaged(
         session: The run.
         tables: Whether namespaces and tables count, which jobs make in warehouses all day.
     """
-    clients = ClientPool()
-    try:
-        scopes = tenant_scopes(resources)
-        found = session.map(partial(_search, session, clients, tables=tables), scopes)
-        results = list(zip(scopes, found, strict=True))
-    finally:
-        clients.close()
+    scopes = tenant_scopes(resources)
+    found = session.map(partial(_search, session, tables=tables), scopes)
+    results = list(zip(scopes, found, strict=True))
     others = _OtherStacks(session, {resource.stack for resource in resources})
     known = managed_objects(resource.state for resource in resources)
     return [
@@ -68,15 +64,18 @@ def find_unmanaged(
     ]
 
 
-def _search(
-    session: ScanSession, clients: ClientPool, scope: TenantScope, *, tables: bool
-) -> list[UnmanagedObject] | str:
+def _search(session: ScanSession, scope: TenantScope, *, tables: bool) -> list[UnmanagedObject] | str:
     """Return the unmanaged objects of a scope, or why it could not be searched."""
+    clients = ClientPool(shared=session.clients)
     try:
         client = clients.get(ServerRef.model_validate(dict(scope.server)), _resolver(session, scope.stack))
         return list(ProjectScan(client, scope, tables).unmanaged())
+    except UnreachableError as error:
+        return str(error)  # as the scanner reports it
     except (LakekeeperError, UnresolvedCredentialError, EngineError, ValidationError) as error:
         return f"unmanaged objects of project {scope.project_id} could not be searched: {' '.join(str(error).split())}"
+    finally:
+        clients.close()
 
 
 def _resolver(session: ScanSession, stack: str) -> Callable[[str], str]:

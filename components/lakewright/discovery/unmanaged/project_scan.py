@@ -38,7 +38,7 @@ class ProjectScan:
             LakekeeperError: The server does not answer, or refuses a list.
         """
         enforces = self.client.server().keeps_tuples
-        found = warehouse_calls.list_all(self.client, self.scope.project_id)
+        found = list(warehouse_calls.cached_by_id(self.client, self.scope.project_id).values())
         yield from self._warehouses(found)
         listed = roles.list_all(self.client, self.scope.project_id)
         yield from self._roles(listed)

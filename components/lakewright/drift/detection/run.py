@@ -116,6 +116,7 @@ def find_drift(
     report = DriftReport(list(fleet.drifts.values()))
     resources = [resource for own in fleet.by_scanner.values() for resource in own]
     run_steps(report, DriftRun(session, list(selected), options or DriftOptions(), resources))
+    session.close()
     report.seconds = time.monotonic() - began
     return report
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,7 +25,6 @@ from lakewright.lakekeeper.api.connection.errors import (
     UnconfirmedError,
     UnreachableError,
 )
-from lakewright.lakekeeper.api.connection.list_cache import ListCache
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.inputs import failures
 from lakewright.lakekeeper.provider.run_context import RunContext
@@ -54,7 +52,7 @@ class _Scan:
 
     def __init__(self, session: ScanSession) -> None:
         self._session = session
-        self._shared = ClientPool(ListCache(max_age=math.inf))
+        self._shared = session.clients
         self._own: dict[str, RunContext] = {}
         self._down: dict[str, str] = {}
         """Why a server does not answer, by endpoint."""
@@ -64,7 +62,6 @@ class _Scan:
         """Close all connections."""
         for run in self._own.values():
             run.clients.close()
-        self._shared.close()
 
     def findings(self, resources: Sequence[StackResource]) -> Iterator[Finding]:
         """Yield the findings by stack, in the order of the states."""

@@ -44,11 +44,16 @@ def list_all(client: Client, project_id: str) -> list[WarehouseResponse]:
 
 def get_cached(client: Client, project_id: str, warehouse_id: str) -> WarehouseResponse | None:
     """Return a warehouse from the shared list, or by a separate call if the list lacks it."""
+    return cached_by_id(client, project_id).get(warehouse_id) or get(client, warehouse_id)
+
+
+def cached_by_id(client: Client, project_id: str) -> dict[str, WarehouseResponse]:
+    """Return the shared list of a project's warehouses by id; none if the server refuses the list."""
     listed = client.lists.get_cached_unless_refused(
         (client, "warehouses", project_id),
         lambda: {id_of(found): found for found in list_all(client, project_id)},
     )
-    return (listed or {}).get(warehouse_id) or get(client, warehouse_id)
+    return listed or {}
 
 
 def find_by_name(client: Client, project_id: str, name: str) -> WarehouseResponse | None:
