@@ -85,7 +85,7 @@ class FollowedPlan(KeptPlan):
         """Open a plan, and check all that needs no lock."""
         document, steps = embedded.open_plan(file, operation.project, operation.stack, operation.plan_inputs)
         self._document = document
-        self._following = FollowingSession(steps, refreshes=document.options.refresh)
+        self._following = FollowingSession(steps)
         super().__init__(replace(operation, **vars(document.options)), self._following)
 
     @override

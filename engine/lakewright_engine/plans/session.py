@@ -72,11 +72,10 @@ class RecordingSession(PlanSession):
 class FollowingSession(PlanSession):
     """An update that does the steps of a plan."""
 
-    def __init__(self, plan: PlanSteps, *, refreshes: bool) -> None:
-        """Follow a plan; `refreshes` if its preview has refreshed the state, which this run then does too."""
+    def __init__(self, plan: PlanSteps) -> None:
+        """Follow a plan."""
         super().__init__(PlanFollower(plan))
         self._plan = plan
-        self._refreshes = refreshes
         self.is_used = False
         """Whether the objects are as planned, so that the steps may begin."""
 
@@ -87,13 +86,12 @@ class FollowingSession(PlanSession):
 
     @override
     def before_program(self, deployment: Deployment) -> None:
-        if not self._refreshes:
-            touched = {known.key for known in self._plan.objects}
-            states = [state for state in deployment.resources if (state.urn, state.id) in touched]
-            refuse_moved(self._plan.objects, read_objects(deployment, states))
-            self.is_used = True
+        # Also before a refresh, which saves what it finds: a refused plan changes nothing.
+        planned = {known.key for known in self._plan.objects}
+        states = [state for state in deployment.resources if (state.urn, state.id) in planned]
+        refuse_moved(self._plan.objects, read_objects(deployment, states))
+        self.is_used = True
 
     @override
     def refreshed(self, before: Sequence[ResourceState], after: Sequence[ResourceState]) -> None:
         refuse_moved(self._plan.objects, refreshed_objects(before, after))
-        self.is_used = True
