@@ -152,6 +152,8 @@ class FleetDrift(_Part):
     stacks: list[StackDriftReport]
     groups: list[DriftGroup] = []
     seconds: float | None = Field(default=None, ge=0)
+    notes: list[str] = []
+    """Remarks such as rules that expired."""
     error: str = ""
     """Why nothing could be checked; empty otherwise."""
 

@@ -91,6 +91,7 @@ def render_summary(drift: FleetDrift, form: SummaryFormat, limit: int | None = N
     for stack in sorted(drift.drifted, key=lambda each: each.stack):
         lines += style.lines(_stack_title(stack, style), _differences(stack, style))
     lines += style.lines("Ignored by rules", _ignored(drift, style))
+    lines += style.lines("Notes", (style.code(note) for note in drift.notes))
     return _fit(lines, limit or LIMITS[form.value])
 
 

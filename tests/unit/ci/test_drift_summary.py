@@ -79,6 +79,10 @@ def test_problem_of_many_tenants_is_one_line() -> None:
     assert "t00, t01, t02, t03, t04, t05, t06, t07, t08, t09 and 2 more: the server does not respond" in text
 
 
+def test_expired_rules_are_noted() -> None:
+    assert "Notes:\n\n  - a rule expired" in text_of("text", drifted("a"), notes=["a rule expired"])
+
+
 def test_running_update_is_named() -> None:
     locked = drifted("a", difference()) | {"locked": ["bob on build-7 since 10:02 UTC"]}
 
