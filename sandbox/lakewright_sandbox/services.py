@@ -100,7 +100,7 @@ def start_aws(layout: Layout, known: Sandbox | None, undo: contextlib.ExitStack)
         processes.stop(known.aws.pid, AWS_MODULE, layout.credentials)  # it may hang rather than have ended
     port = processes.free_port(urlsplit(known.aws.endpoint).port if known else None)
     endpoint = f"http://127.0.0.1:{port}"
-    arguments = ["--port", str(port), "--credentials-file", str(layout.credentials)]
+    arguments = ["--port", str(port), "--credentials-file", str(layout.credentials), "--trail", str(layout.trail)]
     process = _start(AWS_MODULE, arguments, layout, "aws", mark=layout.credentials, undo=undo)
     wait = functools.partial(
         processes.wait_until_healthy,
@@ -175,7 +175,7 @@ def start_lakekeeper(
     port = processes.free_port(urlsplit(known.lakekeeper.endpoint).port if known else None)
     endpoint = f"http://127.0.0.1:{port}"
     arguments = ["--port", str(port), "--authz", how.authz, "--version", how.version]
-    arguments += ["--aws-endpoint", aws.endpoint]
+    arguments += ["--aws-endpoint", aws.endpoint, "--audit-log", str(layout.audit_log)]
     arguments += ["--credentials-file", str(layout.credentials), "--profile", LAKEKEEPER]
     if tokens:
         arguments += ["--openid-provider-uri", tokens.issuer, "--openid-audience", tokens.audience]

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from lakewright.directories.registry import DirectorySettings
 from lakewright.environment.cluster import Cluster
+from lakewright.environment.drift_settings import EnvironmentDrift
 from lakewright.environment.platform_reference import (
     PlatformReader,
     PlatformReference,
@@ -36,7 +37,6 @@ from lakewright.names.types import (
     ServiceUrl,
     StorageEndpoint,
 )
-from lakewright.spec.monitoring.drift_rules import DriftRules
 from lakewright.validation.documents import mapping_of
 from lakewright.validation.problems import Problem, SpecError, problems_of
 from lakewright.validation.strict_model import StrictModel
@@ -44,6 +44,9 @@ from lakewright.validation.yaml_text import load_yaml
 
 SANDBOX_VARIABLE = "LAKEWRIGHT_SANDBOX"
 """Folder of a sandbox, relative to the project's root. It replaces `sandbox` of environments that have one."""
+
+AUDIT_LOG = Path("logs") / "lakekeeper-audit.jsonl"
+"""File of Lakekeeper's audit events in the folder of a sandbox."""
 
 _PATHS = (
     ("lakekeeper", "ca_bundle"),
@@ -169,8 +172,8 @@ class Environment(StrictModel):
     directory: DirectorySettings | None = None
     """Keycloak or Entra, whose groups `role_members` of specs name."""
     tenant_specs: TenantSpecRules = TenantSpecRules()
-    drift: DriftRules = DriftRules()
-    """Rules about drift in all stacks of this environment."""
+    drift: EnvironmentDrift = EnvironmentDrift()
+    """Rules about drift in all stacks of this environment, and records of who changed what."""
 
     @model_validator(mode="after")
     def _secret_is_wanted(self) -> Environment:
@@ -306,6 +309,7 @@ def _sandbox_document(folder: Path) -> dict[str, Any]:
             },
             "kubernetes": {"render_to": str(folder / "rendered"), "trial": True},
             "tenant_specs": _sandbox_rules(sandbox.get("store")),
+            "drift": {"audit": [{"lakekeeper_log": str(folder / AUDIT_LOG)}, {"cloudtrail": "lookup"}]},
         }
     except FileNotFoundError:
         message = f"there is no sandbox in {folder}; start one with `lakewright sandbox up --dir {folder}`"

@@ -5,13 +5,16 @@ most conditions, then executes what was allowed. POSTing `0` to `/moto-api/reset
 plain moto, changes nothing: here it is always enabled.
 """
 
+import contextlib
 import io
+import json
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from lakewright_sandbox.aws import iam_actions, kms_actions, s3_actions, signature, sts
+from lakewright_sandbox.aws import ACCOUNT_ID, iam_actions, kms_actions, s3_actions, signature, sts
 from lakewright_sandbox.aws.delete_objects import DeleteObjects
 from lakewright_sandbox.aws.directory import ANONYMOUS, Directory, Identity
 from lakewright_sandbox.aws.errors import AwsAccessDeniedError, AwsError, json_error, query_error, s3_error
@@ -20,6 +23,8 @@ from lakewright_sandbox.aws.moto_app import s3
 from lakewright_sandbox.aws.request_context import request_context, s3_context
 from lakewright_sandbox.aws.server import WsgiApp
 from lakewright_sandbox.aws.signature import Signature
+from lakewright_sandbox.cloudtrail import calls
+from lakewright_sandbox.cloudtrail.trail import ManagementCall, Principal, Trail
 from lakewright_sandbox.policies.callers import Caller
 from lakewright_sandbox.policies.document import MalformedPolicyError, Policy, parse
 from lakewright_sandbox.policies.evaluation import IdentityPolicies, Request, decide
@@ -36,9 +41,15 @@ _NAMESPACES = {"iam": iam_actions.NAMESPACE, "sts": sts.NAMESPACE}
 class AuthorizingProxy:
     """A WSGI application around moto's."""
 
-    def __init__(self, moto: WsgiApp, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
-        """Wrap moto's application; `clock` returns the current time."""
+    def __init__(
+        self,
+        moto: WsgiApp,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        trail: Trail | None = None,
+    ) -> None:
+        """Wrap moto's application; `clock` returns the current time, `trail` gets records of changes."""
         self._moto = moto
+        self._trail = trail or Trail()
         self._clock = clock
         self._directory = Directory()
         self._sts = sts.Sts(self._directory)
@@ -67,7 +78,7 @@ class AuthorizingProxy:
             service = signed.service if signed else "s3"
             return self._decide(request, environ, signed)
         except AwsError as error:
-            if service == "kms":
+            if service in ("kms", "cloudtrail"):
                 status, text = json_error(error)
                 return status, [_JSON], text.encode()
             if service == "s3":
@@ -84,16 +95,53 @@ class AuthorizingProxy:
         if signed.service == "sts":
             return self._answer_sts(request, identity, context)
         if signed.service == "iam":
-            self._authorize_iam(request, identity, context)
-            return self._forward(environ)
+            with self._recorded(calls.iam_call(request.parameters), request, identity) as done:
+                self._authorize_iam(request, identity, context)
+                return done(self._forward(environ))
         if signed.service == "kms":
-            self._allow(
-                identity.caller, identity.rights, Request(*kms_actions.parse_call(request, signed.region), context)
-            )
-            return self._forward(environ)
+            operation = request.headers.get("x-amz-target", "").rpartition(".")[2]
+            with self._recorded(calls.kms_call(operation, request.body, signed.region), request, identity) as done:
+                access_request = Request(*kms_actions.parse_call(request, signed.region), context)
+                self._allow(identity.caller, identity.rights, access_request)
+                return done(self._forward(environ))
+        if signed.service == "cloudtrail":
+            self._allow(identity.caller, identity.rights, Request("cloudtrail:LookupEvents", "*", context))
+            return self._look_up_events(request, signed.region)
         raise AwsError(
-            "UnknownOperationException", f"The sandbox has S3, IAM, STS and KMS; not {signed.service!r}.", 404
+            "UnknownOperationException",
+            f"The sandbox has S3, IAM, STS, KMS and CloudTrail's event history; not {signed.service!r}.",
+            404,
         )
+
+    def _look_up_events(self, request: HttpRequest, region: str) -> Answer:
+        if not request.headers.get("x-amz-target", "").endswith(".LookupEvents"):
+            raise AwsError("UnknownOperationException", "Of CloudTrail, the sandbox has LookupEvents.")
+        found = self._trail.lookup(json.loads(request.body or b"{}"), region)
+        return 200, [_JSON], json.dumps(found).encode()
+
+    @contextlib.contextmanager
+    def _recorded(
+        self, call: ManagementCall | None, request: HttpRequest, identity: Identity | None
+    ) -> Generator[Callable[[Answer], Answer]]:
+        """Record a call with its result. The result is passed through the yielded function."""
+        error = ""
+
+        def done(answer: Answer) -> Answer:
+            nonlocal error
+            error = "" if answer[0] < 400 else str(answer[0])
+            return answer
+
+        try:
+            yield done
+        except AwsError as refused:
+            error = refused.code
+            raise
+        finally:
+            if call is not None:
+                caller = identity.caller if identity else ANONYMOUS
+                kind = {"user": "IAMUser", "role": "AssumedRole"}.get(caller.kind, "Anonymous")
+                principal = Principal(kind, caller.arn, caller.account or ACCOUNT_ID)
+                self._trail.record(replace(call, error=error), principal, self._clock(), request.remote_address)
 
     def _authenticate(self, request: HttpRequest, signed: Signature | None) -> Identity | None:
         if signed is None:
@@ -117,13 +165,16 @@ class AuthorizingProxy:
         if actions[0].bucket not in (None, *s3().buckets) and actions[0].action != "s3:CreateBucket":
             return self._forward(environ)  # S3 reports a missing bucket to every caller
         region = signed.region if signed else "us-east-1"
-        for step in actions:
-            self._require(caller, rights, step, context)
-            for used in kms_actions.list_key_uses(step, request, region):
-                self._allow(caller, rights, Request(used.action, used.key, {**context, **used.context}))
-        if actions[0].action == "s3:PutBucketPolicy" and request.method == "PUT":
-            _check_bucket_policy(request.body, str(actions[0].bucket))
-        answer = self._forward(environ)
+        about_bucket = actions[0].bucket is not None and actions[0].key is None
+        call = calls.bucket_call(request.method, str(actions[0].bucket), request.query, region)
+        with self._recorded(call if about_bucket else None, request, identity) as done:
+            for step in actions:
+                self._require(caller, rights, step, context)
+                for used in kms_actions.list_key_uses(step, request, region):
+                    self._allow(caller, rights, Request(used.action, used.key, {**context, **used.context}))
+            if actions[0].action == "s3:PutBucketPolicy" and request.method == "PUT":
+                _check_bucket_policy(request.body, str(actions[0].bucket))
+            answer = done(self._forward(environ))
         if answer[0] == 404 and actions[0].key is not None and actions[0].action.startswith("s3:GetObject"):
             self._check_may_see_missing(caller, rights, actions[0], context)
         return answer

@@ -46,6 +46,7 @@ class SandboxCluster:
         every = ["GET", "POST", "PUT", "PATCH", "DELETE"]
         routes = [Route("/version", self._version), Route(DISCOVERY, self._discovery), Route(KEYS, self._keys)]
         for prefix in ("/api/{version}", "/apis/{group}/{version}"):
+            routes.append(Route(prefix, self._served))
             for place in ("/namespaces/{namespace}/{plural}", "/{plural}"):
                 for rest in ("/{name}/{subresource}", "/{name}", ""):
                     routes.append(Route(f"{prefix}{place}{rest}", self._object, methods=every))
@@ -60,6 +61,19 @@ class SandboxCluster:
 
     async def _keys(self, _request: Request) -> Response:
         return JSONResponse(self.key.public_set())
+
+    async def _served(self, request: Request) -> Response:
+        """Return the kinds of an API version."""
+        path = request.path_params
+        version = f"{path['group']}/{path['version']}" if "group" in path else path["version"]
+        kinds = [kind for kind in KINDS.values() if kind.api_version == version]
+        if not kinds:
+            raise ApiStatusError(404, "the server could not find the requested resource")
+        resources = [
+            {"name": kind.plural, "singularName": "", "namespaced": kind.namespaced, "kind": kind.kind}
+            for kind in kinds
+        ]
+        return JSONResponse({"kind": "APIResourceList", "groupVersion": version, "resources": resources})
 
     async def _object(self, request: Request) -> Response:
         body = yaml.safe_load(await request.body()) if request.method not in ("GET", "DELETE") else None
@@ -99,8 +113,16 @@ class _Call:
         return self._objects.get(self._kind, self._namespace, self._name)
 
     def _list(self) -> Json:
-        items = self._objects.items(self._kind, self._namespace)
-        return {"apiVersion": self._kind.api_version, "kind": f"{self._kind.kind}List", "items": items}
+        query = self._request.query_params
+        items = [
+            item
+            for item in self._objects.items(self._kind, self._namespace)
+            if _has_labels(item, query.get("labelSelector", ""))
+        ]
+        limit, start = int(query.get("limit") or len(items)), int(query.get("continue") or 0)
+        more = {"continue": str(start + limit)} if start + limit < len(items) else {}
+        head = {"apiVersion": self._kind.api_version, "kind": f"{self._kind.kind}List", "metadata": more}
+        return {**head, "items": items[start : start + limit]}
 
     def _post(self) -> Json:
         return self._objects.create(self._kind, self._namespace, self._body, self._manager, dry_run=self._dry_run)
@@ -149,6 +171,13 @@ class _Call:
         claims = account.claims(issuer, issuer) | ({"aud": spec["audiences"]} if spec.get("audiences") else {})
         status = {"token": self._key.sign(claims), "expirationTimestamp": "2099-01-01T00:00:00Z"}
         return {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec, "status": status}
+
+
+def _has_labels(item: Json, selector: str) -> bool:
+    """Return whether an object has the labels of a selector, `KEY=VALUE,...`."""
+    labels = cast(Json, item["metadata"].get("labels") or {})
+    wanted = (part.partition("=") for part in selector.split(",") if part)
+    return all(labels.get(key) == value for key, _, value in wanted)
 
 
 def _unknown_subresource() -> Json:

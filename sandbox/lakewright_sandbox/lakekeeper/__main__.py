@@ -53,6 +53,7 @@ def main() -> None:
         default="allowall",
         help="whether grants are enforced as with OpenFGA, or every caller may do everything",
     )
+    parser.add_argument("--audit-log", type=Path, help="a file for audit events, one JSON object per line")
     arguments = parser.parse_args()
     if not arguments.database:
         parser.error(f"set the database by --database or {DATABASE_VARIABLE}")
@@ -66,6 +67,7 @@ def main() -> None:
         openid_provider_uri=arguments.openid_provider_uri,
         openid_audiences=tuple(arguments.openid_audience),
         authorizer=arguments.authz,
+        audit_log=arguments.audit_log,
     )
     app = create_app(settings)
     uvicorn.run(

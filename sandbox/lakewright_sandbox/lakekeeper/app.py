@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from .audit_log import AuditLog
 from .authentication import Authentication, create_verifiers
 from .authz.enforcement.check_request import enforce
 from .protocol.clock import Clock, new_id
@@ -55,6 +56,8 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
                 app.add_api_route(
                     route.path, route.endpoint, methods=list(route.methods or ()), dependencies=[Depends(enforce)]
                 )
+    if settings.audit_log is not None:
+        app.add_middleware(AuditLog, file=settings.audit_log)
     if verifiers := create_verifiers(settings):
         needs_project = settings.since("0.12") and not settings.default_project
         app.add_middleware(Authentication, verifiers=verifiers, needs_project=needs_project)

@@ -104,6 +104,16 @@ class Layout:
         self.database = self.root / "lakekeeper.db"
         self.database_url = self.root / "database-url"
 
+    @property
+    def audit_log(self) -> Path:
+        """The file of the catalog's audit events."""
+        return self.logs / "lakekeeper-audit.jsonl"
+
+    @property
+    def trail(self) -> Path:
+        """The file of the records of changes to AWS."""
+        return self.logs / "cloudtrail.jsonl"
+
     def log(self, name: str) -> Path:
         """Return the log file of a process."""
         return self.logs / f"{name}.log"

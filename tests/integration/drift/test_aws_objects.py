@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from typing import Any
+from uuid import uuid4
 
 import boto3
+import httpx
 import pytest
+import yaml
 from lakewright.drift.detection.run import find_drift
 from lakewright.drift.detection.steps import DriftOptions
-from lakewright.drift.model import Difference, DifferenceKind, UnmanagedSearch
+from lakewright.drift.model import Difference, DifferenceKind, DriftReport, UnmanagedSearch
 from lakewright.fleet.selection import SelectedStack
 from lakewright.lakekeeper.buckets.bucket_key import alias_of
 from lakewright_engine.model.resources import ResourceState
@@ -18,6 +23,7 @@ from lakewright_engine.object_reader import ObjectReader
 from lakewright_engine.project.project import PulumiProject
 from lakewright_engine.steps.object_read import ObjectRead
 from lakewright_sandbox.runtime.state import Sandbox
+from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
 from ...tenant_project import PASSPHRASE, Tenant, create_project, new_name, tenant_spec
 
@@ -46,16 +52,29 @@ def aws(sandbox: Sandbox) -> Callable[[str], Any]:
     return lambda service: session.client(service, region_name=sandbox.aws.region, endpoint_url=sandbox.aws.endpoint)
 
 
-def scan(
-    tenant: Tenant, monkeypatch: pytest.MonkeyPatch, search: UnmanagedSearch = UnmanagedSearch.NONE
-) -> list[Difference]:
-    """Return the differences of the AWS objects of a tenant."""
+@pytest.fixture
+def report(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> Callable[[], DriftReport]:
+    """Return a function that finds the drift of the tenant."""
     monkeypatch.setenv("PULUMI_BACKEND_URL", (tenant.folder / "state").as_uri())
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", PASSPHRASE)
-    project, stacks = PulumiProject.load(tenant.folder), [SelectedStack(tenant.name, tenant.spec)]
-    report = find_drift(project, stacks, parallel=8, options=DriftOptions(search=search))
+    monkeypatch.chdir(tenant.folder)
+
+    def run(options: DriftOptions | None = None) -> DriftReport:
+        stacks = [SelectedStack(tenant.name, tenant.spec)]
+        return find_drift(PulumiProject.load(tenant.folder), stacks, parallel=8, options=options)
+
+    return run
+
+
+def of_aws(report: DriftReport) -> list[Difference]:
     assert [problem for stack in report.stacks for problem in stack.problems] == []
     return [difference for difference in report.differences() if difference.type.startswith("aws:")]
+
+
+@retry(retry=retry_if_result(lambda is_later: not is_later), wait=wait_fixed(0.05), stop=stop_after_delay(5))
+def wait_for_later_second(than: datetime) -> bool:
+    """Wait: records of AWS have whole seconds, and those of the update's own second prove nothing."""
+    return datetime.now(UTC).replace(microsecond=0) > than
 
 
 def refreshed(tenant: Tenant) -> dict[str, tuple[str, frozenset[str]]]:
@@ -81,7 +100,10 @@ def found_by(differences: Sequence[Difference]) -> dict[str, tuple[str, frozense
     return result
 
 
-def test_deployed_tenant_is_the_same_without_provider(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("tenant")
+def test_deployed_tenant_is_the_same_without_provider(
+    report: Callable[[], DriftReport], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The lists alone show that nothing differs: no provider is started."""
     read: list[str] = []
 
@@ -91,12 +113,36 @@ def test_deployed_tenant_is_the_same_without_provider(tenant: Tenant, monkeypatc
 
     monkeypatch.setattr(ObjectReader, "read", read_again)
 
-    differences = scan(tenant, monkeypatch)
+    differences = of_aws(report())
 
     assert (differences, read) == ([], [])
 
 
-def test_finds_what_a_refresh_finds(tenant: Tenant, aws: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_policies_that_others_give_a_role_are_unmanaged(
+    tenant: Tenant, aws: Callable[[str], Any], report: Callable[..., DriftReport]
+) -> None:
+    """A refresh reads the policies that a stack has; a search finds the others."""
+    iam, role = aws("iam"), f"lakewright.{tenant.name}.executions"
+    statement = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::another/*"}
+    rights = {"Version": "2012-10-17", "Statement": [statement]}
+    iam.put_role_policy(RoleName=role, PolicyName="stray", PolicyDocument=json.dumps(rights))
+    try:
+        refreshed_only = of_aws(report())
+        found = of_aws(report(DriftOptions(search=UnmanagedSearch.OBJECTS)))
+    finally:
+        iam.delete_role_policy(RoleName=role, PolicyName="stray")
+
+    assert refreshed_only == []
+    (unmanaged,) = found
+    assert (unmanaged.kind, unmanaged.type) == (DifferenceKind.UNMANAGED, "aws:iam/rolePolicy:RolePolicy")
+    assert (unmanaged.stack, unmanaged.found, unmanaged.resource) == (tenant.name, "stray", f"stray of role {role}")
+
+
+def test_finds_what_a_refresh_finds(
+    tenant: Tenant, aws: Callable[[str], Any], report: Callable[[], DriftReport]
+) -> None:
+    """All changes are by the sandbox's administrator, whom its records name."""
+    wait_for_later_second(datetime.now(UTC))
     s3, iam, kms = aws("s3"), aws("iam"), aws("kms")
     role = next(
         resource["id"]
@@ -113,28 +159,73 @@ def test_finds_what_a_refresh_finds(tenant: Tenant, aws: Callable[[str], Any], m
     kms.disable_key_rotation(KeyId=key)
     expected = refreshed(tenant)
 
-    found = found_by(scan(tenant, monkeypatch))
+    differences = of_aws(report())
 
-    assert found == expected
+    assert found_by(differences) == expected
+    assert {(found.actor.name, found.actor.source) for found in differences if found.actor} == {
+        (f"arn:aws:iam::{tenant.sandbox.aws.account_id}:user/admin", "cloudtrail")
+    }
+    assert [found.property for found in differences if found.actor is None] == []
     assert {result for result, _ in expected.values()} == {"update", "delete"}
     assert len(expected) == 7
 
 
-def test_policies_that_others_give_a_role_are_unmanaged(
-    tenant: Tenant, aws: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
+def test_log_files_of_a_trail_name_who_made_changes(
+    tenant: Tenant, aws: Callable[[str], Any], report: Callable[[], DriftReport]
 ) -> None:
-    """A refresh reads the policies that a stack has; a search finds the others."""
-    iam, role = aws("iam"), f"lakewright.{tenant.name}.executions"
-    statement = {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": "*"}
-    document = {"Version": "2012-10-17", "Statement": [statement]}
-    iam.put_role_policy(RoleName=role, PolicyName="stray", PolicyDocument=json.dumps(document))
-    try:
-        refreshed_only = scan(tenant, monkeypatch)
-        found = scan(tenant, monkeypatch, UnmanagedSearch.OBJECTS)
-    finally:
-        iam.delete_role_policy(RoleName=role, PolicyName="stray")
+    """The files of a trail have the events of the history, gzipped by region and day."""
+    trail = f"{tenant.name}-trail"
+    events = (tenant.sandbox.dir / "logs" / "cloudtrail.jsonl").read_text().splitlines()
+    records = gzip.compress(json.dumps({"Records": [json.loads(event) for event in events]}).encode())
+    s3 = aws("s3")
+    s3.create_bucket(Bucket=trail)
+    day = datetime.now(UTC).strftime("%Y/%m/%d")
+    key = f"audit/AWSLogs/{tenant.sandbox.aws.account_id}/CloudTrail/us-east-1/{day}/x_{uuid4().hex}.json.gz"
+    s3.put_object(Bucket=trail, Key=key, Body=records)
+    environment = tenant.folder / "environments" / "sandbox.yaml"
+    before = environment.read_text()
+    audit = [{"cloudtrail": {"bucket": trail, "prefix": "audit"}}]
+    environment.write_text(yaml.safe_dump({"sandbox": str(tenant.sandbox.dir), "drift": {"audit": audit}}))
 
-    assert refreshed_only == []
-    (unmanaged,) = found
-    assert (unmanaged.kind, unmanaged.type) == (DifferenceKind.UNMANAGED, "aws:iam/rolePolicy:RolePolicy")
-    assert (unmanaged.stack, unmanaged.found, unmanaged.resource) == (tenant.name, "stray", f"stray of role {role}")
+    differences = of_aws(report())
+
+    environment.write_text(before)
+    s3.delete_object(Bucket=trail, Key=key)
+    s3.delete_bucket(Bucket=trail)
+    assert differences
+    assert {found.actor.name if found.actor else "" for found in differences} == {
+        f"arn:aws:iam::{tenant.sandbox.aws.account_id}:user/admin"
+    }
+
+
+def test_lakekeeper_log_names_who_made_changes(tenant: Tenant, report: Callable[[], DriftReport]) -> None:
+    """The sandbox writes the audit events of Lakekeeper; without tokens, all users are anonymous."""
+    warehouse = next(
+        resource["id"]
+        for resource in json.loads(tenant.output("stack", "export"))["deployment"]["resources"]
+        if resource["type"].endswith(":Warehouse") and resource["custom"]
+    )
+    url = f"{tenant.sandbox.lakekeeper.endpoint}/management/v1/warehouse/{warehouse}/protection"
+    protected = httpx.get(f"{url.rpartition('/')[0]}", headers={"x-project-id": tenant.name}).json()["protected"]
+    httpx.post(url, json={"protected": not protected}).raise_for_status()
+
+    found = next(found for found in report().differences() if found.property == "protected")
+
+    assert found.actor is not None
+    assert (found.actor.name, found.actor.source) == ("anonymous", "lakekeeper audit log")
+    httpx.post(url, json={"protected": protected}).raise_for_status()
+
+
+def test_account_that_is_down_is_reported_alone(tenant: Tenant, report: Callable[[], DriftReport]) -> None:
+    """Objects of Lakekeeper are still compared, and each object of AWS is reported as not checked."""
+    state = next((tenant.folder / "state" / ".pulumi" / "stacks").rglob(f"{tenant.name}.json"))
+    text = state.read_text()
+    state.write_text(text.replace(tenant.sandbox.aws.endpoint, "http://127.0.0.1:9"))
+
+    found = report()
+
+    state.write_text(text)
+    unreachable = {item.type.partition(":")[0] for item in found.differences() if item.kind == "unreachable"}
+    assert (found.exit_code, "aws" in unreachable) == (1, True)
+    assert not [item for item in found.differences() if item.type.startswith("aws:") and item.kind != "unreachable"]
+    assert 0 < len(found.stacks[0].problems) <= 4

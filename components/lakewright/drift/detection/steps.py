@@ -38,6 +38,7 @@ Step = Callable[["DriftReport", DriftRun], None]
 
 STEPS: tuple[str, ...] = (
     "lakewright.discovery.unmanaged.detection:add_unmanaged",
+    "lakewright.cli.engines.drift_actors:name_actors",
     "lakewright.cli.engines.drift_checks:evaluate_checks",
     "lakewright.drift.detection.rule_steps:ignore_differences",
     "lakewright.drift.detection.rule_steps:group_differences",

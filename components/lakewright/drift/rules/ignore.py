@@ -44,6 +44,11 @@ class RuleReview:
         return lines + [f"{text} matches nothing in this run" for text in self.unused]
 
 
+def _without_audit(drift: object) -> object:
+    given = mapping_of(drift)
+    return {key: value for key, value in given.items() if key != "audit"} if given else drift
+
+
 def read_rules(drift: object, source: str) -> tuple[list[PlacedRule], list[str]]:
     """Return the rules of a section `drift` as written, and the problems of an invalid one.
 
@@ -54,7 +59,8 @@ def read_rules(drift: object, source: str) -> tuple[list[PlacedRule], list[str]]
     if drift is None:
         return [], []
     try:
-        rules = DriftRules.model_validate(drift)
+        # Environments have other settings about drift beside the rules.
+        rules = DriftRules.model_validate(_without_audit(drift))
     except ValidationError as error:
         return [], [f"{source}: {_under_drift(problem)}" for problem in problems_of(error, mapping_of(drift))]
     return [PlacedRule(rule, f"{source}: drift.ignore.{index}") for index, rule in enumerate(rules.ignore)], []

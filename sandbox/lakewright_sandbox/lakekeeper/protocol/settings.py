@@ -29,6 +29,8 @@ class Settings:
     With `maintenance_queues` the server has the queues of Lakekeeper's enterprise edition; their configuration is
     stored, and no work is done.
 
+    `audit_log` is a file for audit events, which the real server logs on stdout.
+
     A drop without a purge parameter is purged after a delay: Spark's `DROP TABLE ... PURGE` is such a drop, after which
     Spark deletes the files itself and must find them. (The real server polls its queues every 10 s.)
     """
@@ -61,6 +63,7 @@ class Settings:
     idempotency_seconds: int = 1800
     status_cache_seconds: int = 60
     maintenance_queues: bool = False
+    audit_log: Path | None = None
 
     def since(self, version: str) -> bool:
         """Return whether the emulated server has that version or a newer one."""

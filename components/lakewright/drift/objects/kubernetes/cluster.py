@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import yaml
 
@@ -20,8 +20,9 @@ from lakewright.validation.documents import list_of, mapping_of
 
 _PAGE = 500
 """Objects in a response, as `kubectl` requests them."""
-_TIMEOUT = (5, 60)
-"""Seconds to connect, and to wait for a response."""
+_TIMEOUT = 60.0
+"""Seconds to wait for a response."""
+_OK = 200
 _NOT_FOUND = 404
 _UNAUTHORIZED = 401
 
@@ -63,14 +64,14 @@ class Cluster:
         self._lock = threading.Lock()
         self._versions: dict[str, dict[str, Collection]] = {}
         try:
-            self._api = self._open(kubeconfig, context or None)
+            self._configuration = self._load(kubeconfig, context or None)
+            self._connections = self._kubernetes.client.ApiClient(self._configuration).rest_client.pool_manager
         except (self._kubernetes.config.ConfigException, OSError, ValueError, yaml.YAMLError) as error:
             raise ClusterUnreachableError(f"the kubeconfig cannot be used: {_one_line(error)}") from None
 
-    def _open(self, kubeconfig: str, context: str | None) -> Any:
+    def _load(self, kubeconfig: str, context: str | None) -> Any:
         config, client = self._kubernetes.config, self._kubernetes.client
         configuration = client.Configuration()
-        configuration.retries = 1
         if "\n" in kubeconfig or kubeconfig.startswith("{"):
             document = yaml.safe_load(kubeconfig)
             config.load_kube_config_from_dict(document, context=context, client_configuration=configuration)
@@ -79,7 +80,7 @@ class Cluster:
             config.load_kube_config(config_file=path, context=context, client_configuration=configuration)
         else:
             config.load_incluster_config(client_configuration=configuration)
-        return client.ApiClient(configuration)
+        return configuration
 
     def collection(self, api_version: str, kind: str) -> Collection | None:
         """Return the collection of a kind; None if the cluster does not serve it."""
@@ -118,29 +119,24 @@ class Cluster:
             if not token:
                 return
 
-    def _get(self, path: str, query: Mapping[str, str], token: str = "") -> Mapping[str, Any]:
+    def _get(self, path: str, query: dict[str, str], token: str = "") -> Mapping[str, Any]:
         from urllib3.exceptions import HTTPError  # noqa: PLC0415
 
-        parameters = [*query.items(), *([("continue", token)] if token else [])]
+        # The methods of the client differ between its versions, but not its connection and its credentials.
+        url = f"{self._configuration.host}{path}?{urlencode(query | ({'continue': token} if token else {}))}"
+        headers = {"Accept": "application/json", "User-Agent": "lakewright"}
         try:
-            response = self._api.call_api(
-                path,
-                "GET",
-                query_params=parameters,
-                header_params={"Accept": "application/json"},
-                auth_settings=["BearerToken"],
-                _preload_content=False,
-                _return_http_data_only=True,
-                _request_timeout=_TIMEOUT,
-            )
-            return mapping_of(json.loads(response.data))
-        except self._kubernetes.client.ApiException as error:
-            if error.status == _NOT_FOUND:
+            for credential in self._configuration.auth_settings().values():
+                headers[credential["key"]] = credential["value"]
+            response = self._connections.request("GET", url, headers=headers, timeout=_TIMEOUT, retries=1)
+            if response.status == _NOT_FOUND:
                 return {}
-            if error.status == _UNAUTHORIZED:
-                raise ClusterUnreachableError("the cluster refused the credentials of the kubeconfig") from None
-            raise ListDeniedError(f"GET {path}: {error.status} {error.reason}") from None
-        except (HTTPError, OSError, ValueError) as error:
+            if response.status == _UNAUTHORIZED:
+                raise ClusterUnreachableError("the cluster refused the credentials of the kubeconfig")
+            if response.status != _OK:
+                raise ListDeniedError(f"GET {path}: {response.status} {response.reason}")
+            return mapping_of(json.loads(response.data))
+        except (HTTPError, OSError, ValueError, self._kubernetes.config.ConfigException) as error:
             raise ClusterUnreachableError(f"the cluster does not answer: {_one_line(error)}") from None
 
 

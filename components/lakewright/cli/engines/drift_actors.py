@@ -1,0 +1,88 @@
+"""Name who made the differences of a report, by the records that environments name."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lakewright.drift.actors.cloudtrail import AwsAccess, LookupSource, TrailBucketSource
+from lakewright.drift.actors.lakekeeper_log import LakekeeperLogSource
+from lakewright.drift.actors.source import AuditSource, AuditSourceError, DriftedObject, choose_actor
+from lakewright.drift.model import Actor, DriftReport
+from lakewright.environment.drift_settings import AuditSetting, LakekeeperLog, TrailBucket
+from lakewright.environment.environment import AwsAccount, Environment
+from lakewright.project_files.stack_files import environment_file, raw_environment
+from lakewright.validation.problems import SpecError
+
+if TYPE_CHECKING:
+    from lakewright.drift.detection.steps import DriftRun
+
+
+def name_actors(report: DriftReport, run: DriftRun) -> None:
+    """Set the actor of each difference that a record explains.
+
+    A difference whose object's server names the actor itself keeps that. Records that cannot be read are a problem of
+    the stacks that have differences.
+    """
+    resources = {(resource.stack, resource.state.urn): resource for resource in run.resources}
+    by_environment: dict[str, list[DriftedObject]] = defaultdict(list)
+    for stack in report.stacks:
+        for difference in stack.differences:
+            resource = resources.get((difference.stack, difference.urn))
+            if resource is not None and difference.actor is None and resource.updated:
+                by_environment[stack.environment].append(DriftedObject(difference, resource))
+    found: dict[int, list[Actor]] = defaultdict(list)
+    for name, objects in by_environment.items():
+        problems = _search(run.session.project.root, name, objects, found)
+        concerned = {drifted.difference.stack for drifted in objects}
+        for stack in report.stacks:
+            if stack.stack in concerned:
+                stack.problems += problems
+    updated = {id(o.difference): o.resource.updated for objects in by_environment.values() for o in objects}
+    for stack in report.stacks:
+        stack.differences = [
+            replace(difference, actor=choose_actor(found[id(difference)], updated[id(difference)]))
+            if id(difference) in found
+            else difference
+            for difference in stack.differences
+        ]
+
+
+def _search(root: Path, name: str, objects: Sequence[DriftedObject], found: dict[int, list[Actor]]) -> list[str]:
+    """Add the actors of differences by the records of an environment. Return the sources that cannot be read."""
+    raw = raw_environment(root, name)
+    if not raw.get("drift") and not raw.get("sandbox"):
+        return []
+    try:
+        environment = Environment.load(environment_file(root, name))
+    except SpecError as error:
+        return [f"who made the differences is not known: {error}"]
+    problems: list[str] = []
+    for setting in environment.drift.audit:
+        source = open_source(setting, environment.aws, environment_file(root, name).parent)
+        try:
+            for drifted, actor in source.actors(objects):
+                found[id(drifted.difference)].append(actor)
+        except AuditSourceError as error:
+            problems.append(str(error))
+    return problems
+
+
+def open_source(setting: AuditSetting, account: AwsAccount, folder: Path) -> AuditSource:
+    """Return the source of a setting.
+
+    Args:
+        setting: The setting of an environment.
+        account: The environment's AWS account.
+        folder: The folder of its file, where relative paths start.
+    """
+    if isinstance(setting, LakekeeperLog):
+        return LakekeeperLogSource(folder / setting.lakekeeper_log.expanduser())
+    access = AwsAccess(account.profile, account.region, account.shared_credentials_file, account.endpoint)
+    if isinstance(setting.cloudtrail, TrailBucket):
+        region = setting.cloudtrail.region or account.region
+        return TrailBucketSource(replace(access, region=region), setting.cloudtrail.bucket, setting.cloudtrail.prefix)
+    return LookupSource(access)

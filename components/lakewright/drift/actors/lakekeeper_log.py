@@ -1,0 +1,122 @@
+"""Events in the log of Lakekeeper: who requested which change of which object.
+
+Lakekeeper 0.13 logs an event per authorized request (`LAKEKEEPER__AUDIT__TRACING__ENABLED`, on by default). The span
+of an event has method and path of the request, which name the object and the changed property.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import unquote, urlsplit
+from uuid import UUID
+
+from lakewright.drift.actors.lakekeeper_requests import SEPARATOR, Request, requests_of
+from lakewright.drift.actors.source import AuditSourceError, DriftedObject
+from lakewright.drift.model import Actor
+from lakewright.validation.documents import list_of, mapping_of
+
+SOURCE = "lakekeeper audit log"
+CLOUD_EVENTS = "lakekeeper cloud event"
+_MARKS = re.compile(r'"audit"|CloudEvent|"specversion"')
+_SECONDS = len("2026-01-31T12:00:00")
+_READING = ("GET", "HEAD", "OPTIONS")
+
+
+class LakekeeperLogSource:
+    """The log of one server."""
+
+    def __init__(self, path: Path) -> None:
+        """Read a file, or all files that a name with `*` stands for."""
+        self._path = path
+
+    def actors(self, objects: Sequence[DriftedObject]) -> Iterable[tuple[DriftedObject, Actor]]:
+        """Yield the actor of each allowed request that changes a property that differs."""
+        wanted: dict[Request, list[DriftedObject]] = defaultdict(list)
+        for drifted in objects:
+            for request in requests_of(drifted.difference, drifted.resource):
+                wanted[request].append(drifted)
+        if not wanted:
+            return
+        since = min((drifted.resource.updated for drifted in objects), default="")
+        for request, actor in self._requests(since):
+            for drifted in wanted.get(request, ()):
+                yield drifted, actor
+
+    def _requests(self, since: str) -> Iterator[tuple[Request, Actor]]:
+        files = sorted(map(str, self._path.parent.glob(self._path.name)))
+        if not files:
+            raise AuditSourceError(f"there is no log of Lakekeeper at {self._path}")
+        for name in files:
+            try:
+                with _open(name) as lines:
+                    for line in lines:
+                        if _MARKS.search(line) and (found := _parse(line, since)) is not None:
+                            yield found
+            except (OSError, EOFError, UnicodeDecodeError) as error:
+                raise AuditSourceError(f"the log {name} cannot be read: {error}") from error
+
+
+def _open(name: str) -> IO[str]:
+    if name.endswith(".gz"):
+        return gzip.open(name, "rt", encoding="utf-8", errors="replace")
+    return Path(name).open(encoding="utf-8", errors="replace")
+
+
+def _parse(line: str, since: str) -> tuple[Request, Actor] | None:
+    """Return request and actor of an event about a change; None for any other line and for earlier ones."""
+    try:
+        entry = mapping_of(json.loads(line))
+        found = _parse_audit(entry) if entry.get("event_source") == "audit" else _parse_cloud_event(entry)
+    except ValueError:
+        return None
+    if found is None or not found[1].name or found[1].at[:_SECONDS] < since[:_SECONDS]:
+        return None
+    return found
+
+
+def _parse_audit(event: Mapping[str, Any]) -> tuple[Request, Actor] | None:
+    """Return request and actor of an audit event about an allowed change."""
+    span = next((mapping_of(span) for span in list_of(event.get("spans")) if mapping_of(span).get("uri")), None)
+    if event.get("decision") != "allowed" or span is None or span.get("method") in _READING:
+        return None
+    actor = Actor(_actor_name(mapping_of(event.get("actor"))), str(event.get("timestamp") or ""), SOURCE)
+    return Request(str(span["method"]), unquote(urlsplit(str(span["uri"])).path)), actor
+
+
+def _parse_cloud_event(entry: Mapping[str, Any]) -> tuple[Request, Actor] | None:
+    """Return request and actor of a CloudEvent about a table, alone or in the log (`LAKEKEEPER__LOG_CLOUDEVENTS`)."""
+    wrapped = entry.get("event")
+    event = mapping_of(json.loads(wrapped)) if isinstance(wrapped, str) else entry
+    method = {"updateTable": "POST", "dropTable": "DELETE"}.get(str(event.get("type")))
+    if method is None or not event.get("specversion"):
+        return None
+    namespace = str(event.get("namespace")).replace(".", SEPARATOR)
+    path = f"/catalog/v1/{event.get('warehouse-id')}/namespaces/{namespace}/tables/{event.get('name')}"
+    actor = mapping_of(json.loads(str(event.get("actor") or "{}")))
+    name = "anonymous" if actor.get("type") == "anonymous" else str(actor.get("principal") or "")
+    at = str(entry.get("timestamp") or _time_of_id(str(event.get("id"))))
+    return Request(method, path), Actor(name, at, CLOUD_EVENTS)
+
+
+def _time_of_id(event_id: str) -> str:
+    """Return the time in the id of a CloudEvent, a UUID of version 7."""
+    milliseconds = UUID(event_id).int >> 80
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def _actor_name(actor: Mapping[str, Any]) -> str:
+    """Return the user of an event; empty for Lakekeeper's own tasks."""
+    kind, principal = actor.get("actor_type"), actor.get("principal")
+    if kind == "anonymous":
+        return "anonymous"
+    if not isinstance(principal, str):
+        return ""
+    role = mapping_of(actor.get("assumed_role"))
+    return f"{principal} (role {role.get('role_id')})" if kind == "assumed-role" else principal

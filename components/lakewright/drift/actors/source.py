@@ -1,0 +1,46 @@
+"""The interface of a source of records, and the rule that names an actor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from lakewright.drift.actors.times import is_after
+from lakewright.drift.model import Actor, Difference
+from lakewright.drift.session import StackResource
+
+
+class AuditSourceError(Exception):
+    """The records of a source cannot be read. The message names the source and the reason in one line."""
+
+
+@dataclass(frozen=True)
+class DriftedObject:
+    """A difference and the resource that it is about."""
+
+    difference: Difference
+    resource: StackResource
+
+
+class AuditSource(Protocol):
+    """Records of changes."""
+
+    def actors(self, objects: Sequence[DriftedObject]) -> Iterable[tuple[DriftedObject, Actor]]:
+        """Yield, for objects that the source may know, the actor of each record of a matching change.
+
+        Raises:
+            AuditSourceError: The records cannot be read.
+        """
+        ...
+
+
+def choose_actor(found: Iterable[Actor], updated: str) -> Actor | None:
+    """Return the actor of the changes after a stack's last update; None unless all of them have the same one.
+
+    A record says that a change was allowed, not always that it was made. So two actors are no answer.
+    """
+    later = [actor for actor in found if is_after(actor.at, updated)]
+    if len({actor.name for actor in later}) != 1:
+        return None
+    return max(later, key=lambda actor: actor.at)

@@ -1,0 +1,143 @@
+"""The event history: writing management events of S3, IAM and KMS, and LookupEvents.
+
+Formats follow "CloudTrail record contents" and the API reference of LookupEvents. AWS delivers events within minutes;
+here they are there at once.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+_KEPT = 20_000
+"""Events in memory; the oldest are dropped."""
+_PAGE = 50
+"""Events in a response, as by AWS."""
+_RESOURCES = {"bucketName": "AWS::S3::Bucket", "roleName": "AWS::IAM::Role", "keyId": "AWS::KMS::Key"} | {
+    "aliasName": "AWS::KMS::Alias",
+    "policyName": "AWS::IAM::Policy",
+}
+
+
+@dataclass(frozen=True)
+class Principal:
+    """The identity of a request."""
+
+    kind: str
+    """`IAMUser`, `AssumedRole` or `Anonymous`."""
+    arn: str
+    account: str
+
+
+@dataclass(frozen=True)
+class ManagementCall:
+    """A call that changes something."""
+
+    service: str
+    name: str
+    parameters: Mapping[str, Any]
+    region: str
+    error: str = ""
+
+
+class Trail:
+    """The events of a process, and the file that they are appended to. Thread-safe."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        """Keep events in memory, and in a file if one is given."""
+        self._file = file
+        self._lock = threading.Lock()
+        self._events: deque[dict[str, Any]] = deque(maxlen=_KEPT)
+
+    def record(self, call: ManagementCall, principal: Principal, at: datetime, address: str) -> None:
+        """Add the event of a call."""
+        event: dict[str, Any] = {
+            "eventVersion": "1.11",
+            "userIdentity": {
+                "type": principal.kind,
+                "arn": principal.arn,
+                "accountId": principal.account,
+                "userName": principal.arn.rpartition("/")[2],
+            },
+            "eventTime": at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "eventSource": f"{call.service}.amazonaws.com",
+            "eventName": call.name,
+            "awsRegion": "us-east-1" if call.service == "iam" else call.region,
+            "sourceIPAddress": address,
+            "requestParameters": {**call.parameters},
+            "responseElements": None,
+            "requestID": str(uuid4()),
+            "eventID": str(uuid4()),
+            "readOnly": False,
+            "eventType": "AwsApiCall",
+            "managementEvent": True,
+            "recipientAccountId": principal.account,
+            "eventCategory": "Management",
+        }
+        if call.error:
+            event["errorCode"] = call.error
+        with self._lock:
+            self._events.appendleft(event)
+            if self._file is not None:
+                with self._file.open("a", encoding="utf-8") as lines:
+                    lines.write(json.dumps(event) + "\n")
+
+    def lookup(self, request: Mapping[str, Any], region: str) -> dict[str, Any]:
+        """Return the response of LookupEvents in a region: the newest events first."""
+        wanted: list[dict[str, str]] = request.get("LookupAttributes") or []
+        start, end = request.get("StartTime") or 0, request.get("EndTime") or float("inf")
+        with self._lock:
+            events = [*self._events]
+        found = [
+            event
+            for event in events
+            if event["awsRegion"] == region
+            and start <= _seconds(event) <= end
+            and all(_has(event, item["AttributeKey"], item["AttributeValue"]) for item in wanted)
+        ]
+        first = int(request.get("NextToken") or 0)
+        size = min(int(request.get("MaxResults") or _PAGE), _PAGE)
+        more = {"NextToken": str(first + size)} if first + size < len(found) else {}
+        return {"Events": [_listed(event) for event in found[first : first + size]], **more}
+
+
+def _seconds(event: Mapping[str, Any]) -> float:
+    return datetime.fromisoformat(event["eventTime"]).timestamp()
+
+
+def _resources(event: Mapping[str, Any]) -> list[dict[str, str]]:
+    given: Mapping[str, Any] = event["requestParameters"]
+    return [
+        {"ResourceType": kind, "ResourceName": str(given[name])} for name, kind in _RESOURCES.items() if name in given
+    ]
+
+
+def _has(event: Mapping[str, Any], attribute: str, value: str) -> bool:
+    own = {"EventName": "eventName", "EventSource": "eventSource", "EventId": "eventID"}
+    if attribute in own:
+        return event[own[attribute]] == value
+    if attribute == "Username":
+        return event["userIdentity"]["userName"] == value
+    if attribute == "ResourceName":
+        return any(resource["ResourceName"] == value for resource in _resources(event))
+    return attribute == "ResourceType" and any(resource["ResourceType"] == value for resource in _resources(event))
+
+
+def _listed(event: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "EventId": event["eventID"],
+        "EventName": event["eventName"],
+        "ReadOnly": "false",
+        "EventTime": _seconds(event),
+        "EventSource": event["eventSource"],
+        "Username": event["userIdentity"]["userName"],
+        "Resources": _resources(event),
+        "CloudTrailEvent": json.dumps(event),
+    }

@@ -1,0 +1,247 @@
+"""Who changed an object: an actor is named only by a record of this very change, after the stack's last update."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lakewright.drift.actors.cloudtrail_events import actor_of, is_cause
+from lakewright.drift.actors.lakekeeper_log import LakekeeperLogSource
+from lakewright.drift.actors.managed_fields import actor_of_field
+from lakewright.drift.actors.source import AuditSourceError, DriftedObject, choose_actor
+from lakewright.drift.model import Actor, Difference, DifferenceKind
+from lakewright.drift.session import StackResource
+from lakewright_engine.model.resources import ResourceState
+from lakewright_engine.steps.object_read import ObjectRead
+
+UPDATED = "2026-11-22T12:00:00.5Z"
+LATER = "2026-11-22T12:00:07.123456Z"
+WAREHOUSE = "019aa2c4-0000-7000-8000-000000000001"
+LAKEKEEPER = "pulumi-python:dynamic/lakekeeper:"
+
+
+def drifted(kind: str, object_id: str, path: str, **inputs: Any) -> DriftedObject:
+    """Return a difference of a property, or of a whole object without a path."""
+    state = ResourceState(f"urn:pulumi:acme::lake::{kind}::a", kind, custom=True, id=object_id, inputs=inputs)
+    resource = StackResource("acme", "acme", "prod", state, updated=UPDATED)
+    gone = DifferenceKind.CHANGED if path else DifferenceKind.GONE
+    return DriftedObject(Difference("acme", "acme", state.urn, kind, "a", path, 1, 2, gone), resource)
+
+
+def audit_event(method: str, uri: str, user: str = "oidc~mallory", at: str = LATER, **changes: Any) -> str:
+    """Return an audit event as Lakekeeper 0.13.3 logs it."""
+    event = {
+        "timestamp": at,
+        "level": "INFO",
+        "message": "Authorization succeeded event",
+        "event_source": "audit",
+        "action": {"action_name": "set_protection"},
+        "entity": {"entity_type": "warehouse", "warehouse-id": WAREHOUSE},
+        "actor": {"actor_type": "principal", "principal": user},
+        "privilege_source": "authorizer",
+        "decision": "allowed",
+        "target": "lakekeeper::service::events::backends::audit",
+        "spans": [{"method": method, "request_id": "01a2", "uri": uri, "version": "HTTP/1.1", "name": "request"}],
+    }
+    return json.dumps(event | changes) + "\n"
+
+
+PROTECTION = f"/management/v1/warehouse/{WAREHOUSE}/protection"
+STORAGE = f"/management/v1/warehouse/{WAREHOUSE}/storage"
+TABLES = f"/catalog/v1/{WAREHOUSE}/namespaces/sales%1Feu/tables/orders"
+
+
+def actor_in_log(tmp_path: Path, *lines: str, of: DriftedObject) -> Actor | None:
+    log = tmp_path / "lakekeeper.log"
+    log.write_text("Lakekeeper Version: 0.13.3\n" + "".join(lines))
+    found = LakekeeperLogSource(log).actors([of])
+    return choose_actor((actor for _, actor in found), UPDATED)
+
+
+PROTECTED = drifted(f"{LAKEKEEPER}Warehouse", WAREHOUSE, "protected")
+
+
+@pytest.mark.parametrize(
+    ("lines", "name"),
+    [
+        ([audit_event("POST", PROTECTION)], "oidc~mallory"),
+        ([audit_event("POST", PROTECTION), audit_event("POST", PROTECTION, at=LATER)], "oidc~mallory"),
+        ([audit_event("POST", PROTECTION, actor={"actor_type": "anonymous"})], "anonymous"),
+        # Another property, another object, another decision, a read, an earlier time.
+        ([audit_event("POST", STORAGE)], None),
+        ([audit_event("POST", PROTECTION.replace("0001", "0002"))], None),
+        ([audit_event("POST", PROTECTION, decision="denied")], None),
+        ([audit_event("GET", PROTECTION)], None),
+        ([audit_event("POST", PROTECTION, at="2026-11-22T12:00:00.4Z")], None),
+        # Each of two users may have made the change.
+        ([audit_event("POST", PROTECTION), audit_event("POST", PROTECTION, "oidc~eve")], None),
+        # Lakekeeper's own tasks are no users.
+        ([audit_event("POST", PROTECTION, actor={"actor_type": "lakekeeper-internal"})], None),
+        (['{"event_source": "audit", broken\n'], None),
+    ],
+)
+def test_lakekeeper_log_names_who_made_this_change(tmp_path: Path, lines: list[str], name: str | None) -> None:
+    actor = actor_in_log(tmp_path, *lines, of=PROTECTED)
+
+    assert (actor.name if actor else None) == name
+
+
+@pytest.mark.parametrize(
+    ("of", "line"),
+    [
+        (drifted(f"{LAKEKEEPER}Warehouse", WAREHOUSE, ""), audit_event("DELETE", PROTECTION.rpartition("/")[0])),
+        (
+            drifted(f"{LAKEKEEPER}Warehouse", WAREHOUSE, "delete_profile.type"),
+            audit_event("POST", f"{STORAGE[:-7]}delete-profile"),
+        ),
+        (
+            drifted(f"{LAKEKEEPER}Namespace", "x", "properties.owner", warehouse_id=WAREHOUSE, name="sales.eu"),
+            audit_event("POST", f"/catalog/v1/{WAREHOUSE}/namespaces/sales%1Feu/properties"),
+        ),
+        (
+            drifted(
+                f"{LAKEKEEPER}Table",
+                "t",
+                "columns[0].type",
+                warehouse_id=WAREHOUSE,
+                namespace="sales.eu",
+                name="orders",
+            ),
+            audit_event("POST", f"{TABLES}?snapshots=all"),
+        ),
+        (drifted(f"{LAKEKEEPER}Role", "r1", "description"), audit_event("POST", "/management/v1/role/r1")),
+        (drifted(f"{LAKEKEEPER}User", "oidc~bob", "email"), audit_event("PUT", "/management/v1/user/oidc~bob")),
+        (
+            drifted(f"{LAKEKEEPER}Grants", "g", "grants", on={"type": "warehouse", "warehouse_id": WAREHOUSE}),
+            audit_event("POST", f"/management/v1/permissions/warehouse/{WAREHOUSE}/assignments"),
+        ),
+    ],
+)
+def test_requests_of_each_kind_of_object(tmp_path: Path, of: DriftedObject, line: str) -> None:
+    assert actor_in_log(tmp_path, line, of=of) == Actor("oidc~mallory", LATER, "lakekeeper audit log")
+
+
+@pytest.mark.parametrize("wrapped", [True, False])
+def test_cloud_events_name_who_changed_a_table(tmp_path: Path, wrapped: bool) -> None:  # noqa: FBT001
+    event = {
+        "specversion": "1.0",
+        "id": "019aabdf-2c00-7000-8000-000000000000",
+        "type": "updateTable",
+        "source": "uri:iceberg-catalog-service:host",
+        "warehouse-id": WAREHOUSE,
+        "namespace": "sales.eu",
+        "name": "orders",
+        "actor": json.dumps({"type": "principal", "principal": "oidc~mallory"}),
+    }
+    entry = {"timestamp": LATER, "message": "CloudEvent", "event": json.dumps(event)} if wrapped else event
+    of = drifted(f"{LAKEKEEPER}Table", "t", "properties.a", warehouse_id=WAREHOUSE, namespace="sales.eu", name="orders")
+
+    actor = actor_in_log(tmp_path, json.dumps(entry) + "\n", of=of)
+
+    if wrapped:
+        assert actor == Actor("oidc~mallory", LATER, "lakekeeper cloud event")
+    else:
+        assert actor is None  # the time in its id is before the last update
+
+
+def test_rotated_logs_are_read(tmp_path: Path) -> None:
+    (tmp_path / "lakekeeper.1.log.gz").write_bytes(gzip.compress(audit_event("POST", PROTECTION).encode()))
+    (tmp_path / "lakekeeper.2.log").write_text("")
+
+    found = [*LakekeeperLogSource(tmp_path / "lakekeeper.*").actors([PROTECTED])]
+
+    assert [actor.name for _, actor in found] == ["oidc~mallory"]
+
+
+def test_missing_log_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(AuditSourceError, match="there is no log of Lakekeeper"):
+        list(LakekeeperLogSource(tmp_path / "none.log").actors([PROTECTED]))
+
+
+def cloudtrail_event(name: str, parameters: dict[str, str], **changes: Any) -> dict[str, Any]:
+    return {
+        "eventTime": "2026-11-22T12:00:07Z",
+        "eventName": name,
+        "userIdentity": {"type": "IAMUser", "arn": "arn:aws:iam::111122223333:user/mallory"},
+        "requestParameters": parameters,
+    } | changes
+
+
+TAGS = drifted("aws:s3/bucket:Bucket", "acme-lake", "tags.team")
+
+
+@pytest.mark.parametrize(
+    ("of", "event", "expected"),
+    [
+        (TAGS, cloudtrail_event("PutBucketTagging", {"bucketName": "acme-lake"}), True),
+        (TAGS, cloudtrail_event("PutBucketTagging", {"bucketName": "other-lake"}), False),
+        (TAGS, cloudtrail_event("PutBucketPolicy", {"bucketName": "acme-lake"}), False),
+        (TAGS, cloudtrail_event("PutBucketTagging", {"bucketName": "acme-lake"}, errorCode="AccessDenied"), False),
+        (
+            drifted("aws:iam/rolePolicy:RolePolicy", "acme-role:rights", ""),
+            cloudtrail_event("DeleteRolePolicy", {"roleName": "acme-role", "policyName": "rights"}),
+            True,
+        ),
+        (
+            drifted("aws:iam/rolePolicy:RolePolicy", "acme-role:rights", ""),
+            cloudtrail_event("DeleteRolePolicy", {"roleName": "acme-role", "policyName": "others"}),
+            False,
+        ),
+        (
+            drifted("aws:kms/key:Key", "1234", "enableKeyRotation"),
+            cloudtrail_event("DisableKeyRotation", {"keyId": "arn:aws:kms:eu-west-1:111122223333:key/1234"}),
+            True,
+        ),
+    ],
+)
+def test_cloudtrail_events_of_this_change(of: DriftedObject, event: dict[str, Any], expected: bool) -> None:  # noqa: FBT001
+    assert is_cause(event, of) is expected
+    assert actor_of(event) == Actor("arn:aws:iam::111122223333:user/mallory", "2026-11-22T12:00:07Z", "cloudtrail")
+
+
+def test_second_of_the_update_itself_names_nobody() -> None:
+    """Records of whole seconds may be of the update itself."""
+    same, later = (Actor("a", f"2026-11-22T12:00:0{second}Z", "cloudtrail") for second in (0, 1))
+
+    assert (choose_actor([same], UPDATED), choose_actor([same, later], UPDATED)) == (None, later)
+
+
+def managed(manager: str, fields: dict[str, Any], at: str | None = "2026-11-22T12:00:07Z") -> dict[str, Any]:
+    return {"manager": manager, "operation": "Update", "fieldsV1": fields} | ({"time": at} if at else {})
+
+
+def actor_of_live(path: str, *entries: dict[str, Any]) -> Actor | None:
+    """Return the actor of a field of a Deployment with two containers."""
+    of = drifted("kubernetes:apps/v1:Deployment", "acme/unit", path).resource
+    of.state.outputs = {"__fieldManager": "pulumi-kubernetes-1234"}
+    containers = [{"name": "other", "image": "x"}, {"name": "main", "image": "y"}]
+    live = {"metadata": {"managedFields": [*entries]}, "spec": {"replicas": 3, "containers": containers}}
+    return actor_of_field(
+        of, ObjectRead(ResourceState(of.state.urn, of.state.type, custom=True, outputs=live), "update"), path
+    )
+
+
+REPLICAS: dict[str, Any] = {"f:spec": {"f:replicas": {}}}
+IMAGE: dict[str, Any] = {"f:spec": {"f:containers": {'k:{"name":"main"}': {"f:image": {}}}}}
+
+
+@pytest.mark.parametrize(
+    ("path", "entries", "name"),
+    [
+        ("spec.replicas", [managed("kubectl-edit", REPLICAS)], "kubectl-edit"),
+        ("spec.containers[1].image", [managed("kubectl-edit", IMAGE)], "kubectl-edit"),
+        ("spec.containers[0].image", [managed("kubectl-edit", IMAGE)], None),
+        ("spec.replicas", [managed("kubectl-edit", IMAGE)], None),
+        ("spec.replicas", [managed("pulumi-kubernetes-1234", REPLICAS)], None),
+        ("spec.replicas", [managed("kubectl-edit", REPLICAS), managed("pulumi-kubernetes-1234", REPLICAS)], None),
+        ("spec.replicas", [managed("kubectl-edit", REPLICAS, "2026-11-22T11:59:59Z")], None),
+        ("spec.replicas", [managed("kubectl-edit", REPLICAS, None)], None),
+    ],
+)
+def test_field_managers_of_this_field(path: str, entries: list[dict[str, Any]], name: str | None) -> None:
+    actor = actor_of_live(path, *entries)
+
+    assert (actor.name if actor else None) == name
