@@ -65,5 +65,5 @@ def test_plan_of_the_cli_is_checked_and_followed(tmp_path: Path) -> None:
     other = lakewright(stack, "up", *on_cli, "--plan", str(plan), step=3)
 
     assert "store:File 'a': property size: was nothing, is 7" in moved.stderr
-    assert "violates plan: properties changed: content. Make a new plan" in other.stdout
+    assert "violates plan: properties changed: content. Make a new plan" in other.stderr
     assert list(stack.files()) == ["a.json", "b1.json"]
