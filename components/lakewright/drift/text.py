@@ -10,10 +10,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from lakewright.drift.model import Actor, Difference, DifferenceKind, DriftReport, StackDrift
+from lakewright.fleet.text_table import plural
 
 LOG_WIDTH = 200
 """Columns where there is no terminal."""
 _LONGEST = 60
+_MOST_NAMES = 10
+"""Names of stacks with the same problem that are printed."""
 _COLORS = {
     DifferenceKind.CHANGED: "yellow",
     DifferenceKind.GONE: "red",
@@ -31,13 +34,27 @@ def print_report(report: DriftReport, console: Console) -> None:
     for stack in report.stacks:
         for holder in stack.locked:
             console.print(f"{escape(stack.stack)}: locked, so an update may be running: {escape(holder)}")
-        for problem in stack.problems:
-            console.print(f"[red]{escape(stack.stack)}: not checked:[/] {escape(problem)}")
+    for problem, stacks in _by_problem(report).items():
+        console.print(f"[red]{escape(_names(stacks))}: not checked:[/] {escape(problem)}")
     for found in report.groups:
         console.print(f"[bold]one cause:[/] {escape(str(found['text']))}")
     for note in report.notes:
         console.print(f"note: {escape(note)}")
     console.print(summary(report))
+
+
+def _by_problem(report: DriftReport) -> dict[str, list[str]]:
+    """Return the stacks of each problem. A server that is down is one problem of many stacks."""
+    found: dict[str, list[str]] = {}
+    for stack in report.stacks:
+        for problem in stack.problems:
+            found.setdefault(problem, []).append(stack.stack)
+    return found
+
+
+def _names(stacks: list[str]) -> str:
+    rest = len(stacks) - _MOST_NAMES
+    return ", ".join(stacks) if rest <= 0 else f"{', '.join(stacks[:_MOST_NAMES])} and {rest:,} more"
 
 
 def summary(report: DriftReport) -> str:
@@ -46,11 +63,12 @@ def summary(report: DriftReport) -> str:
     failed = [stack for stack in report.stacks if stack.problems]
     ignored = sum(1 for difference in report.differences() if difference.ignored)
     count = sum(len(stack.drift) for stack in drifted)
+    resources = sum(stack.resources for stack in report.stacks)
     parts = [
-        f"{len(report.stacks)} tenants, {sum(stack.resources for stack in report.stacks)} resources",
-        f"{count} differences on {len(drifted)} tenants" if count else "no drift found",
-        *([f"{ignored} ignored"] if ignored else []),
-        *([f"{len(failed)} tenants could not be checked completely"] if failed else []),
+        f"{plural(len(report.stacks), 'tenant')}, {plural(resources, 'resource')}",
+        f"{plural(count, 'difference')} on {plural(len(drifted), 'tenant')}" if count else "no drift found",
+        *([f"{ignored:,} ignored"] if ignored else []),
+        *([f"{plural(len(failed), 'tenant')} could not be checked completely"] if failed else []),
     ]
     return f"{'; '.join(parts)}. {report.seconds:.1f} s."
 

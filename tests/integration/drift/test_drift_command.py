@@ -48,7 +48,7 @@ def test_stacks_as_declared_have_no_drift(fleet: Fleet, drift: Any) -> None:
 
     assert code == 0
     assert out.startswith("2 tenants, 8 resources; no drift found.")
-    assert "comparing 8 resource(s)" in err
+    assert "comparing 8 resources of 2 stacks" in err
 
 
 def test_differences_name_tenant_resource_and_values(fleet: Fleet, http: httpx.Client, drift: Any) -> None:

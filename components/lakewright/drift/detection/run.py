@@ -17,6 +17,7 @@ from lakewright.drift.model import Difference, DriftReport, Finding, ScanProblem
 from lakewright.drift.scanners.registry import load_scanner, scanner_of
 from lakewright.drift.session import DEFAULT_PARALLEL, ScanSession, StackResource
 from lakewright.fleet.states import StackState, StateReader, state_reader
+from lakewright.fleet.text_table import plural
 
 if TYPE_CHECKING:
     from lakewright_engine.model.resources import ResourceState
@@ -103,11 +104,11 @@ def find_drift(
     session = ScanSession(project, parallel)
     fleet = _Fleet()
     states = reader or state_reader(project)
-    progress(f"reading the states of {len(selected)} stack(s)")
+    progress(f"reading the states of {plural(len(selected), 'stack')}")
     for stack, state in zip(selected, session.map(lambda stack: _read(states, stack.name), selected), strict=True):
         fleet.add(stack, state)
     count = sum(drift.resources for drift in fleet.drifts.values())
-    progress(f"comparing {count} resource(s) of {len(selected)} stack(s)")
+    progress(f"comparing {plural(count, 'resource')} of {plural(len(selected), 'stack')}")
     if fleet.by_scanner:
         with ThreadPoolExecutor(max_workers=len(fleet.by_scanner), thread_name_prefix="scanner") as pool:
             for findings in pool.map(partial(_scan, session), fleet.by_scanner.keys(), fleet.by_scanner.values()):

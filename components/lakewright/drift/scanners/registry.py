@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 
 from lakewright.drift.scanners.scanner import Scanner
@@ -17,6 +18,7 @@ SCANNERS: dict[str, str] = {
 """Prefix of a type token -> `module:class` of its scanner."""
 
 
+@cache
 def scanner_of(resource_type: str) -> str | None:
     """Return `module:class` of the scanner of a resource type; None if there is none."""
     return next((scanner for prefix, scanner in SCANNERS.items() if resource_type.startswith(prefix)), None)

@@ -7,6 +7,7 @@ import json
 import ssl
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
+from urllib.parse import quote, urlencode
 
 import httpx
 
@@ -49,9 +50,12 @@ class Sender:
         """Send a call and return its successful response. Raises RetryableError, or a final error."""
         seconds = settings.validation_within() if probes else settings.answer_within()
         request: dict[str, Any] = {**options, "timeout": _waiting(seconds)}
+        query = request.pop("params", None)
+        # One complete URL: httpx parses it once instead of four times.
+        url = f"{self.endpoint.rstrip('/')}{call.path}{f'?{urlencode(query, quote_via=quote)}' if query else ''}"
         try:
             with call_within(seconds):
-                answer = self._http.request(call.method, call.path, **request)
+                answer = self._http.request(call.method, url, **request)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol) as error:
             reason = "timed out" if isinstance(error, httpx.TimeoutException) else str(error) or type(error).__name__
             raise RetryableError(
