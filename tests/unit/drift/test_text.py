@@ -2,8 +2,8 @@
 
 import io
 
+from lakewright.drift.detection.text import LOG_WIDTH, print_report
 from lakewright.drift.model import Difference, DifferenceKind, DriftReport, StackDrift
-from lakewright.drift.text import LOG_WIDTH, print_report
 from rich.console import Console
 
 

@@ -137,7 +137,7 @@ def _failure(error: Exception) -> dict[str, Any]:
 def _print(report: DriftReport) -> None:
     from rich.console import Console  # noqa: PLC0415
 
-    from lakewright.drift.text import LOG_WIDTH, print_report  # noqa: PLC0415
+    from lakewright.drift.detection.text import LOG_WIDTH, print_report  # noqa: PLC0415
 
     console = Console(highlight=False)
     if not console.is_terminal:
