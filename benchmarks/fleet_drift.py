@@ -31,7 +31,9 @@ from benchmarks.recorded_calls import RecordedCalls
 from demo.stage import BIN, REPOSITORY
 
 LARGEST = int(os.environ.get("LAKEWRIGHT_BENCH_TENANTS", "200"))
-SIZES = [size for size in (50, 100, 200, 400, 1000) if size <= LARGEST]
+PATTERNS = {50: "t000[0-4]?", 100: "t000??", 200: "t00[01]??", 400: "t00[0-3]??", 1000: "t00???"}
+"""Patterns that select the first tenants, by their number."""
+SIZES = [size for size in PATTERNS if size <= LARGEST]
 USUAL = 200
 """Tenants of the claims. Larger numbers are measured once."""
 SAMPLES = 10
@@ -60,19 +62,16 @@ class Measured:
 
 
 def measure(ground: Ground) -> list[Row]:
-    """Measure growing numbers of tenants, and then previews of samples."""
+    """Make all tenants, measure growing numbers of them, and then previews of samples."""
     with tempfile.TemporaryDirectory(prefix="fleet-", dir=ground.stage.folder) as folder:
         tenants = FleetTenants(ground, Path(folder) / "project")
+        tenants.grow(SIZES[-1])
+        print(f"fleet_drift: made {len(tenants.names)} tenants", file=sys.stderr, flush=True)
         found: list[Measured] = []
-        previewed: list[float] = []
         for size in SIZES:
-            tenants.grow(size)
-            found.append(_measured(ground, tenants))
+            found.append(_measured(ground, tenants, size))
             print(f"fleet_drift: {found[-1]}", file=sys.stderr, flush=True)
-            if not previewed and size >= min(USUAL, SIZES[-1]):
-                previewed = [_previewed(tenants, is_warm) for is_warm in ("0", "1")]
-                print(f"fleet_drift: seconds of a preview, cold and warm: {previewed}", file=sys.stderr, flush=True)
-    cold, warm = previewed
+        cold, warm = (_previewed(tenants, is_warm) for is_warm in ("0", "1"))
     if SIZES[-1] > USUAL:
         PLOT.write_text(_plot(found))
     return _rows(found, cold, warm)
@@ -111,22 +110,23 @@ def _rows(found: list[Measured], cold: float, warm: float) -> list[Row]:
     ]
 
 
-def _measured(ground: Ground, tenants: FleetTenants) -> Measured:
+def _measured(ground: Ground, tenants: FleetTenants, size: int) -> Measured:
+    pattern = PATTERNS[size]
     with _as_commands(ground, tenants) as project:
         reports: list[DriftReport] = []
-        calls = RecordedCalls(lambda: reports.append(_drift(project)))
-        _require_no_drift(reports[0], len(tenants.names))
+        calls = RecordedCalls(lambda: reports.append(_drift(project, pattern)))
+        _require_no_drift(reports[0], size)
         seconds, bare = [], []
-        for _ in range(3 if len(tenants.names) <= USUAL else 1):  # in turn, as other work on the machine changes
-            seconds.append(timed(lambda: _drift(project)))
+        for _ in range(3 if size <= USUAL else 1):  # in turn, as other work on the machine changes
+            seconds.append(timed(lambda: _drift(project, pattern)))
             bare.append(timed(lambda: calls.repeat(PARALLEL)))
-    command, mebibytes = _command(ground, tenants)
+    command, mebibytes = _command(ground, tenants, pattern)
     resources = sum(stack.resources for stack in reports[0].stacks)
-    return Measured(len(tenants.names), resources, min(seconds), min(bare), len(calls), command, mebibytes)
+    return Measured(size, resources, min(seconds), min(bare), len(calls), command, mebibytes)
 
 
-def _drift(project: PulumiProject) -> DriftReport:
-    return find_drift(project, select(project, Selection()), parallel=PARALLEL)
+def _drift(project: PulumiProject, pattern: str) -> DriftReport:
+    return find_drift(project, select(project, Selection((pattern,))), parallel=PARALLEL)
 
 
 def _require_no_drift(report: DriftReport, count: int) -> None:
@@ -143,10 +143,10 @@ def _as_commands(ground: Ground, tenants: FleetTenants) -> Iterator[PulumiProjec
         yield PulumiProject.load(tenants.folder)
 
 
-def _command(ground: Ground, tenants: FleetTenants) -> tuple[float, float]:
-    """Return seconds and peak MiB of `lakewright drift --all`."""
+def _command(ground: Ground, tenants: FleetTenants, pattern: str) -> tuple[float, float]:
+    """Return seconds and peak MiB of `lakewright drift`."""
     environment = os.environ | ground.stage.settings() | tenants.environment()
-    command = [str(BIN / "lakewright"), "drift", "--all", "--json", "-C", str(tenants.folder)]
+    command = [str(BIN / "lakewright"), "drift", "--stack", pattern, "--json", "-C", str(tenants.folder)]
     began = time.perf_counter()
     with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         _, status, usage = os.wait4(process.pid, 0)
