@@ -125,7 +125,8 @@ class GitHub:
 
 def run_url(environ: Mapping[str, str]) -> str:
     """Return the address of the job's run; empty outside GitHub Actions."""
-    server, repository, run = (environ.get(f"GITHUB_{name}", "") for name in ("SERVER_URL", "REPOSITORY", "RUN_ID"))
+    names = ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID")
+    server, repository, run = (environ.get(name, "") for name in names)
     return f"{server}/{repository}/actions/runs/{run}" if server and repository and run else ""
 
 

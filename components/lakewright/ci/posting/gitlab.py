@@ -23,7 +23,8 @@ class GitLab:
         """Read the variables of the job. Raises SettingError if one is missing."""
         self._environ = environ
         token = variable(environ, "GITLAB_TOKEN", "make a project access token of scope `api`, as a masked variable")
-        self._project = f"/projects/{variable(environ, 'CI_PROJECT_ID', 'run this in GitLab CI')}"
+        project = variable(environ, "CI_PROJECT_ID", "run this in GitLab CI")
+        self._project = f"/projects/{project}"
         url = variable(environ, "CI_API_V4_URL", "run this in GitLab CI")
         self._api = ForgeApi(self.title, url, {"private-token": token})
 
