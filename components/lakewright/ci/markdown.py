@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 import re
 
-_STRUCTURE = re.compile(r"[|`*_~\[\]\\:@#!$]")
+_STRUCTURE = re.compile(r"[|`*_~\[\]\\:@#!$]|(?<=www)\.", re.IGNORECASE)
+"""Characters of markup. GitHub makes a link of `www.` without any."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 """Control characters, and those that change the direction of text."""
 
@@ -13,6 +14,11 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2066-
 def inline_code(text: str) -> str:
     """Return a text as code within a line or a table's cell. Mentions and references in code are not followed."""
     return f"<code>{escape(text)}</code>" if text else ""
+
+
+def clipped(text: str, longest: int) -> str:
+    """Return a text of at most so many characters. A mark at its end says that there is more."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def escape(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lakewright.ci.documents import FleetPreview
-from lakewright.ci.markdown import code_block, details, escape, inline_code, size_of, table
+from lakewright.ci.markdown import clipped, code_block, details, escape, inline_code, size_of, table
 from lakewright.ci.preview_rows import ResourceChange, TenantChanges, rows_of
 from lakewright.fleet.text_table import plural
 
@@ -14,6 +14,7 @@ MARKER = "<!-- lakewright: preview of the fleet -->"
 LIMIT = 65_536
 """Characters that GitHub allows in a comment."""
 _HEAD = ["tenant", "create", "update", "replace", "delete", "note"]
+_LOSS = "> [!CAUTION]\n> Data may be lost: warehouses, tables, buckets or columns go"
 _SIGNS = {"create": "+", "import": "+", "update": "~", "replace": "-", "delete": "-", "drift": "~"}
 """Signs of lines, which a block of language `diff` displays in color."""
 _MOST_LINES = 200
@@ -21,6 +22,12 @@ _MOST_LINES = 200
 _MOST_PROPERTIES = 20
 """Properties of one resource."""
 _MOST_MESSAGES = 10
+_MOST_NAMES = 20
+"""Tenants that the warning names."""
+_LONGEST_NAME = 100
+"""Characters of a name in the table and in titles."""
+_LONGEST_LINE = 1_000
+"""Characters of a line of details, and of the reason why there is no preview."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +45,8 @@ def render_comment(preview: FleetPreview, facts: RunFacts | None = None, limit: 
     listed = [row for row in rows if row.changes or row.has_failed or row.is_skipped]
     unchanged = [row for row in rows if row not in listed]
     title = f"### {'Update' if preview.command == 'up' else 'Preview'}: {_headline(listed, unchanged)}"
-    opening = "\n\n".join([MARKER, title, *_warning(listed)])
+    heads = ("\n\n".join([MARKER, title, *_warning(listed, most)]) for most in (_MOST_NAMES, 3))
+    opening = next((head for head in heads if size_of(head) <= limit // 2), f"{MARKER}\n\n{title}\n\n{_LOSS}.")
     closing = "\n\n".join([*_unchanged(unchanged), *_footer(facts or RunFacts())])
     budget = limit - size_of(opening) - size_of(closing) - 400  # for sentences about what is left out, and separators
     if budget < 0:
@@ -58,7 +66,7 @@ def render_failure(reason: str, facts: RunFacts | None = None) -> str:
     parts = [
         MARKER,
         "### Preview: failed",
-        f"There is no preview: {inline_code(reason)}",
+        f"There is no preview: {inline_code(clipped(reason, _LONGEST_LINE))}",
         *_footer(facts or RunFacts()),
     ]
     return "\n\n".join(parts) + "\n"
@@ -74,14 +82,14 @@ def _headline(listed: list[TenantChanges], unchanged: list[TenantChanges]) -> st
     return f"{words}, {failed:,} failed" if failed else words
 
 
-def _warning(listed: list[TenantChanges]) -> list[str]:
+def _warning(listed: list[TenantChanges], most: int) -> list[str]:
     """Return the changes that lose data, before everything else."""
     losing = [row for row in listed if row.losses]
     if not losing:
         return []
-    named = ", ".join(inline_code(row.title) for row in losing[:20])
-    more = f" and {plural(len(losing) - 20, 'other tenant')}" if len(losing) > 20 else ""
-    return [f"> [!CAUTION]\n> Data may be lost: warehouses, tables, buckets or columns go in {named}{more}."]
+    named = ", ".join(_name(row.title) for row in losing[:most])
+    more = f" and {plural(len(losing) - most, 'other tenant')}" if len(losing) > most else ""
+    return [f"{_LOSS} in {named}{more}."]
 
 
 def _table(listed: list[TenantChanges], budget: int) -> str:
@@ -91,7 +99,7 @@ def _table(listed: list[TenantChanges], budget: int) -> str:
     whole = table(_HEAD, rows, numbers=4)
     kept = len(rows)
     while kept and size_of(whole) > budget:
-        kept = min(kept - 1, kept * budget // size_of(whole))
+        kept = min(kept - 1, kept * max(budget, 0) // size_of(whole))
         sentence = f"The rows of {plural(len(rows) - kept, 'further tenant')} are left out, as the comment is full."
         whole = f"{table(_HEAD, rows[:kept], numbers=4)}\n\n{sentence}"
     return whole
@@ -99,7 +107,7 @@ def _table(listed: list[TenantChanges], budget: int) -> str:
 
 def _row(row: TenantChanges) -> list[str]:
     counts = [_number(row, effect) for effect in ("create", "update", "replace", "delete")]
-    return [inline_code(row.title), *counts, "; ".join(_notes(row))]
+    return [_name(row.title), *counts, "; ".join(_notes(row))]
 
 
 def _number(row: TenantChanges, effect: str) -> str:
@@ -111,7 +119,7 @@ def _number(row: TenantChanges, effect: str) -> str:
 def _notes(row: TenantChanges) -> list[str]:
     notes: list[str] = []
     if row.losses:
-        named = [inline_code(f"{_kind(change)} {change.name}") for change in row.losses[:3]]
+        named = [_name(f"{_kind(change)} {change.name}") for change in row.losses[:3]]
         more = f" and {len(row.losses) - 3} more" if len(row.losses) > 3 else ""
         notes.append(f"**data loss**: {', '.join(named)}{more}")
     if row.has_failed:
@@ -132,7 +140,7 @@ def _details(listed: list[TenantChanges], budget: int) -> tuple[list[str], int]:
         lines = _lines(row)
         if not lines:
             continue
-        section = details(f"{inline_code(row.title)}: {_sum(row)}", code_block(lines, "diff"))
+        section = details(f"{_name(row.title)}: {_sum(row)}", code_block(lines, "diff"))
         budget -= size_of(section) + 2
         if budget < 0:
             with_details = [each for each in listed if _lines(each)]
@@ -164,7 +172,11 @@ def _lines(row: TenantChanges) -> list[str]:
         lines += [f"! {part}" for part in message.splitlines() if part.strip()]
     if len(lines) > _MOST_LINES:
         lines = [*lines[:_MOST_LINES], f"… {plural(len(lines) - _MOST_LINES, 'further line')}"]
-    return lines
+    return [clipped(line, _LONGEST_LINE) for line in lines]
+
+
+def _name(text: str) -> str:
+    return inline_code(clipped(text, _LONGEST_NAME))
 
 
 def _kind(change: ResourceChange) -> str:
@@ -174,7 +186,7 @@ def _kind(change: ResourceChange) -> str:
 def _unchanged(unchanged: list[TenantChanges]) -> list[str]:
     if not unchanged:
         return []
-    named = ", ".join(inline_code(row.title) for row in unchanged[:500])
+    named = ", ".join(_name(row.title) for row in unchanged[:500])
     more = f" and {len(unchanged) - 500:,} more" if len(unchanged) > 500 else ""
     return [details(f"{plural(len(unchanged), 'tenant')} without changes", named + more)]
 

@@ -205,3 +205,35 @@ def test_other_input_is_refused_with_its_place(text: str, found: str) -> None:
 def test_document_of_a_failed_command_is_an_error() -> None:
     with pytest.raises(DocumentError, match=r"fleet preview` failed: no Pulumi\.yaml found"):
         read_preview('{"version": 1, "exit": 1, "stacks": [], "error": "no Pulumi.yaml found"}')
+
+
+@pytest.mark.parametrize("limit", [2000, 4000, LIMIT])
+def test_many_losses_and_long_names_fit_any_limit(limit: int) -> None:
+    losing = [stack(f"tenant-{number:03}-{'x' * 90}", step("delete", "Table", "t" * 900)) for number in range(60)]
+
+    text = comment(*losing, limit=limit)
+
+    assert len(text.encode()) <= limit
+    assert "60 of 60 tenants" in text
+    assert "Data may be lost" in text
+
+
+def test_a_huge_name_or_reason_fits() -> None:
+    huge = "|" * 70_000
+
+    assert len(comment(stack(huge, step("delete", "Table", huge))).encode()) <= LIMIT
+    assert len(render_failure(huge).encode()) <= LIMIT
+
+
+def test_a_long_error_hides_no_details_of_others() -> None:
+    text = comment(
+        stack("broken", status="failed", error="x" * 70_000),
+        stack("acme", step("create", "Warehouse", "executions")),
+    )
+
+    assert "x" * 500 in text
+    assert "+ create Warehouse executions" in text
+
+
+def test_addresses_without_scheme_make_no_link() -> None:
+    assert "www." not in render_failure("see WWW.evil.example and www.evil.example").casefold()
