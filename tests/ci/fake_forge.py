@@ -126,7 +126,10 @@ class Forge:
         return 404, {"message": "Not Found"}
 
     def _remove(self, found: re.Match[str]) -> tuple[int, Any]:
-        self.comments[:] = [comment for comment in self.comments if comment["id"] != int(found[1])]
+        kept = [comment for comment in self.comments if comment["id"] != int(found[1])]
+        if len(kept) == len(self.comments):
+            return 404, {"message": "Not Found"}
+        self.comments[:] = kept
         return 204, None
 
 

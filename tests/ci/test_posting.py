@@ -78,6 +78,15 @@ def test_second_comment_of_a_race_is_removed(forge: Forge, github_job: dict[str,
     assert "| <code>acme</code> |" in forge.comments[0]["body"]
 
 
+def test_comment_that_another_run_removed_is_no_error(forge: Forge) -> None:
+    """Two runs at the same time find the same spare comments."""
+    api = ForgeApi("GitHub", forge.url, {"authorization": f"Bearer {TOKEN}"})
+
+    api.remove("/repos/acme/lakehouse/issues/comments/500")
+
+    assert forge.calls == ["DELETE /repos/acme/lakehouse/issues/comments/500"]
+
+
 def test_token_without_rights_writes_the_summary(forge: Forge, github_job: dict[str, str]) -> None:
     forge.may_write = False
 
@@ -205,3 +214,11 @@ def test_commit_without_plans_is_an_error(forge: Forge, github_job: dict[str, st
     assert result.exit_code == 1
     assert result.stdout == ""
     assert "Run preview.yml by hand" in result.stderr
+
+
+@pytest.mark.parametrize("url", ["https://[hook/secret", f"https://{'a' * 70}.example/hook/secret"])
+def test_webhook_that_is_no_address_is_an_error(github_job: dict[str, str], url: str) -> None:
+    result = run({**github_job, "LAKEWRIGHT_WEBHOOK_URL": url}, "summary", "--webhook", document=DRIFT)
+
+    assert isinstance(result.exception, CiError)
+    assert "secret" not in str(result.exception)

@@ -5,6 +5,7 @@ CiError
   SettingError     a variable or setting of the CI system is missing or wrong
   PostError        a server did not take what was posted
     ForbiddenError   the token may not do it, as that of a pull request from a fork
+    MissingError     it does not exist, or the token may not see it
   PublishError     gauges or Events could not be published
 """
 
@@ -31,6 +32,10 @@ class PostError(CiError):
 
 class ForbiddenError(PostError):
     """The token may not do this."""
+
+
+class MissingError(PostError):
+    """It does not exist, or the token may not see it."""
 
 
 class PublishError(CiError):

@@ -42,7 +42,7 @@ class GitHub:
         comments = f"/repos/{self.repository}/issues/{self.pull_request()}/comments"
         own = [found for found in self._api.list(comments) if self._is_own(found, marker)]
         for spare in own[1:]:
-            self._api.send("DELETE", f"/repos/{self.repository}/issues/comments/{spare['id']}")
+            self._api.remove(f"/repos/{self.repository}/issues/comments/{spare['id']}")
         if not own:
             return _posted("created", self._api.send("POST", comments, {"body": body}))
         path = f"/repos/{self.repository}/issues/comments/{own[0]['id']}"

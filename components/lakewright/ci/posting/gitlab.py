@@ -35,7 +35,7 @@ class GitLab:
         notes = f"{request}/notes"
         own = self._own_notes(notes, marker)
         for spare in own[1:]:
-            self._api.send("DELETE", f"{notes}/{spare['id']}")
+            self._api.remove(f"{notes}/{spare['id']}")
         if not own:
             return _posted("created", self._api.send("POST", notes, {"body": body}))
         return _posted("updated", self._api.send("PUT", f"{notes}/{own[0]['id']}", {"body": body}))

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from lakewright.ci.errors import ForbiddenError, PostError, SettingError
+from lakewright.ci.errors import ForbiddenError, MissingError, PostError, SettingError
 from lakewright.lakekeeper.api.connection.responses import retry_after
 from lakewright.lakekeeper.api.connection.retry import RetryableError, RetryPolicy
 from lakewright.names.host_kinds import leaves_without_tls
@@ -52,6 +52,13 @@ class ForgeApi:
         is_repeatable = method != "POST"
         return self._retry.run(lambda: self._call(method, path, body=body, is_repeatable=is_repeatable))
 
+    def remove(self, path: str) -> None:
+        """Delete something that another run may have deleted already."""
+        try:
+            self.send("DELETE", path)
+        except MissingError:
+            return
+
     def _call(
         self,
         method: str,
@@ -84,7 +91,7 @@ class ForgeApi:
             case 403:
                 raise ForbiddenError(f"{said}. The token has no right to do this: check `permissions` of the job.")
             case 404:
-                raise PostError(f"{said}. It does not exist, or the token may not see it.")
+                raise MissingError(f"{said}. It does not exist, or the token may not see it.")
             case status if 300 <= status < 400:
                 raise PostError(f"{said}: it has moved. Run the job in the repository's new place.")
             case _:

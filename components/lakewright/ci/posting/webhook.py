@@ -18,10 +18,17 @@ VARIABLE = "LAKEWRIGHT_WEBHOOK_URL"
 def post_message(environ: Mapping[str, str], text: str, retry: RetryPolicy | None = None) -> None:
     """Post `{"text": ...}` to the webhook, as Slack, Mattermost and others expect. Raises SettingError, PostError."""
     url = environ.get(VARIABLE, "").strip()
-    if not url.startswith(("https://", "http://")) or leaves_without_tls(url):
+    if not _is_sendable(url):
         found = "nothing" if not url else "another value, which is not shown"
         raise SettingError(f"environment variable {VARIABLE}: expected the `https://` URL of a webhook, found {found}")
     (retry or RetryPolicy()).run(lambda: _post(url, text))
+
+
+def _is_sendable(url: str) -> bool:
+    try:
+        return url.startswith(("https://", "http://")) and not leaves_without_tls(url)
+    except ValueError:  # no URL
+        return False
 
 
 def _post(url: str, text: str) -> None:
@@ -29,7 +36,7 @@ def _post(url: str, text: str) -> None:
         answer = httpx.post(url, json={"text": text}, timeout=30.0)
     except (httpx.ConnectError, httpx.ConnectTimeout) as error:
         raise RetryableError(_error(f"did not answer ({type(error).__name__})")) from None
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
+    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
         raise _error(f"did not answer ({type(error).__name__})") from None
     if answer.status_code == 429:
         raise RetryableError(_error("answered 429"), retry_after(answer.headers.get("retry-after", "")))
