@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +23,7 @@ from lakewright.lakekeeper.api.connection.versions import server_of
 from lakewright.lakekeeper.api.management.task_queues import QueueConfig
 from lakewright.lakekeeper.buckets import bucket_settings
 from lakewright.spec import parse_spec
+from lakewright.validation.yaml_text import load_yaml
 
 ROLE = "arn:aws:iam::123456789012:role/lakehouse"
 ROLE_ID = "01983a4e-0000-7000-8000-000000000001"
@@ -129,6 +131,18 @@ def test_text_reads_back_as_the_same_spec() -> None:
 
     assert yaml.safe_load(text)["config"]["lakewright:tenant"] == draft.spec
     assert max(len(line) for line in text.splitlines()) <= 118
+
+
+@pytest.mark.parametrize("text", ["1e3", "0o14", "line 1\nline 2", "a\n---\nb", "on", "x: y #z", "\u2028"])
+def test_text_of_any_form_reads_back_on_one_line(text: str) -> None:
+    """Servers have comments of several lines, and names that YAML 1.2 reads as numbers and PyYAML does not."""
+    spec = {"owner": text, "tables": [{"name": text, "properties": {text: text}}], "role_members": {text: {}}}
+
+    written = stack_text(TenantDraft(spec, (), comments={f"role_members.{text}": "a\nb"}), "project acme")
+
+    assert load_yaml(written)["config"]["lakewright:tenant"] == spec
+    assert len(written.split("\n")) == 13
+    assert not re.search(r"(?<![\w\"])(1e3|0o14)(?![\w\"])", written)
 
 
 def test_role_on_aws_gives_the_external_id() -> None:

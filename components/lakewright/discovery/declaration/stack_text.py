@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import yaml
@@ -17,6 +18,23 @@ _OPENING = ("name", "owner", "adopt")
 _COMMENTS = {
     "adopt": "Remove it after the first `lakewright up`, which takes everything over.",
 }
+_BREAKS = re.compile(r"[\n\r\x85\u2028\u2029]")
+_NUMBER = re.compile(r"[-+]?(\.\d+|\d+(\.\d*)?)([eE][-+]?\d+)?|0[ox][0-9a-fA-F]+")
+"""Numbers of YAML 1.2. PyYAML, which knows YAML 1.1, writes text such as `1e3` without quotes."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """PyYAML's safe dumper, with text on one line and quotes around text that is a number in YAML 1.2."""
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    is_quoted = _BREAKS.search(text) or _NUMBER.fullmatch(text)
+    # PyYAML's stubs leave the type of the value open.
+    represent = cast("Callable[..., yaml.ScalarNode]", dumper.represent_scalar)  # pyright: ignore[reportUnknownMemberType]
+    return represent("tag:yaml.org,2002:str", text, style='"' if is_quoted else None)
+
+
+_Dumper.add_representer(str, _represent_text)
 
 
 def stack_text(draft: TenantDraft, origin: str) -> str:
@@ -42,7 +60,7 @@ def _section(name: str, value: Any, comments: Mapping[str, str]) -> list[str]:
             lines = [f"{name}:"]
             for key, item in cast(dict[str, Any], value).items():
                 if comment := comments.get(f"{name}.{key}"):
-                    lines.append(f"  # {comment}")
+                    lines.append(f"  # {' '.join(comment.split())}")
                 lines += _entry(f"  {_scalar(key)}: ", item, "    ")
             return lines
         case list():
@@ -69,7 +87,7 @@ def _entry(lead: str, value: Any, inner: str) -> list[str]:
 
 
 def _flow(value: Any) -> str:
-    text = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=100_000)
+    text = yaml.dump(value, Dumper=_Dumper, default_flow_style=True, sort_keys=False, allow_unicode=True, width=100_000)
     # YAML 1.1 reads `on` as true. The engines read YAML 1.2, as the other stack files.
     return text.removesuffix("...\n").rstrip("\n").replace("{'on': ", "{on: ").replace(", 'on': {", ", on: {")
 
