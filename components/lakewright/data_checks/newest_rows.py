@@ -8,11 +8,13 @@ Deleted rows count: their bounds stay in the manifests.
 from __future__ import annotations
 
 import io
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
+from lakewright.data_checks.errors import NotEvaluatedError
 from lakewright.data_checks.time_bounds import TimeColumn, TimePartition, end_of_partition, end_of_value
 from lakewright.validation.documents import list_of, mapping_of
 
@@ -52,6 +54,9 @@ def newest_rows(
         partitions: Its partition fields by the id of their spec.
         enough: Reading stops at a value that is not older.
         read: Returns the content of a manifest.
+
+    Raises:
+        NotEvaluatedError: A manifest cannot be read.
     """
     found = NewestRows()
     count = 0
@@ -115,7 +120,11 @@ def _by_id(entries: object) -> dict[int, Any]:
     return {int(pair["key"]): pair["value"] for pair in pairs}
 
 
-def _records(content: bytes) -> Iterator[Mapping[str, Any]]:
+def _records(content: bytes) -> list[Mapping[str, Any]]:
     import fastavro  # noqa: PLC0415 - slow to load
 
-    return cast(Iterator[Mapping[str, Any]], iter(fastavro.reader(io.BytesIO(content))))
+    try:
+        return cast("list[Mapping[str, Any]]", list(fastavro.reader(io.BytesIO(content))))
+    except (ValueError, EOFError, LookupError, TypeError, zlib.error) as error:
+        said = " ".join(str(error).split())[:200]
+        raise NotEvaluatedError(f"a manifest of the table is damaged, or of a codec unknown here: {said}") from None

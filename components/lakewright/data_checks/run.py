@@ -33,7 +33,7 @@ def run_checks(
     pool = _Clients()
     try:
         with ThreadPoolExecutor(max(1, parallel)) as executor:
-            pending = [executor.submit(_run, target, pool.get(target), clock()) for target in targets]
+            pending = [executor.submit(_run, target, pool, clock()) for target in targets]
             return [future.result() for future in pending]
     finally:
         pool.close()
@@ -63,28 +63,38 @@ class _Clients:
             client.close()
 
 
-def _run(target: CheckTarget, client: Client, now: datetime) -> StackChecks:
+def _run(target: CheckTarget, clients: _Clients, now: datetime) -> StackChecks:
     found = StackChecks(target.stack, target.spec.name, target.spec.environment)
-    session = CheckSession(target, client, now)
     try:
-        for index, check in enumerate(target.spec.checks):
-            kind = CHECKS[type(check)]
-            for verdict in _evaluate(check, session):
-                found.checks.append(
-                    CheckResult(
-                        f"checks.{index}",
-                        kind.title(check),
-                        verdict.assertion,
-                        verdict.expected,
-                        verdict.found,
-                        verdict.outcome,
-                        now.isoformat(timespec="seconds").replace("+00:00", "Z"),
-                        session.identity,
-                    )
-                )
-    finally:
-        session.close()
+        session = CheckSession(target, clients.get(target), now)
+        try:
+            _check(session, found)
+        finally:
+            session.close()
+    except _failures() as error:
+        found.problems.append(" ".join(str(error).split()))
+    except Exception as error:  # noqa: BLE001 - a defect that one tenant meets must not hide the others' results
+        found.problems.append(f"unexpected error: {type(error).__name__}: {' '.join(str(error).split())}")
     return found
+
+
+def _check(session: CheckSession, found: StackChecks) -> None:
+    """Add the results of a tenant's checks."""
+    for index, check in enumerate(session.target.spec.checks):
+        kind = CHECKS[type(check)]
+        for verdict in _evaluate(check, session):
+            found.checks.append(
+                CheckResult(
+                    f"checks.{index}",
+                    kind.title(check),
+                    verdict.assertion,
+                    verdict.expected,
+                    verdict.found,
+                    verdict.outcome,
+                    session.now.isoformat(timespec="seconds").replace("+00:00", "Z"),
+                    session.identity,
+                )
+            )
 
 
 def _evaluate(check: DataCheck, session: CheckSession) -> Iterator[Verdict]:
