@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from lakewright.ci.documents import UNREACHABLE, DriftDifference, DriftGroup, FleetDrift, StackDriftReport
-from lakewright.ci.markdown import inline_code, size_of
+from lakewright.ci.markdown import clipped, inline_code, size_of
 from lakewright.fleet.text_table import plural
 
 LIMITS = {"markdown": 65_536, "slack": 35_000, "text": 1_000_000}
@@ -18,6 +18,8 @@ LIMITS = {"markdown": 65_536, "slack": 35_000, "text": 1_000_000}
 _MOST_DIFFERENCES = 30
 """Differences of one tenant that are listed."""
 _LONGEST_VALUE = 120
+_LONGEST_PROBLEM = 1_000
+"""Characters of a problem: a longer one would leave no place for the differences."""
 
 
 class SummaryFormat(StrEnum):
@@ -117,8 +119,12 @@ def _problems(drift: FleetDrift, style: _Style) -> list[str]:
     for stack in sorted(drift.unchecked, key=lambda each: each.stack):
         for problem in dict.fromkeys(stack.unchecked):
             tenants.setdefault(problem, []).append(stack.stack)
-    listed = [f"{style.code(_names(names))}: {style.code(problem)}" for problem, names in tenants.items()]
-    return [*(style.code(problem) for problem in drift.problems), *listed]
+    listed = [f"{style.code(_names(names))}: {_problem(problem, style)}" for problem, names in tenants.items()]
+    return [*(_problem(problem, style) for problem in drift.problems), *listed]
+
+
+def _problem(problem: str, style: _Style) -> str:
+    return style.code(clipped(problem, _LONGEST_PROBLEM))
 
 
 def _causes(drift: FleetDrift, style: _Style) -> list[str]:

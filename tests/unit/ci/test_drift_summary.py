@@ -154,3 +154,11 @@ def test_nothing_to_report_needs_no_attention() -> None:
     assert headline(calm) == "No drift in 1 tenant"
     assert not needs_attention(calm)
     assert needs_attention(unchecked)
+
+
+@pytest.mark.parametrize("form", ["markdown", "slack"])
+def test_a_long_problem_leaves_place_for_differences(form: str) -> None:
+    text = text_of(form, drifted("broken", problems=["x" * 80_000]), drifted("acme", difference()))
+
+    assert "x" * 500 in text
+    assert "Warehouse executions" in text
