@@ -21,7 +21,7 @@ from .workflow_runner import JobRun, WorkflowRunner
 
 WORKFLOWS = Path(__file__).parents[2] / "examples" / "ci" / "github"
 
-pytestmark = pytest.mark.stand_in("runs workflows on a project in the sandbox")
+pytestmark = [pytest.mark.stand_in("runs workflows on a project in the sandbox"), pytest.mark.xdist_group("workflows")]
 
 
 @pytest.fixture(scope="module")

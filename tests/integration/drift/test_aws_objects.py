@@ -27,6 +27,8 @@ from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
 from ...tenant_project import PASSPHRASE, Tenant, create_project, new_name, tenant_spec
 
+pytestmark = pytest.mark.xdist_group("drift-of-aws")
+
 
 @pytest.fixture(scope="module")
 def tenant(tmp_path_factory: pytest.TempPathFactory, sandbox: Sandbox) -> Iterator[Tenant]:
@@ -174,6 +176,8 @@ def test_log_files_of_a_trail_name_who_made_changes(
     tenant: Tenant, aws: Callable[[str], Any], report: Callable[[], DriftReport]
 ) -> None:
     """The files of a trail have the events of the history, gzipped by region and day."""
+    wait_for_later_second(datetime.now(UTC))
+    aws("s3").put_bucket_tagging(Bucket=tenant.bucket, Tagging={"TagSet": [{"Key": "team", "Value": "another"}]})
     trail = f"{tenant.name}-trail"
     events = (tenant.sandbox.dir / "logs" / "cloudtrail.jsonl").read_text().splitlines()
     records = gzip.compress(json.dumps({"Records": [json.loads(event) for event in events]}).encode())

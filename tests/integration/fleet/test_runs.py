@@ -13,6 +13,8 @@ import pytest
 
 from .conftest import Fleet, statuses
 
+pytestmark = pytest.mark.xdist_group("fleet")
+
 PATIENCE_SECONDS = 60
 
 

@@ -14,6 +14,8 @@ from lakewright_sandbox.runtime.state import Sandbox
 from ...tenant_project import LAKEWRIGHT, PASSPHRASE, create_project, new_name, tenant_spec
 from .conftest import statuses
 
+pytestmark = pytest.mark.xdist_group("fleet")
+
 
 @pytest.mark.stand_in("surveys all objects of a server")
 def test_tenants_are_deployed_listed_and_measured(tmp_path: Path, sandbox: Sandbox) -> None:

@@ -20,7 +20,7 @@ from lakewright_sandbox.runtime.state import Sandbox
 from ....tenant_project import PASSPHRASE, Tenant
 from .conftest import made_tenant
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.xdist_group("data-checks"), pytest.mark.timeout(300)]
 
 COLUMNS = [{"name": "day", "type": "date"}, {"name": "at", "type": "timestamptz"}, {"name": "note", "type": "string"}]
 NOW = datetime.now(UTC)

@@ -15,7 +15,7 @@ from lakewright_sandbox.runtime.state import Sandbox
 from ....tenant_project import Tenant
 from .conftest import made_tenant
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.xdist_group("drift-actions"), pytest.mark.timeout(300)]
 
 DAY = 86_400
 COLUMNS = [{"name": "id", "type": "long"}, {"name": "note", "type": "string"}]
