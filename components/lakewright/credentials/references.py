@@ -142,9 +142,13 @@ def _from_secrets_manager(reference: str, rest: str) -> str | None:
         raise UnresolvedCredentialError(f"`{reference}`: the secret is not a JSON object with the key {key}") from None
 
 
+SALT_BYTES = 16
+"""Size of the salt of a fingerprint."""
+
+
 def fingerprint(values: list[str], salt: str | None = None) -> str:
     """Return `SALT:HASH` of secrets, with a new salt unless one is given."""
-    salt = salt or secrets.token_hex(16)
+    salt = salt or secrets.token_hex(SALT_BYTES)
     digest = hmac.new(bytes.fromhex(salt), digestmod=hashlib.sha256)
     for value in values:
         digest.update(hashlib.sha256(value.encode()).digest())

@@ -12,6 +12,7 @@ import pulumi
 from pulumi.dynamic import DiffResult, Resource
 from typing_extensions import override
 
+from lakewright.credentials import plan_seed
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.buckets import bucket_removal, existing_bucket, store_preflight
 from lakewright.lakekeeper.buckets.existing_bucket import ExistingBucket
@@ -23,7 +24,6 @@ from lakewright.lakekeeper.provider.resource_state import ObservedResource, Reco
 from lakewright.lakekeeper.tenant import (
     catalog_principal,
     kept_data,
-    plan_seed,
     role_paths,
     tenant_changes,
     tenant_history,

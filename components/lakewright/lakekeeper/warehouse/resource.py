@@ -7,6 +7,7 @@ import pulumi
 from pulumi.dynamic import CheckFailure, CheckResult, DiffResult, Resource
 from typing_extensions import override
 
+from lakewright.credentials import plan_seed
 from lakewright.credentials import references as credentials
 from lakewright.lakekeeper.api.catalog import contents
 from lakewright.lakekeeper.api.connection.client import Client
@@ -60,7 +61,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
     def checked(self, declared: WarehouseArgs, olds: dict[str, Any]) -> WarehouseArgs:
         self.run.to_activate.note_program()
         recorded = olds.get("credential_fingerprint")
-        return declared.model_copy(update={"credential_fingerprint": self._fingerprint(declared.credential, recorded)})
+        return declared.model_copy(update={"credential_fingerprint": self._fingerprint(declared, recorded)})
 
     @override
     def declared_again(self, recorded: WarehouseArgs, found: WarehouseArgs) -> WarehouseArgs:
@@ -75,12 +76,12 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         self.run.to_activate.note_compared(_id, active=_news.get("active") is not False)
         return super().diff(_id, _olds, _news)
 
-    def _fingerprint(self, credential: object, recorded: str | None) -> str | None:
+    def _fingerprint(self, declared: WarehouseArgs, recorded: str | None) -> str | None:
         """Return the fingerprint of the credential's current secrets.
 
         Return the recorded fingerprint if the secrets are unchanged or cannot be read.
         """
-        names = references(credential)
+        names = references(declared.credential)
         if not names:
             return None
         try:
@@ -88,7 +89,10 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         except credentials.UnresolvedCredentialError as unresolved:
             warn(f"{unresolved}; could not check whether the credential has changed")
             return recorded
-        return recorded if recorded and credentials.still_matches(values, recorded) else credentials.fingerprint(values)
+        if recorded and credentials.still_matches(values, recorded):
+            return recorded
+        salt = plan_seed.random_hex(f"credential of {declared.project_id}/{declared.name}", credentials.SALT_BYTES)
+        return credentials.fingerprint(values, salt)
 
     @override
     def replaces(self, change: Change, new: WarehouseArgs, client: Callable[[], Client]) -> bool:
@@ -199,7 +203,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
     def _with_current_fingerprint(self, new: WarehouseArgs) -> WarehouseArgs:
         if not references(new.credential):
             return new
-        fingerprint = self._fingerprint(new.credential, new.credential_fingerprint)
+        fingerprint = self._fingerprint(new, new.credential_fingerprint)
         return new.model_copy(update={"credential_fingerprint": fingerprint})
 
     def _observed(

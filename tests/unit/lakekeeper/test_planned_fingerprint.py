@@ -1,0 +1,54 @@
+"""The fingerprint of a warehouse's credential in a kept plan and in the update by that plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from lakewright.credentials.plan_seed import SEED
+from lakewright.credentials.references import still_matches
+from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
+
+SECRETS = {"STORE_KEY_ID": "key-1", "STORE_SECRET": "secret-1"}
+
+
+@pytest.fixture(autouse=True)
+def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+
+
+def checked_fingerprint(name: str = "main") -> str:
+    """Return the fingerprint of a new warehouse, as a run computes it."""
+    props: dict[str, Any] = {
+        "server": {"endpoint": "http://127.0.0.1:1"},
+        "project_id": "acme",
+        "name": name,
+        "storage": {
+            "type": "s3",
+            "bucket": "acme-lake",
+            "region": "us-east-1",
+            "key_prefix": name,
+            "sts_enabled": False,
+        },
+        "credential": {
+            "type": "access-key",
+            "access_key_id": "env:STORE_KEY_ID",
+            "secret_access_key": "env:STORE_SECRET",
+        },
+    }
+    provider = WarehouseProvider()
+    found = provider.checked(provider.args.parse(props), {}).credential_fingerprint
+    assert found is not None
+    assert still_matches(list(SECRETS.values()), found)
+    return found
+
+
+def test_update_by_a_plan_has_the_planned_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SEED, "00" * 32)
+    assert checked_fingerprint() == checked_fingerprint()
+    assert checked_fingerprint() != checked_fingerprint("other")
+
+
+def test_runs_without_a_plan_have_new_fingerprints() -> None:
+    assert checked_fingerprint() != checked_fingerprint()
