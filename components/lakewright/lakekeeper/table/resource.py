@@ -36,7 +36,8 @@ from lakewright.names.types import Deletion
 COMPUTED = ("table_id", "table_location", "field_ids", "drift", "unsafe")
 """Computed outputs.
 
-`drift` lists changes found by a refresh that no property shows. `unsafe` lists changes that `up` refuses to undo.
+`drift` lists changes found by a refresh that no property shows. `unsafe` lists changes that `up` refuses to undo: those
+that properties show are no changes once the program declares them.
 """
 
 
@@ -114,7 +115,12 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         found.computed["field_ids"] = {**ids, **found.computed["field_ids"]}
         # The state may come from an earlier refresh. Without later changes, the refused changes are also the same.
         found.computed["unsafe"] = refused if difference.between(now, state) else [*refused, *_unsafe(known)]
-        found.computed["drift"] = table_changes.hidden_drift(there, state, again=again)
+        # A declaration of what was found does not solve these.
+        lasting = set(commit(there.metadata, now, now, ids).problems) | {*_drift(known)}
+        found.computed["drift"] = [
+            *table_changes.hidden_drift(there, state, again=again),
+            *(problem for problem in found.computed["unsafe"] if problem in lasting),
+        ]
         if again:
             warn(f"{where(state)} was dropped and recreated: its uuid is {there.table_id} now, was {_table_id(known)}")
         return found
@@ -129,7 +135,8 @@ class TableProvider(LakekeeperProvider[TableArgs]):
             table_changes.refuse(
                 new, [problem for problem in self._refused(known, new) if problem not in _unsafe(known)]
             )
-        result.changes = bool(result.changes or _olds.get("drift") or _unsafe(known))
+        # A program never declares `unsafe`. The inputs have it from a refresh, until the program runs again.
+        result.changes = bool(result.changes or _drift(known) or _news.get("unsafe"))
         return result
 
     @override
@@ -176,7 +183,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
     @override
     def needs_calls(self, known: RecordedResource[TableArgs], new: TableArgs) -> bool:
         """Return whether an update changes more than the state. Drift that no property shows also needs calls."""
-        return bool(known.outs.get("drift") or _unsafe(known)) or super().needs_calls(known, new)
+        return bool(_drift(known)) or super().needs_calls(known, new)
 
     @override
     def change(self, client: Client, known: RecordedResource[TableArgs], new: TableArgs) -> ObservedResource[TableArgs]:
@@ -227,6 +234,10 @@ def _table_id(known: RecordedResource[TableArgs]) -> str:
 
 def _unsafe(known: RecordedResource[TableArgs]) -> list[str]:
     return cast(list[str], known.outs.get("unsafe") or [])
+
+
+def _drift(known: RecordedResource[TableArgs]) -> list[str]:
+    return cast(list[str], known.outs.get("drift") or [])
 
 
 def _ids(known: RecordedResource[TableArgs]) -> dict[str, int]:

@@ -166,13 +166,19 @@ def test_drift_is_reported_and_refused_with_the_reason(what: str, orders: Props,
     assert job.current_metadata() == before
 
 
-def test_declared_drift_is_not_refused(orders: Props, http: httpx.Client) -> None:
+@pytest.mark.parametrize("what", REFUSED)
+def test_declared_drift_is_no_change(what: str, orders: Props, http: httpx.Client) -> None:
+    """The spec declares what was found, as `drift --accept` writes it."""
     table, job = Resource(TableProvider()), Job(http, orders)
+    orders |= {"partition_by": []}
     table.up(**orders)
-    REFUSED["a column added"][0](job)
-    table.refresh()
+    REFUSED[what][0](job)
+    for _ in range(2):
+        table.refresh()
+    accepted = orders | {key: table.outs[key] for key in ("columns", "identifier")}
 
-    assert table.up(**orders | {"columns": [*COLUMNS, {"name": "x", "type": "int"}]}) == "update"
+    assert table.refused(**accepted) == []
+    assert table.up(**accepted) == "same"
     assert table.refresh() == "same"
 
 
