@@ -116,7 +116,7 @@ def test_protect_without_tables_refuses_because_of_files(
     tenant.spec["warehouses"][0]["deletion"] = "purge"
     tenant.write()
     tenant.up()
-    assert "by-hand.csv" in tenant.run("destroy", "--yes", "--engine", "embedded").stdout, "no warehouse's, not purged"
+    assert "by-hand.csv" in tenant.run("destroy", "--yes", "--engine", "embedded").stderr, "no warehouse's, not purged"
     aws("s3").delete_object(Bucket=tenant.bucket, Key="by-hand.csv", VersionId=version)
     tenant.verb("destroy", "--yes")
     assert tenant.bucket not in [bucket["Name"] for bucket in aws("s3").list_buckets()["Buckets"]]
