@@ -267,6 +267,22 @@ def test_roles_and_grants_of_others_are_listed() -> None:
     assert "role_members" not in draft.spec
 
 
+def test_an_invalid_table_takes_only_its_own_grants() -> None:
+    """Its grants are invalid, too. Positions of other grants change when these are removed."""
+    good, metadata = table("int")
+    bad = replace(good, name="orders/\n2026", tabular_id="t2")
+    on = Object("table", "t2", project_id="acme", warehouse_id="w1")
+    on_bad = FoundGrant(on, GrantEntry("select", "user", "oidc~ada"), "main", ("sales", bad.name))
+
+    draft = declared(
+        replace(warehouse(IN_STORE, "sales"), tabulars=(good, bad), metadata={good: metadata, bad: metadata}),
+        grants=(on_bad, grant("select", "oidc~bob")),
+    )
+
+    assert [entry["name"] for entry in draft.spec["tables"]] == ["main.sales.orders"]
+    assert [entry["to"] for entry in draft.spec["grants"]] == ["user:oidc~bob"]
+
+
 def test_external_id_is_read_from_the_trust_policy() -> None:
     statement = {"Effect": "Allow", "Condition": {"StringEquals": {"sts:ExternalId": "x-1"}}}
 

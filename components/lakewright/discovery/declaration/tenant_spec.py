@@ -32,6 +32,8 @@ from lakewright.storage.backend import AwsDefaults
 
 UNKNOWN_OWNER = "unknown"
 """Owner of a tenant until a person names one: no server knows it."""
+_ORDER = ("storage", "warehouses", "tables", "grants", "role_members")
+"""Sections whose parts can be left out. Parts of a section may belong to those of an earlier one."""
 _LISTS = frozenset({"warehouses", "tables", "grants"})
 
 
@@ -297,8 +299,11 @@ class _Draft:
                 parts.setdefault((section, place), []).append(str(problem))
             else:
                 raise DiscoveryError(f"the spec of project {self.found.project_id} is not valid: {problem}") from None
+        # What is removed takes its tables, grants and members along, which changes the places of other sections.
+        first = next(name for name in _ORDER if any(section == name for section, _ in parts))
         for (section, place), reasons in sorted(parts.items(), key=lambda part: str(part[0][1]).zfill(9), reverse=True):
-            self._remove_part(section, place, "; ".join(reasons))
+            if section == first:
+                self._remove_part(section, place, "; ".join(reasons))
 
     def _remove_part(self, section: str, place: int | str, reason: str) -> None:
         match section:
