@@ -16,6 +16,8 @@ UNEXPECTED_CHANGES_EXIT = 7
 
 _NO_CHANGE = {"same", "read", "read-replacement", "refresh", "discard", "discard-replaced"}
 _OPERATION_KEYS = ("steps", "changes", "outputs", "messages")
+_ADVICE = "Continue with: "
+"""How the last line of an interrupted operation begins: it says nothing about the stack."""
 _EMPTY: dict[str, Any] = {"steps": [], "changes": {}, "outputs": {}, "messages": []}
 
 
@@ -153,7 +155,8 @@ def result_of(
 def first_error(exit_code: int, document: Mapping[str, Any], error_lines: Iterable[str]) -> str:
     """Return the first error of a failed stack in one line."""
     messages = [text for text in list_of(document.get("messages")) if text_of(text)]
-    lines = [line.strip() for line in error_lines if line.strip()]
+    texts = [line.strip() for line in error_lines]
+    lines = [line for line in texts if line and not line.startswith(_ADVICE)]
     failed = [*messages, *lines]
     found = next((text for text in failed if text.startswith("error: ")), "")
     if not found and (probes := list_of(document.get("failed_probes"))):
