@@ -116,7 +116,7 @@ def _last_update(project: PulumiProject, stack: str) -> dict[str, str]:
     from lakewright_engine.model.errors import UnsupportedFeatureError  # noqa: PLC0415
 
     try:
-        history = project.backend().history(project.name, stack)
+        history = project.backend().history(project.name, stack, limit=1)
     except UnsupportedFeatureError:
         return {}
     return {key: str(history[0].get(key, "")) for key in ("kind", "result")} if history else {}

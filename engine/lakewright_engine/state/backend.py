@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from lakewright_engine.model.errors import (
@@ -260,8 +261,13 @@ class StateBackend:
         self._files.write(project, stack, content.encode(), keeps_previous=keeps_previous)
         self._codecs.pop((project, stack), None)
 
-    def history(self, project: str, stack: str) -> list[dict[str, Any]]:
+    def history(self, project: str, stack: str, limit: int | None = None) -> list[dict[str, Any]]:
         """Return the entries of the stack's history as the CLI writes them, newest first.
+
+        Args:
+            project: The project's name.
+            stack: The stack's name.
+            limit: Number of the newest entries to read; None reads all.
 
         Raises:
             StateError: An entry cannot be read.
@@ -269,7 +275,7 @@ class StateBackend:
         """
         if not self.exists(project, stack):
             raise stack_not_found(stack)
-        return [_history_entry(*found) for found in self._files.history(project, stack)]
+        return [_history_entry(*found) for found in islice(self._files.history(project, stack), limit)]
 
     def record(self, project: str, stack: str, update: dict[str, Any]) -> None:
         """Add an entry to the stack's history, with the copies of the checkpoint that the CLI keeps."""

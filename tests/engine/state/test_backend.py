@@ -358,3 +358,14 @@ def _secrets(value: object) -> list[dict]:
 def test_times_have_no_trailing_zeros(microseconds: int, expected: str) -> None:
     """The CLI formats the times of a state at each save. Another format would make two exports differ."""
     assert format_time(datetime(2026, 11, 22, 7, 30, 33, microseconds, tzinfo=UTC)) == expected
+
+
+def test_the_last_update_needs_no_older_history(backend: StateBackend) -> None:
+    backend.record("conf", "dev", {"kind": "update"})
+    for file in (backend.storage.root / "history" / "conf" / "dev").glob("*.history.json"):
+        file.write_text("{")
+    backend.record("conf", "dev", {"kind": "refresh"})
+
+    assert backend.history("conf", "dev", limit=1) == [{"kind": "refresh"}]
+    with pytest.raises(StateError, match="is damaged"):
+        backend.history("conf", "dev")
