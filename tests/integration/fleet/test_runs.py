@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from ...tenant_project import LAKEWRIGHT
 from .conftest import Fleet, statuses
 
 pytestmark = pytest.mark.xdist_group("fleet")
@@ -78,6 +80,33 @@ def test_resume_runs_changed_stacks_again(fleet: Fleet) -> None:
         ("changed", False),
         ("changed", True),
     ]
+
+
+def test_resume_refuses_stacks_that_the_run_did_not_have(fleet: Fleet) -> None:
+    fleet.report("up", "--yes", "--stack", "[ab]")
+
+    resumed = fleet.run("up", "--yes", "--engine", "embedded", "--resume", "--stack", "c")
+
+    assert (resumed.returncode, resumed.stdout) == (2, "")
+    assert "has none of the selected stacks, only a, b" in resumed.stderr
+
+
+def test_the_confirmation_names_the_changed_resources(fleet: Fleet) -> None:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(fleet.folder)
+        words = [LAKEWRIGHT, "fleet", "up", "--stack", "a", "--engine", "embedded"]
+        os.execve(LAKEWRIGHT, words, {**fleet.environ, "TERM": "dumb"})
+    shown = b""
+    while b"[y/N]" not in shown:
+        shown += os.read(terminal, 4096)
+
+    os.write(terminal, b"n\n")
+
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 1
+    assert b"create pulumi-python:dynamic:Resource thing" in shown
+    assert not fleet.project.backend().export("fleet", "a")["deployment"].get("resources")
 
 
 def test_ctrl_c_once_finishes_and_names_what_remains(fleet: Fleet) -> None:

@@ -181,7 +181,7 @@ def _confirm(options: FleetOptions, verb: str, noun: str, trial: tuple[str, ...]
     if options.as_json or not sys.stdin.isatty():
         raise UsageError(f"fleet {verb} needs --yes without a terminal, or with --json")
     planned = run_fleet(replace(options, resume=False), "preview", trial)
-    print_report(options, planned)
+    print_report(replace(options, details=True), planned)
     if planned.is_interrupted or (planned.remaining and options.on_error is OnError.STOP):
         raise typer.Exit(planned.exit_code)
     count = plural(len(planned.results), "stack")

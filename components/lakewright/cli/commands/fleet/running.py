@@ -128,6 +128,7 @@ def _folder(
     project: PulumiProject, options: FleetOptions, name: str, words: tuple[str, ...], stacks: Sequence[SelectedStack]
 ) -> RunFolder:
     """Return the folder of a new run, or of the one to resume."""
+    from lakewright.fleet.errors import ResumeError  # noqa: PLC0415
     from lakewright.fleet.run_folder import JournalEntry, RunFolder  # noqa: PLC0415
 
     plans = {"--save-plans": options.save_plans, "--plans": options.plans}
@@ -135,6 +136,12 @@ def _folder(
     if not options.resume:
         return RunFolder.create(project.root, name, words, [stack.name for stack in stacks])
     folder = RunFolder.resume(project.root, name, words)
+    if not any(stack.name in folder.entries for stack in stacks):
+        folder.close()
+        raise ResumeError(
+            f"--resume: the run in {folder.path} has none of the selected stacks, only {', '.join(folder.entries)};"
+            " start a new run without --resume"
+        )
     for stack in folder.entries:
         if options.save_plans and not _plan_file(options.save_plans, stack).is_file():
             folder.entries[stack] = JournalEntry()
