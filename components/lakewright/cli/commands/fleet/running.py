@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -136,12 +137,15 @@ def _folder(
     if not options.resume:
         return RunFolder.create(project.root, name, words, [stack.name for stack in stacks])
     folder = RunFolder.resume(project.root, name, words)
-    if not any(stack.name in folder.entries for stack in stacks):
+    foreign = [stack.name for stack in stacks if stack.name not in folder.entries]
+    if len(foreign) == len(stacks):
         folder.close()
         raise ResumeError(
             f"--resume: the run in {folder.path} has none of the selected stacks, only {', '.join(folder.entries)};"
             " start a new run without --resume"
         )
+    if foreign:
+        print(f"warning: left out, as the resumed run has none of them: {', '.join(foreign)}", file=sys.stderr)
     for stack in folder.entries:
         if options.save_plans and not _plan_file(options.save_plans, stack).is_file():
             folder.entries[stack] = JournalEntry()
