@@ -74,8 +74,8 @@ def test_providers_in_the_state_are_needed(path: Path, project: PulumiProject, t
     (state / "stacks" / "conf").mkdir(parents=True)
     (state / "meta.yaml").write_text("version: 1\n")
     (state / "stacks" / "conf" / "dev.json").write_text(
-        '{"version":3,"checkpoint":{"latest":{"resources":[{"type":"pulumi:providers:gcp"},'
-        '{"type":"pulumi:providers:pulumi-python"}]}}}'
+        '{"version":3,"checkpoint":{"latest":{"resources":[{"urn":"urn:gcp","type":"pulumi:providers:gcp"},'
+        '{"urn":"urn:python","type":"pulumi:providers:pulumi-python"}]}}}'
     )
     assert plugins.needed_plugins(project, "dev") == {"gcp"}
 
