@@ -1,1 +1,1 @@
-"""What CI shows and publishes of a fleet: comments, job summaries, issues, messages, Events and gauges."""
+"""Comments, job summaries, issues, messages, Events and gauges of a fleet, for CI."""

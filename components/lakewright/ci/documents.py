@@ -71,7 +71,7 @@ class FleetPreview(_Part):
 
 
 class DriftActor(_Part):
-    """Who changed something, and when (RFC 3339)."""
+    """The user or program that changed something, and the time (RFC 3339)."""
 
     name: str
     at: str = ""
@@ -123,7 +123,7 @@ class StackDriftReport(_Part):
 
     @property
     def unchecked(self) -> list[str]:
-        """What could not be checked, and why."""
+        """Parts that could not be checked, and the reasons."""
         count = len({(each.type, each.resource) for each in self.unreachable})
         return [*self.problems, *([f"{plural(count, 'resource')} not reached"] if count else [])]
 
@@ -159,7 +159,7 @@ class FleetDrift(_Part):
 
     @property
     def problems(self) -> list[str]:
-        """What could not be checked for the whole fleet."""
+        """Parts of the whole fleet that could not be checked."""
         if self.error:
             return [self.error]
         return [] if self.stacks else ["no tenant was checked: the backend has no state of a selected stack"]

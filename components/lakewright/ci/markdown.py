@@ -1,4 +1,4 @@
-"""Markdown of GitHub and GitLab from texts that nobody has checked: no markup, mention, link or image comes of them."""
+"""Markdown of GitHub and GitLab from unchecked texts: they add no markup, mention, link or image."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _DANGER = ("delete", "replace", "update", "create", "import", "drift")
 
 @dataclass(frozen=True)
 class ResourceChange:
-    """What happens to one resource."""
+    """The change of one resource."""
 
     effect: str
     """`create`, `update`, `replace`, `delete`, `import`, or `drift` for a change outside the stack."""

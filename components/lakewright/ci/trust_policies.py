@@ -22,10 +22,10 @@ _NAME = re.compile(r"[A-Za-z0-9_./-]+")
 
 
 class CiPurpose(StrEnum):
-    """What a job does. Each purpose has a role of its own."""
+    """Purpose of a job. Each has a role of its own."""
 
     PREVIEW = "preview"
-    """Jobs of pull requests: their role may read only, as they run code that nobody has approved."""
+    """Jobs of pull requests: their role may read only, as they run unapproved code."""
     APPLY = "apply"
     """Jobs in the approved environment: the only role that may change anything."""
     DRIFT = "drift"

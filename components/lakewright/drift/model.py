@@ -106,7 +106,7 @@ class StackDrift:
     """Number of resources that were compared."""
     differences: list[Difference] = field(default_factory=list[Difference])
     problems: list[str] = field(default_factory=list[str])
-    """What could not be checked, and why."""
+    """Parts that could not be checked, and the reasons."""
     locked: tuple[str, ...] = ()
     """Holders of the stack's lock: an update is running, so differences may be its doing."""
 

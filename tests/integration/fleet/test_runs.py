@@ -97,15 +97,15 @@ def test_the_confirmation_names_the_changed_resources(fleet: Fleet) -> None:
         os.chdir(fleet.folder)
         words = [LAKEWRIGHT, "fleet", "up", "--stack", "a", "--engine", "embedded"]
         os.execve(LAKEWRIGHT, words, {**fleet.environ, "TERM": "dumb"})
-    shown = b""
-    while b"[y/N]" not in shown:
-        shown += os.read(terminal, 4096)
+    printed = b""
+    while b"[y/N]" not in printed:
+        printed += os.read(terminal, 4096)
 
     os.write(terminal, b"n\n")
 
     _, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) == 1
-    assert b"create pulumi-python:dynamic:Resource thing" in shown
+    assert b"create pulumi-python:dynamic:Resource thing" in printed
     assert not fleet.project.backend().export("fleet", "a")["deployment"].get("resources")
 
 

@@ -1,4 +1,4 @@
-"""What CI needs of a forge, whichever it is: one comment that is updated in place, and one issue."""
+"""Functions that CI needs of any forge: one comment that is updated in place, and one issue."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lakewright.ci.errors import SettingError
 
 @dataclass(frozen=True)
 class Posted:
-    """What was posted: `created`, `updated`, `closed` or `unchanged`, and its address."""
+    """The result of posting: `created`, `updated`, `closed` or `unchanged`, and the address."""
 
     action: str
     url: str = ""

@@ -1,4 +1,4 @@
-"""What `lakewright drift` does about drift: `--accept` writes it into specs, `--heal` reverts it."""
+"""Actions of `lakewright drift`: `--accept` writes drift into specs, `--heal` reverts it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CONCURRENT_STACKS = 8
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was done, and the exit code."""
+    """The actions that were done, and the exit code."""
 
     document: dict[str, Any]
     """Additional keys of the JSON document."""
