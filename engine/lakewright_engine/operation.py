@@ -86,7 +86,7 @@ class RemainingStep:
 
 @dataclass(frozen=True)
 class Remainder:
-    """What an interrupted run did not do, and the command that continues it."""
+    """Steps that an interrupted run did not take, and the command that continues it."""
 
     steps: tuple[RemainingStep, ...]
     is_complete: bool
@@ -118,4 +118,4 @@ class Result:
     declared: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """Type and name of the resources that the program of an interrupted run declared."""
     remainder: Remainder | None = None
-    """What an interrupted run did not do."""
+    """Steps that an interrupted run did not take."""

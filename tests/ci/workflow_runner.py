@@ -21,7 +21,7 @@ _LEFT_OUT = ("Set up Lakewright",)
 
 @dataclass
 class JobRun:
-    """What the steps of a job did."""
+    """Results of the steps of a job."""
 
     failed: str = ""
     """Name of the first step that failed; empty if none did."""

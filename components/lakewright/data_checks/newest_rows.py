@@ -26,7 +26,7 @@ _DATA = 0
 
 @dataclass
 class NewestRows:
-    """What manifests say about the newest rows."""
+    """The newest rows, by the manifests."""
 
     newest: datetime | None = None
     """Newest value; None if no file has one."""

@@ -32,7 +32,7 @@ class CheckResult:
     place: str
     """Path in the spec: `checks.0`."""
     check: str
-    """What was checked: `table executions.results.rows`."""
+    """The checked object: `table executions.results.rows`."""
     assertion: str
     expected: str
     found: str
@@ -40,7 +40,7 @@ class CheckResult:
     at: str
     """When it was evaluated (RFC 3339, UTC)."""
     identity: str
-    """Who looked."""
+    """The identity that read the data."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What the snapshots of a table's metadata say about its rows and files. Pure functions."""
+"""Rows and files of a table, by the snapshots of its metadata. Pure functions."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is on servers and in no stack: specs from existing tenants, coverage, and unmanaged objects."""
+"""Objects of servers that no stack has: specs from existing tenants, coverage, and unmanaged objects."""

@@ -30,7 +30,7 @@ _TENANT_NAME = TypeAdapter[str](TenantName)
 
 @dataclass(frozen=True)
 class FromServerOptions:
-    """What a person adds to what servers say."""
+    """Facts that a user adds to those of the servers."""
 
     environment: str
     owner: str = UNKNOWN_OWNER

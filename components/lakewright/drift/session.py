@@ -7,8 +7,9 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from lakewright.drift.model import Actor, Difference, DifferenceKind
 from lakewright.lakekeeper.api.connection.client import ClientPool
 from lakewright.lakekeeper.api.connection.list_cache import ListCache
 from lakewright.project_files.stack_files import raw_environment
@@ -43,6 +44,23 @@ class StackResource:
     def name(self) -> str:
         """Name of the resource in the program."""
         return self.state.urn.rpartition("::")[2]
+
+    def difference(
+        self, path: str, kind: DifferenceKind, *, declared: Any, found: Any, actor: Actor | None = None
+    ) -> Difference:
+        """Return a difference of the resource; an empty path is the whole object."""
+        return Difference(
+            tenant=self.tenant,
+            stack=self.stack,
+            urn=self.state.urn,
+            type=self.state.type,
+            resource=self.name,
+            property=path,
+            declared=declared,
+            found=found,
+            kind=kind,
+            actor=actor,
+        )
 
 
 class ScanSession:

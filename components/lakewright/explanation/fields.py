@@ -39,7 +39,7 @@ class FieldSummary:
 
 @dataclass(frozen=True)
 class FieldDocumentation:
-    """What a field means. Fields that depend on a choice, such as a storage's backend, have one for each variant."""
+    """Documentation of a field. A field that depends on a choice, such as a backend, has one for each variant."""
 
     path: str
     variant: str

@@ -1,4 +1,4 @@
-"""What is known of each stack without asking its servers: tenant, environment, labels, and the state."""
+"""List stacks without calls to their servers: tenant, environment, labels, and the state."""
 
 from __future__ import annotations
 

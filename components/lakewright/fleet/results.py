@@ -55,7 +55,7 @@ class StackResult:
     is_resumed: bool = False
     """Whether the result is that of the run that was resumed."""
     document: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What the command printed with --json."""
+    """The output of the command with --json."""
 
     @property
     def changes(self) -> dict[str, int]:

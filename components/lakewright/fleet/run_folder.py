@@ -30,7 +30,7 @@ _LOCK = "run.lock"
 
 @dataclass(frozen=True)
 class JournalEntry:
-    """What is known of a stack. `status` is empty until its process ended."""
+    """Progress of a stack. `status` is empty until its process ended."""
 
     status: str = ""
     exit: int | None = None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _STRENGTH = (signal.SIGINT, signal.SIGINT, signal.SIGKILL)
-"""What the running processes get at the first, second and third interrupt."""
+"""Signals to the running processes at the first, second and third interrupt."""
 
 
 class Listener(Protocol):
@@ -47,7 +47,7 @@ class Listener(Protocol):
 
 @dataclass(frozen=True)
 class FleetCommand:
-    """What runs on each stack."""
+    """The command that runs on each stack."""
 
     name: str
     """Name of the fleet's command."""

@@ -16,7 +16,7 @@ _MOST_BY_DEFAULT = 16
 
 
 class OnError(StrEnum):
-    """What happens after the first stack that failed."""
+    """Behavior after the first stack that failed."""
 
     STOP = "stop"
     """Running stacks finish; no other starts."""

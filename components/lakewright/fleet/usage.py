@@ -31,9 +31,9 @@ class StackUsage:
 
     stack: SelectedStack
     report: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What `lakewright-spark usage --json` prints; empty if nothing could be read."""
+    """Output of `lakewright-spark usage --json`; empty if nothing could be read."""
     problem: str = ""
-    """What could not be read, and why."""
+    """Parts that could not be read, and the reasons."""
 
     @property
     def warehouses(self) -> list[Mapping[str, Any]]:

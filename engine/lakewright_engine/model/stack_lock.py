@@ -21,7 +21,7 @@ class StackLock:
     since: datetime | None = None
     """When the holder took the lock."""
     remark: str = ""
-    """What is known of the holder, such as the time of its last heartbeat."""
+    """A remark about the holder, such as the time of its last heartbeat."""
     is_abandoned: bool = False
     """Whether the holder is dead, so that the next run removes the lock."""
 

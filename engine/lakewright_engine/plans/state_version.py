@@ -13,7 +13,7 @@ _TIMES = ("created", "modified", "sourcePosition", "stackTrace")
 
 
 def state_version(deployment: dict[str, Any]) -> StateVersion:
-    """Return the version of an exported deployment. Its time tells apart states that differ only in secrets."""
+    """Return the version of an exported deployment. Its time distinguishes states that differ only in secrets."""
     resources = [_without_times(resource) for resource in _items(deployment, "resources")]
     pending = [
         {**operation, "resource": _without_times(operation.get("resource") or {})}

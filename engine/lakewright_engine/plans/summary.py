@@ -1,4 +1,4 @@
-"""What a plan changes, for people and for CI: steps with their properties, secrets as `[secret]`."""
+"""Summary of a plan's changes, for people and for CI: steps with their properties, secrets as `[secret]`."""
 
 from __future__ import annotations
 

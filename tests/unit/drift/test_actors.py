@@ -1,4 +1,4 @@
-"""Who changed an object: an actor is named only by a record of this very change, after the stack's last update."""
+"""Actors of changes: only a record of the same change, after the stack's last update, names one."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class AccessKeys:
 
 @dataclass(frozen=True)
 class StorageHints:
-    """What a server does not say about its storages."""
+    """Facts about storages that a server does not return."""
 
     keys: AccessKeys | None = None
     """References that a person named for the keys of stores."""
@@ -145,7 +145,7 @@ def storage_name(bucket: str) -> str:
 
 
 def placeholder_keys(storage: str) -> AccessKeys:
-    """Return references to keys of the stack's configuration, for a store whose credentials nobody named."""
+    """Return references to keys of the stack's configuration, for a store without named credentials."""
     stem = storage.replace("-", "_")
     space = NAMESPACE_OF_STORE_KEYS
     return AccessKeys(f"{space}:{stem}_access_key_id", f"{space}:{stem}_secret_access_key")

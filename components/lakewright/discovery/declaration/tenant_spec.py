@@ -299,7 +299,7 @@ class _Draft:
                 parts.setdefault((section, place), []).append(str(problem))
             else:
                 raise DiscoveryError(f"the spec of project {self.found.project_id} is not valid: {problem}") from None
-        # What is removed takes its tables, grants and members along, which changes the places of other sections.
+        # A removed part takes its tables, grants and members along, which changes the places of other sections.
         first = next(name for name in _ORDER if any(section == name for section, _ in parts))
         for (section, place), reasons in sorted(parts.items(), key=lambda part: str(part[0][1]).zfill(9), reverse=True):
             if section == first:

@@ -1,1 +1,1 @@
-"""What exists on servers, and which objects states have."""
+"""Lists of the objects on servers and in states."""

@@ -39,7 +39,7 @@ class AccountSettings(Protocol):
 
 @dataclass(frozen=True)
 class RoleFacts:
-    """What AWS says about the role of a warehouse."""
+    """The role of a warehouse, as read from AWS."""
 
     external_id: str | None = None
     """External ID that its trust policy requires."""

@@ -95,7 +95,7 @@ class ProjectObjects:
     identity: str | None = None
     """Id of the user who reads; None without authentication."""
     unread: tuple[str, ...] = ()
-    """What could not be read, each as one sentence."""
+    """Parts that could not be read, each as one sentence."""
 
     @property
     def enforces_grants(self) -> bool:

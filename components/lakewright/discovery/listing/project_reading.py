@@ -28,7 +28,7 @@ AT_ONCE = 8
 
 @dataclass(frozen=True)
 class ReadDepth:
-    """What is read besides lists of warehouses, namespaces, tables and roles."""
+    """Parts to read besides lists of warehouses, namespaces, tables and roles."""
 
     tables: bool = True
     """Whether namespaces are searched for tables and views."""

@@ -62,12 +62,12 @@ class KindCoverage:
 
 @dataclass(frozen=True)
 class Coverage:
-    """What stacks manage of the objects in scope."""
+    """The share of the objects in scope that stacks manage."""
 
     kinds: Mapping[str, KindCoverage] = field(default_factory=dict[str, KindCoverage])
     unmanaged: tuple[SurveyedObject, ...] = ()
     problems: tuple[str, ...] = ()
-    """What could not be listed, so that the numbers are too low."""
+    """Kinds that could not be listed, so that the numbers are too low."""
 
     @property
     def total(self) -> KindCoverage:

@@ -1,1 +1,1 @@
-"""Who changed an object and when, by the records of servers. Only a record of this very change names anybody."""
+"""Actors of changes and the times, by the records of servers. Only a record of the same change counts."""

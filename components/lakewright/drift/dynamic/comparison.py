@@ -92,7 +92,7 @@ def differences(observed: ObservedObject) -> list[Difference]:
 def _differences(observed: ObservedObject) -> Iterator[Difference]:
     resource = observed.resource
     if observed.outs is None:
-        yield difference_of(resource, "", resource.state.id, None, DifferenceKind.GONE)
+        yield resource.difference("", DifferenceKind.GONE, declared=resource.state.id, found=None)
         return
     if resource.state.external or _is_as_declared(observed.provider, observed.inputs, observed.outs):
         return
@@ -102,12 +102,11 @@ def _differences(observed: ObservedObject) -> Iterator[Difference]:
         secrets = secret_paths(resource.state.inputs) + secret_paths(resource.state.outputs)
         for change in changes:
             is_secret = isinstance(change.mark, Rotate)
-            yield difference_of(
-                resource,
+            yield resource.difference(
                 change.path,
-                REDACTED if is_secret else _json(change.new, change.path, secrets),
-                REDACTED if is_secret else _json(change.old, change.path, secrets),
                 DifferenceKind.CHANGED,
+                declared=REDACTED if is_secret else _json(change.new, change.path, secrets),
+                found=REDACTED if is_secret else _json(change.old, change.path, secrets),
             )
         return
     if not observed.provider.diff(resource.state.id, observed.outs, declared).changes:
@@ -157,26 +156,11 @@ def _without_property(resource: StackResource, outs: dict[str, Any]) -> Iterator
     hidden = outs.get(inactive_warehouses.MARK)
     if hidden:
         text = f"hidden, because warehouse {hidden} is inactive"
-        yield difference_of(resource, "", resource.state.id, text, DifferenceKind.CHANGED)
+        yield resource.difference("", DifferenceKind.CHANGED, declared=resource.state.id, found=text)
         return
     texts = [str(text) for key in _HIDDEN_DRIFT for text in cast(list[Any], outs.get(key) or [])]
     for text in dict.fromkeys(texts) or ["not as recorded in the state"]:
-        yield difference_of(resource, "", None, text, DifferenceKind.CHANGED)
-
-
-def difference_of(resource: StackResource, path: str, declared: Any, found: Any, kind: DifferenceKind) -> Difference:
-    """Return a difference of a resource."""
-    return Difference(
-        tenant=resource.tenant,
-        stack=resource.stack,
-        urn=resource.state.urn,
-        type=resource.state.type,
-        resource=resource.name,
-        property=path,
-        declared=declared,
-        found=found,
-        kind=kind,
-    )
+        yield resource.difference("", DifferenceKind.CHANGED, declared=None, found=text)
 
 
 def _json(value: Any, path: str, secrets: list[Path]) -> Any:

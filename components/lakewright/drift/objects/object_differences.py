@@ -26,7 +26,7 @@ def differences_of(
 ) -> Iterator[Difference]:
     """Yield the differences that a refresh of the resource displays."""
     if read.new is None:
-        yield _difference(resource, "", DifferenceKind.GONE, declared=resource.state.id, found=None)
+        yield resource.difference("", DifferenceKind.GONE, declared=resource.state.id, found=None)
         return
     if resource.state.external:
         return
@@ -36,39 +36,16 @@ def differences_of(
             declared = _value(resource, resource.state.inputs, path)
             found = _value(resource, {**read.new.outputs, **read.new.inputs}, path)
             actor = find_actor(resource, read, path) if find_actor else None
-            yield _difference(resource, path, DifferenceKind.CHANGED, declared=declared, found=found, actor=actor)
+            yield resource.difference(path, DifferenceKind.CHANGED, declared=declared, found=found, actor=actor)
     elif read.new.init_errors:
         # An update of the stack updates an object that failed to initialize.
         reasons = "; ".join(" ".join(reason.split()) for reason in read.new.init_errors)
-        yield _difference(resource, "status", DifferenceKind.CHANGED, declared="ready", found=reasons)
+        yield resource.difference("status", DifferenceKind.CHANGED, declared="ready", found=reasons)
 
 
 def unreachable(resource: StackResource, reason: str) -> Difference:
     """Return the difference of a resource that could not be checked."""
-    return _difference(resource, "", DifferenceKind.UNREACHABLE, declared=resource.state.id, found=reason)
-
-
-def _difference(
-    resource: StackResource,
-    path: str,
-    kind: DifferenceKind,
-    *,
-    declared: Any,
-    found: Any,
-    actor: Actor | None = None,
-) -> Difference:
-    return Difference(
-        tenant=resource.tenant,
-        stack=resource.stack,
-        urn=resource.state.urn,
-        type=resource.state.type,
-        resource=resource.name,
-        property=path,
-        declared=declared,
-        found=found,
-        kind=kind,
-        actor=actor,
-    )
+    return resource.difference("", DifferenceKind.UNREACHABLE, declared=resource.state.id, found=reason)
 
 
 def _value(resource: StackResource, properties: Properties, path: str) -> Any:

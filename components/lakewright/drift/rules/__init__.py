@@ -1,1 +1,1 @@
-"""What is made of the differences: ignored ones, groups with one cause, and what healing reverts. Pure functions."""
+"""Rules about differences: ignored ones, groups with one cause, and those that healing reverts. Pure functions."""

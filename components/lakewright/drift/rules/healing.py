@@ -1,4 +1,4 @@
-"""What `up --refresh` of a drifted stack reverts, and what it must leave alone. Pure functions.
+"""Split drift into differences that `up --refresh` reverts and those that it must leave alone. Pure functions.
 
 `up --refresh` reverts every difference of the resources that it updates. A resource with an ignored difference is
 therefore excluded as a whole.
@@ -22,7 +22,7 @@ _REASONS = {
 
 @dataclass(frozen=True)
 class StackHealing:
-    """What is done to one stack."""
+    """The actions on one stack."""
 
     stack: str
     tenant: str

@@ -13,7 +13,7 @@ from pulumi.dynamic import ResourceProvider
 from pydantic import ValidationError
 
 from lakewright.credentials.references import UnresolvedCredentialError
-from lakewright.drift.dynamic.comparison import ObservedObject, difference_of, differences, read
+from lakewright.drift.dynamic.comparison import ObservedObject, differences, read
 from lakewright.drift.dynamic.provider_classes import provider_class
 from lakewright.drift.model import DifferenceKind, Finding, ScanProblem
 from lakewright.drift.session import ScanSession, StackResource
@@ -155,6 +155,6 @@ def _is_down(error: Exception) -> bool:
 
 def _unreachable(resource: StackResource, reason: str) -> list[Finding]:
     return [
-        difference_of(resource, "", resource.state.id, None, DifferenceKind.UNREACHABLE),
+        resource.difference("", DifferenceKind.UNREACHABLE, declared=resource.state.id, found=None),
         ScanProblem(resource.stack, reason),
     ]

@@ -1,1 +1,1 @@
-"""What is watched after an update: checks of the tenant's data, and rules about drift."""
+"""Settings for the time after an update: checks of the tenant's data, and rules about drift."""

@@ -47,7 +47,7 @@ class AccessTarget(StrictModel):
 
 
 class AccessCheck(StrictModel):
-    """What a principal can do with data, and what it cannot."""
+    """A check of the rights that a principal has, or does not have."""
 
     principal: Annotated[str, AfterValidator(_principal)]
     """`role:NAME` or `user:IDP~SUBJECT` of the catalog, or the ARN of an IAM role."""

@@ -8,14 +8,13 @@ from __future__ import annotations
 from copy import deepcopy
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import rule, run_state_machine_as_test
+from hypothesis.stateful import rule
 from lakewright_sandbox.runtime.state import Sandbox
 
 from .fault_server import FULL, Operator
 from .found_drift import by_drift, by_preview
-from .random_machine import NAMES, RandomStack
+from .random_machine import NAMES, RandomStack, run_random_stacks
 from .random_stack import Declared
 from .random_tables import make_bucket
 
@@ -53,14 +52,4 @@ def test_drift_is_what_a_preview_with_refresh_finds(
     for name, value in make_bucket(sandbox).items():
         monkeypatch.setenv(name, value)
     ComparedStack.operator, ComparedStack.sandbox = operator, sandbox
-    run_state_machine_as_test(
-        ComparedStack,
-        settings=settings(
-            max_examples=LIVES,
-            stateful_step_count=STEPS,
-            deadline=None,
-            derandomize=not FULL,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    run_random_stacks(ComparedStack, lives=LIVES, steps=STEPS)

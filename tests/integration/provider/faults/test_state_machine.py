@@ -6,12 +6,10 @@ The short form runs with every `make test`; `make test-all` takes 10,000 steps.
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis.stateful import run_state_machine_as_test
 from lakewright_sandbox.runtime.state import Sandbox
 
 from .fault_server import FULL, Operator
-from .random_machine import RandomStack
+from .random_machine import RandomStack, run_random_stacks
 from .random_tables import make_bucket
 
 LIVES, STEPS = (250, 50) if FULL else (10, 15)
@@ -25,14 +23,4 @@ def test_after_each_up_the_server_equals_the_declaration(
     for name, value in make_bucket(sandbox).items():
         monkeypatch.setenv(name, value)
     RandomStack.operator, RandomStack.sandbox = operator, sandbox
-    run_state_machine_as_test(
-        RandomStack,
-        settings=settings(
-            max_examples=LIVES,
-            stateful_step_count=STEPS,
-            deadline=None,
-            derandomize=not FULL,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    run_random_stacks(RandomStack, lives=LIVES, steps=STEPS)
