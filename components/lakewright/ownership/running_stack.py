@@ -1,0 +1,44 @@
+"""The stack that runs, as programs and providers find it.
+
+`pulumi.dynamic` passes the URN of a resource to its servicer, and does not pass it on to `delete(id, props)`. The
+properties cannot replace it: a copy of a state has the properties of the other stack. The servicer's request is
+therefore read from the frames that call the provider. Both engines use this servicer.
+"""
+
+from __future__ import annotations
+
+import inspect
+
+from lakewright.ownership.mark import format_stack
+
+_URN = "urn:pulumi:"
+
+
+def find_running_stack() -> str | None:
+    """Return the stack whose resource the engine asks a provider about, as `PROJECT/STACK`.
+
+    Call it in the thread of the provider's hook, directly or through other functions.
+
+    Returns:
+        None outside a provider's hook, such as in a program or a test.
+    """
+    frame = inspect.currentframe()
+    while frame is not None:
+        urn = getattr(frame.f_locals.get("request"), "urn", None)
+        if isinstance(urn, str) and urn.startswith(_URN):
+            return parse_stack(urn)
+        frame = frame.f_back
+    return None
+
+
+def find_program_stack() -> str:
+    """Return the stack of the running program, as `PROJECT/STACK`."""
+    import pulumi  # noqa: PLC0415 - slow to load, and not needed by the command line
+
+    return format_stack(pulumi.get_project(), pulumi.get_stack())
+
+
+def parse_stack(urn: str) -> str:
+    """Return the stack of `urn:pulumi:STACK::PROJECT::TYPE::NAME`, as `PROJECT/STACK`."""
+    stack, _, others = urn.removeprefix(_URN).partition("::")
+    return format_stack(others.partition("::")[0], stack)
