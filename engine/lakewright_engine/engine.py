@@ -49,7 +49,7 @@ def run(operation: Operation, on_event: OnEvent, forks: ForkServer) -> Result:
     project, stack = operation.project, operation.stack
     backend = project.backend()
     if not backend.exists(project.name, stack):
-        raise stack_not_found(stack)
+        raise stack_not_found(stack, backend.names(project.name))
     plan = kept_plan(operation)
     operation = plan.operation
     if operation.is_dry:

@@ -25,6 +25,7 @@ from ..tenant_project import LAKEWRIGHT, PASSPHRASE, REPOSITORY
 ANSI = "\x1b["
 WITHOUT_JSON = {
     "lakewright stack init": "changes a stack",
+    "lakewright stack select": "selects a stack",
     "lakewright stack export": "prints JSON always",
     "lakewright stack import": "changes a stack",
     "lakewright stack rm": "changes a stack",

@@ -14,8 +14,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typing_extensions import override
 
-from lakewright.cli.errors import format_error
+from lakewright.cli.errors import UsageError, format_error, to_usage_error
 from lakewright.cli.json_errors import JsonErrorsCommand
+from lakewright.cli.stack_argument import CommandLine
 from lakewright.warm import address
 
 COMMANDS = {
@@ -99,6 +100,11 @@ class LazyGroup(TyperGroup):
 
     @override
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if not args[0].startswith("-") and args[0] not in (names := self.list_commands(ctx)):
+            from lakewright_engine.model.suggestions import suggest_name  # noqa: PLC0415
+
+            suggestion = suggest_name(args[0], names)
+            raise UsageError(f"no command `{args[0]}`{suggestion}`lakewright --help` lists the commands")
         name, command, rest = super().resolve_command(ctx, args)
         return name, load_command(name) if name else command, rest
 
@@ -110,7 +116,7 @@ def load_command(name: str) -> Any:
     found: Any = getattr(import_module(module), attribute)
     is_operation = place.startswith("lakewright.cli.commands.operations:")
     if not isinstance(found, typer.Typer):
-        app = typer.Typer(add_completion=False)
+        app = CommandLine(add_completion=False)
         app.command(name, cls=JsonErrorsCommand if is_operation else None)(found)
         found = app
     command = typer.main.get_command(found)
@@ -144,6 +150,7 @@ app = typer.Typer(
     cls=LazyGroup,
     add_completion=False,
     no_args_is_help=True,
+    context_settings={"help_option_names": ["--help", "-h"]},
     help="Manage tenants: one stack holds storage, Lakekeeper warehouses and Spark compute of one tenant.",
 )
 
@@ -173,8 +180,17 @@ def run(arguments: list[str] | None = None) -> None:
 
         completion_init()
     try:
-        command.main(args=arguments, prog_name="lakewright")
-    except Exception as error:  # noqa: BLE001 - the last place where an error can be reported
+        code: Any = command.main(args=arguments, prog_name="lakewright", standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except typer.Abort:
+        print("Aborted.", file=sys.stderr)
+        sys.exit(1)
+    except BrokenPipeError:  # the reader has gone, such as `head`
+        sys.exit(1)
+    except Exception as raised:  # noqa: BLE001 - the last place where an error can be reported
+        if type(raised).__name__ == "NoArgsIsHelpError":  # printed its help
+            sys.exit(2)
+        error = to_usage_error(raised)
         if os.environ.get("LAKEWRIGHT_DEBUG", "") not in ("", "0"):
             traceback.print_exc()
         print(f"error: {format_error(error)}", file=sys.stderr)

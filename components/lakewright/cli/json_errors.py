@@ -6,10 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
-from typer.core import TyperCommand
 from typing_extensions import override
 
-from lakewright.cli.errors import UsageError, format_error
+from lakewright.cli.errors import format_error, to_usage_error
+from lakewright.cli.stack_argument import StackCommand
 
 if TYPE_CHECKING:
     from lakewright_engine.display.report import OperationReport
@@ -24,7 +24,7 @@ class InterruptedOperationError(Exception):
         self.report = report
 
 
-class JsonErrorsCommand(TyperCommand):
+class JsonErrorsCommand(StackCommand):
     """A command whose errors are JSON under `--json`, errors in the command line included."""
 
     @override
@@ -32,11 +32,8 @@ class JsonErrorsCommand(TyperCommand):
         as_json = "--json" in args
         try:
             return super().make_context(info_name, args, parent, **extra)
-        except typer.BadParameter as error:
-            # One line, as other errors; Typer would print a box.
-            _raise_error(UsageError(error.format_message()), as_json=as_json)
         except Exception as error:  # noqa: BLE001 - raised again
-            _raise_error(error, as_json=as_json)
+            _raise_error(to_usage_error(error), as_json=as_json)
 
     @override
     def invoke(self, ctx: Any) -> Any:

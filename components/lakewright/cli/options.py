@@ -30,7 +30,10 @@ class EngineName(StrEnum):
 StackName = Annotated[
     str,
     typer.Option(
-        "--stack", "-s", help="Name of the stack; one stack is one tenant.", autocompletion=completions.complete_stack
+        "--stack",
+        "-s",
+        help="Name of the stack; one stack is one tenant. Default: LAKEWRIGHT_STACK, or the selected stack.",
+        autocompletion=completions.complete_stack,
     ),
 ]
 Directory = Annotated[Path, typer.Option("-C", "--cwd", help="Folder of the project, or one below it.")]
@@ -78,7 +81,7 @@ def existing_stack(directory: Path, stack: str) -> tuple[PulumiProject, StateBac
     project = load_project(directory)
     backend = project.backend()
     if not backend.exists(project.name, stack):
-        raise stack_not_found(stack)
+        raise stack_not_found(stack, backend.names(project.name))
     return project, backend
 
 

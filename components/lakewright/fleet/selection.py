@@ -8,6 +8,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lakewright_engine.model.suggestions import suggest_name
+
 from lakewright.fleet.errors import SelectionError
 from lakewright.project_files.stack_files import raw_spec
 from lakewright.validation.documents import mapping_of, text_of
@@ -108,8 +110,8 @@ def select(project: PulumiProject, selection: Selection, names: Iterable[str] = 
     for pattern in selection.patterns:
         if not any(fnmatchcase(stack.name, pattern) for stack in stacks):
             raise SelectionError(
-                f"--stack {pattern!r} matches none of the {len(stacks)} stacks in {project.stack_config_dir};"
-                " `lakewright fleet list` lists them"
+                f"--stack {pattern!r} matches none of the {len(stacks)} stacks in {project.stack_config_dir}"
+                f"{suggest_name(pattern, (stack.name for stack in stacks))}`lakewright fleet list` lists them"
             )
     chosen = [stack for stack in stacks if selection.matches(stack)]
     if not chosen:

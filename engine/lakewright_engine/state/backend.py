@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -17,6 +17,7 @@ from lakewright_engine.model.errors import (
 )
 from lakewright_engine.model.resources import StackSnapshot
 from lakewright_engine.model.stack_lock import StackLock
+from lakewright_engine.model.suggestions import suggest_name
 from lakewright_engine.state.checkpoint import Codec, secrets_manager_of
 from lakewright_engine.state.checkpoint_document import latest_of, parse_checkpoint, parse_object
 from lakewright_engine.state.integrity import check_integrity, check_magic
@@ -166,7 +167,7 @@ class StateBackend:
     def remove(self, project: str, stack: str, *, force: bool = False) -> None:
         """Remove the stack. Raise StateError if it has resources, unless `force` is set."""
         if not self.exists(project, stack):
-            raise stack_not_found(stack)
+            raise stack_not_found(stack, self.names(project))
         with self.lock(project, stack):
             # A damaged state has no count; `force` removes it, too.
             count = 0 if force else _resource_count(self.checkpoint(project, stack) or {})
@@ -187,7 +188,7 @@ class StateBackend:
         """
         checkpoint = self.checkpoint(project, stack)
         if checkpoint is None:
-            raise stack_not_found(stack)
+            raise stack_not_found(stack, self.names(project))
         return _exported(checkpoint)
 
     def export_backup(self, project: str, stack: str) -> dict[str, Any]:
@@ -209,7 +210,7 @@ class StateBackend:
             StackNotFoundError: The stack does not exist.
         """
         if not self.exists(project, stack):
-            raise stack_not_found(stack)
+            raise stack_not_found(stack, self.names(project))
         self._check_exported(project, stack, exported, force=force)
         with self.lock(project, stack):
             try:
@@ -234,7 +235,7 @@ class StateBackend:
             StackLockedError: Another process holds the lock.
         """
         if not self.exists(project, stack):
-            raise stack_not_found(stack)
+            raise stack_not_found(stack, self.names(project))
         with self.lock(project, stack):
             exported = self.export(project, stack)
             edit(exported["deployment"])
@@ -274,7 +275,7 @@ class StateBackend:
             StackNotFoundError: The stack does not exist.
         """
         if not self.exists(project, stack):
-            raise stack_not_found(stack)
+            raise stack_not_found(stack, self.names(project))
         return [_history_entry(*found) for found in islice(self._files.history(project, stack), limit)]
 
     def record(self, project: str, stack: str, update: dict[str, Any]) -> None:
@@ -325,11 +326,16 @@ def _history_entry(content: bytes, place: str) -> dict[str, Any]:
         raise DamagedStateError(f"the history entry {place} is damaged: {error}; remove it") from error
 
 
-def stack_not_found(stack: str) -> StackNotFoundError:
-    """Return the error for a stack that does not exist."""
+def stack_not_found(stack: str, names: Iterable[str] = ()) -> StackNotFoundError:
+    """Return the error for a stack that does not exist.
+
+    Args:
+        stack: Its name.
+        names: The stacks that exist, for a suggestion.
+    """
     message = (
-        f"no stack named '{stack}' found; `lakewright stack ls` lists the stacks, "
-        f"`lakewright stack init --stack {stack}` creates one"
+        f"no stack named '{stack}' found{suggest_name(stack, names)}`lakewright stack ls` lists the stacks, "
+        f"`lakewright stack init {stack}` creates one"
     )
     return StackNotFoundError(message)
 

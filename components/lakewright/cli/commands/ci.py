@@ -16,6 +16,7 @@ from lakewright.ci.drift_summary import SummaryFormat
 from lakewright.ci.errors import DocumentError, ForbiddenError, SettingError
 from lakewright.ci.trust_policies import CiIdentity, CiPurpose
 from lakewright.cli.options import HERE, Directory, load_project
+from lakewright.cli.stack_argument import CommandLine
 
 if TYPE_CHECKING:
     from lakewright.ci.documents import FleetDrift
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from lakewright.ci.preview_comment import RunFacts
     from lakewright.ci.publishing.check import DriftCheck
 
-app = typer.Typer(
+app = CommandLine(
     add_completion=False, no_args_is_help=True, help="Texts, comments and gauges of a fleet for CI and monitoring."
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from contextlib import suppress
 from typing import Annotated, Any
@@ -12,8 +13,9 @@ import typer
 from lakewright.cli.commands.catalog_config import ConfigFormat
 from lakewright.cli.errors import UsageError
 from lakewright.cli.options import HERE, Directory, StackName, load_project
+from lakewright.cli.stack_argument import CommandLine, StackGroup, find_default_stack
 
-app = typer.Typer(add_completion=False)
+app = CommandLine(add_completion=False, cls=StackGroup)
 
 Path_ = Annotated[bool, typer.Option("--path", help="KEY is a path into a value: `tree.leaf[0]`.")]
 Key = Annotated[str, typer.Argument(help="NAME, or NAMESPACE:NAME for a namespace other than the project's.")]
@@ -35,8 +37,7 @@ def config(
     """
     if context.invoked_subcommand is not None:
         return
-    if stack is None:
-        raise UsageError("name the stack with --stack NAME")
+    stack = stack or find_default_stack("lakewright config", directory)
     if job_format is not None:
         from lakewright.cli.commands.catalog_config import print_config  # noqa: PLC0415 - slow to load
 
@@ -97,10 +98,16 @@ def set_value(
     if value is None:
         value = _read_value(hidden=secret)
     if secret:
+        if not value.strip():
+            raise UsageError(
+                f"config set --secret {key}: the value is empty, so nothing was changed;"
+                f" pass it on standard input: `lakewright config set {key} --stack {stack} --secret < FILE`"
+            )
         project.secrets(stack)
         settings = project.stack_config(stack)
     settings.set(key, value, secret=secret, path=path)
     settings.save()
+    print(f"{'Encrypted' if secret else 'Set'} {key} in {os.path.relpath(project.stack_file(stack))}.")
 
 
 @app.command("rm")

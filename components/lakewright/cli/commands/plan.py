@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lakewright.cli.stack_argument import CommandLine
+
 if TYPE_CHECKING:
     from lakewright_engine.plans.plan_file import PlanDocument
     from rich.console import Console
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Kept plans of `preview --save-plan`.")
+app = CommandLine(add_completion=False, no_args_is_help=True, help="Kept plans of `preview --save-plan`.")
 
 
 @app.callback()

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lakewright.cli import completions
 from lakewright.cli.errors import UsageError
 from lakewright.cli.options import HERE, Directory, StackName, existing_stack, load_project
+from lakewright.cli.stack_argument import CommandLine, read_selected_stack, write_selected_stack
 
 if TYPE_CHECKING:
     from lakewright_engine.state.backend import StackSummary
 
-app = typer.Typer(add_completion=False, no_args_is_help=True)
+app = CommandLine(add_completion=False, no_args_is_help=True)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
@@ -67,8 +69,7 @@ def list_stacks(
 
 @app.command()
 def init(
-    name: Annotated[str | None, typer.Argument(help="Name of the new stack.")] = None,
-    stack: Annotated[str | None, typer.Option("--stack", "-s", help="Name of the new stack, as an option.")] = None,
+    stack: Annotated[str | None, typer.Option("--stack", "-s", help="Name of the new stack.")] = None,
     directory: Directory = HERE,
 ) -> None:
     """Create a stack, and write the salt of its passphrase to its settings file.
@@ -77,9 +78,8 @@ def init(
     """
     from lakewright_engine.project.project import OWN_STATE  # noqa: PLC0415 - `--help` needs no engine
 
-    stack = name or stack
     if stack is None:
-        raise UsageError("name the stack: lakewright stack init NAME")
+        raise UsageError("name the stack: `lakewright stack init NAME`")
     project = load_project(directory)
     backend = project.backend()
     backend.check_new(project.name, stack)
@@ -93,6 +93,37 @@ def init(
         )
     backend.create(project.name, stack, secrets)
     print(f"Created stack '{stack}'")
+
+
+@app.command()
+def select(
+    stack: Annotated[
+        str | None,
+        typer.Option("--stack", "-s", help="Name of the stack to select.", autocompletion=completions.complete_stack),
+    ] = None,
+    directory: Directory = HERE,
+    *,
+    clear: Annotated[bool, typer.Option("--clear", help="Select no stack.")] = False,
+) -> None:
+    """Select the stack of later commands that name none. Without a name, print the selected stack.
+
+    `LAKEWRIGHT_STACK` takes precedence. `lakewright fleet` does not use the selection.
+
+    Example: lakewright stack select acme
+    """
+    if clear and stack is not None:
+        raise UsageError("--clear selects no stack: leave out the name, or --clear")
+    if stack is not None:
+        project, _ = existing_stack(directory, stack)
+        write_selected_stack(project, stack)
+        print(f"Selected stack '{stack}'.")
+        return
+    project = load_project(directory)
+    if clear:
+        write_selected_stack(project, "")
+        print("No stack is selected.")
+        return
+    print(read_selected_stack(project) or "No stack is selected.")
 
 
 @app.command()

@@ -10,11 +10,12 @@ import typer
 
 from lakewright.cli.errors import UsageError
 from lakewright.cli.options import HERE, Directory, StackName, existing_stack
+from lakewright.cli.stack_argument import CommandLine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-app = typer.Typer(add_completion=False, no_args_is_help=True)
+app = CommandLine(add_completion=False, no_args_is_help=True)
 
 Urns = Annotated[list[str], typer.Argument(help="URNs, as `lakewright state ls` prints them.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]

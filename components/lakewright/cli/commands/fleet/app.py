@@ -6,13 +6,12 @@ from functools import wraps
 from importlib import import_module
 from typing import Any
 
-import typer
-
 from lakewright.cli.commands.fleet.listing import list_fleet
 from lakewright.cli.commands.fleet.operations import preview, refresh, up, verify
 from lakewright.cli.commands.fleet.usage import usage
+from lakewright.cli.stack_argument import CommandLine
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Run operations on many stacks, and report on them.")
+app = CommandLine(add_completion=False, no_args_is_help=True, help="Run operations on many stacks, and report on them.")
 _drift: Any = import_module("lakewright.cli.commands.drift").drift
 
 

@@ -13,6 +13,7 @@ import typer
 from lakewright.aws.role_request_formats import RequestFormat
 from lakewright.cli.errors import UsageError
 from lakewright.cli.options import HERE, Directory, StackName, existing_stack, load_project
+from lakewright.cli.stack_argument import CommandLine
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from lakewright.spec import TenantSpec
     from lakewright.storage.existing import ExistingStorage
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Bring your own bucket.")
+app = CommandLine(add_completion=False, no_args_is_help=True, help="Bring your own bucket.")
 
 
 @app.callback()

@@ -15,11 +15,12 @@ from lakewright.cli.commands.specs.from_server import from_server
 from lakewright.cli.errors import UsageError
 from lakewright.cli.json_errors import JsonErrorsCommand
 from lakewright.cli.options import HERE, Directory, load_project
+from lakewright.cli.stack_argument import CommandLine
 
 if TYPE_CHECKING:
     from lakewright.spec import SpecError
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Check and explain specs; print their JSON Schema.")
+app = CommandLine(add_completion=False, no_args_is_help=True, help="Check and explain specs; print their JSON Schema.")
 
 app.command()(explain)
 app.command("from-server", cls=JsonErrorsCommand)(from_server)

@@ -1,0 +1,196 @@
+"""The stack of a command: `lakewright up acme`, `--stack acme`, `LAKEWRIGHT_STACK`, or the selected stack."""
+
+from __future__ import annotations
+
+import os
+import sys
+from difflib import get_close_matches
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from typer import Typer
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+from typing_extensions import override
+
+from lakewright.cli import completions
+from lakewright.cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from lakewright_engine.project.project import PulumiProject
+
+STACK_VARIABLE = "LAKEWRIGHT_STACK"
+SELECTED_STACK = Path(".lakewright", "selected-stack")
+"""File of the project with the name of the stack that `lakewright stack select` selected."""
+
+_ARGUMENT = "stack_argument"
+
+
+class _Parsing(Enum):
+    """What of a command line is parsed."""
+
+    ALL = "all"
+    OWN_ARGUMENTS = "own arguments"
+    """Everything but the stack as an argument: it is the default stack, or an option names it."""
+    OPTIONS = "options"
+
+
+class StackCommand(TyperCommand):
+    """A command that takes the stack of its option `--stack` also as its first argument.
+
+    A required `--stack` defaults to `LAKEWRIGHT_STACK`, else to the selected stack. A repeatable `--stack` also takes
+    several arguments, and has no default.
+    """
+
+    def __init__(self, *words: Any, **options: Any) -> None:
+        """Add the argument. All parameters are those of the base class."""
+        super().__init__(*words, **options)
+        self._stack = next(
+            (param for param in self.params if isinstance(param, TyperOption) and "--stack" in param.opts), None
+        )
+        self._needs_stack = self._stack is not None and self._stack.required
+        if self._stack is None:
+            return
+        self._stack.required = False
+        is_repeatable = bool(self._stack.multiple)
+        self._argument = TyperArgument(
+            param_decls=[_ARGUMENT],
+            type_descriptor=self._stack.type_descriptor,
+            nargs=-1 if is_repeatable else 1,
+            metavar="STACK",
+            help="Names or patterns of stacks, as --stack." if is_repeatable else "Name of the stack, as --stack.",
+            autocompletion=completions.complete_stack,
+        )
+
+    @override
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters of what is parsed, by default all."""
+        params = super().get_params(ctx)
+        parsing = ctx.meta.get(_ARGUMENT, _Parsing.ALL)
+        if self._stack is None or parsing is _Parsing.OWN_ARGUMENTS:
+            return params
+        if parsing is _Parsing.OPTIONS:
+            return [param for param in params if not isinstance(param, TyperArgument)]
+        return [self._argument, *params]
+
+    @override
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the command line, and find the stack."""
+        if self._stack is None:
+            return super().parse_args(ctx, args)
+        ctx.meta[_ARGUMENT] = _Parsing.OPTIONS
+        options, words, _ = self.make_parser(ctx).parse_args(args=list(args))
+        takes_stack = ctx.resilient_parsing or self._takes_stack(options, words)
+        ctx.meta[_ARGUMENT] = _Parsing.ALL if takes_stack else _Parsing.OWN_ARGUMENTS
+        remaining = super().parse_args(ctx, args)
+        ctx.meta[_ARGUMENT] = _Parsing.ALL
+        argument, name = ctx.params.pop(_ARGUMENT, None), str(self._stack.name)
+        if self._stack.multiple:
+            ctx.params[name] = [*(ctx.params.get(name) or ()), *(argument or ())] or None
+        elif argument is not None:
+            if ctx.params.get(name) is not None:
+                raise UsageError(f"the stack is named twice: `{argument}` and `--stack {ctx.params[name]}`; name one")
+            ctx.params[name] = argument
+        elif ctx.params.get(name) is None and self._needs_stack and not ctx.resilient_parsing:
+            ctx.params[name] = find_default_stack(ctx.command_path, ctx.params.get("directory") or os.curdir)
+        return remaining
+
+    def _takes_stack(self, options: dict[str, Any], words: list[str]) -> bool:
+        """Return whether the first word is the stack.
+
+        It is, if there is one word more than the command has arguments, or if it is the name of a stack.
+        """
+        own = [param for param in self.params if isinstance(param, TyperArgument)]
+        if not own:
+            return True
+        if not words or options.get(str(self._stack.name if self._stack else "")) is not None:
+            return False
+        if all(param.nargs == 1 for param in own) and len(words) > len(own):
+            return True
+        required = sum(1 for param in own if param.required)
+        return len(words) > required and _is_stack(words[0], options.get("directory") or os.curdir)
+
+
+class StackGroup(TyperGroup):
+    """A group that runs without a command, and then takes the stack of its option `--stack` as an argument, too."""
+
+    @override
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Pass on a first word that is no command as the stack."""
+        names = self.list_commands(ctx)
+        if args and not args[0].startswith("-") and args[0] not in names and not get_close_matches(args[0], names):
+            args = [*args[1:], "--stack", args[0]]
+        return super().parse_args(ctx, args)
+
+
+class CommandLine(Typer):
+    """A Typer application with commands that take their stack as an argument."""
+
+    @override
+    def command(self, *words: Any, **options: Any) -> Any:
+        """Return the decorator that adds a command."""
+        options["cls"] = options.get("cls") or StackCommand
+        return super().command(*words, **options)
+
+
+def find_default_stack(command: str, directory: str | Path) -> str:
+    """Return the stack of a command that names none, and show which it is.
+
+    Args:
+        command: The command, such as `lakewright up`.
+        directory: A folder of the project.
+
+    Raises:
+        UsageError: There is no default stack.
+    """
+    project = _find_project(directory)
+    name, source = os.environ.get(STACK_VARIABLE, ""), STACK_VARIABLE
+    if not name and project is not None:
+        name, source = read_selected_stack(project), "selected with `lakewright stack select`"
+    if not name:
+        raise UsageError(
+            f"name the stack: `{command} STACK`, or --stack STACK. `lakewright stack select STACK` or"
+            f" {STACK_VARIABLE} sets a default"
+        )
+    print(f"Stack: {name} ({source})", file=sys.stderr)
+    return name
+
+
+def read_selected_stack(project: PulumiProject) -> str:
+    """Return the stack that was selected in a project; empty if there is none."""
+    file = project.root / SELECTED_STACK
+    return file.read_text(encoding="utf-8").strip() if file.is_file() else ""
+
+
+def write_selected_stack(project: PulumiProject, stack: str) -> None:
+    """Select a stack of a project; an empty name selects none."""
+    file = project.root / SELECTED_STACK
+    if not stack:
+        file.unlink(missing_ok=True)
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"{stack}\n", encoding="utf-8")
+
+
+def _find_project(directory: str | Path) -> PulumiProject | None:
+    """Return the project of a folder; None outside a project, which the command itself reports."""
+    from lakewright_engine.model.errors import EngineError  # noqa: PLC0415 - `--help` needs no engine
+    from lakewright_engine.project.project import PulumiProject  # noqa: PLC0415
+
+    try:
+        return PulumiProject.load(directory)
+    except EngineError:
+        return None
+
+
+def _is_stack(name: str, directory: str) -> bool:
+    """Return whether a project has a stack or a stack file of a name."""
+    from lakewright_engine.model.errors import EngineError  # noqa: PLC0415 - `--help` needs no engine
+
+    project = _find_project(directory)
+    if project is None:
+        return False
+    try:
+        return project.stack_file(name).is_file() or project.backend().exists(project.name, name)
+    except EngineError:  # not a name of stacks, or a backend of the Pulumi CLI
+        return False
