@@ -10,6 +10,16 @@ _FIELDS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H"}
 _UNITS = {"year": 1, "month": 2, "day": 3, "hour": 4}
 _TOKEN = re.compile(r"(?P<letters>([A-Za-z])\2*)|'(?P<quoted>[^']*)'|(?P<other>[^A-Za-z'{}\[\]#]+)")
 
+_YEAR = "(?!0000)[0-9]{4}"
+_FOURTHS = "(?:0[48]|[2468][048]|[13579][26])"
+_LEAP_YEAR = f"(?:[0-9]{{2}}{_FOURTHS}|{_FOURTHS}00)"
+_DAYS = (
+    ("0[13578]|1[02]", "0[1-9]|[12][0-9]|3[01]"),
+    ("0[469]|11", "0[1-9]|[12][0-9]|30"),
+    ("02", "0[1-9]|1[0-9]|2[0-8]"),
+)
+"""Months, and the numbers of their days. 29 February is apart."""
+
 
 def checked_pattern(pattern: str, unit: str) -> str:
     """The pattern; ValueError unless it is yyyy, MM, dd, HH from the left on, down to the unit at least.
@@ -28,6 +38,35 @@ def checked_pattern(pattern: str, unit: str) -> str:
 def formatted(moment: datetime, pattern: str) -> str:
     """The moment as the pattern writes it."""
     return "".join(moment.strftime(_FIELDS[letters]) if letters else text for letters, text in _tokens(pattern))
+
+
+def date_expression(pattern: str) -> str:
+    """Return the regular expression, for Java and Python, of the texts that the pattern writes for real dates.
+
+    Args:
+        pattern: A pattern that `checked_pattern` accepts.
+
+    Returns:
+        An expression without anchors, which has to match the whole text.
+    """
+    fields: list[str] = []
+    literals = [""]
+    for letters, text in _tokens(pattern):
+        if letters:
+            fields.append(letters)
+            literals.append("")
+        else:
+            literals[-1] += re.escape(text)
+    first, after_year, *later = literals
+    if len(fields) == 1:
+        return f"{first}{_YEAR}{after_year}"
+    after_month, after_day, after_hour = [*later, "", ""][:3]
+    if len(fields) == 2:  # year and month
+        return f"{first}{_YEAR}{after_year}(?:0[1-9]|1[0-2]){after_month}"
+    days = "|".join(f"(?:{months}){after_month}(?:{numbers})" for months, numbers in _DAYS)
+    dates = f"(?:{_YEAR}{after_year}(?:{days})|{_LEAP_YEAR}{after_year}02{after_month}29)"
+    hours = "(?:[01][0-9]|2[0-3])" if len(fields) > 3 else ""  # year, month, day and hour
+    return f"{first}{dates}{after_day}{hours}{after_hour}"
 
 
 def _tokens(pattern: str) -> list[tuple[str, str]]:

@@ -73,7 +73,9 @@ class RetentionPolicy(_Policy):
     """A table partitioned by time is cut by the unit of its partitions."""
     column: str
     pattern: str | None = None
-    """Format of a text column that holds the date, such as `yyyy-MM-dd`; "" is that. Only without time partitions."""
+    """Format of a text column that holds the date, such as `yyyy-MM-dd`; "" is that. Only without time partitions.
+
+    Files whose smallest or largest text is no such date are kept and reported."""
     backup: bool = False
     """Files of deleted rows stay where they are, named in a manifest under the table's location; jobs spare them."""
 

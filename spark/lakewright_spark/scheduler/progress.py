@@ -87,5 +87,6 @@ def format_line(table: TableIdentifier, runs: Sequence[RunRecord]) -> str:
 def _format_run(run: RunRecord) -> str:
     took = f" in {run.seconds:.1f} s" if run.seconds is not None else ""
     metrics = ", ".join(f"{key} {value}" for key, value in run.metrics.items() if key != "dry_run" and value)
-    more = run.reason.strip() or metrics
+    reason = run.reason.strip()
+    more = f"{metrics}; {reason}" if reason and metrics and run.state is RunState.SUCCEEDED else reason or metrics
     return f"{run.job} {run.state.value.lower()}{took}{f' ({more})' if more else ''}"

@@ -54,6 +54,41 @@ class TestRetention:
         assert table.job("retention").rows == 1
         assert sorted(table.column("SELECT n FROM THIS")) == [2, 3]
 
+    @pytest.mark.parametrize("backup", [False, True])
+    def test_text_that_is_no_date_is_kept(self, create_table: CreateTable, *, backup: bool) -> None:
+        table = create_table("notes", "(day string, n int) USING iceberg PARTITIONED BY (day)")
+        kept = ["", "01/02/2020", "15", "2020-02-30", "2020-01-01 ", "0000-01-01", "2020-13-01"]
+        values = ", ".join(f"('{text}', {number})" for number, text in enumerate(kept))
+        table.do(f"INSERT INTO THIS VALUES ('2020-01-01', 90), ('2020-02-29', 91), ('2099-01-01', 92), {values}")
+        table.set_policies(retention={"keep": 1, "column": "day", "pattern": "", "backup": backup})
+        dry, done = table.job("retention", dry_run=True), table.job("retention")
+        for metrics in (dry, done):
+            assert (metrics.files, metrics.rows, metrics.other_files) == (2, 2, len(kept))
+            assert metrics.reason.startswith("7 files are kept: a smallest or largest `day` is no date of `yyyy-MM-dd`")
+            assert "/data/day=15/" in metrics.reason
+        assert sorted(table.column("SELECT n FROM THIS")) == [*range(len(kept)), 92]
+        again = table.job("retention")
+        assert (again.files, again.other_files) == (0, len(kept))
+
+    def test_file_with_one_date_bound_is_kept(self, create_table: CreateTable) -> None:
+        table = create_table("half", "(day string, n int) USING iceberg")
+        for texts in (("", "2020-01-01"), ("2020-01-01", "zzz"), ("2020-01-01", "2020-01-02")):
+            rows = ", ".join(f"('{text}', 1)" for text in texts)
+            table.do(f"INSERT INTO THIS SELECT /*+ COALESCE(1) */ * FROM VALUES {rows}")
+        table.set_policies(retention={"keep": 1, "column": "day", "pattern": ""})
+        done = table.job("retention")
+        assert (done.files, done.rows, done.other_files) == (1, 2, 2)
+        assert sorted(table.column("SELECT day FROM THIS")) == ["", "2020-01-01", "2020-01-01", "zzz"]
+
+    def test_partitions_need_no_column_metrics(self, create_table: CreateTable) -> None:
+        properties = "TBLPROPERTIES ('write.metadata.metrics.default' = 'none')"
+        table = create_table("bare", f"(day string, n int) USING iceberg PARTITIONED BY (day) {properties}")
+        table.do("INSERT INTO THIS VALUES ('2020-01-01', 1), ('2099-01-01', 2), ('', 3), (NULL, 4)")
+        table.set_policies(retention={"keep": 1, "column": "day", "pattern": ""})
+        done = table.job("retention")
+        assert (done.files, done.rows, done.other_files) == (1, 1, 1)
+        assert sorted(table.column("SELECT n FROM THIS")) == [2, 3, 4]
+
     def test_file_with_expired_and_current_rows(self, create_table: CreateTable) -> None:
         table = create_table("mixed", "(day string, n int) USING iceberg")
         table.do("INSERT INTO THIS SELECT /*+ COALESCE(1) */ * FROM VALUES ('2020-01-01', 1), ('2099-01-01', 2)")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from py4j.protocol import Py4JJavaError
 
@@ -16,10 +16,13 @@ from lakewright_spark.maintenance.table.backups import build_manifest, manifest_
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, first_line, instant_sql, iterate
 from lakewright_spark.maintenance.table.sql_session import SqlSession
-from lakewright_spark.policies.date_pattern import DEFAULT_PATTERN, formatted
+from lakewright_spark.policies.date_pattern import DEFAULT_PATTERN, date_expression, formatted
 from lakewright_spark.policies.model import RetentionPolicy, TablePolicies
 from lakewright_spark.policies.retention_rules import cutoff, retention_mistakes
 from lakewright_spark.table_identifier import literal, quoted
+
+_NAMED_FILES = 10
+"""Number of kept files that a run names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +34,8 @@ class RetentionMetrics(JobMetrics):
     files: int = 0
     rows: int = 0
     bytes: int = 0
+    other_files: int = 0
+    """Files that are kept because a smallest or largest text is no date of the pattern. `reason` names some."""
     manifest: str | None = None
     """Path of the backup manifest that names the files."""
 
@@ -49,20 +54,22 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     if mistakes := retention_mistakes(retention, columns, opened.partitions()):
         raise PolicyRefusedError(f"table {opened.table}: {'; '.join(mistakes)}")
     kind, before = columns[retention.column], cutoff(retention, now)
-    limit = _sql_limit(retention, kind, before)
+    conditions = _build_conditions(opened, retention, _sql_limit(retention, kind, before))
     old = _older_rows(opened, retention.column, _java_limit(retention, kind, before))
-    if dry_run or retention.backup:
-        found = _plan(opened, retention.column, limit, dry_run=dry_run)
-        return found if dry_run or found.files == 0 else _delete_with_backup(opened, retention.column, limit, old, now)
+    if dry_run or retention.backup or retention.pattern is not None:
+        plan = _plan(opened, retention, conditions, dry_run=dry_run)
+        if dry_run or plan.files == 0:
+            return plan
+        return _delete_old_files(opened, retention, plan, conditions=conditions, old=old, now=now)
     if not any(_scan_tasks(opened, old)):  # an empty deletion would add a snapshot
-        return RetentionMetrics(before=limit)
+        return RetentionMetrics(before=conditions.limit)
     try:
         summary = opened.commit(opened.java.newDelete().deleteFromRowFilter(old))
     except Py4JJavaError as error:
         if "some, but not all, rows match" in first_line(error):
-            _plan(opened, retention.column, limit)  # its error has the number of files
+            _plan(opened, retention, conditions)  # its error has the number of files
         raise
-    return _metrics(limit, summary)
+    return _add_counts(RetentionMetrics(before=conditions.limit), summary)
 
 
 def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: datetime) -> DueDecision:
@@ -78,13 +85,13 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
 JOB = MaintenanceJob(name="retention", run=run, is_due=is_due, primary_only=True)
 
 
-def _metrics(limit: str, summary: Mapping[str, str], manifest: str | None = None) -> RetentionMetrics:
-    return RetentionMetrics(
-        before=limit,
+def _add_counts(metrics: RetentionMetrics, summary: Mapping[str, str]) -> RetentionMetrics:
+    """Return the metrics with the counts of a commit."""
+    return replace(
+        metrics,
         files=int(summary.get("deleted-data-files", 0)),
         rows=int(summary.get("deleted-records", 0)),
         bytes=int(summary.get("removed-files-size", 0)),
-        manifest=manifest,
     )
 
 
@@ -123,43 +130,106 @@ def _sql_limit(retention: RetentionPolicy, kind: str, before: datetime) -> str:
     return instant_sql(before) if kind.startswith("timestamptz") else f"TIMESTAMP_NTZ '{before:%Y-%m-%d %H:%M:%S}'"
 
 
-def _file_conditions(column: str, limit: str) -> tuple[str, str]:
-    """Return the conditions that all rows of a data file are before the limit, and that only some are."""
-    bounds = f"readable_metrics.{quoted(column)}"
-    nulls, rows = f"coalesce({bounds}.null_value_count, 0)", "record_count"
-    whole = f"({bounds}.upper_bound < {limit} AND {nulls} = 0)"
-    none = f"({bounds}.lower_bound >= {limit} OR {nulls} = {rows})"
-    return f"coalesce({whole}, false)", f"NOT coalesce({whole}, false) AND NOT coalesce({none}, false)"
+class _FileConditions(NamedTuple):
+    """Conditions of Spark SQL on the rows of `data_files`. Each is true or false, never null."""
+
+    limit: str
+    old: str
+    """All rows of the file are before the limit."""
+    mixed: str
+    """The file may hold rows before the limit and later rows."""
+    other: str
+    """A smallest or largest text is no date of the pattern. Such a file is neither old nor mixed."""
 
 
-def _plan(opened: IcebergTable, column: str, limit: str, *, dry_run: bool = False) -> RetentionMetrics:
-    """Return what would be deleted.
+def _build_conditions(opened: IcebergTable, retention: RetentionPolicy, limit: str) -> _FileConditions:
+    """Return the conditions of the policy on the table's data files."""
+    bounds = f"readable_metrics.{quoted(retention.column)}"
+    smallest, largest, nulls = f"{bounds}.lower_bound", f"{bounds}.upper_bound", f"{bounds}.null_value_count"
+    has_nulls, only_nulls = f"coalesce({nulls}, 0) > 0", f"coalesce({nulls}, 0) = record_count"
+    if value := _find_partition_value(opened, retention.column):
+        # A partition's value is complete, while metrics may be switched off and cut long texts.
+        in_partitions = f"spec_id = {opened.java.spec().specId()}"
+        smallest, largest = (f"if({in_partitions}, {value}, {bound})" for bound in (smallest, largest))
+        has_nulls, only_nulls = (f"if({in_partitions}, {value} IS NULL, {nulls})" for nulls in (has_nulls, only_nulls))
+    other = "false"
+    if retention.pattern is not None:
+        expression = literal(f"^(?:{date_expression(retention.pattern or DEFAULT_PATTERN)})\\z")
+        dates = f"({smallest} RLIKE {expression} AND {largest} RLIKE {expression})"
+        # Text that is no date sorts anywhere: an empty text is before every limit.
+        other = f"coalesce(NOT {only_nulls} AND NOT {dates}, false)"
+    old = f"(coalesce({largest} < {limit} AND NOT {has_nulls}, false) AND NOT {other})"
+    later = f"coalesce({smallest} >= {limit} OR {only_nulls}, false)"
+    return _FileConditions(limit, old, f"(NOT {old} AND NOT {later} AND NOT {other})", other)
+
+
+def _find_partition_value(opened: IcebergTable, column: str) -> str | None:
+    """Return the SQL of the partition value that is the column's own; None if there is none."""
+    schema = opened.java.schema()
+    for field in opened.java.spec().fields():
+        if field.transform().isIdentity() and schema.findColumnName(field.sourceId()) == column:
+            return f"partition.{quoted(field.name())}"
+    return None
+
+
+def _plan(
+    opened: IcebergTable, retention: RetentionPolicy, conditions: _FileConditions, *, dry_run: bool = False
+) -> RetentionMetrics:
+    """Return what would be deleted, and the files that the pattern does not describe.
 
     Raises:
         JobFailedError: A file holds rows on both sides of the limit.
     """
-    whole, mixed = _file_conditions(column, limit)
+    limit, old, mixed, other = conditions
     session = cast(SqlSession, opened.spark)
-    found = session.sql(
-        f"SELECT count_if({whole}) AS files, count_if({mixed}) AS mixed, "  # noqa: S608  # quoted parts alone
-        f"coalesce(sum(record_count) FILTER (WHERE {whole}), 0) AS rows, "
-        f"coalesce(sum(file_size_in_bytes) FILTER (WHERE {whole}), 0) AS bytes FROM {opened.metadata('data_files')}"
+    counts = session.sql(
+        f"SELECT count_if({old}) AS files, count_if({mixed}) AS mixed, count_if({other}) AS other, "  # noqa: S608  # quoted parts alone
+        f"coalesce(sum(record_count) FILTER (WHERE {old}), 0) AS rows, "
+        f"coalesce(sum(file_size_in_bytes) FILTER (WHERE {old}), 0) AS bytes FROM {opened.metadata('data_files')}"
     ).collect()[0]
-    if found.mixed:
+    if counts.mixed:
         raise JobFailedError(
-            f"table {opened.table}: {found.mixed} files hold rows before and after {limit}; retention deletes only "
+            f"table {opened.table}: {counts.mixed} files hold rows before and after {limit}; retention deletes only "
             f"whole files: rewrite these files by the table's partitions first"
         )
-    return RetentionMetrics(before=limit, files=found.files, rows=found["rows"], bytes=found.bytes, dry_run=dry_run)
+    plan = RetentionMetrics(before=limit, files=counts.files, rows=counts["rows"], bytes=counts.bytes, dry_run=dry_run)
+    if not counts.other:
+        return plan
+    rows = session.sql(
+        f"SELECT file_path FROM {opened.metadata('data_files')} WHERE {other} "  # noqa: S608
+        f"ORDER BY file_path LIMIT {_NAMED_FILES}"
+    ).collect()
+    names = ", ".join(row.file_path for row in rows)
+    more = f" and {counts.other - len(rows)} more" if counts.other > len(rows) else ""
+    reason = (
+        f"{counts.other} files are kept: a smallest or largest `{retention.column}` is no date of "
+        f"`{retention.pattern or DEFAULT_PATTERN}`: {names}{more}"
+    )
+    return replace(plan, other_files=counts.other, reason=reason)
 
 
-def _delete_with_backup(opened: IcebergTable, column: str, limit: str, old: Any, now: datetime) -> RetentionMetrics:
-    """Delete exactly the files that a manifest names. Files that are added in the meantime stay."""
-    whole, _ = _file_conditions(column, limit)
+def _delete_old_files(
+    opened: IcebergTable,
+    retention: RetentionPolicy,
+    plan: RetentionMetrics,
+    *,
+    conditions: _FileConditions,
+    old: Any,
+    now: datetime,
+) -> RetentionMetrics:
+    """Delete exactly the files that the conditions select. Files that are added in the meantime are kept.
+
+    A backup's manifest names the files. Without one, rows that another writer deletes in the meantime do not matter.
+    """
     session = cast(SqlSession, opened.spark)
-    rows = session.sql(f"SELECT file_path FROM {opened.metadata('data_files')} WHERE {whole}").collect()  # noqa: S608
+    rows = session.sql(f"SELECT file_path FROM {opened.metadata('data_files')} WHERE {conditions.old}").collect()  # noqa: S608
     old_files = {row.file_path for row in rows}
     tasks = [task for task in _scan_tasks(opened, old) if task.file().location() in old_files]
+    if not retention.backup:
+        deletion = opened.java.newDelete()
+        for task in tasks:
+            deletion.deleteFile(task.file())
+        return _add_counts(plan, opened.commit(deletion))
     manifest = manifest_path(opened.location, now)
     opened.write(manifest, json.dumps(build_manifest(opened, tasks)))
     # Fail if rows were deleted in the meantime: the backup does not have the new delete files.
@@ -174,4 +244,4 @@ def _delete_with_backup(opened: IcebergTable, column: str, limit: str, old: Any,
         if "CommitStateUnknown" not in first_line(error):  # otherwise the commit may have succeeded
             opened.java.io().deleteFile(manifest)
         raise
-    return _metrics(limit, summary, manifest)
+    return _add_counts(replace(plan, manifest=manifest), summary)

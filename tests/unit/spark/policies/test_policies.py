@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+import re
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.errors import BadAddressError
-from lakewright_spark.policies.date_pattern import checked_pattern, formatted
+from lakewright_spark.policies.date_pattern import checked_pattern, date_expression, formatted
 from lakewright_spark.policies.model import PolicyPattern, RetentionPolicy, TablePolicies
 from lakewright_spark.policies.resolution import resolve
 from lakewright_spark.policies.retention_rules import cutoff, retention_mistakes
@@ -180,3 +181,21 @@ def test_table_names_are_quoted_for_spark() -> None:
     for text in ("orders", "a.", ".a", "a..b", "a.`b", ""):
         with pytest.raises(BadAddressError, match=r"expected NAMESPACE\.TABLE"):
             TableIdentifier.parse("w", text)
+
+
+@given(_moments, st.sampled_from(["yyyy-MM-dd", "yyyyMMddHH", "yyyy-MM-dd'T'HH", "yyyy''MM", "yyyy", "yyyy.MM.dd"]))
+def test_date_expression_accepts_formatted_dates(moment: datetime, pattern: str) -> None:
+    expression = re.compile(date_expression(pattern))
+    text = formatted(moment, pattern)
+    assert expression.fullmatch(text)
+    assert not expression.fullmatch(f"{text} ")
+    assert not expression.fullmatch(text[:-1])
+
+
+def test_date_expression_knows_the_calendar() -> None:
+    expression = re.compile(date_expression("yyyyMMdd"))
+    first = date(1896, 1, 1)
+    dates = {f"{first + timedelta(days=days):%Y%m%d}" for days in range(20 * 366)}
+    numbers = (f"{number:08}" for number in range(18960000, 19150000))
+    assert {text for text in numbers if expression.fullmatch(text)} == {text for text in dates if text < "19150000"}
+    assert not expression.fullmatch("00000101")
