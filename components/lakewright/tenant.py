@@ -87,6 +87,7 @@ class Tenant(pulumi.ComponentResource):
             project_id=project.project_id,
             role_ids=role_ids,
             uids=service_account_uids(compute),
+            after=project,
             opts=within,
         )
         queues = task_queues_for(spec, platform, warehouses, within)

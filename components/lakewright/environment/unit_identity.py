@@ -19,6 +19,8 @@ from lakewright.spec.standard_roles import role_problems
 
 KUBERNETES = "kubernetes"
 """Identity provider of service accounts in Lakekeeper's user ids."""
+CLIENT_ID = "{client_id}"
+"""Placeholder of a client's id in `lakekeeper.jobs_subject`."""
 
 
 @dataclass(frozen=True)
@@ -170,6 +172,12 @@ def identity_problems(spec: TenantSpec, environment: Environment) -> Iterator[Pr
         )
     if isinstance(auth, ClientCredentialsAuth):
         yield from _client_problems(spec, server, auth)
+    elif isinstance(auth, TokenAuth):
+        for path, named in _named(spec):
+            if named.client_id and not named.subject:
+                yield Problem(
+                    f"{path}.subject", "required: the subject of the tokens of the client that `client_id` names"
+                )
     for path, reason in role_problems(spec):
         yield Problem(path, reason)
     for role, members in spec.role_members.items():
@@ -197,12 +205,28 @@ def _client_problems(spec: TenantSpec, server: LakekeeperSettings, auth: ClientC
                     " client per tenant and set `client_id` and `subject` here, or write `{tenant}` in"
                     " `lakekeeper.jobs_auth.client_id`. For a trial, set `lakekeeper.trial: true` in the environment",
                 )
-        elif not (named and named.subject) and not server.jobs_subject:
+        elif _find_subject(spec.name, server, auth, named) is None:
             yield Problem(
                 f"{path}.subject",
                 "required: the subject of the client's tokens, by which Lakekeeper knows it. Or set"
-                " `lakekeeper.jobs_subject` in the environment, such as `{client_id}`",
+                " `lakekeeper.jobs_subject` with `{client_id}` in the environment",
             )
+
+
+def _find_subject(
+    tenant: str, server: LakekeeperSettings, auth: ClientCredentialsAuth, named: IdentitySpec | None
+) -> str | None:
+    """Return the subject of a client's tokens: the spec's, or the one that the environment derives.
+
+    A subject that follows from the tenant alone is not that of a client that the spec names.
+    """
+    if named and named.subject:
+        return named.subject
+    own_client = named.client_id if named else None
+    if server.jobs_subject is None or (own_client and CLIENT_ID not in server.jobs_subject):
+        return None
+    client_id = own_client or filled_in(auth.client_id, tenant)
+    return filled_in(server.jobs_subject, tenant).replace(CLIENT_ID, client_id)
 
 
 def _named(spec: TenantSpec) -> Iterator[tuple[str, IdentitySpec]]:
@@ -268,8 +292,7 @@ def _principal(
         own = (named and named.client_id) or TENANT in getattr(server.jobs_auth, "client_id", "")
         if not own:
             return SharedPrincipal(client_id)
-        if not subject and server.jobs_subject:
-            subject = filled_in(server.jobs_subject, spec.name).replace("{client_id}", auth.client_id)
+        subject = _find_subject(spec.name, server, auth, named)
     return ClientPrincipal(client_id, subject, server.identity_provider) if subject else SharedPrincipal(client_id)
 
 

@@ -76,10 +76,28 @@ def users_and_members_for(
     project_id: pulumi.Input[str],
     role_ids: Mapping[str, pulumi.Input[str]],
     uids: Uids,
+    after: pulumi.Resource,
     opts: pulumi.ResourceOptions,
 ) -> list[pulumi.Resource]:
-    """Make the user of each unit and job, and the members of each role that has any."""
-    users = _users(tenant, platform, identities, uids, opts)
+    """Make the user of each unit and job, and the members of each role that has any.
+
+    Args:
+        tenant: The tenant's spec.
+        platform: The tenant's environment.
+        identities: Users and members to make.
+        project_id: Project of the roles.
+        role_ids: Ids of the roles by name.
+        uids: Uids of ServiceAccounts.
+        after: Resource to make before the users. The server lets no one provision users before its bootstrap ended.
+        opts: Options of all resources.
+    """
+    users = _users(
+        tenant,
+        platform,
+        identities,
+        uids,
+        pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[after])),
+    )
     made: list[pulumi.Resource] = [*dict.fromkeys(users.values())]
     for role, membership in identities.members.items():
         own = [users[unit] for unit in membership.units]

@@ -28,7 +28,8 @@ class IdentitySpec(StrictModel):
     environment's, if that contains `{tenant}`."""
     subject: Annotated[str, Field(min_length=1, max_length=127)] | None = None
     """Subject of the client's tokens: the claim `oid` or `sub`, as Lakekeeper is configured. Keycloak: id of the
-    client's service account user. Entra: object id of the service principal, not of the application."""
+    client's service account user. Entra: object id of the service principal, not of the application. Default: what
+    `lakekeeper.jobs_subject` of the environment derives from the client's id."""
     client_secret: Reference | None = None
     """Reference to the client's secret for commands outside the cluster, such as `lakewright verify`. Pods read the
     Kubernetes Secret instead."""
@@ -45,13 +46,9 @@ class IdentitySpec(StrictModel):
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
         if not self.model_fields_set:
-            raise ValueError("expected `client_id` and `subject` of an OAuth2 client, or `service_account_uid`")
+            raise ValueError("expected `client_id` of an OAuth2 client, or `service_account_uid`")
         if self.service_account_uid and self.model_fields_set != {"service_account_uid"}:
             raise ValueError("expected either `service_account_uid` or the fields of an OAuth2 client, not both")
-        if self.client_id and not self.subject:
-            raise ValueError(
-                "expected `subject` with `client_id`: Lakekeeper knows the client by the subject of its tokens"
-            )
         return self
 
 

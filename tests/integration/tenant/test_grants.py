@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -48,8 +49,8 @@ class TokensAsNames:
 
 
 @pytest.fixture
-def openfga(sandbox: Sandbox, tmp_path: Path) -> Iterator[httpx.Client]:
-    """The operator's client of a server that enforces grants, on the sandbox's storage."""
+def empty_server(sandbox: Sandbox, tmp_path: Path) -> Iterator[httpx.Client]:
+    """The operator's client of a server that will enforce grants and is not bootstrapped, on the sandbox's storage."""
     settings = Settings(
         database=f"sqlite:///{tmp_path / 'lakekeeper.db'}",
         aws_endpoint=sandbox.aws.endpoint,
@@ -61,26 +62,35 @@ def openfga(sandbox: Sandbox, tmp_path: Path) -> Iterator[httpx.Client]:
     with serving(TokensAsNames(create_app(settings))) as endpoint:
         headers = {"authorization": "Bearer operator"}
         with httpx.Client(base_url=endpoint, headers=headers, timeout=60) as client:
-            accepted = {"accept-terms-of-use": True, "is-operator": True}
-            client.post("/management/v1/bootstrap", json=accepted).raise_for_status()
             yield client
 
 
-def test_grants_are_deployed_and_destroyed_with_the_tenant(
-    make_tenant: Any, openfga: httpx.Client, sandbox: Sandbox
-) -> None:
-    tables = [{"name": "executions.results.runs", "columns": [{"name": "id", "type": "long"}]}]
-    owned = {"name": "executions", "namespaces": ["results"], "deletion": "purge", "owner": "user:oidc~ann"}
-    tenant = make_tenant(grants=GRANTS, tables=tables, warehouses=[owned], maintenance=MAINTENANCE)
-    endpoint = str(openfga.base_url).rstrip("/")
+@pytest.fixture
+def openfga(empty_server: httpx.Client) -> httpx.Client:
+    """The operator's client of a server that enforces grants."""
+    accepted = {"accept-terms-of-use": True, "is-operator": True}
+    empty_server.post("/management/v1/bootstrap", json=accepted).raise_for_status()
+    return empty_server
+
+
+def write_environment(tenant: Any, server: httpx.Client, **lakekeeper: Any) -> None:
+    """Write the environment of a tenant on this server."""
+    endpoint = str(server.base_url).rstrip("/")
     auth = {"kind": "token", "token": "env:STACK_TOKEN"}
     environment: dict[str, Any] = {
-        "sandbox": str(sandbox.dir),
-        "lakekeeper": {"endpoint": endpoint, "catalog_uri": f"{endpoint}/catalog", "auth": auth},
+        "sandbox": str(tenant.sandbox.dir),
+        "lakekeeper": {"endpoint": endpoint, "catalog_uri": f"{endpoint}/catalog", "auth": auth} | lakekeeper,
         "kubernetes": {"render_to": str(tenant.folder / "rendered")},
     }
     (tenant.folder / "environments" / "sandbox.yaml").write_text(yaml.safe_dump(environment))
     tenant.environ["STACK_TOKEN"] = "operator"
+
+
+def test_grants_are_deployed_and_destroyed_with_the_tenant(make_tenant: Any, openfga: httpx.Client) -> None:
+    tables = [{"name": "executions.results.runs", "columns": [{"name": "id", "type": "long"}]}]
+    owned = {"name": "executions", "namespaces": ["results"], "deletion": "purge", "owner": "user:oidc~ann"}
+    tenant = make_tenant(grants=GRANTS, tables=tables, warehouses=[owned], maintenance=MAINTENANCE)
+    write_environment(tenant, openfga)
     openfga.headers["x-project-id"] = tenant.name
 
     made = tenant.up()
@@ -121,3 +131,35 @@ def test_grants_are_deployed_and_destroyed_with_the_tenant(
 
     tenant.verb("destroy", "--yes")
     assert openfga.get("/management/v1/project").status_code == 403
+
+
+def test_first_up_on_an_empty_server_makes_users(make_tenant: Any, empty_server: httpx.Client) -> None:
+    """Nobody may provision users before the bootstrap ended. Subjects follow from clients in this environment."""
+    maintenance = {"schedule": "0 2 * * *", "identity": {"client_id": "acme-maintenance"}}
+    unit = {"name": "cu", "runtime": "spark", "warehouse": "executions", "identity": {"client_id": "acme-cu"}}
+    tenant = make_tenant(maintenance=maintenance, computing_units=[unit])
+    jobs = {"kind": "client-credentials", "token_url": "https://idp.example/token", "client_id": "jobs-{tenant}"}
+    write_environment(
+        tenant,
+        empty_server,
+        bootstrap=True,
+        jobs_auth=jobs | {"client_secret": "file:/run/clients/{tenant}"},
+        jobs_subject="{client_id}",
+    )
+
+    early = empty_server.post("/management/v1/user", json={"id": "oidc~x", "name": "x", "user-type": "application"})
+    assert early.status_code == 403
+
+    tenant.up()
+
+    resources = json.loads(tenant.output("stack", "export"))["deployment"]["resources"]
+    users = [resource for resource in resources if resource["type"].endswith(":User")]
+    project, bootstrap = (
+        next(resource for resource in resources if resource["type"].endswith(f":{kind}"))
+        for kind in ("Project", "Bootstrap")
+    )
+    assert bootstrap["urn"] in project["dependencies"]
+    assert [project["urn"] in user["dependencies"] for user in users] == [True, True]
+    listed = empty_server.get("/management/v1/user").json()["users"]
+    assert {"oidc~acme-maintenance", "oidc~acme-cu"} <= {user["id"] for user in listed}
+    assert tenant.verb("preview", "--refresh", "--expect-no-changes")["changes"].keys() == {"same"}

@@ -33,6 +33,7 @@ CLIENT = {
     "client_secret": "env:JOBS_SECRET",
     "audience": "lakekeeper",
 }
+TOKEN = {"kind": "token", "token": "env:JOBS_TOKEN"}
 OWN = {"client_id": "acme-jobs", "subject": "5f0c", "client_secret": "config:jobs"}
 CU = {"name": "cu", "runtime": "texera", "warehouse": "executions"}
 
@@ -140,6 +141,18 @@ def test_environment_makes_a_client_per_tenant() -> None:
     assert problems(tenant(), found) == {}
 
 
+def test_subject_of_a_named_client_follows_from_environment() -> None:
+    maintenance = {"schedule": "0 2 * * *", "identity": {"client_id": "acme-maintenance"}}
+    spec = tenant(identity=OWN, maintenance=maintenance)
+    by_client = environment(CLIENT, jobs_subject="{client_id}@clients")
+
+    assert problems(spec, by_client) == {}
+    assert identity_of(spec, by_client, "maintenance").principal.user_id() == "oidc~acme-maintenance@clients"
+
+    by_tenant = environment(CLIENT, jobs_subject="jobs-{tenant}")
+    assert list(problems(spec, by_tenant)) == ["maintenance.identity.subject"], "two clients would be one user"
+
+
 def test_shared_client_is_refused_with_the_remedy() -> None:
     found = problems(tenant(), environment(CLIENT))
 
@@ -167,6 +180,8 @@ def test_shared_client_is_allowed_in_trials() -> None:
             ["computing_units.0.identity.service_account_uid", "computing_units.0.identity"],
         ),
         (CLIENT | {"client_id": "jobs-{tenant}"}, {}, ["identity.subject"]),
+        (CLIENT, {"identity": {"client_id": "acme-jobs"}}, ["identity.subject"]),
+        (TOKEN, {"identity": {"client_id": "acme-jobs"}}, ["identity.subject"]),
         (PODS, {"role_members": {"executions-raeder": {"users": ["oidc~ann"]}}}, ["role_members.executions-raeder"]),
         (PODS, {"role_members": {"executions-reader": {"group": "x"}}}, ["role_members.executions-reader.group"]),
     ],
@@ -180,8 +195,7 @@ def test_contradictions_are_refused_with_their_path(
 @pytest.mark.parametrize(
     ("identity", "reason"),
     [
-        ({}, "expected `client_id` and `subject`"),
-        ({"client_id": "acme-jobs"}, "expected `subject` with `client_id`"),
+        ({}, "expected `client_id` of an OAuth2 client"),
         ({"service_account_uid": UID, "scope": "x"}, "not both"),
         ({"service_account_uid": "cu"}, "String should match pattern"),
         ({"client_id": "a", "subject": "b", "client_secret": "hunter2"}, "must be a reference to a secret"),
