@@ -185,6 +185,21 @@ def test_an_update_that_changes_nothing_leaves_the_time(lakekeeper: httpx.Client
     assert answer.json()["updated-at"] is not None
 
 
+def test_rename_that_changes_only_case_leaves_the_time(lakekeeper: httpx.Client, make_warehouse: Any) -> None:
+    """The trigger of Lakekeeper's database compares names by a collation that ignores case."""
+    warehouse = make_warehouse(lakekeeper, "Spelled")
+
+    def rename(name: str) -> str | None:
+        renamed = lakekeeper.post(f"{MANAGEMENT}/{warehouse}/rename", json={"new-name": name}).json()
+        assert renamed["name"] == name
+        return renamed["updated-at"]
+
+    assert (rename("Spelled"), rename("SPELLED")) == (None, None)
+    moved = rename("spelled2")
+    assert moved is not None
+    assert rename("Spelled2") == moved
+
+
 def test_inactive_warehouses_are_listed_on_request(lakekeeper: httpx.Client, make_warehouse: Any) -> None:
     warehouse = make_warehouse(lakekeeper, "asleep")
     lakekeeper.post(f"{MANAGEMENT}/{warehouse}/deactivate").raise_for_status()

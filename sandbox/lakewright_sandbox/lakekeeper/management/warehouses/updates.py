@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import APIRouter
-from sqlalchemy import select
+from sqlalchemy import inspect, select
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
@@ -71,13 +71,17 @@ Change = Callable[[Session, WarehouseRow], None]
 def _change(
     server: Lakekeeper, warehouse_id: UUID, change: Change, *, active: bool = True, during: str | None = None
 ) -> Response:
-    """Apply `change` in one transaction; `updated-at` moves only if something changed."""
+    """Apply `change` in one transaction; `updated-at` moves only if something changed.
+
+    The trigger of Lakekeeper's database compares names as their unique index does, which ignores case.
+    """
     with server.database.write() as session:
         warehouse = find_warehouse(session, str(warehouse_id), active=active, during=during)
         server.statuses.update(warehouse)
         check_managed(server, warehouse)
         change(session, warehouse)
-        if session.is_modified(warehouse):
+        changed = {column.key for column in inspect(warehouse).attrs if column.history.has_changes()}
+        if changed - {"name"}:
             warehouse.updated_at = server.clock.now()
         return json_response(warehouse_to_json(warehouse, server.settings.version))
 
