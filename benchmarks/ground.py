@@ -18,7 +18,7 @@ from typing import Any
 
 from lakewright_spark.catalog import CatalogConfig
 
-from demo.stage import BIN, REPOSITORY, STACK, DemoError, Stage
+from demo.stage import BIN, STACK, DemoError, Stage
 
 PROGRAMS = Path(__file__).parent / "programs"
 READY_SECONDS = 60
@@ -61,7 +61,7 @@ class Ground:
     def run(self, command: list[str], environment: dict[str, str]) -> None:
         """Run a command with more variables, all of its output kept back."""
         whole = os.environ | self.stage.settings() | environment
-        done = subprocess.run(command, cwd=REPOSITORY, env=whole, check=False, capture_output=True, text=True)
+        done = subprocess.run(command, cwd=self.stage.project, env=whole, check=False, capture_output=True, text=True)
         if done.returncode:
             said = f"{done.stdout[-2000:]}{done.stderr[-2000:]}"
             raise DemoError(f"`{shlex.join(command)}` ended with {done.returncode}. {said}")
@@ -122,7 +122,7 @@ def ground() -> Iterator[Ground]:
         tempfile.TemporaryDirectory(prefix="warm-", dir="/tmp") as runtime,
     ):
         stage = ColdStage(Path(folder))
-        stage.state.mkdir()
+        stage.create_project()
         stage.output("lakewright", "sandbox", "up", "--dir", str(stage.sandbox))
         try:
             stage.output("lakewright", "stack", "init", "--stack", STACK)

@@ -45,7 +45,9 @@ class Stamped:
         environment = os.environ | settings
         whole = timed(
             lambda: done.append(
-                subprocess.run(command, cwd=REPOSITORY, env=environment, check=False, capture_output=True, text=True)
+                subprocess.run(
+                    command, cwd=self.ground.stage.project, env=environment, check=False, capture_output=True, text=True
+                )
             )
         )
         if done[0].returncode:

@@ -52,8 +52,8 @@ def closing(stage: Stage, *, keep: bool) -> str:
         return "The sandbox is stopped. `make demo ARGS=--keep` leaves it running, to look around."
     exports = "\n".join(f"  export {name}={shlex.quote(value)}" for name, value in stage.settings().items())
     return (
-        f"The sandbox is running. To look around:\n  . .venv/bin/activate\n{exports}\n"
-        f"  lakewright stack output --stack {STACK}\n  lakewright sandbox status --dir {stage.sandbox}\n"
+        f"The sandbox is running. To look around:\n  . .venv/bin/activate\n{exports}\n  cd {stage.project}\n"
+        f"  lakewright stack output {STACK}\n  lakewright sandbox status --dir {stage.sandbox}\n"
         f"To stop it:\n  lakewright sandbox down --dir {stage.sandbox}"
     )
 

@@ -33,7 +33,7 @@ def sandbox(stage: Stage) -> None:
     if (stage.sandbox / "sandbox.json").exists():
         stage.output("lakewright", "sandbox", "down", "--purge", "--dir", str(stage.sandbox))
     shutil.rmtree(stage.folder, ignore_errors=True)
-    stage.state.mkdir(parents=True)
+    stage.create_project()
     stage.run("lakewright", "sandbox", "up", "--dir", str(stage.sandbox))
 
 

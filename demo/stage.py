@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -39,6 +40,11 @@ class Stage:
         return self.folder / "sandbox"
 
     @property
+    def project(self) -> Path:
+        """Folder of the project: the repository's program, with the demo's tenant alone."""
+        return self.folder / "project"
+
+    @property
     def state(self) -> Path:
         """Return the folder of the stack's state."""
         return self.folder / "state"
@@ -56,7 +62,17 @@ class Stage:
     @property
     def leaves(self) -> set[str]:
         """Return the files that a run leaves in the folder."""
-        return {path.name for path in (self.sandbox, self.state, self.catalog, self.spark_log)}
+        return {path.name for path in (self.sandbox, self.project, self.state, self.catalog, self.spark_log)}
+
+    def create_project(self) -> None:
+        """Create the folders of state and project, and copy the tenant's spec into the project."""
+        self.state.mkdir(parents=True)
+        (self.project / "tenants").mkdir(parents=True)
+        for file in ("Pulumi.yaml", "__main__.py"):
+            shutil.copy(REPOSITORY / file, self.project)
+        shutil.copytree(REPOSITORY / "environments", self.project / "environments")
+        shutil.copy(REPOSITORY / "demo" / f"Pulumi.{STACK}.yaml", self.project / "tenants")
+        (self.project / ".venv").symlink_to(sys.prefix)
 
     def settings(self) -> dict[str, str]:
         """Return the environment of the demo's commands. The passphrase protects a sandbox's temporary state."""
@@ -83,7 +99,7 @@ class Stage:
         with ExitStack() as open_files:
             side = open_files.enter_context(log.open("wb")) if log else None
             code = subprocess.run(
-                self._command(words), cwd=REPOSITORY, env=self._environment(), stderr=side, check=False
+                self._command(words), cwd=self._find_folder(words), env=self._environment(), stderr=side, check=False
             ).returncode
         if code:
             message = log.read_text(errors="replace")[-3000:] if log else "See its output above."
@@ -92,7 +108,11 @@ class Stage:
     def start(self, *words: str) -> subprocess.Popen[str]:
         """Start a command whose output the demo reads."""
         return subprocess.Popen(
-            self._command(words), cwd=REPOSITORY, env=self._environment(), stdout=subprocess.PIPE, text=True
+            self._command(words),
+            cwd=self._find_folder(words),
+            env=self._environment(),
+            stdout=subprocess.PIPE,
+            text=True,
         )
 
     def output(self, *words: str) -> str:
@@ -121,6 +141,10 @@ class Stage:
 
     def _command(self, words: tuple[str, ...]) -> list[str]:
         return [str(BIN / words[0]), *words[1:]]
+
+    def _find_folder(self, words: tuple[str, ...]) -> Path:
+        """Return the folder in which a command runs: the project, if there is one and the command needs it."""
+        return self.project if words[0] == "lakewright" and self.project.is_dir() else REPOSITORY
 
     def _environment(self) -> dict[str, str]:
         # Commands get no AWS_* variables: the stack's identity is in the environment file, and the job has none.

@@ -52,7 +52,7 @@ class StackPreview(_Part):
     tenant: str = ""
     environment: str = ""
     status: str = ""
-    """`unchanged`, `changed`, `failed`, `interrupted` or `skipped`."""
+    """`unchanged`, `changed`, `failed`, `interrupted`, `skipped` or `not deployed`."""
     error: str = ""
     steps: list[PreviewStep] = []
     messages: list[str] = []

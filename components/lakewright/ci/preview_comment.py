@@ -42,7 +42,7 @@ class RunFacts:
 def render_comment(preview: FleetPreview, facts: RunFacts | None = None, limit: int = LIMIT) -> str:
     """Return the comment as Markdown, of at most `limit` bytes. Details are left out first, then rows."""
     rows = rows_of(preview)
-    listed = [row for row in rows if row.changes or row.has_failed or row.is_skipped]
+    listed = [row for row in rows if row.changes or row.has_failed or row.is_skipped or row.is_absent]
     unchanged = [row for row in rows if row not in listed]
     title = f"### {'Update' if preview.command == 'up' else 'Preview'}: {_headline(listed, unchanged)}"
     heads = ("\n\n".join([MARKER, title, *_warning(listed, most)]) for most in (_MOST_NAMES, 3))
@@ -126,6 +126,8 @@ def _notes(row: TenantChanges) -> list[str]:
         notes.append("**failed**")
     if row.is_skipped:
         notes.append("not previewed")
+    if row.is_absent:
+        notes.append("not deployed; `lakewright fleet up --create` creates its stack")
     if imported := row.count("import"):
         notes.append(f"{imported} imported")
     if drifted := row.count("drift"):

@@ -67,6 +67,11 @@ class TenantChanges:
         return self.stack.status == "skipped"
 
     @property
+    def is_absent(self) -> bool:
+        """Whether the stack does not exist yet."""
+        return self.stack.status == "not deployed"
+
+    @property
     def losses(self) -> list[ResourceChange]:
         """The changes that lose data."""
         return [change for change in self.changes if change.loses_data]

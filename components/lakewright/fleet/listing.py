@@ -63,7 +63,7 @@ class ListedStack:
         if self.problem:
             return "unreadable: " + " ".join(self.problem.split())
         if not self.has_state:
-            return "not created"
+            return "not deployed"
         if self.locked:
             return f"locked: {'; '.join(self.locked)}"
         if self.pending:

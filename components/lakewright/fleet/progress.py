@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Self
 
@@ -139,11 +140,18 @@ def summary_lines(report: FleetReport, folder: str) -> list[str]:
     lines = format_table(head, rows)
     counts = ", ".join(f"{count} {status}" for status, count in report.counts.items())
     lines += ["", f"{plural(len(report.results), 'stack')}: {counts}; {format_seconds(report.seconds)}"]
+    if report.not_deployed:
+        lines.append(format_not_deployed(report.not_deployed))
     if report.remaining:
         lines.append(
             f"{plural(len(report.remaining), 'stack')} not done; `lakewright fleet {report.command} --resume` goes on"
         )
     return [*lines, f"Output of each stack: {folder}"]
+
+
+def format_not_deployed(stacks: Sequence[str]) -> str:
+    """Return the stacks that the backend does not have, and what creates them."""
+    return f"not deployed: {', '.join(stacks)}; `lakewright fleet up --create` creates their stacks"
 
 
 def detail_lines(report: FleetReport) -> list[str]:

@@ -33,9 +33,11 @@ class StackStatus(StrEnum):
     INTERRUPTED = "interrupted"
     SKIPPED = "skipped"
     """Not started, because of an earlier error or an interrupt."""
+    NOT_DEPLOYED = "not deployed"
+    """The backend has no such stack, only the project has its file."""
 
 
-DONE = frozenset({StackStatus.UNCHANGED, StackStatus.CHANGED, StackStatus.PASSED})
+DONE = frozenset({StackStatus.UNCHANGED, StackStatus.CHANGED, StackStatus.PASSED, StackStatus.NOT_DEPLOYED})
 """Statuses of stacks that need no second attempt."""
 
 
@@ -101,6 +103,11 @@ class FleetReport:
     def remaining(self) -> list[StackResult]:
         """The stacks that need another attempt."""
         return [result for result in self.results if result.status not in DONE]
+
+    @property
+    def not_deployed(self) -> list[str]:
+        """The names of the stacks that the backend does not have."""
+        return [result.stack.name for result in self.results if result.status is StackStatus.NOT_DEPLOYED]
 
     @property
     def exit_code(self) -> int:

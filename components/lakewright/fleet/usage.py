@@ -10,7 +10,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,8 @@ class StackUsage:
     """Output of `lakewright-spark usage --json`; empty if nothing could be read."""
     problem: str = ""
     """Parts that could not be read, and the reasons."""
+    is_deployed: bool = True
+    """Whether the backend has the stack. One that it does not have is no problem."""
 
     @property
     def warehouses(self) -> list[Mapping[str, Any]]:
@@ -48,12 +50,16 @@ class StackUsage:
             "environment": self.stack.environment,
             "labels": self.stack.labels,
             "problem": self.problem,
+            "deployed": self.is_deployed,
             "usage": dict(self.report) or None,
         }
 
 
 def measure_usage(
-    stacks: Sequence[SelectedStack], config_of: Callable[[str], CatalogConfig], expected: tuple[type[Exception], ...]
+    stacks: Sequence[SelectedStack],
+    config_of: Callable[[str], CatalogConfig],
+    expected: tuple[type[Exception], ...],
+    absent: Collection[str] = (),
 ) -> list[StackUsage]:
     """Return the storage use of stacks, in their order.
 
@@ -61,10 +67,14 @@ def measure_usage(
         stacks: The stacks.
         config_of: Returns the catalog configuration of a stack.
         expected: Errors of `config_of` that are problems of one stack.
+        absent: Names of stacks that the backend does not have.
     """
     found: dict[str, StackUsage] = {}
     by_bundle: dict[str, dict[str, CatalogConfig]] = {}
     for stack in stacks:
+        if stack.name in absent:
+            found[stack.name] = StackUsage(stack, is_deployed=False)
+            continue
         try:
             config = config_of(stack.name)
         except expected as error:

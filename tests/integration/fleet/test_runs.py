@@ -48,6 +48,37 @@ def test_preview_and_up_report_each_stack(fleet: Fleet) -> None:
     assert json.loads(Path(entry["log"]).with_suffix(".json").read_text())["changes"] == entry["changes"]
 
 
+def test_a_spec_without_a_stack_stops_no_other(fleet: Fleet) -> None:
+    salt = (fleet.folder / "Pulumi.a.yaml").read_text()
+    (fleet.folder / "Pulumi.e.yaml").write_text(salt)
+    fleet.write("e")
+    try:
+        previewed = fleet.report("preview", "--stack", "[ade]")
+        updated = fleet.run("up", "--yes", "--stack", "[de]", "--engine", "embedded")
+        alone = fleet.report("refresh", "--yes", "--stack", "e")
+        created = fleet.report("up", "--create", "--yes", "--stack", "[de]")
+    finally:
+        (fleet.folder / "Pulumi.e.yaml").unlink()
+
+    assert statuses(previewed) == {"a": "changed", "d": "changed", "e": "not deployed"}
+    assert previewed["summary"] == {"changed": 2, "not deployed": 1}
+    assert updated.returncode == 0, updated.stdout + updated.stderr
+    assert "not deployed: e; `lakewright fleet up --create` creates their stacks" in updated.stdout
+    assert statuses(alone) == {"e": "not deployed"}
+    assert statuses(created) == {"d": "unchanged", "e": "changed"}
+
+
+def test_a_stack_that_cannot_be_created_stops_no_other(fleet: Fleet) -> None:
+    (fleet.folder / "Pulumi.e.yaml").write_text("encryptionsalt: v1:bad\nconfig: {}\n")
+    try:
+        created = fleet.report("up", "--create", "--yes", "--stack", "[ae]", exit_code=1)
+    finally:
+        (fleet.folder / "Pulumi.e.yaml").unlink()
+
+    assert statuses(created) == {"a": "changed", "e": "failed"}
+    assert created["stacks"][1]["error"].startswith("the stack could not be created: ")
+
+
 def test_an_error_stops_or_not_as_asked(fleet: Fleet) -> None:
     fleet.write("b", fails=True)
 
@@ -213,7 +244,7 @@ def test_list_shows_stacks_without_state_and_without_file(fleet: Fleet) -> None:
     lines = {line.split()[0]: line for line in done.stdout.splitlines()}
     assert lines["a"].split()[1:4] == ["tenant-a", "sandbox", "tier=gold"]
     assert lines["d"].endswith("no stack file")
-    assert lines["e"].endswith("not created")
+    assert lines["e"].endswith("not deployed")
     (fleet.folder / "Pulumi.e.yaml").unlink()
 
 

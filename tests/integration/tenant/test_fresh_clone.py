@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -30,6 +31,7 @@ def pulumi(tmp_path: Path, sandbox: Sandbox, attached_providers: dict[str, str])
     subprocess.run(["git", "clone", "--quiet", REPOSITORY, clone], check=True)
     # `make setup` would install the same packages into `.venv` once more.
     (clone / ".venv").symlink_to(sys.prefix)
+    shutil.copy(clone / "demo" / f"Pulumi.{STACK}.yaml", clone / "tenants")
     env = os.environ | attached_providers
     env |= {
         "LAKEWRIGHT_SANDBOX": str(sandbox.dir),

@@ -30,7 +30,7 @@ def policy_pack() -> str:
 def test_demo_tenant_passes(
     make_tenant: Callable[..., Tenant], attached_providers: dict[str, str], policy_pack: str
 ) -> None:
-    demo = yaml.safe_load((REPOSITORY / "tenants" / "Pulumi.demo.yaml").read_text())["config"]["lakewright:tenant"]
+    demo = yaml.safe_load((REPOSITORY / "demo" / "Pulumi.demo.yaml").read_text())["config"]["lakewright:tenant"]
     tenant = make_tenant(**{part: demo[part] for part in ("owner", "warehouses", "computing_units")})
     tenant.environ = attached_providers
 

@@ -82,7 +82,7 @@ def test_policies_of_a_pattern_are_checked_too() -> None:
 
 
 def test_demo_tenant_is_valid() -> None:
-    assert read_stack_file(REPOSITORY / "tenants" / "Pulumi.demo.yaml").name == "demo"
+    assert read_stack_file(REPOSITORY / "demo" / "Pulumi.demo.yaml").name == "demo"
 
 
 def test_warehouses_that_differ_only_by_a_hyphen_are_refused() -> None:

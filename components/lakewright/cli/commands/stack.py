@@ -78,20 +78,20 @@ def init(
     """
     from lakewright_engine.project.project import OWN_STATE  # noqa: PLC0415 - `--help` needs no engine
 
+    from lakewright.fleet.absent_stacks import create_stack  # noqa: PLC0415
+
     if stack is None:
         raise UsageError("name the stack: `lakewright stack init NAME`")
     project = load_project(directory)
     backend = project.backend()
-    backend.check_new(project.name, stack)
-    secrets = project.secrets(stack)
-    secrets.unlock()
-    if project.has_own_state and backend.is_new:
+    is_first = project.has_own_state and backend.is_new
+    create_stack(project, stack)
+    if is_first:
         print(
             f"No backend is configured: states are kept in {project.root / OWN_STATE}. "
             "Set PULUMI_BACKEND_URL, or `backend: {url: ...}` in Pulumi.yaml, to keep them elsewhere.",
             file=sys.stderr,
         )
-    backend.create(project.name, stack, secrets)
     print(f"Created stack '{stack}'")
 
 

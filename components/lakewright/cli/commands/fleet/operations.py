@@ -13,6 +13,7 @@ from lakewright.cli.commands.fleet.running import (
     DEFAULT_STEPS,
     ByEnvironment,
     ContinueOnError,
+    Create,
     Details,
     FleetOptions,
     OnErrorOption,
@@ -78,6 +79,7 @@ def up(
     engine: Engine = EngineName.AUTO,
     refresh: Refresh = False,
     plans: Plans = None,
+    create: Create = False,
     yes: Yes = False,
     parallel_stacks: Concurrency = None,
     parallel_per_environment: ByEnvironment = DEFAULT_BY_ENVIRONMENT,
@@ -89,6 +91,8 @@ def up(
     directory: Directory = HERE,
 ) -> None:
     """Create or update the resources of each stack. Without --yes, show all changes and ask once.
+
+    A spec whose stack does not exist is reported as not deployed; --create creates its stack.
 
     Example: lakewright fleet up --label cost-center=4711 --on-error continue
     """
@@ -103,6 +107,7 @@ def up(
         as_json,
         details,
         plans=_absolute(plans),
+        create=create,
     )
     words = (*_engine_words(engine, parallel), *("--refresh",) * refresh)
     if not yes and not plans:

@@ -52,6 +52,9 @@ Plans = Annotated[
         help="Do exactly the steps of the kept plans FOLDER/STACK.plan.json, without asking.",
     ),
 ]
+Create = Annotated[
+    bool, typer.Option("--create", help="Create the stacks that have a file in the project, but do not exist yet.")
+]
 DEFAULT_STEPS = 8
 """Concurrent steps of one stack: several stacks run at the same time."""
 DEFAULT_BY_ENVIRONMENT = 8
@@ -73,6 +76,8 @@ class FleetOptions:
     """Absolute path of the folder for new plans."""
     plans: Path | None = None
     """Absolute path of the folder with the plans to follow."""
+    create: bool = False
+    """Whether stacks are created that the backend does not have."""
 
 
 def bounds_of(stacks: int | None, by_environment: int) -> Bounds:
@@ -88,12 +93,23 @@ def run_fleet(options: FleetOptions, name: str, words: tuple[str, ...]) -> Fleet
         name: Name of the fleet's command.
         words: The command of each stack.
     """
-    from lakewright.fleet.progress import choose_progress  # noqa: PLC0415 - `--help` needs none of it
+    from lakewright.fleet.absent_stacks import (  # noqa: PLC0415 - `--help` needs none of it
+        create_stacks,
+        find_absent_stacks,
+        not_deployed_results,
+    )
+    from lakewright.fleet.progress import choose_progress  # noqa: PLC0415
+    from lakewright.fleet.results import FleetReport  # noqa: PLC0415
     from lakewright.fleet.runner import FleetCommand, FleetRunner  # noqa: PLC0415
     from lakewright.fleet.shared_process import shared_environment  # noqa: PLC0415
 
     project = load_project(options.directory)
     stacks = _stacks(project, options)
+    absent = find_absent_stacks(project, stacks)
+    others = create_stacks(project, absent) if options.create else not_deployed_results(absent)
+    stacks = [stack for stack in stacks if stack.name not in {result.stack.name for result in others}]
+    if not stacks:
+        return FleetReport(name, others, 0.0)
     folder = _folder(project, options, name, words, stacks)
     stacks = [stack for stack in stacks if stack.name in folder.entries]
     command = FleetCommand(name, words, lambda stack: _plan_words(options, stack))
@@ -102,9 +118,10 @@ def run_fleet(options: FleetOptions, name: str, words: tuple[str, ...]) -> Fleet
             project, command, folder, progress, bounds=options.bounds, on_error=options.on_error, environ=environ
         )
         try:
-            return runner.run(stacks)
+            report = runner.run(stacks)
         finally:
             folder.close()
+    return replace(report, results=sorted([*report.results, *others], key=lambda result: result.stack.name))
 
 
 def print_report(options: FleetOptions, report: FleetReport) -> None:
