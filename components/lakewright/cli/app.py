@@ -121,9 +121,16 @@ def load_command(name: str) -> Any:
         found = app
     command = typer.main.get_command(found)
     command.name = name
-    if is_operation:
-        command.params += _warm_options()
+    if name in address.VERBS:
+        _add_warm_options(command)
     return command
+
+
+def _add_warm_options(command: Any) -> None:
+    """Add the options of warm processes to a command and to its subcommands."""
+    command.params += _warm_options()
+    for subcommand in getattr(command, "commands", {}).values():
+        _add_warm_options(subcommand)
 
 
 def _warm_options() -> list[Any]:

@@ -15,7 +15,8 @@ IDLE = "LAKEWRIGHT_WARM_IDLE"
 FOLDER = "LAKEWRIGHT_WARM_FOLDER"
 """Names the folder of sockets. `lakewright fleet` sets it for its commands where no other warm process runs."""
 OPTION = "--no-warm"
-VERBS = ("preview", "up", "refresh", "destroy")
+VERBS = ("preview", "up", "refresh", "destroy", "drift", "verify", "config", "check")
+"""Commands that a warm process runs: the first word of the command line."""
 PROJECT_FILES = ("Pulumi.yaml", "Pulumi.yml")
 
 _OFF = ("0", "off", "no", "false")
@@ -23,7 +24,8 @@ _UNATTENDED = ("CI", "TF_BUILD", "JENKINS_URL", "PYTEST_CURRENT_TEST")
 """Variables of CI services and of pytest: nobody waits there, and a process that stays would be in the way."""
 
 _INTERPRETER_PREFIXES = ("PYTHON", "LC_", "LD_", "GRPC_", "OPENSSL_", "SSL_")
-_INTERPRETER_NAMES = ("LANG", "LANGUAGE", "TZ", IDLE)
+_INTERPRETER_NAMES = ("LANG", "LANGUAGE", "TZ", IDLE, "KUBECONFIG")
+"""KUBECONFIG is among them because the client of Kubernetes reads it once, when it is imported."""
 _PLACES = ("HOME", "PATH", "USER", "LOGNAME", "TEMP", "TMP", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
 _NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "user", "uts")
 _RIGHTS = (b"Uid", b"Gid", b"Groups", b"NoNewPrivs", b"Seccomp", b"CapInh", b"CapPrm", b"CapEff", b"CapBnd", b"CapAmb")

@@ -40,7 +40,8 @@ class Commands:
         self.runtime = runtime
 
     def words(self, *command: str) -> list[str]:
-        return [LAKEWRIGHT, *command, "--stack", "dev", "--engine", "embedded"]
+        engine = ["--engine", "embedded"] if command[0] in {"preview", "up", "refresh", "destroy"} else []
+        return [LAKEWRIGHT, *command, "--stack", "dev", *engine]
 
     def start(self, *command: str, **variables: str) -> subprocess.Popen[str]:
         return subprocess.Popen(

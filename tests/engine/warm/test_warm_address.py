@@ -43,10 +43,17 @@ def test_commands_that_run_by_themselves(words: list[str]) -> None:
 
 def test_commands_of_a_project_share_an_address(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (project / "below").mkdir()
-    found = [
-        find_address(words)
-        for words in (["up"], ["preview", "-C", "below"], ["destroy", "--cwd=below"], ["refresh", f"-C{project}"])
-    ]
+    commands = (
+        ["up"],
+        ["preview", "-C", "below"],
+        ["destroy", "--cwd=below"],
+        ["refresh", f"-C{project}"],
+        ["drift", "--all"],
+        ["verify", "--stack", "acme"],
+        ["config", "get", "aws:region"],
+        ["check", "--all"],
+    )
+    found = [find_address(words) for words in commands]
     assert len({address.socket for address in found if address}) == 1
     assert None not in found
     monkeypatch.setenv("PYTHONHASHSEED", "7")
@@ -54,6 +61,18 @@ def test_commands_of_a_project_share_an_address(project: Path, monkeypatch: pyte
     assert other is not None
     assert found[0] is not None
     assert other.socket != found[0].socket
+
+
+def test_each_kubeconfig_has_its_own_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client of Kubernetes reads the variable when it is imported."""
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    first = find_address(["drift"])
+    monkeypatch.setenv("KUBECONFIG", "/other/config")
+    second = find_address(["drift"])
+    assert first is not None
+    assert second is not None
+    assert first.socket != second.socket
+    assert own_environment()["KUBECONFIG"] == "/other/config"
 
 
 def test_no_secret_is_in_the_environment_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:

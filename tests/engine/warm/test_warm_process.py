@@ -56,6 +56,30 @@ def test_warm_noop_equals_the_cold_one(commands: Any) -> None:
     assert len(history) == 3
 
 
+@pytest.mark.timeout(90)
+def test_commands_without_a_program_equal_the_cold_ones(commands: Any) -> None:
+    commands.stack.write_program(PROGRAM)
+    commands.run("up", "--yes", LAKEWRIGHT_WARM="0")
+    commands.run("config", "set", "color", "red", LAKEWRIGHT_WARM="0")
+    commands.warm_up()
+    lines = (
+        (("drift",), 0),
+        (("config", "get", "color"), 0),
+        (("check",), 0),
+        (("verify",), 1),
+    )
+
+    for words, code in lines:
+        began = uses(commands)
+        warm = commands.run(*words, code=code)
+        assert uses(commands) > began, words
+        cold = commands.run(*words, code=code, LAKEWRIGHT_WARM="0")
+        assert [re.sub(r"\d+\.\d s", "", text) for text in warm] == [re.sub(r"\d+\.\d s", "", text) for text in cold]
+    used = uses(commands)
+    commands.run("config", "get", "color", "--no-warm")
+    assert uses(commands) == used
+
+
 def without_times(deployment: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in deployment.items() if key not in ("manifest", "secrets_providers")}
 
