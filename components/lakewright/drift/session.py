@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from lakewright.drift.model import Actor, Difference, DifferenceKind
 from lakewright.lakekeeper.api.connection.client import ClientPool
-from lakewright.lakekeeper.api.connection.list_cache import ListCache
+from lakewright.lakekeeper.api.connection.list_cache import ListCache, SharedAnswers
 from lakewright.project_files.stack_files import raw_environment
 
 if TYPE_CHECKING:
@@ -70,8 +70,10 @@ class ScanSession:
         """Start a run over stacks of a project."""
         self.project = project
         self.parallel = parallel
-        self.clients = ClientPool(ListCache(max_age=math.inf))
-        """Clients of Lakekeeper servers, whose lists all stacks share."""
+        self.clients = ClientPool(ListCache(max_age=math.inf), limit=threading.BoundedSemaphore(parallel))
+        """Clients of Lakekeeper servers, whose lists all stacks share. They send `parallel` requests at a time."""
+        self.shared = SharedAnswers(max_age=math.inf)
+        """What scanners and searches of the run open once, such as the clients of an AWS account."""
         self._lock = threading.Lock()
         self._configs: dict[str, Mapping[str, str]] = {}
 

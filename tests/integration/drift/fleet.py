@@ -53,12 +53,14 @@ class Fleet:
         for part in (folder / "tenants", folder / "environments", self.states):
             part.mkdir(parents=True)
 
-    def add(self, name: str, *, secret: bool = False, **labels: str) -> TenantObjects:
-        """Make a tenant with a project, role, warehouse and namespace, and write its state."""
+    def add(self, name: str, *, secret: bool = False, roles: int = 1, **labels: str) -> TenantObjects:
+        """Make a tenant with a project, roles, a warehouse and a namespace, and write its state."""
         tenant = TenantObjects(name)
         shared = {"server": self._server, "project_id": name}
         tenant.make("project", "Project", ProjectProvider(), {**shared, "name": name})
         tenant.make("readers", "Role", RoleProvider(), {**shared, "name": "readers", "description": "may read"})
+        for number in range(1, roles):
+            tenant.make(f"role{number}", "Role", RoleProvider(), {**shared, "name": f"role{number}"})
         storage = {"bucket": "lake", "key_prefix": name, "region": "eu-west-1"}
         credential = {"type": "aws-system-identity", "external_id": "hidden-id-of-a-role"}
         storage |= {"assume_role_arn": "arn:aws:iam::111122223333:role/x"}

@@ -8,10 +8,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lakewright.discovery.unmanaged.finding import UnmanagedObject
+from lakewright.drift.detection.steps import DriftRun
 from lakewright.drift.model import Finding, ScanProblem
-from lakewright.drift.objects.kubernetes.cluster import Cluster, ClusterUnreachableError, Collection, ListDeniedError
+from lakewright.drift.objects.kubernetes.cluster import (
+    Cluster,
+    ClusterUnreachableError,
+    Collection,
+    ListDeniedError,
+    open_cluster,
+)
 from lakewright.drift.objects.provider_reads import provider_settings
-from lakewright.drift.session import ScanSession, StackResource
+from lakewright.drift.session import StackResource
 from lakewright.validation.documents import list_of, mapping_of, text_of
 
 _NAMESPACE = "kubernetes:core/v1:Namespace"
@@ -41,8 +48,9 @@ _OF_KUBERNETES = frozenset({("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount"
 """Objects that Kubernetes makes in each namespace."""
 
 
-def unmanaged_objects(resources: Sequence[StackResource], session: ScanSession) -> Iterator[Finding]:
+def unmanaged_objects(run: DriftRun) -> Iterator[Finding]:
     """Yield the objects without an owner in the namespaces of stacks that are in no stack of the run."""
+    resources, session = run.resources, run.session
     managed = {(_kind_of(resource), resource.state.id) for resource in resources if _is_object(resource)}
     clusters: dict[tuple[str, str], dict[str, StackResource]] = defaultdict(dict)
     for resource in resources:
@@ -53,7 +61,7 @@ def unmanaged_objects(resources: Sequence[StackResource], session: ScanSession) 
         clusters[kubeconfig, str(settings.get("context") or "")][resource.state.id] = resource
     for (kubeconfig, context), namespaces in clusters.items():
         try:
-            cluster = Cluster(kubeconfig, context)
+            cluster = open_cluster(kubeconfig, context, session)
             lists = session.map(lambda kind, c=cluster, n=namespaces: _listed(c, *kind, [*n]), KINDS)
             for (version, kind), found in zip(KINDS, lists, strict=True):
                 yield from _findings(version, kind, found, namespaces, managed)

@@ -1,81 +1,61 @@
-"""Find objects in the scope of tenants that are in no stack: a step of drift after the scanners."""
+"""Find objects in the scope of tenants that are in no stack: a search of drift, at the same time as the scanners."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from functools import partial
 from typing import TYPE_CHECKING
 
 from lakewright_engine.model.errors import EngineError
-from pydantic import ValidationError
 
 from lakewright.credentials import references
-from lakewright.credentials.references import UnresolvedCredentialError
 from lakewright.discovery.listing.managed_objects import ManagedObjects, managed_objects
-from lakewright.discovery.unmanaged.cluster_objects import unmanaged_objects
+from lakewright.discovery.unmanaged.concurrent_search import FailedSearch, ProjectSearch
 from lakewright.discovery.unmanaged.finding import UnmanagedObject
-from lakewright.discovery.unmanaged.project_scan import ProjectScan
-from lakewright.discovery.unmanaged.role_policies import unmanaged_policies
+from lakewright.discovery.unmanaged.project_scan import PartialSearch, ProjectScan
 from lakewright.discovery.unmanaged.tenant_scope import TenantScope, tenant_scopes
 from lakewright.drift.detection.steps import DriftRun
-from lakewright.drift.model import Difference, DriftReport, Finding, ScanProblem, UnmanagedSearch
-from lakewright.drift.session import ScanSession, StackResource
+from lakewright.drift.model import Finding, ScanProblem, UnmanagedSearch
+from lakewright.drift.session import ScanSession
 from lakewright.fleet.states import state_reader
+from lakewright.fleet.text_table import plural
 from lakewright.lakekeeper.api.connection.client import ClientPool
-from lakewright.lakekeeper.api.connection.errors import LakekeeperError, UnreachableError
+from lakewright.lakekeeper.api.connection.errors import UnreachableError
 from lakewright.lakekeeper.api.connection.server import ServerRef
 
 if TYPE_CHECKING:
     from lakewright_engine.model.resources import ResourceState
 
-
-def add_unmanaged(report: DriftReport, run: DriftRun) -> None:
-    """Add the unmanaged objects to a report: a step after the scanners."""
-    search = run.options.search
-    if search is UnmanagedSearch.NONE:
-        return
-    stacks = {drift.stack: drift for drift in report.stacks}
-    for finding in find_unmanaged(run.resources, run.session, tables=search is UnmanagedSearch.TABLES):
-        if isinstance(finding, Difference):
-            stacks[finding.stack].differences.append(finding)
-        elif finding.message not in stacks[finding.stack].problems:
-            stacks[finding.stack].problems.append(finding.message)
+_MOST_PROBLEMS = 3
+"""Failed calls for a project that are reported with their reason."""
 
 
-def find_unmanaged(
-    resources: Sequence[StackResource], session: ScanSession, *, tables: bool = False
-) -> Iterable[Finding]:
-    """Return the unmanaged objects in the scope of each stack, and what could not be searched.
-
-    Args:
-        resources: Resources of all stacks of the run.
-        session: The run.
-        tables: Whether namespaces and tables count, which jobs make in warehouses all day.
-    """
-    scopes = tenant_scopes(resources)
-    found = session.map(partial(_search, session, tables=tables), scopes)
-    results = list(zip(scopes, found, strict=True))
-    others = _OtherStacks(session, {resource.stack for resource in resources})
-    known = managed_objects(resource.state for resource in resources)
-    return [
-        *_findings(results, known, others),
-        *unmanaged_policies(resources, session),
-        *unmanaged_objects(resources, session),
-    ]
+def find_unmanaged(run: DriftRun) -> Iterator[Finding]:
+    """Yield the unmanaged objects in the projects of stacks, and what could not be searched."""
+    others = _OtherStacks(run.session, {resource.stack for resource in run.resources})
+    known = managed_objects(resource.state for resource in run.resources)
+    with ExitStack() as opened:
+        pool = opened.enter_context(ThreadPoolExecutor(run.session.parallel, thread_name_prefix="unmanaged"))
+        searches: list[tuple[TenantScope, ProjectSearch]] = []
+        for scope in tenant_scopes(run.resources):
+            clients = opened.enter_context(closing(ClientPool(shared=run.session.clients)))
+            searches.append((scope, ProjectSearch(pool, partial(_search, run, scope, clients))))
+        for scope, search in searches:
+            yield from _findings(scope, search, known, others)
 
 
-def _search(session: ScanSession, scope: TenantScope, *, tables: bool) -> list[UnmanagedObject] | str:
-    """Return the unmanaged objects of a scope, or why it could not be searched."""
-    clients = ClientPool(shared=session.clients)
-    try:
-        client = clients.get(ServerRef.model_validate(dict(scope.server)), _resolver(session, scope.stack))
-        return list(ProjectScan(client, scope, tables).unmanaged())
-    except UnreachableError as error:
+def _search(run: DriftRun, scope: TenantScope, clients: ClientPool) -> Iterator[UnmanagedObject | PartialSearch]:
+    server = ServerRef.model_validate(dict(scope.server))
+    client = clients.get(server, _resolver(run.session, scope.stack))
+    yield from ProjectScan(client, scope, run.options.search is UnmanagedSearch.TABLES).search()
+
+
+def _explain(scope: TenantScope, error: Exception) -> str:
+    if isinstance(error, UnreachableError):
         return str(error)  # as the scanner reports it
-    except (LakekeeperError, UnresolvedCredentialError, EngineError, ValidationError) as error:
-        return f"unmanaged objects of project {scope.project_id} could not be searched: {' '.join(str(error).split())}"
-    finally:
-        clients.close()
+    return f"unmanaged objects of project {scope.project_id} could not be searched: {' '.join(str(error).split())}"
 
 
 def _resolver(session: ScanSession, stack: str) -> Callable[[str], str]:
@@ -111,12 +91,17 @@ class _OtherStacks:
 
 
 def _findings(
-    results: Sequence[tuple[TenantScope, list[UnmanagedObject] | str]], known: ManagedObjects, others: _OtherStacks
+    scope: TenantScope, search: ProjectSearch, known: ManagedObjects, others: _OtherStacks
 ) -> Iterator[Finding]:
-    for scope, found in results:
-        if isinstance(found, str):
-            yield ScanProblem(scope.stack, found)
-            continue
-        for entry in found:
-            if not known.has(entry.kind, entry.key) and not others.has(entry):
-                yield entry.to_difference(scope.stack, scope.tenant)
+    failures: list[FailedSearch] = []
+    for result in search.results():
+        if isinstance(result, FailedSearch):
+            failures.append(result)
+        elif not known.has(result.kind, result.key) and not others.has(result):
+            yield result.to_difference(scope.stack, scope.tenant)
+    messages = list(dict.fromkeys(_explain(scope, failure.error) for failure in failures))
+    for message in messages[:_MOST_PROBLEMS]:
+        yield ScanProblem(scope.stack, message)
+    if len(messages) > _MOST_PROBLEMS:
+        count = len(messages) - _MOST_PROBLEMS
+        yield ScanProblem(scope.stack, f"{plural(count, 'more call')} for project {scope.project_id} failed")

@@ -1,17 +1,22 @@
 """Find what a tenant's project has and no stack: warehouses, roles, members, grants, queues and protection.
 
 Namespaces and tables are what jobs make in a warehouse all day. They are searched only if a run asks for them.
+
+The lists of the project come first. Each other search sends a request or two, and all may run at the same time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
 
 from lakewright.discovery.listing.managed_objects import grant_key, inside_key, server_key
 from lakewright.discovery.unmanaged.finding import UnmanagedObject, lakekeeper_type
 from lakewright.discovery.unmanaged.tenant_scope import GrantPlace, TenantScope
-from lakewright.lakekeeper.api.catalog import contents, namespaces
+from lakewright.lakekeeper.api.catalog import namespaces, tabulars
+from lakewright.lakekeeper.api.catalog.namespaces import ListedNamespace, Path
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, OWNERS, GrantEntry, ObjectKind
 from lakewright.lakekeeper.api.management import grants, members, roles, task_queues, users
@@ -20,6 +25,18 @@ from lakewright.lakekeeper.api.management.task_queues import LOG_CLEANUP, SOFT_D
 
 _OWN_PROVIDER = "lakekeeper"
 """Provider of roles that people make. Those of other providers are synchronized from a directory."""
+
+
+class PartialSearch(Protocol):
+    """The search of a part of a project."""
+
+    def __call__(self) -> Iterable[UnmanagedObject | PartialSearch]:
+        """Return what no stack manages, and further searches in the place of their results.
+
+        Raises:
+            LakekeeperError: The server does not answer, or refuses a call.
+        """
+        ...
 
 
 @dataclass(frozen=True)
@@ -31,28 +48,33 @@ class ProjectScan:
     tables: bool
     """Whether namespaces and tables count."""
 
-    def unmanaged(self) -> Iterator[UnmanagedObject]:
-        """Yield what no resource of the stack manages.
+    def search(self) -> Iterator[UnmanagedObject | PartialSearch]:
+        """Yield what no resource of the stack manages, and searches of the parts of the project.
 
         Raises:
             LakekeeperError: The server does not answer, or refuses a list.
         """
         enforces = self.client.server().keeps_tuples
-        found = list(warehouse_calls.cached_by_id(self.client, self.scope.project_id).values())
-        yield from self._warehouses(found)
-        listed = roles.list_all(self.client, self.scope.project_id)
-        yield from self._roles(listed)
-        if enforces:
-            names = {str(role["id"]): str(role["name"]) for role in listed}
-            yield from self._members(set(names))
-            yield from self._grants(names)
-        active = [warehouse_calls.id_of(entry) for entry in found if entry.get("status") == "active"]
+        listed_warehouses = list(warehouse_calls.cached_by_id(self.client, self.scope.project_id).values())
+        yield from self._warehouses(listed_warehouses)
+        active = [warehouse_calls.id_of(entry) for entry in listed_warehouses if entry.get("status") == "active"]
         own = [warehouse_id for warehouse_id in active if warehouse_id in self.scope.warehouses]
+        yield partial(self._search_roles, enforces=enforces)
         yield from self._queues(own)
         for warehouse_id in own:
             yield from self._protection(warehouse_id)
             if self.tables:
-                yield from self._contents(warehouse_id)
+                yield partial(self._search_contents, warehouse_id, None)
+
+    def _search_roles(self, *, enforces: bool) -> Iterator[UnmanagedObject | PartialSearch]:
+        """Yield roles, and searches of what roles and users have."""
+        listed_roles = roles.list_cached(self.client, self.scope.project_id)
+        yield from self._roles(listed_roles)
+        if enforces:
+            names = {str(role["id"]): str(role["name"]) for role in listed_roles}
+            yield from self._members(set(names))
+            for place in self.scope.grant_places():
+                yield partial(self._search_grants, place, names)
 
     @property
     def _server(self) -> str:
@@ -71,15 +93,18 @@ class ProjectScan:
             if is_own and not self.scope.managed.has("role", key):
                 yield UnmanagedObject(lakekeeper_type("Role"), str(role["name"]), key[1], "role", key)
 
-    def _members(self, existing: set[str]) -> Iterator[UnmanagedObject]:
-        """Yield the members of the stack's roles that the stack gives no members."""
-        for role_id, name in self.scope.roles.items():
+    def _members(self, existing: set[str]) -> Iterator[PartialSearch]:
+        """Yield searches for members of the stack's roles that the stack gives no members."""
+        for role_id in self.scope.roles:
+            if role_id in existing and not self.scope.managed.has("role members", (self._server, role_id)):
+                yield partial(self._search_members, role_id)
+
+    def _search_members(self, role_id: str) -> Iterator[UnmanagedObject]:
+        held = members.of_role(self.client, self.scope.project_id, role_id) or frozenset()
+        if others := sorted(f"{kind} {member}" for kind, member in held if not self._is_granted(role_id, member)):
             key = (self._server, role_id)
-            if role_id not in existing or self.scope.managed.has("role members", key):
-                continue
-            held = members.of_role(self.client, self.scope.project_id, role_id) or frozenset()
-            if others := sorted(f"{kind} {member}" for kind, member in held if not self._is_granted(role_id, member)):
-                yield UnmanagedObject(lakekeeper_type("RoleMembers"), name, others, "role members", key)
+            name = self.scope.roles[role_id]
+            yield UnmanagedObject(lakekeeper_type("RoleMembers"), name, others, "role members", key)
 
     def _is_granted(self, role_id: str, member: str) -> bool:
         """Return whether a `Grant` of the stack makes a principal a member."""
@@ -88,36 +113,35 @@ class ProjectScan:
             self.scope.managed.has("grant", grant_key(self._server, "role", (role_id,), entry)) for entry in entries
         )
 
-    def _grants(self, role_names: dict[str, str]) -> Iterator[UnmanagedObject]:
-        identity = users.ourselves(self.client)
-        for place in self.scope.grant_places():
-            held = grants.get_cached(self.client, place.on) or frozenset()
-            for entry in sorted(held - made_by_server(place.on.kind, held, identity)):
-                key = grant_key(self._server, place.on.kind, self._place(place), entry)
-                if entry.privilege == ASSIGNEE or self.scope.managed.has("grant", key):
-                    continue
-                name = role_names.get(entry.principal, entry.principal) if entry.kind == "role" else entry.principal
-                title = f"{entry.privilege} of {entry.kind} {name} on {place.name}"
-                yield UnmanagedObject(lakekeeper_type("Grant"), title, str(entry), "grant", key)
+    def _search_grants(self, place: GrantPlace, role_names: dict[str, str]) -> Iterator[UnmanagedObject]:
+        identity = users.get_ourselves_cached(self.client)
+        held = grants.get_cached(self.client, place.on) or frozenset()
+        for entry in sorted(held - made_by_server(place.on.kind, held, identity)):
+            key = grant_key(self._server, place.on.kind, self._place(place), entry)
+            if entry.privilege == ASSIGNEE or self.scope.managed.has("grant", key):
+                continue
+            name = role_names.get(entry.principal, entry.principal) if entry.kind == "role" else entry.principal
+            title = f"{entry.privilege} of {entry.kind} {name} on {place.name}"
+            yield UnmanagedObject(lakekeeper_type("Grant"), title, str(entry), "grant", key)
 
     @staticmethod
     def _place(place: GrantPlace) -> tuple[str, ...]:
         top = place.on.project_id if place.on.kind == "project" else place.on.warehouse_id
         return (str(top), *place.inside)
 
-    def _queues(self, own: Iterable[str]) -> Iterator[UnmanagedObject]:
+    def _queues(self, own: Iterable[str]) -> Iterator[PartialSearch]:
         scopes = [
             (Scope(warehouse_id, None), f"warehouse {self.scope.warehouses[warehouse_id]}") for warehouse_id in own
         ]
         for scope, title in scopes:
             for queue in self.client.server().queues:
                 if queue != LOG_CLEANUP:
-                    yield from self._queue(scope, queue, title)
+                    yield partial(self._search_queue, scope, queue, title)
         if LOG_CLEANUP in self.client.server().queues:
             scope = Scope(None, self.scope.project_id)
-            yield from self._queue(scope, LOG_CLEANUP, f"project {self.scope.project_id}")
+            yield partial(self._search_queue, scope, LOG_CLEANUP, f"project {self.scope.project_id}")
 
-    def _queue(self, scope: Scope, queue: str, title: str) -> Iterator[UnmanagedObject]:
+    def _search_queue(self, scope: Scope, queue: str, title: str) -> Iterator[UnmanagedObject]:
         name = SOFT_DELETION if queue == "tabular_expiration" else queue
         key = (self._server, scope.warehouse_id or scope.project_id or "", name)
         if self.scope.managed.has("task queue", key):
@@ -129,30 +153,39 @@ class ProjectScan:
             title = f"{name} of {title}"
             yield UnmanagedObject(lakekeeper_type("TaskQueueConfig"), title, found, "task queue", key)
 
-    def _protection(self, warehouse_id: str) -> Iterator[UnmanagedObject]:
-        """Yield the protection of the stack's namespaces that the stack does not declare."""
-        for (owner, name), _ in self.scope.namespaces.items():
-            if owner != warehouse_id or (owner, name) in self.scope.declares_protection:
-                continue
-            listed = namespaces.get_cached(self.client, warehouse_id, tuple(name.split(".")))
-            if listed is not None and listed.protected:
-                title = f"{self.scope.warehouses[warehouse_id]}.{name}"
-                key = (*inside_key(self._server, warehouse_id, name.split(".")), "protected")
-                yield UnmanagedObject(
-                    lakekeeper_type("Namespace"), title, found=True, kind="protection", key=key, property="protected"
-                )
+    def _protection(self, warehouse_id: str) -> Iterator[PartialSearch]:
+        """Yield searches for protection of the stack's namespaces that the stack does not declare."""
+        for owner, name in self.scope.namespaces:
+            if owner == warehouse_id and (owner, name) not in self.scope.declares_protection:
+                yield partial(self._search_protection, warehouse_id, name)
 
-    def _contents(self, warehouse_id: str) -> Iterator[UnmanagedObject]:
-        held = contents.of_warehouse(self.client, warehouse_id)
+    def _search_protection(self, warehouse_id: str, name: str) -> Iterator[UnmanagedObject]:
+        listed = namespaces.get_cached(self.client, warehouse_id, tuple(name.split(".")))
+        if listed is not None and listed.protected:
+            title = f"{self.scope.warehouses[warehouse_id]}.{name}"
+            key = (*inside_key(self._server, warehouse_id, name.split(".")), "protected")
+            yield UnmanagedObject(
+                lakekeeper_type("Namespace"), title, found=True, kind="protection", key=key, property="protected"
+            )
+
+    def _search_contents(self, warehouse_id: str, parent: Path | None) -> Iterator[UnmanagedObject | PartialSearch]:
+        """Yield the namespaces below one, and searches of their tables and of the namespaces below them."""
+        for namespace in namespaces.list_cached(self.client, warehouse_id, parent):
+            yield from self._namespace(warehouse_id, namespace)
+            yield partial(self._search_tables, warehouse_id, namespace.path)
+            yield partial(self._search_contents, warehouse_id, namespace.path)
+
+    def _namespace(self, warehouse_id: str, namespace: ListedNamespace) -> Iterator[UnmanagedObject]:
+        key = inside_key(self._server, warehouse_id, namespace.path)
+        if not self.scope.managed.has("namespace", key):
+            title = f"{self.scope.warehouses[warehouse_id]}.{'.'.join(namespace.path)}"
+            yield UnmanagedObject(lakekeeper_type("Namespace"), title, namespace.namespace_id, "namespace", key)
+
+    def _search_tables(self, warehouse_id: str, path: Path) -> Iterator[UnmanagedObject]:
         warehouse = self.scope.warehouses[warehouse_id]
-        for namespace in held.namespaces:
-            key = inside_key(self._server, warehouse_id, namespace.path)
-            if not self.scope.managed.has("namespace", key):
-                title = f"{warehouse}.{'.'.join(namespace.path)}"
-                yield UnmanagedObject(lakekeeper_type("Namespace"), title, namespace.namespace_id, "namespace", key)
-        for tabular in held.tabulars:
+        for tabular in tabulars.live(self.client, warehouse_id, path):
             key = inside_key(self._server, warehouse_id, (*tabular.namespace, tabular.name))
-            if not tabular.dropped and not self.scope.managed.has("table", key):
+            if not self.scope.managed.has("table", key):
                 title = (
                     f"{warehouse}.{tabular}" if tabular.kind == "table" else f"{warehouse}.{tabular} ({tabular.kind})"
                 )

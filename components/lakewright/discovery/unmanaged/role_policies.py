@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lakewright.discovery.unmanaged.finding import UnmanagedObject
+from lakewright.drift.detection.steps import DriftRun
 from lakewright.drift.model import Finding, ScanProblem
 from lakewright.drift.objects.aws.account import (
     SETTINGS,
@@ -14,10 +15,10 @@ from lakewright.drift.objects.aws.account import (
     AwsAccount,
     ReadRefusedError,
     account_key,
-    explained_errors,
+    open_account,
 )
 from lakewright.drift.objects.provider_reads import provider_settings
-from lakewright.drift.session import ScanSession, StackResource
+from lakewright.drift.session import StackResource
 from lakewright.validation.documents import list_of, mapping_of
 
 _ROLE = "aws:iam/role:Role"
@@ -25,8 +26,9 @@ _INLINE = "aws:iam/rolePolicy:RolePolicy"
 _ATTACHED = "aws:iam/rolePolicyAttachment:RolePolicyAttachment"
 
 
-def unmanaged_policies(resources: Sequence[StackResource], session: ScanSession) -> Iterator[Finding]:
+def unmanaged_policies(run: DriftRun) -> Iterator[Finding]:
     """Yield the inline and attached policies of the roles of stacks that are in no stack of the run."""
+    resources, session = run.resources, run.session
     managed = {
         (resource.state.type, str(resource.state.inputs.get("role")), _policy_of(resource))
         for resource in resources
@@ -46,7 +48,7 @@ def unmanaged_policies(resources: Sequence[StackResource], session: ScanSession)
         roles[key].append(resource)
     for key, own in roles.items():
         try:
-            listed = _policies(AwsAccount(accounts[key], session.parallel))
+            listed = _policies(open_account(accounts[key], session))
         except (AccountUnreachableError, ReadRefusedError) as error:
             text = f"policies of roles could not be searched for unmanaged ones: AWS: {error}"
             yield from (ScanProblem(stack, text) for stack in dict.fromkeys(resource.stack for resource in own))
@@ -67,14 +69,11 @@ def _policy_of(resource: StackResource) -> str:
 def _policies(account: AwsAccount) -> dict[str, list[tuple[str, str]]]:
     """Return type and name or ARN of each role's policies. Raises AccountUnreachableError and ReadRefusedError."""
     found: dict[str, list[tuple[str, str]]] = {}
-    with explained_errors("IAM"):
-        pages = account.client("iam").get_paginator("get_account_authorization_details")
-        for page in pages.paginate(Filter=["Role"]):
-            for role in map(mapping_of, list_of(page.get("RoleDetailList"))):
-                inline = [mapping_of(policy) for policy in list_of(role.get("RolePolicyList"))]
-                attached = [mapping_of(policy) for policy in list_of(role.get("AttachedManagedPolicies"))]
-                found[str(role["RoleName"])] = [
-                    *((_INLINE, str(policy["PolicyName"])) for policy in inline),
-                    *((_ATTACHED, str(policy["PolicyArn"])) for policy in attached),
-                ]
+    for role in account.list_role_details():
+        inline = [mapping_of(policy) for policy in list_of(role.get("RolePolicyList"))]
+        attached = [mapping_of(policy) for policy in list_of(role.get("AttachedManagedPolicies"))]
+        found[str(role["RoleName"])] = [
+            *((_INLINE, str(policy["PolicyName"])) for policy in inline),
+            *((_ATTACHED, str(policy["PolicyArn"])) for policy in attached),
+        ]
     return found

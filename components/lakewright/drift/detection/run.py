@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from lakewright_engine.model.errors import EngineError
 
-from lakewright.drift.detection.steps import DriftOptions, DriftRun, run_steps
-from lakewright.drift.model import Difference, DriftReport, Finding, ScanProblem, StackDrift
+from lakewright.drift.detection.steps import SEARCHES, DriftOptions, DriftRun, run_search, run_steps
+from lakewright.drift.model import Difference, DriftReport, Finding, ScanProblem, StackDrift, UnmanagedSearch
 from lakewright.drift.scanners.registry import load_scanner, scanner_of
 from lakewright.drift.session import DEFAULT_PARALLEL, ScanSession, StackResource
 from lakewright.fleet.states import StackState, StateReader, state_reader
@@ -109,14 +109,20 @@ def find_drift(
         fleet.add(stack, state)
     count = sum(drift.resources for drift in fleet.drifts.values())
     progress(f"comparing {plural(count, 'resource')} of {plural(len(selected), 'stack')}")
-    if fleet.by_scanner:
-        with ThreadPoolExecutor(max_workers=len(fleet.by_scanner), thread_name_prefix="scanner") as pool:
-            for findings in pool.map(partial(_scan, session), fleet.by_scanner.keys(), fleet.by_scanner.values()):
-                for finding in findings:
+    resources = [resource for own in fleet.by_scanner.values() for resource in own]
+    run = DriftRun(session, list(selected), options or DriftOptions(), resources)
+    if resources:
+        scans: list[Callable[[], list[Finding]]] = [
+            partial(_scan, session, scanner, own) for scanner, own in fleet.by_scanner.items()
+        ]
+        if run.options.search is not UnmanagedSearch.NONE:
+            scans += [partial(run_search, run, place) for place in SEARCHES]
+        with ThreadPoolExecutor(max_workers=len(scans), thread_name_prefix="scanner") as pool:
+            for future in [pool.submit(scan) for scan in scans]:
+                for finding in future.result():
                     fleet.take(finding)
     report = DriftReport(list(fleet.drifts.values()))
-    resources = [resource for own in fleet.by_scanner.values() for resource in own]
-    run_steps(report, DriftRun(session, list(selected), options or DriftOptions(), resources))
+    run_steps(report, run)
     session.close()
     report.seconds = time.monotonic() - began
     return report

@@ -1,16 +1,19 @@
-"""Steps after the scanners, in order. Each takes the report and the run, and changes the report in place."""
+"""What a run does besides the scanners: searches at the same time, and steps after them, in order.
+
+A search returns findings. A step takes the report and the run, and changes the report in place.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from lakewright.drift.model import UnmanagedSearch
+from lakewright.drift.model import ScanProblem, UnmanagedSearch
 
 if TYPE_CHECKING:
-    from lakewright.drift.model import DriftReport
+    from lakewright.drift.model import DriftReport, Finding
     from lakewright.drift.session import ScanSession, StackResource
     from lakewright.fleet.selection import SelectedStack
 
@@ -34,16 +37,34 @@ class DriftRun:
     """The resources that were compared."""
 
 
+Search = Callable[[DriftRun], Iterable["Finding"]]
 Step = Callable[["DriftReport", DriftRun], None]
 
+SEARCHES: tuple[str, ...] = (
+    "lakewright.discovery.unmanaged.detection:find_unmanaged",
+    "lakewright.discovery.unmanaged.role_policies:unmanaged_policies",
+    "lakewright.discovery.unmanaged.cluster_objects:unmanaged_objects",
+)
+"""`module:function` of each search for unmanaged objects."""
+
 STEPS: tuple[str, ...] = (
-    "lakewright.discovery.unmanaged.detection:add_unmanaged",
     "lakewright.cli.engines.drift_actors:name_actors",
     "lakewright.cli.engines.drift_checks:evaluate_checks",
     "lakewright.drift.detection.rule_steps:ignore_differences",
     "lakewright.drift.detection.rule_steps:group_differences",
 )
 """`module:function` of each step."""
+
+
+def run_search(run: DriftRun, place: str) -> list[Finding]:
+    """Return the findings of a search. One that fails is a problem of every stack."""
+    module, _, name = place.partition(":")
+    try:
+        search: Search = getattr(import_module(module), name)
+        return [*search(run)]
+    except Exception as error:  # noqa: BLE001 - what the scanners and other searches find must not be lost
+        text = f"{name.replace('_', ' ')} failed: {type(error).__name__}: {error}"
+        return [ScanProblem(stack.name, text) for stack in run.stacks]
 
 
 def run_steps(report: DriftReport, run: DriftRun, steps: tuple[str, ...] = STEPS) -> None:

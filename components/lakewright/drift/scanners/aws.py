@@ -9,7 +9,13 @@ from lakewright_engine.model.resources import Properties
 
 from lakewright.drift.model import Finding
 from lakewright.drift.objects.aws import iam, kms, s3
-from lakewright.drift.objects.aws.account import SETTINGS, AccountUnreachableError, AwsAccount, account_key
+from lakewright.drift.objects.aws.account import (
+    SETTINGS,
+    AccountUnreachableError,
+    AwsAccount,
+    account_key,
+    open_account,
+)
 from lakewright.drift.objects.provider_reads import compare_by_providers, is_compared, not_checked, provider_settings
 from lakewright.drift.session import ScanSession, StackResource
 
@@ -36,14 +42,19 @@ class AwsScanner:
             key = account_key(settings)
             accounts.setdefault(key, settings)
             groups[key, service].append(resource)
-        opened: dict[str, AwsAccount] = {}
-        for (key, service), members in groups.items():
+
+        def find_candidates(key: str, service: str) -> list[StackResource] | AccountUnreachableError:
             try:
-                if key not in opened:
-                    opened[key] = AwsAccount(accounts[key], session.parallel)
-                candidates += SERVICES[service](members, opened[key], session)
+                return SERVICES[service](groups[key, service], open_account(accounts[key], session), session)
             except AccountUnreachableError as error:
-                yield from not_checked(members, f"AWS: {error}")
+                return error
+
+        found = session.map(lambda group: find_candidates(*group), groups)
+        for members, result in zip(groups.values(), found, strict=True):
+            if isinstance(result, AccountUnreachableError):
+                yield from not_checked(members, f"AWS: {result}")
+            else:
+                candidates += result
         yield from compare_by_providers(candidates, session)
 
 

@@ -13,7 +13,7 @@ from lakewright_engine.model.resources import Properties
 
 from lakewright.drift.actors.managed_fields import actor_of_field
 from lakewright.drift.model import Finding
-from lakewright.drift.objects.kubernetes.cluster import Cluster, ClusterUnreachableError
+from lakewright.drift.objects.kubernetes.cluster import ClusterUnreachableError, open_cluster
 from lakewright.drift.objects.kubernetes.listing import may_differ
 from lakewright.drift.objects.provider_reads import compare_by_providers, is_compared, not_checked, provider_settings
 from lakewright.drift.session import ScanSession, StackResource
@@ -44,7 +44,7 @@ class KubernetesScanner:
             clusters[kubeconfig, str(settings.get("context") or "")].append(resource)
         for (kubeconfig, context), members in clusters.items():
             try:
-                candidates += may_differ(members, Cluster(kubeconfig, context), session)
+                candidates += may_differ(members, open_cluster(kubeconfig, context, session), session)
             except ClusterUnreachableError as error:
                 yield from not_checked(members, f"Kubernetes cluster{f' {context}' if context else ''}: {error}")
         yield from compare_by_providers(candidates, session, actor_of_field)

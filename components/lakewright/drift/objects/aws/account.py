@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import threading
 from collections.abc import Generator, Mapping
@@ -15,7 +16,8 @@ from typing import Any, cast
 from lakewright_engine.model.properties import plaintext
 
 from lakewright.credentials.aws_session import aws_session
-from lakewright.drift.session import StackResource
+from lakewright.drift.session import ScanSession, StackResource
+from lakewright.lakekeeper.api.connection.list_cache import SharedAnswers
 from lakewright.validation.documents import list_of, mapping_of
 
 SETTINGS = frozenset(
@@ -83,6 +85,7 @@ class AwsAccount:
         self._settings, self._connections = settings, connections
         self._lock = threading.Lock()
         self._clients: dict[tuple[str, str], Any] = {}
+        self._lists = SharedAnswers(max_age=math.inf)
         try:
             self._session = self._open()
         except BotoCoreError as error:
@@ -123,9 +126,33 @@ class AwsAccount:
                 )
             return self._clients[at]
 
+    def list_role_details(self) -> list[Mapping[str, Any]]:
+        """Return all roles of the account with their policies, from one list for all readers of a run.
+
+        Raises:
+            AccountUnreachableError: IAM does not answer.
+            ReadRefusedError: IAM refuses the list.
+        """
+        return self._lists.get_cached("role details", self._read_role_details)
+
+    def _read_role_details(self) -> list[Mapping[str, Any]]:
+        with explained_errors("IAM"):
+            pages = self.client("iam").get_paginator("get_account_authorization_details").paginate(Filter=["Role"])
+            return [mapping_of(role) for page in pages for role in list_of(page.get("RoleDetailList"))]
+
     def _endpoint(self, service: str) -> str | None:
         entries = map(mapping_of, list_of(_structured(self._settings.get("endpoints"))))
         return next((entry[service] for entry in entries if entry.get(service)), None)
+
+
+def open_account(settings: Mapping[str, Any], session: ScanSession) -> AwsAccount:
+    """Return the clients of an account, opened once in a run.
+
+    Raises:
+        AccountUnreachableError: The settings name no usable credentials.
+    """
+    key = ("aws", account_key(settings), settings.get("region"))
+    return session.shared.get_cached(key, lambda: AwsAccount(settings, session.parallel))
 
 
 def account_key(settings: Mapping[str, Any]) -> str:

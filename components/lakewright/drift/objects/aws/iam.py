@@ -82,13 +82,12 @@ def _list_all(account: AwsAccount) -> Iterator[tuple[tuple[str, str], Mapping[st
     # Each of the two lists lacks what the other one has.
     pages = iam.get_paginator("list_roles").paginate()
     roles = {str(role["RoleName"]): mapping_of(role) for page in pages for role in list_of(page.get("Roles"))}
-    for page in iam.get_paginator("get_account_authorization_details").paginate(Filter=["Role"]):
-        for detail in map(mapping_of, list_of(page.get("RoleDetailList"))):
-            name = str(detail["RoleName"])
-            yield (_ROLE, name), _role({**roles.get(name, {}), **detail})
-            for policy in map(mapping_of, list_of(detail.get("RolePolicyList"))):
-                found = {"name": policy["PolicyName"], "policy": policy["PolicyDocument"], "role": name}
-                yield (_ROLE_POLICY, f"{name}:{policy['PolicyName']}"), found
+    for detail in account.list_role_details():
+        name = str(detail["RoleName"])
+        yield (_ROLE, name), _role({**roles.get(name, {}), **detail})
+        for policy in map(mapping_of, list_of(detail.get("RolePolicyList"))):
+            found = {"name": policy["PolicyName"], "policy": policy["PolicyDocument"], "role": name}
+            yield (_ROLE_POLICY, f"{name}:{policy['PolicyName']}"), found
 
 
 def _read(state: ResourceState, account: AwsAccount) -> Mapping[str, Any] | None:

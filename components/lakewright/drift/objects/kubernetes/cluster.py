@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode
 
 import yaml
 
+from lakewright.drift.session import ScanSession
 from lakewright.validation.documents import list_of, mapping_of
 
 _PAGE = 500
@@ -43,6 +44,15 @@ class Collection:
     """Path of its API version, such as `/apis/apps/v1`."""
     plural: str
     is_namespaced: bool
+
+
+def open_cluster(kubeconfig: str, context: str, session: ScanSession) -> Cluster:
+    """Return the client of a cluster, opened once in a run. The parameters are those of `Cluster`.
+
+    Raises:
+        ClusterUnreachableError: The kubeconfig cannot be used.
+    """
+    return session.shared.get_cached(("kubernetes", kubeconfig, context), lambda: Cluster(kubeconfig, context))
 
 
 class Cluster:

@@ -71,12 +71,24 @@ def children(client: Client, warehouse_id: str, parent: Path | None = None) -> l
 
 def get_cached(client: Client, warehouse_id: str, path: Path) -> ListedNamespace | None:
     """Return a namespace from the cached list of its level; None if the list does not contain it."""
-    parent = path[:-1]
-    listed = client.lists.get_cached_unless_refused(
+    return (_list_shared(client, warehouse_id, path[:-1]) or {}).get(_folded(path))
+
+
+def list_cached(client: Client, warehouse_id: str, parent: Path | None = None) -> list[ListedNamespace]:
+    """Return what `children` returns, from the list that `get_cached` shares.
+
+    Raises:
+        RefusedError: The server refuses the list.
+    """
+    listed = _list_shared(client, warehouse_id, parent or ())
+    return children(client, warehouse_id, parent) if listed is None else list(listed.values())
+
+
+def _list_shared(client: Client, warehouse_id: str, parent: Path) -> dict[Path, ListedNamespace] | None:
+    return client.lists.get_cached_unless_refused(
         (client, "namespaces", warehouse_id, _folded(parent)),
         lambda: {_folded(child.path): child for child in children(client, warehouse_id, parent or None)},
     )
-    return (listed or {}).get(_folded(path))
 
 
 def _folded(path: Path) -> Path:

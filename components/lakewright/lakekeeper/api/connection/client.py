@@ -6,6 +6,7 @@ import math
 import re
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from lakewright.lakekeeper.api.connection import errors, versions
@@ -40,6 +41,7 @@ class Client:
         transport: httpx.BaseTransport | None = None,
         lists: ListCache | None = None,
         twin: Client | None = None,
+        limit: AbstractContextManager[object] | None = None,
     ) -> None:
         """Create a client; it connects with its first call.
 
@@ -50,6 +52,7 @@ class Client:
             transport: HTTP transport that replaces the network.
             lists: Cache of lists; a new one if omitted.
             twin: Client of the same server and user for another project, whose connections are shared.
+            limit: Entered for each request, such as a semaphore of a run; no limit if omitted.
         """
         self.lists = lists or ListCache()
         self.endpoint = server.endpoint
@@ -62,7 +65,7 @@ class Client:
             return
         from lakewright.lakekeeper.api.connection.transport import Sender  # noqa: PLC0415 - slow import, needed to send only
 
-        self._sender = Sender(server, resolve, transport)
+        self._sender = Sender(server, resolve, transport, limit)
         self._info = SharedAnswers(max_age=math.inf)
 
     def server(self) -> versions.Server:
@@ -202,15 +205,22 @@ def _query(params: Params | None) -> list[tuple[str, str]] | None:
 class ClientPool:
     """Clients of one run, one per server. Their connections are kept alive. Thread-safe."""
 
-    def __init__(self, lists: ListCache | None = None, shared: ClientPool | None = None) -> None:
+    def __init__(
+        self,
+        lists: ListCache | None = None,
+        shared: ClientPool | None = None,
+        limit: AbstractContextManager[object] | None = None,
+    ) -> None:
         """Create a pool without clients.
 
         Args:
             lists: Cache of lists; a new one if omitted.
             shared: Pool of several stacks. It has the clients of servers whose credentials are the same for all stacks.
+            limit: Entered for each request of all clients; that of `shared` if omitted.
         """
         self.lists = lists or (shared.lists if shared else ListCache())
         self._shared = shared
+        self._limit = limit or (shared._limit if shared else None)
         self._clients: dict[str, Client] = {}
         self._twins: dict[str, Client] = {}
         """The first client of a server and user."""
@@ -230,7 +240,7 @@ class ClientPool:
             if key not in self._clients:
                 same = server.model_copy(update={"project_id": None}).model_dump_json()
                 twin = self._twins.get(same)
-                self._clients[key] = made = Client(server, resolve, lists=self.lists, twin=twin)
+                self._clients[key] = made = Client(server, resolve, lists=self.lists, twin=twin, limit=self._limit)
                 self._twins.setdefault(same, made)
             return self._clients[key]
 

@@ -78,6 +78,8 @@ class Index:
         """Read the first page. Raises what that call raises."""
         self._pages: Iterator[Iterable[dict[str, Any]]] = iter(pages)
         self._known: dict[str, dict[str, Any]] = {}
+        self._error: Exception | None = None
+        """Why the list is incomplete: a page could not be read."""
         self._lock = threading.Lock()
         self._read()
 
@@ -91,8 +93,21 @@ class Index:
                 return None
             return self._known.get(key)
 
+    def values(self) -> list[dict[str, Any]]:
+        """Return the objects of all pages. Raises what the call of a page raised."""
+        with self._lock:
+            while self._read():
+                pass
+            if self._error is not None:
+                raise self._error
+            return list(self._known.values())
+
     def _read(self) -> bool:
-        page = next(self._pages, None)
+        try:
+            page = next(self._pages, None)
+        except Exception as error:
+            self._error = error
+            raise
         self._known |= {str(listed["id"]): listed for listed in page or ()}
         return page is not None
 

@@ -6,6 +6,7 @@ Separate from the client, since the import of httpx is slow and a program that o
 import json
 import ssl
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, cast
 from urllib.parse import quote, urlencode
 
@@ -29,9 +30,16 @@ from lakewright.lakekeeper.api.connection.tls import hint, trust
 class Sender:
     """The connections to one server. Thread-safe."""
 
-    def __init__(self, server: ServerRef, resolve: Resolve, transport: httpx.BaseTransport | None) -> None:
-        """Create the sender; it makes no call."""
+    def __init__(
+        self,
+        server: ServerRef,
+        resolve: Resolve,
+        transport: httpx.BaseTransport | None,
+        limit: AbstractContextManager[object] | None = None,
+    ) -> None:
+        """Create the sender; it makes no call. `limit` is entered for each request, and not while a retry waits."""
         self.endpoint = server.endpoint
+        self._limit = limit or nullcontext()
         verify = trust(server.ca_bundle)
         self._http = httpx.Client(
             base_url=server.endpoint,
@@ -54,7 +62,7 @@ class Sender:
         # One complete URL: httpx parses it once instead of four times.
         url = f"{self.endpoint.rstrip('/')}{call.path}{f'?{urlencode(query, quote_via=quote)}' if query else ''}"
         try:
-            with call_within(seconds):
+            with self._limit, call_within(seconds):
                 answer = self._http.request(call.method, url, **request)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol) as error:
             reason = "timed out" if isinstance(error, httpx.TimeoutException) else str(error) or type(error).__name__

@@ -47,7 +47,9 @@ def held(client: Client, on: Object) -> frozenset[GrantEntry] | None:
 
 def get_cached(client: Client, on: Object) -> frozenset[GrantEntry] | None:
     """Return what `held` returns, from one call for all readers of a refresh."""
-    return client.lists.get_cached((client, "grants", on), lambda: held(client, on))
+    # Readers know different ids of an object: some have the ids of its project and warehouse, too.
+    project = on.project_id if on.kind == "project" else None
+    return client.lists.get_cached((client, "grants", permissions.path(on), project), lambda: held(client, on))
 
 
 def add(client: Client, on: Object, entry: GrantEntry) -> None:

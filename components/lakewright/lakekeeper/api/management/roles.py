@@ -38,10 +38,24 @@ def _pages(client: Client, project_id: str) -> Iterator[list[RoleResponse]]:
 
 def get_cached(client: Client, project_id: str, role_id: str) -> RoleResponse | None:
     """Return a role from the shared list, or by a separate call if the list lacks it."""
-    listed = client.lists.get_cached_unless_refused(
+    listed = _list_shared(client, project_id)
+    return (listed and listed.get(role_id)) or get(client, project_id, role_id)
+
+
+def list_cached(client: Client, project_id: str) -> list[RoleResponse]:
+    """Return the visible roles of a project, from the list that `get_cached` shares.
+
+    Raises:
+        RefusedError: The server refuses the list.
+    """
+    listed = _list_shared(client, project_id)
+    return listed.values() if listed else list_all(client, project_id)
+
+
+def _list_shared(client: Client, project_id: str) -> Index | None:
+    return client.lists.get_cached_unless_refused(
         (client, "roles", project_id), lambda: Index(_pages(client, project_id))
     )
-    return (listed and listed.get(role_id)) or get(client, project_id, role_id)
 
 
 def find_by_name(client: Client, project_id: str, name: str) -> RoleResponse | None:

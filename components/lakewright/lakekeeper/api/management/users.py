@@ -66,6 +66,11 @@ def delete(client: Client, user_id: str) -> None:
     client.call("DELETE", _url(user_id))
 
 
+def get_ourselves_cached(client: Client) -> str | None:
+    """Return what `ourselves` returns, from one call for all readers of a run."""
+    return client.lists.get_cached((client.identity, "whoami"), lambda: ourselves(client))
+
+
 def ourselves(client: Client) -> str | None:
     """Return the id of the calling user; None if the server does not authenticate or does not know the user yet."""
     try:
