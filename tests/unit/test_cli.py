@@ -90,8 +90,14 @@ def test_stack_from_init_to_removal(folder: Path, lakewright: Callable[..., Done
     assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
     lakewright("destroy", "--stack", "dev", "--yes", "--engine", "embedded")
     removed = lakewright("stack", "rm", "--stack", "dev", "--yes")
-    assert removed.stdout == "Stack 'dev' has been removed!\n"
-    assert not (folder / "Pulumi.dev.yaml").exists()
+    spec = folder / "Pulumi.dev.yaml"
+    assert removed.stdout == f"Stack 'dev' has been removed!\nKept {spec}\n"
+    assert spec.exists()
+
+    lakewright("stack", "init", "--stack", "dev")
+    again = lakewright("stack", "rm", "--stack", "dev", "--yes", "--remove-spec")
+    assert again.stdout == f"Stack 'dev' has been removed!\nDeleted {spec}\n"
+    assert not spec.exists()
 
 
 def test_json_is_one_object_and_nothing_else(lakewright: Callable[..., Done]) -> None:

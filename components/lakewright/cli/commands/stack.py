@@ -256,23 +256,35 @@ def remove(
         bool, typer.Option("--force", "-f", help="Remove it even if it has resources; those keep existing.")
     ] = False,
     yes: Yes = False,
+    remove_spec: Annotated[
+        bool, typer.Option("--remove-spec", help="Also delete the stack's file, which has the tenant's spec.")
+    ] = False,
     preserve_config: Annotated[
-        bool, typer.Option("--preserve-config", help="Keep the settings file of the stack.")
+        bool, typer.Option("--preserve-config", help="Keep the stack's file: the default.", hidden=True)
     ] = False,
 ) -> None:
-    """Remove a stack and its settings file.
+    """Remove a stack: its state and history. Its file with the spec stays, unless `--remove-spec` is given.
 
-    Example: lakewright stack rm --stack acme --preserve-config
+    Example: lakewright stack rm --stack acme
     """
+    if remove_spec and preserve_config:
+        raise UsageError("--remove-spec and --preserve-config cannot be combined")
     project, backend = existing_stack(directory, stack)
+    spec = project.stack_file(stack)
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError("--yes must be passed in to remove a stack when running in non-interactive mode")
-        typer.confirm(f"This will permanently remove the '{stack}' stack. Continue?", abort=True)
+        file = f"deletes its file {spec}" if remove_spec else f"keeps its file {spec}"
+        typer.confirm(
+            f"This permanently removes the state and the history of stack '{stack}', and {file}. Continue?", abort=True
+        )
     backend.remove(project.name, stack, force=force)
-    if not preserve_config:
-        project.stack_file(stack).unlink(missing_ok=True)
     print(f"Stack '{stack}' has been removed!")
+    if remove_spec:
+        spec.unlink(missing_ok=True)
+        print(f"Deleted {spec}")
+    elif spec.exists():
+        print(f"Kept {spec}")
 
 
 @app.command()
