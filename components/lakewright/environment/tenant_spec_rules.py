@@ -1,4 +1,4 @@
-"""Rules of an environment on secrets and endpoints that specs may name: deployers apply specs that tenants write."""
+"""Rules of an environment on what specs may name and take over: deployers apply specs that tenants write."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Annotated, Any
 from urllib.parse import unquote, urlsplit
 
@@ -55,8 +56,21 @@ ReferencePrefix = Annotated[str, AfterValidator(_prefix)]
 EndpointPattern = Annotated[str, AfterValidator(_endpoint_pattern)]
 
 
+class ForbiddenField(StrEnum):
+    """Fields of specs that an environment can forbid: they reach objects that the stack did not create."""
+
+    ADOPT = "adopt"
+    """`adopt: true` of the tenant, a warehouse or a table."""
+    PROJECT_ID = "project.id"
+    """The id of a project that is not named like the tenant."""
+
+
 class TenantSpecRules(StrictModel):
-    """Secrets and endpoints that specs may name. All others are refused before any call."""
+    """What specs may name. Everything else is refused before any call."""
+
+    forbid: list[ForbiddenField] = []
+    """Fields that no spec may have: `adopt`, which takes over existing objects, and `project.id`, which names a project
+    that may be another tenant's."""
 
     references: list[ReferencePrefix] = ["config:"]
     """Prefixes of the references to secrets that a spec may name, such as `env:STORE_` or `vault:secret/{tenant}/`.
@@ -72,7 +86,7 @@ class TenantSpecRules(StrictModel):
 
 @dataclass(frozen=True)
 class RuleCheck:
-    """Finds secrets and endpoints that a spec must not name. Other checks report values of a wrong type."""
+    """Finds what a spec must not name. Other checks report values of a wrong type."""
 
     rules: TenantSpecRules
     environment: str
@@ -81,8 +95,9 @@ class RuleCheck:
     """References of the environment itself."""
 
     def problems(self, document: Mapping[str, Any]) -> Iterator[Problem]:
-        """Yield each reference and endpoint of a spec, as written, that the environment does not allow."""
+        """Yield each field, reference and endpoint of a spec, as written, that the environment does not allow."""
         tenant = str(document.get("name"))
+        yield from self._forbidden_fields(document)
         for name, storage in mapping_of(document.get("storage")).items():
             store = mapping_of(storage)
             references = {path: value_at(store, path) for path in REFERENCE_PATHS}
@@ -101,6 +116,24 @@ class RuleCheck:
         for path, reference in client_secrets(document):
             if reason := self._reason_against_reference(reference, tenant):
                 yield Problem(path, reason)
+
+    def _forbidden_fields(self, document: Mapping[str, Any]) -> Iterator[Problem]:
+        if ForbiddenField.ADOPT in self.rules.forbid:
+            parts = {"": document}
+            for key in ("warehouses", "tables"):
+                parts |= {f"{key}.{index}.": item for index, item in items_of(document, key)}
+            for path, part in parts.items():
+                # `false` is the default. A value of another type is a mistake that other checks report.
+                if part.get("adopt"):
+                    yield Problem(f"{path}adopt", self._reason_against_field("taking over existing objects"))
+        if ForbiddenField.PROJECT_ID in self.rules.forbid and value_at(document, "project.id") is not None:
+            yield Problem("project.id", self._reason_against_field("naming the id of a project"))
+
+    def _reason_against_field(self, action: str) -> str:
+        return (
+            f"expected no such field: environment {self.environment} forbids {action} in specs"
+            " (`tenant_specs.forbid` of the environment). Remove the field"
+        )
 
     def _reason_against_reference(self, value: object, tenant: str) -> str | None:
         try:

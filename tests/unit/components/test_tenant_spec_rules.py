@@ -242,3 +242,30 @@ def test_sandbox_lists_what_its_specs_may_name(tmp_path: Path) -> None:
     assert rules.references == ["config:", "env:"]
     assert found(rules, spec("http://127.0.0.1:9000", "env:STORE_KEY")) == []
     assert found(rules, spec("https://store.example")) == ["storage.main.endpoint"]
+
+
+@pytest.mark.parametrize(
+    ("forbidden", "change", "path"),
+    [
+        ("adopt", {"adopt": True}, "adopt"),
+        ("adopt", {"warehouses": [{"name": "executions"}, {"name": "results", "adopt": True}]}, "warehouses.1.adopt"),
+        ("adopt", {"tables": [{"name": "executions.a.b", "adopt": True}]}, "tables.0.adopt"),
+        ("project.id", {"project": {"id": "delta"}}, "project.id"),
+    ],
+)
+def test_environment_forbids_a_field(forbidden: str, change: dict[str, Any], path: str) -> None:
+    document = spec() | change
+    rules: dict[str, Any] = {"endpoints": ["https://store.example"]}
+
+    assert found(TenantSpecRules(**rules, forbid=[forbidden]), document) == [path]
+    assert found(TenantSpecRules(**rules), document) == []
+
+
+def test_forbidden_field_is_refused_before_any_call(tmp_path: Path) -> None:
+    rules = {"endpoints": ["https://store.example"], "forbid": ["adopt", "project.id"]}
+
+    mistakes = find_mistakes(tmp_path, spec() | {"adopt": True}, tenant_specs=rules)
+    allowed = spec() | {"adopt": False, "project": {"name": "Acme"}}
+
+    assert "environment here forbids taking over existing objects" in mistakes["adopt"]
+    assert find_mistakes(tmp_path, allowed, tenant_specs=rules) == {}
