@@ -155,7 +155,11 @@ class _Run:
         try:
             creations = interrupted_creations.from_snapshot(self._base)
             with interrupted_creations.write_environment(creations) as environment:
-                deployment.registry.environment = {**environment, **self._plan.environment}
+                deployment.registry.environment = {
+                    **self._operation.environment,
+                    **environment,
+                    **self._plan.environment,
+                }
                 self._interrupts.call_at_first(self._interrupt)
                 self._run_steps()
         except DeploymentStoppedError:
@@ -301,6 +305,7 @@ class _Run:
         deployment = self._deployment
         return {
             **os.environ,
+            **self._operation.environment,
             "PULUMI_CONFIG": json.dumps(deployment.config),
             "PULUMI_CONFIG_SECRET_KEYS": json.dumps(deployment.secret_keys),
             "PULUMI_PROJECT": deployment.project,

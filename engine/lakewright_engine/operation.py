@@ -51,6 +51,8 @@ class Operation:
     """The plan that an `up` follows. The options that decide the steps come from it."""
     plan_inputs: Mapping[str, str] = field(default_factory=dict[str, str])
     """Hashes of inputs that the project does not name, by the name that messages use."""
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Additional environment variables of the program and of provider plugins."""
 
     @property
     def is_limited(self) -> bool:

@@ -29,6 +29,8 @@ WITHOUT_JSON = {
     "lakewright stack export": "prints JSON always",
     "lakewright stack import": "changes a stack",
     "lakewright stack rm": "changes a stack",
+    "lakewright stack forget": "changes a stack",
+    "lakewright adopt consent": "changes objects",
     "lakewright state rm": "changes a state",
     "lakewright state unprotect": "changes a state",
     "lakewright state rename": "changes a state",

@@ -100,6 +100,22 @@ def test_stack_from_init_to_removal(folder: Path, lakewright: Callable[..., Done
     assert not spec.exists()
 
 
+def test_forgotten_resources_keep_existing(folder: Path, lakewright: Callable[..., Done]) -> None:
+    lakewright("stack", "init", "--stack", "dev")
+    (folder / "__main__.py").write_text("import pulumi\npulumi.ComponentResource('a:b:C', 'kept')\n")
+    lakewright("up", "--stack", "dev", "--yes", "--engine", "embedded")
+    assert lakewright("stack", "forget", "--stack", "dev").returncode == 2, "it asks"
+
+    forgotten = lakewright("stack", "forget", "--stack", "dev", "--yes")
+
+    assert "urn:pulumi:dev::conf::a:b:C::kept\n" in forgotten.stdout
+    assert "has forgotten 2 resources" in forgotten.stdout
+    assert lakewright("state", "ls", "--stack", "dev").stdout == ""
+    assert lakewright("stack", "forget", "--stack", "dev", "--yes").stdout == "Stack 'dev' has no resources.\n"
+    assert lakewright("stack", "import", "--stack", "dev", "--backup").returncode == 0
+    assert "a:b:C::kept" in lakewright("state", "ls", "--stack", "dev").stdout
+
+
 def test_json_is_one_object_and_nothing_else(lakewright: Callable[..., Done]) -> None:
     lakewright("stack", "init", "--stack", "dev")
     done = lakewright("up", "--stack", "dev", "--yes", "--json", "--engine", "embedded")

@@ -28,6 +28,10 @@ COMMANDS = {
     ),
     "destroy": ("lakewright.cli.commands.operations:destroy", "Delete all resources of the stack."),
     "plan": ("lakewright.cli.commands.plan:app", "Show a kept plan of `preview --save-plan`."),
+    "adopt": (
+        "lakewright.cli.commands.ownership:app",
+        "Let a stack adopt objects that it did not create.",
+    ),
     "fleet": (
         "lakewright.cli.commands.fleet.app:app",
         "Preview, update, refresh, verify and list many stacks at once.",

@@ -58,4 +58,13 @@ Plan = Annotated[
         "--plan", help="Do exactly the steps of this kept plan, without asking; see docs/plans.md.", metavar="FILE"
     ),
 ]
+Adopt = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--adopt",
+        help="Permit the adoption of a bucket, project, warehouse, role or key that the spec declares with `adopt`;"
+        " repeatable. See docs/taking-over.md.",
+        metavar="KIND=NAME",
+    ),
+]
 DEFAULT_PARALLEL = 16

@@ -14,6 +14,8 @@ from lakewright.names.types import normalised_endpoint
 from lakewright.validation.documents import mapping_of
 
 _AWS = re.compile(r"s3[.a-z0-9-]*\.amazonaws\.com")
+_LAST_DOT = re.compile(r"^(\w+://[^/?#:]+)\.(?=[:/?#]|$)")
+"""Matches the address of a host name with a dot at its end, which names the same host."""
 _CLUSTER_DOMAINS = (".svc", ".local", ".localhost", ".internal")
 
 
@@ -85,7 +87,14 @@ def same_url(one: str, other: str) -> bool:
     return _address(one, "") == _address(other, "")
 
 
+def is_same_store(one: str | None, other: str | None) -> bool:
+    """Return whether two endpoints are of one S3 store. None is AWS."""
+    aws = "https://s3.amazonaws.com"
+    return same_url(one or aws, other or aws)
+
+
 def _address(url: str, network: str) -> ServiceAddress:
+    url = _LAST_DOT.sub(r"\1", url.strip())
     try:
         normal = normalised_endpoint(url, keep_path=True).rstrip("/")
     except ValueError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -137,6 +137,24 @@ class StateBackend:
     def names(self, project: str) -> list[str]:
         """Return the names of a project's stacks, sorted. No state is read."""
         return [name for _, name in self._files.names(project)]
+
+    def find_mentions(self, texts: Sequence[str]) -> list[tuple[str, str]]:
+        """Return project and name of the stacks whose state has one of the texts, of all projects.
+
+        States are not parsed, which is fast with thousands of stacks. A state that cannot be searched is included.
+        """
+        wanted = [text.encode() for text in texts]
+
+        def has_mention(stack: tuple[str, str]) -> bool:
+            try:
+                content = self._files.read_text(*stack)
+            except StateError:
+                return True
+            return content is None or any(text in content for text in wanted)
+
+        named = self._files.names()
+        with ThreadPoolExecutor(BackendSettings.from_environment().parallel) as pool:
+            return [stack for stack, is_wanted in zip(named, pool.map(has_mention, named), strict=True) if is_wanted]
 
     def stacks(self, project: str | None = None) -> list[StackSummary]:
         """Return all stacks, or those of one project, sorted by name.

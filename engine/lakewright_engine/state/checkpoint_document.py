@@ -46,6 +46,18 @@ def parse_checkpoint(content: bytes, stack: str, place: str) -> dict[str, Any]:
     return checkpoint
 
 
+def decompress(content: bytes) -> bytes | None:
+    """Return the text of a file, plain or compressed with gzip; None if its compression cannot be read."""
+    if content.startswith(_ZSTD):
+        return None
+    if not content.startswith(_GZIP):
+        return content
+    try:
+        return gzip.decompress(content)
+    except (OSError, EOFError, zlib.error):
+        return None
+
+
 def parse_object(content: bytes) -> dict[str, Any]:
     """Return a JSON object, plain or compressed with gzip.
 

@@ -17,6 +17,7 @@ from lakewright_engine.model.errors import (
     StateConflictError,
     UnsupportedStateError,
 )
+from lakewright_engine.state.checkpoint_document import decompress
 from lakewright_engine.state.names import check_stack_name, is_valid_name
 from lakewright_engine.state.settings import BackendSettings
 from lakewright_engine.storage.interface import ABSENT, ObjectEntry, Storage
@@ -64,6 +65,11 @@ class StackFiles:
             return None
         self._versions[base] = {name: entry.version for name, entry in entries.items()} | {key: found.version}
         return found.content, self.storage.describe(key)
+
+    def read_text(self, project: str, stack: str) -> bytes | None:
+        """Return the text of the stack's checkpoint; None if its compression cannot be read."""
+        found = self.read(project, stack)
+        return b"" if found is None else decompress(found[0])
 
     def read_backup(self, project: str, stack: str) -> tuple[bytes, str] | None:
         """Return content and place of the stack's previous checkpoint; None if there is none."""

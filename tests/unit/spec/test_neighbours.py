@@ -122,6 +122,8 @@ def test_aws_under_its_own_host_name_is_aws() -> None:
 
 def test_spellings_of_one_url() -> None:
     assert same_url("https://Lakekeeper.example:443/", "https://lakekeeper.example")
+    assert same_url("https://lakekeeper.example.", "https://lakekeeper.example")
+    assert same_url("https://lakekeeper.example.:8443/a", "https://lakekeeper.example:8443/a/")
     assert not same_url("https://lakekeeper.example/a", "https://lakekeeper.example/b")
 
 

@@ -12,13 +12,13 @@ import typer
 
 from lakewright.cli.engines.plan_options import engine_of_plan, format_plan, with_plan
 from lakewright.cli.engines.remainder import RemainderReportingEngine
-from lakewright.cli.engines.tenant_owners import OwnerReportingEngine, refuse_shared_tenant
 from lakewright.cli.engines.validation import ValidatingEngine
 from lakewright.cli.environments import ignored_sandbox
 from lakewright.cli.errors import UsageError
 from lakewright.cli.json_errors import InterruptedOperationError
 from lakewright.cli.operation_options import (
     DEFAULT_PARALLEL,
+    Adopt,
     AsJson,
     Diff,
     Engine,
@@ -40,11 +40,20 @@ from lakewright.cli.operation_options import (
     Yes,
 )
 from lakewright.cli.options import HERE, Directory, EngineName, StackName, load_project
+from lakewright.cli.ownership.consents import read_operator_consents
+from lakewright.cli.ownership.declared_tenants import refuse_shared_tenant
+from lakewright.cli.ownership.refusals import refuse_owned_objects
+from lakewright.cli.ownership.server_access import ServerAccess
+from lakewright.ownership.consent import ADOPT, format_consents
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lakewright_engine import Operation, Result
+    from lakewright_engine.project.project import PulumiProject
 
     from lakewright.cli.engines.choice import EngineChoice
+    from lakewright.environment.environment import Environment
 
 NOUNS = {"up": "update", "refresh": "refresh", "destroy": "destroy"}
 
@@ -69,6 +78,7 @@ def preview(
     policy_pack: PolicyPacks = None,
     policy_pack_config: PolicyPackConfigs = None,
     save_plan: SavePlan = None,
+    adopt: Adopt = None,
 ) -> None:
     """Show what an update would change; with --refresh also changes made outside the stack.
 
@@ -95,7 +105,9 @@ def preview(
         replaced=replaced,
     )
     operation = with_plan(operation, save_plan=save_plan)
-    _run_operation(operation, engine, diff=diff, as_json=as_json, yes=True, verbose=verbose, validate=validate)
+    _run_operation(
+        operation, engine, diff=diff, as_json=as_json, yes=True, verbose=verbose, validate=validate, adopt=adopt
+    )
 
 
 def up(
@@ -119,6 +131,7 @@ def up(
     policy_pack: PolicyPacks = None,
     policy_pack_config: PolicyPackConfigs = None,
     plan: Plan = None,
+    adopt: Adopt = None,
 ) -> None:
     """Create or update the resources that the program declares.
 
@@ -146,7 +159,9 @@ def up(
         replaced=replaced,
     )
     operation = with_plan(operation, plan=plan)
-    _run_operation(operation, engine_of_plan(engine, plan), diff=diff, as_json=as_json, yes=yes, verbose=verbose)
+    _run_operation(
+        operation, engine_of_plan(engine, plan), diff=diff, as_json=as_json, yes=yes, verbose=verbose, adopt=adopt
+    )
 
 
 def refresh(
@@ -263,6 +278,7 @@ def _run_operation(
     yes: bool,
     verbose: bool,
     validate: bool = False,
+    adopt: list[str] | None = None,
 ) -> None:
     from lakewright.cli.engines.choice import choose_engine, format_choice  # noqa: PLC0415
 
@@ -271,19 +287,41 @@ def _run_operation(
     changes_objects = operation.verb != "preview" and not operation.preview_only
     if changes_objects and not yes and (as_json or not is_interactive()):
         raise UsageError("--yes or --preview-only must be passed in to proceed when running in non-interactive mode")
+    access = open_server_access(operation.project)
     if operation.verb in ("preview", "up"):
-        refuse_shared_tenant(operation.project, operation.stack)
+        refuse_shared_tenant(access, operation.stack)
+    if operation.verb != "refresh":
+        consents = read_operator_consents(adopt)
+        operation = replace(operation, environment={ADOPT: format_consents(consents)} if consents else {})
+        deletes = operation.verb == "destroy"
+        refuse_owned_objects(access, operation.stack, consents, deletes=deletes)
     choice = choose_engine(engine, operation.project, operation.stack)
     print(format_choice(choice), file=sys.stderr)
     if ignored := ignored_sandbox(operation.project, operation.stack):
         print(f"warning: {ignored}", file=sys.stderr)
-    choice = replace(choice, engine=RemainderReportingEngine(OwnerReportingEngine(choice.engine)))
+    choice = replace(choice, engine=RemainderReportingEngine(choice.engine))
     if validate:
         choice = replace(choice, engine=ValidatingEngine(choice.engine))
     if changes_objects and not yes and not _is_confirmed(choice, operation, diff=diff):
         raise typer.Exit(1)
     result = _run(choice, operation, diff=diff, as_json=as_json)
     raise typer.Exit(result.exit)
+
+
+def open_server_access(project: PulumiProject) -> ServerAccess:
+    """Return how to read the environments and secrets of a project's stacks. Models are loaded on first use."""
+
+    def load(name: str) -> Environment:
+        from lakewright.cli.engines.environment_loading import load_environment  # noqa: PLC0415 - slow to load
+
+        return load_environment(project, name)
+
+    def open_resolver(stack: str) -> Callable[[str], str]:
+        from lakewright.cli.engines.stack_secrets import stack_resolver  # noqa: PLC0415 - slow to load
+
+        return stack_resolver(project.stack_config(stack))
+
+    return ServerAccess(project, load, open_resolver)
 
 
 def is_interactive() -> bool:

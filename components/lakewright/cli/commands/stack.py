@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lakewright.cli import completions
+from lakewright.cli.commands.ownership import forget
 from lakewright.cli.errors import UsageError
 from lakewright.cli.options import HERE, Directory, StackName, existing_stack, load_project
 from lakewright.cli.stack_argument import CommandLine, read_selected_stack, write_selected_stack
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from lakewright_engine.state.backend import StackSummary
 
 app = CommandLine(add_completion=False, no_args_is_help=True)
+
+app.command()(forget)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]

@@ -227,6 +227,7 @@ def _environment(operation: Operation) -> dict[str, str]:
     from lakewright_engine.state.backends import is_native  # noqa: PLC0415
 
     environment = {
+        **operation.environment,
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
         "PULUMI_SKIP_UPDATE_CHECK": "1",
     }

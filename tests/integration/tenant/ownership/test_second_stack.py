@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import yaml
 
 from ..conftest import LAKEWRIGHT, MakeTenant, Tenant, make_bucket_and_role
 
@@ -136,18 +137,42 @@ def test_environments_with_one_server_share_the_tenant(make_tenant: MakeTenant, 
         assert f"Pulumi.{tenant.name}.yaml declares tenant `{tenant.name}` too; its environment" in done.stderr
 
 
-def test_stack_that_has_the_tenant_is_named(make_tenant: MakeTenant, aws: Callable[..., Any]) -> None:
-    """Its file is gone, and its state is in the same backend."""
-    tenant = protected_tenant(make_tenant, aws)
-    tenant.up()
-    copy = copy_beside(tenant)
-    (tenant.folder / "tenants" / f"Pulumi.{tenant.name}.yaml").unlink()
+def alias_environment(tenant: Tenant) -> None:
+    """Write environment `alias`, with the sandbox's Lakekeeper behind another address."""
+    document = yaml.safe_load((tenant.folder / "environments" / "sandbox.yaml").read_text())
+    endpoint = tenant.sandbox.lakekeeper.endpoint.replace("127.0.0.1", "localhost")
+    document["lakekeeper"] = {"endpoint": endpoint}
+    (tenant.folder / "environments" / "alias.yaml").write_text(yaml.safe_dump(document))
 
-    done = copy.run("up", "--yes", *EMBEDDED)
+
+def test_file_with_the_tenant_behind_an_alias_is_named(make_tenant: MakeTenant, aws: Callable[..., Any]) -> None:
+    """The server's id shows that two environments have one Lakekeeper."""
+    tenant = protected_tenant(make_tenant, aws)
+    alias_environment(tenant)
+    copy = copy_beside(tenant)
+    copy.spec["environment"] = "alias"
+    copy.write()
+
+    done = copy.run("preview", *EMBEDDED)
 
     assert done.returncode == 1
-    message = done.stdout + done.stderr
-    assert f"tenant `{tenant.spec['name']}` is in the state of stack `{tenant.name}`" in message
+    assert f"Pulumi.{tenant.name}.yaml declares tenant `{tenant.name}` too; its environment" in done.stderr
+
+
+def test_stack_that_has_the_tenant_is_named(make_tenant: MakeTenant, aws: Callable[..., Any]) -> None:
+    """Its file is gone, its state is in the same backend, and the server has another address."""
+    tenant = protected_tenant(make_tenant, aws)
+    tenant.up()
+    alias_environment(tenant)
+    copy = copy_beside(tenant)
+    copy.spec |= {"environment": "alias", "adopt": True}
+    copy.write()
+    (tenant.folder / "tenants" / f"Pulumi.{tenant.name}.yaml").unlink()
+
+    for words in (("preview", *EMBEDDED), ("up", "--yes", *EMBEDDED)):
+        message = copy.error(*words)
+        assert f"project `{tenant.spec['name']}` of this Lakekeeper is in the state of stack `lakewright/" in message
+        assert f"lakewright stack forget --stack {tenant.name}" in message
 
 
 def test_refused_stack_makes_nothing(make_tenant: MakeTenant, aws: Callable[..., Any], tmp_path: Path) -> None:

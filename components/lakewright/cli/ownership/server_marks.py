@@ -1,0 +1,187 @@
+"""Read the marks of objects on the servers of a stack's environment, and write consents to adopt them.
+
+A bucket in a store is reached with the key that the spec names, everything else with the identity of the environment.
+"""
+
+# botocore has no types; its errors are caught only.
+# pyright: reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from lakewright.cli.errors import UsageError
+from lakewright.ownership.consent import Consent, ConsentKind
+from lakewright.ownership.mark import ADOPT_TAG, OwnershipMark, parse_tags
+from lakewright.ownership.record_role import RECORD_ROLE, find_mark, is_record_role
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lakewright.cli.ownership.server_access import ServerAccess
+    from lakewright.environment.environment import Environment
+    from lakewright.lakekeeper.api.connection.client import Client
+    from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
+    from lakewright.spec import TenantSpec
+
+
+@dataclass(frozen=True)
+class ServerMarks:
+    """The marks on the servers of one environment."""
+
+    environment: Environment
+    spec: TenantSpec | None
+    """The spec of the adopting stack, which may name stores and their keys."""
+    region: str | None
+    resolve: Callable[[str], str]
+    """Returns the secret of a reference."""
+
+    def read(self, consent: Consent) -> OwnershipMark:
+        """Return the mark of a project or bucket; an empty mark if it has none or does not exist.
+
+        Raises:
+            LakekeeperError: The server cannot be read.
+            CannotCountError: The bucket's tags cannot be read.
+            UnreadableMarkError: The mark has another version.
+        """
+        if consent.kind is ConsentKind.PROJECT:
+            return find_mark(self._list_roles(consent.name))
+        return parse_tags(self._read_tags(consent.name))
+
+    def write_consent(self, consent: Consent, stack: str) -> None:
+        """Permit a stack to adopt an object.
+
+        Args:
+            consent: The object.
+            stack: The adopting stack, as `PROJECT/STACK`.
+
+        Raises:
+            UsageError: The object does not exist, objects of its kind have no mark, or AWS or the store refused a call.
+            LakekeeperError: The server refused a call.
+        """
+        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - slow to load
+
+        try:
+            self._write_consent(consent, stack)
+        except (BotoCoreError, ClientError) as error:
+            raise UsageError(f"{consent}: the consent was not written: {error}") from error
+
+    def _write_consent(self, consent: Consent, stack: str) -> None:
+        match consent.kind:
+            case ConsentKind.PROJECT:
+                self._permit_project(consent.name, stack)
+            case ConsentKind.BUCKET:
+                self._permit_bucket(consent.name, stack)
+            case ConsentKind.ROLE:
+                tags = [{"Key": ADOPT_TAG, "Value": stack}]
+                self._aws.client("iam", **self._aws_endpoint).tag_role(RoleName=consent.name, Tags=tags)
+            case ConsentKind.KEY:
+                client = self._aws.client("kms", **self._aws_endpoint)
+                key_id = client.describe_key(KeyId=consent.name)["KeyMetadata"]["KeyId"]
+                client.tag_resource(KeyId=key_id, Tags=[{"TagKey": ADOPT_TAG, "TagValue": stack}])
+            case ConsentKind.WAREHOUSE:
+                raise UsageError(
+                    f"expected project=ID instead of {consent}: a consent to adopt a project covers its warehouses."
+                    f" To adopt one warehouse, run `lakewright up --adopt {consent}`"
+                )
+
+    def _permit_project(self, project_id: str, stack: str) -> None:
+        from lakewright.lakekeeper.api.management import projects, roles  # noqa: PLC0415 - slow to load
+
+        client = self._client(project_id)
+        if projects.name_of(client, project_id) is None:
+            raise UsageError(f"expected a project `{project_id}` at {client.endpoint}; there is none")
+        listed = roles.list_all(client, project_id)
+        description = find_mark(listed).permit(stack).to_description()
+        record = next((role for role in listed if is_record_role(role)), None)
+        if record is None:
+            roles.create(client, project_id, {"name": RECORD_ROLE, "description": description})
+        else:
+            roles.replace(client, project_id, record["id"], record["name"], description)
+
+    def _permit_bucket(self, bucket: str, stack: str) -> None:
+        from lakewright.lakekeeper.buckets import own_bucket  # noqa: PLC0415 - slow to load
+
+        own = self._own_bucket(bucket)
+        if not own_bucket.exists(own):
+            raise UsageError(f"expected {own.where}, which does not exist or cannot be read")
+        tags = self._read_tags(bucket) | {ADOPT_TAG: stack}
+        tag_set = [{"Key": key, "Value": value} for key, value in tags.items()]
+        own_bucket.client_of(own).put_bucket_tagging(Bucket=bucket, Tagging={"TagSet": tag_set})
+
+    def _list_roles(self, project_id: str) -> list[dict[str, Any]]:
+        from lakewright.lakekeeper.api.connection.errors import NotFoundError  # noqa: PLC0415 - slow to load
+        from lakewright.lakekeeper.api.management import roles  # noqa: PLC0415
+
+        try:
+            return roles.list_all(self._client(project_id), project_id)
+        except NotFoundError:
+            return []
+
+    def _read_tags(self, bucket: str) -> dict[str, str]:
+        from lakewright.lakekeeper.buckets import own_bucket  # noqa: PLC0415 - slow to load
+
+        return own_bucket.tags(self._own_bucket(bucket))
+
+    def _client(self, project_id: str) -> Client:
+        from lakewright.lakekeeper.api.connection.client import Client  # noqa: PLC0415 - slow to load
+
+        server = self.environment.lakekeeper.reference.model_copy(update={"project_id": project_id})
+        return Client(server, self.resolve)
+
+    def _own_bucket(self, bucket: str) -> OwnBucket:
+        from lakewright.lakekeeper.buckets.own_bucket import OwnBucket  # noqa: PLC0415 - slow to load
+
+        storages = self.spec.storage.values() if self.spec else ()
+        storage = next((storage for storage in storages if storage.bucket == bucket), None)
+        if storage is not None and (access := storage.stack_access) is not None:
+            return OwnBucket.model_validate(access).resolving(self.resolve)
+        account = self.environment.aws
+        file = account.shared_credentials_file
+        return OwnBucket(
+            bucket=bucket,
+            region=getattr(storage, "region", None) or self.region or account.region or "us-east-1",
+            endpoint=account.endpoint,
+            profile=account.profile,
+            shared_credentials_file=str(file) if file else None,
+        )
+
+    @cached_property
+    def _aws(self) -> Any:
+        from lakewright.credentials.aws_session import aws_session  # noqa: PLC0415 - slow to load
+
+        account = self.environment.aws
+        return aws_session(account.profile, self.region or account.region, account.shared_credentials_file)
+
+    @property
+    def _aws_endpoint(self) -> dict[str, str]:
+        endpoint = self.environment.aws.endpoint
+        return {"endpoint_url": endpoint} if endpoint else {}
+
+
+def open_server_marks(access: ServerAccess, stack: str, environment: str | None = None) -> ServerMarks:
+    """Return the marks on the servers of a stack.
+
+    Args:
+        access: The project with the environments, and its secrets.
+        stack: The stack, whose file names the environment.
+        environment: Name of another environment, for a stack whose file is elsewhere.
+
+    Raises:
+        SpecError: The spec or the environment is invalid.
+        UsageError: The stack has no spec, and no environment is named.
+    """
+    from lakewright.spec import read_stack_file  # noqa: PLC0415 - slow to load
+
+    project = access.project
+    file = project.stack_file(stack)
+    spec = read_stack_file(file) if file.is_file() else None
+    name = environment or (spec.environment if spec else None)
+    if name is None:
+        raise UsageError(f"{file} does not exist: name the servers with --environment NAME")
+    region = project.stack_config(stack).values.get("aws:region")
+    return ServerMarks(
+        access.load_environment(name), spec, region if isinstance(region, str) else None, access.open_resolver(stack)
+    )

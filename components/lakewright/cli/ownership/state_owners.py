@@ -1,0 +1,178 @@
+"""Other stacks of the backend whose state has objects that a stack is about to create, adopt or delete.
+
+The search covers all projects of a backend that this program reads itself. Marks on the servers also protect objects of
+stacks in other backends. An object in the stack's own state is searched only if it has no mark yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from lakewright.cli.errors import UsageError
+from lakewright.ownership.consent import Consent, ConsentKind
+from lakewright.ownership.mark import format_stack
+from lakewright.project_files.stack_files import raw_spec
+from lakewright.validation.documents import mapping_of, text_of
+
+if TYPE_CHECKING:
+    from lakewright_engine.state.backend import StateBackend
+
+    from lakewright.cli.ownership.server_access import ServerAccess
+    from lakewright.environment.environment import Environment
+    from lakewright.project_files.state_objects import StateBucket, StateObjects, StateProject
+
+
+@dataclass(frozen=True)
+class OtherOwner:
+    """A stack whose state has an object of the searching stack, or may have it."""
+
+    consent: Consent
+    """The object, and what permits its adoption."""
+    project: str
+    """Pulumi project of the stack."""
+    stack: str
+    problem: str = ""
+    """Why the state cannot be read; empty if it has the object."""
+
+    @property
+    def name(self) -> str:
+        """The stack as `PROJECT/STACK`."""
+        return format_stack(self.project, self.stack)
+
+
+@dataclass(frozen=True)
+class WantedBucket:
+    """A bucket that a spec has the stack create."""
+
+    bucket: str
+    endpoint: str | None
+    """Address of the store that the spec names; None for the environment's AWS."""
+
+
+def find_other_owners(access: ServerAccess, stack: str, *, deletes: bool = False) -> list[OtherOwner]:
+    """Return the stacks whose states have the project or a bucket of this stack's spec, too.
+
+    A state that cannot be read, and does not prove to be about something else, is a possible owner.
+
+    Args:
+        access: The project, and its environments and secrets.
+        stack: The stack.
+        deletes: Whether the run deletes objects: only those in the stack's own state then matter.
+    """
+    from lakewright_engine.model.errors import StateError  # noqa: PLC0415 - `--help` needs no engine
+    from lakewright_engine.state.backends import is_native  # noqa: PLC0415
+
+    from lakewright.project_files.state_objects import StateObjects, read_state_objects  # noqa: PLC0415
+
+    project = access.project
+    spec = raw_spec(project.stack_file(stack))
+    if not spec or not is_native(project.state_url):
+        return []
+    backend = project.backend()
+    try:
+        exists = backend.exists(project.name, stack)
+        own = read_state_objects(backend.export(project.name, stack)) if exists else StateObjects()
+    except StateError:  # the run reports it
+        return []
+    return list(_Search(access, stack, backend, spec, own, deletes=deletes).find())
+
+
+@dataclass(frozen=True)
+class _Search:
+    access: ServerAccess
+    stack: str
+    backend: StateBackend
+    spec: Mapping[str, Any]
+    own: StateObjects
+    _: KW_ONLY
+    deletes: bool
+
+    def find(self) -> Iterator[OtherOwner]:
+        from lakewright_engine.model.errors import StateError  # noqa: PLC0415
+
+        from lakewright.project_files.state_objects import read_state_objects  # noqa: PLC0415
+
+        consents = [*self.wanted_projects, *self.wanted_buckets]
+        if not consents:
+            return
+        for other_project, other in self.backend.find_mentions([consent.name for consent in consents]):
+            if (other_project, other) == (self.access.project.name, self.stack):
+                continue
+            try:
+                objects = read_state_objects(self.backend.export(other_project, other))
+            except StateError as error:
+                yield from (OtherOwner(consent, other_project, other, str(error)) for consent in consents)
+                continue
+            for consent in consents:
+                if self._has(consent, objects):
+                    yield OtherOwner(consent, other_project, other)
+
+    @cached_property
+    def wanted_projects(self) -> list[Consent]:
+        """The tenant's project, unless the stack's state has it with a mark."""
+        project_id = text_of(mapping_of(self.spec.get("project")).get("id")) or text_of(self.spec.get("name"))
+        if project_id is None:
+            return []
+        own = [project for project in self.own.projects if project.project_id == project_id]
+        if any(project.is_marked for project in own) or (self.deletes and not own):
+            return []
+        return [Consent(ConsentKind.PROJECT, project_id)]
+
+    @cached_property
+    def wanted_buckets(self) -> dict[Consent, WantedBucket]:
+        """The buckets that the stack creates, without those that its state has."""
+        if self.deletes:
+            return {}  # tags protect the buckets of all versions
+        made = {bucket.bucket for bucket in self.own.buckets}
+        buckets: dict[Consent, WantedBucket] = {}
+        for storage in map(mapping_of, mapping_of(self.spec.get("storage")).values()):
+            bucket = text_of(storage.get("bucket"))
+            is_made = storage.get("backend") == "aws" or storage.get("create") is True
+            if bucket and is_made and bucket not in made:
+                consent = Consent(ConsentKind.BUCKET, bucket)
+                buckets[consent] = WantedBucket(bucket, text_of(storage.get("endpoint")))
+        return buckets
+
+    def _has(self, consent: Consent, objects: StateObjects) -> bool:
+        if self.environment is None:
+            return False
+        if wanted := self.wanted_buckets.get(consent):
+            return any(self._is_same_bucket(wanted, bucket) for bucket in objects.buckets)
+        candidates = [project for project in objects.projects if project.project_id == consent.name]
+        return any(self._is_on_same_server(candidate) for candidate in candidates)
+
+    def _is_on_same_server(self, candidate: StateProject) -> bool:
+        """Return whether a project is on this stack's server: by the server's id where it is known, else by address."""
+        from lakewright.project_files.servers import same_url  # noqa: PLC0415 - slow to load
+
+        if candidate.server_id and self.server_id:
+            return candidate.server_id == self.server_id
+        return self.environment is not None and same_url(candidate.endpoint, self.environment.lakekeeper.endpoint)
+
+    def _is_same_bucket(self, wanted: WantedBucket, bucket: StateBucket) -> bool:
+        from lakewright.project_files.servers import is_same_store  # noqa: PLC0415 - slow to load
+
+        aws = self.environment.aws.endpoint if self.environment else None
+        return wanted.bucket == bucket.bucket and is_same_store(wanted.endpoint or aws, bucket.endpoint)
+
+    @cached_property
+    def environment(self) -> Environment | None:
+        """The stack's environment; None if it cannot be read, so that the run will be refused anyway."""
+        from lakewright.spec import SpecError  # noqa: PLC0415 - slow to load
+
+        try:
+            return self.access.load_environment(str(self.spec.get("environment")))
+        except (SpecError, UsageError):
+            return None
+
+    @cached_property
+    def server_id(self) -> str | None:
+        """Id of the stack's Lakekeeper; None if the server does not answer."""
+        from lakewright.cli.ownership.server_ids import find_server_id  # noqa: PLC0415 - slow to load
+
+        if self.environment is None:
+            return None
+        return find_server_id(self.access, self.stack, self.environment.lakekeeper.reference)

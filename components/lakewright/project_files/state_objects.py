@@ -1,0 +1,83 @@
+"""Objects of a tenant in the state of a stack, to compare states of several stacks. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lakewright.validation.documents import list_of, mapping_of, text_of
+
+_PROJECT = "lakekeeper:Project"
+_RECORD = "lakekeeper:TenantRecord"
+_REMOVED_BUCKETS = ("lakekeeper:BucketRemoval", "lakekeeper:StoreBucket")
+"""Resources whose deletion deletes a bucket."""
+_AWS_BUCKET = "aws:s3/bucket:Bucket"
+
+
+@dataclass(frozen=True)
+class StateProject:
+    """A Lakekeeper project in a state."""
+
+    project_id: str
+    endpoint: str
+    """Address of the server, as the state has it."""
+    server_id: str | None = None
+    """Id of the server; None in states of earlier versions."""
+    is_marked: bool = False
+    """Whether the stack marked the project as its own. Stacks of earlier versions did not."""
+
+
+@dataclass(frozen=True)
+class StateBucket:
+    """A bucket that a stack made."""
+
+    bucket: str
+    endpoint: str | None = None
+    """Address of the store; None for AWS."""
+
+
+@dataclass
+class StateObjects:
+    """What a state has of tenants."""
+
+    projects: set[StateProject] = field(default_factory=set[StateProject])
+    buckets: set[StateBucket] = field(default_factory=set[StateBucket])
+    server_ids: dict[str, str] = field(default_factory=dict[str, str])
+    """Ids of servers by the addresses that the state has for them."""
+
+
+def read_state_objects(exported: Mapping[str, Any]) -> StateObjects:
+    """Return the projects and buckets in an exported state, and those that an interrupted run began to create.
+
+    Args:
+        exported: The state, as `lakewright stack export` prints it.
+    """
+    resources = list(_resources(mapping_of(exported.get("deployment"))))
+    recorded: dict[str, str | None] = {}
+    for kind, inputs, _ in resources:
+        if kind.endswith(_RECORD):
+            buckets = map(mapping_of, mapping_of(inputs.get("buckets")).values())
+            recorded |= {str(bucket.get("bucket")): text_of(bucket.get("endpoint")) for bucket in buckets}
+    objects = StateObjects()
+    for kind, inputs, outputs in resources:
+        endpoint = text_of(mapping_of(inputs.get("server")).get("endpoint"))
+        server_id = text_of(outputs.get("server_id"))
+        if endpoint and server_id:
+            objects.server_ids[endpoint] = server_id
+        if kind.endswith(_PROJECT) and endpoint:
+            is_marked = text_of(inputs.get("stack")) is not None
+            objects.projects.add(StateProject(str(inputs.get("project_id")), endpoint, server_id, is_marked=is_marked))
+        elif bucket := text_of(inputs.get("bucket")):
+            if kind.endswith(_REMOVED_BUCKETS):
+                objects.buckets.add(StateBucket(bucket, text_of(inputs.get("endpoint"))))
+            elif kind == _AWS_BUCKET and bucket in recorded:
+                objects.buckets.add(StateBucket(bucket, recorded[bucket]))
+    return objects
+
+
+def _resources(deployment: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+    """Yield type, inputs and outputs of each resource, also of those in pending operations."""
+    pending = [mapping_of(operation).get("resource") for operation in list_of(deployment.get("pending_operations"))]
+    for resource in map(mapping_of, [*list_of(deployment.get("resources")), *pending]):
+        yield str(resource.get("type")), mapping_of(resource.get("inputs")), mapping_of(resource.get("outputs"))
