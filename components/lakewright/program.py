@@ -36,7 +36,8 @@ def declare_tenant() -> None:
 def _tenant() -> Tenant:
     region = pulumi.Config("aws").get("region")
     spec, environment = read_stack_config(
-        pulumi.Config().get_object("tenant"),
+        # Not the project's own namespace: the commands find the spec under this key in projects of any name.
+        pulumi.Config(SPEC_KEY.partition(":")[0]).get_object(SPEC_KEY.partition(":")[2]),
         source=f"stack {pulumi.get_stack()}, {SPEC_KEY}",
         environments=project_root(Path.cwd()) / "environments",
         environ=os.environ,

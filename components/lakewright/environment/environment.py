@@ -43,6 +43,7 @@ from lakewright.validation.strict_model import StrictModel
 from lakewright.validation.yaml_text import load_yaml
 
 SANDBOX_VARIABLE = "LAKEWRIGHT_SANDBOX"
+_SANDBOX_STATE = "sandbox.json"
 """Folder of a sandbox, relative to the project's root. It replaces `sandbox` of environments that have one."""
 
 AUDIT_LOG = Path("logs") / "lakekeeper-audit.jsonl"
@@ -255,6 +256,18 @@ def _sandbox_folder(named: object, folder: Path, environ: Mapping[str, str]) -> 
     return _anchored(folder, named)
 
 
+def is_sandbox_stopped(document: Mapping[str, Any], folder: Path, environ: Mapping[str, str]) -> bool:
+    """Return whether an environment is a sandbox that is not running.
+
+    Args:
+        document: The environment's file.
+        folder: Its folder.
+        environ: Environment variables.
+    """
+    sandbox = _sandbox_folder(document.get("sandbox"), folder, environ)
+    return sandbox is not None and not (sandbox / _SANDBOX_STATE).is_file()
+
+
 def _anchored(folder: Path, path: str | Path) -> Path:
     return (folder / Path(path).expanduser()).resolve()
 
@@ -288,7 +301,7 @@ def _read(path: Path, source: str) -> dict[str, Any]:
 
 def _sandbox_document(folder: Path) -> dict[str, Any]:
     """Return the settings of a running sandbox as an environment's document."""
-    state = folder / "sandbox.json"
+    state = folder / _SANDBOX_STATE
     try:
         sandbox = json.loads(state.read_text(encoding="utf-8"))
         aws = sandbox["aws"]

@@ -60,7 +60,7 @@ def _imported(project: PulumiProject) -> set[str]:
     """Return the `pulumi_*` packages that the program imports, and those that its imported packages depend on."""
     program = project.program
     files = [program] if program.is_file() else sorted(program.glob("*.py"))
-    modules = {module for file in files for module in _modules(file)}
+    modules = {module for file in files for module in imported_modules(file)}
     found = {module.removeprefix("pulumi_") for module in modules if module.startswith("pulumi_")}
     for distribution in distributions(path=_site_packages(project)):
         if _name(distribution.metadata["Name"]).replace("-", "_") in modules:
@@ -68,7 +68,8 @@ def _imported(project: PulumiProject) -> set[str]:
     return {name.replace("_", "-") for name in found}
 
 
-def _modules(file: Path) -> set[str]:
+def imported_modules(file: Path) -> set[str]:
+    """Return the top-level modules that a Python file imports; none if it cannot be parsed."""
     try:
         tree = ast.parse(file.read_bytes())
     except (OSError, SyntaxError):  # the run reports it

@@ -35,6 +35,11 @@ def parse_spec(raw: Any, source: str) -> TenantSpec:
 
 def read_stack_file(path: Path) -> TenantSpec:
     """Return the spec in a `Pulumi.<stack>.yaml`. Raises SpecError if the file or the spec is invalid."""
+    return parse_spec(read_stack_settings(path)[SPEC_KEY], str(path))
+
+
+def read_stack_settings(path: Path) -> dict[str, Any]:
+    """Return `config` of a `Pulumi.<stack>.yaml`, which has a spec. Raises SpecError if the file is invalid."""
     try:
         document = load_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -44,4 +49,4 @@ def read_stack_file(path: Path) -> TenantSpec:
     config = cast(dict[str, Any], document).get("config") if isinstance(document, dict) else None
     if not isinstance(config, dict) or SPEC_KEY not in config:
         raise SpecError(str(path), [Problem("config", f"expected the key `{SPEC_KEY}` with the tenant's spec")])
-    return parse_spec(cast(dict[str, Any], config)[SPEC_KEY], str(path))
+    return cast(dict[str, Any], config)

@@ -10,9 +10,29 @@ from pydantic import BeforeValidator, model_validator
 from lakewright.names.types import Arn, ExternalIdValue, Region, RoleArn
 from lakewright.storage.backend import AwsBackend, BucketProbe, Question, StorageAddress
 from lakewright.storage.restricted_fields import ConfigKeyOrText
+from lakewright.validation.documents import mapping_of
 
 ROLE_NOT_MADE = "arn:aws:iam::000000000000:role/lakewright/not-made-yet"
 """Stands for a role in checks of a spec: the external ID is reserved before the role exists."""
+
+
+def fill_missing_roles(spec: Any) -> tuple[Any, list[str]]:
+    """Return a spec's document with a role in each storage of this backend, and the storages that name none.
+
+    The owner of the bucket makes the role from policies that `lakewright byo reserve` prints. Until then the spec is
+    complete but for the role.
+    """
+    document = mapping_of(spec)
+    stores = {str(name): item for name, item in mapping_of(document.get("storage")).items()}
+    missing = [
+        name
+        for name, item in stores.items()
+        if mapping_of(item).get("backend") == "existing" and mapping_of(item).get("role_arn") is None
+    ]
+    if not missing:
+        return spec, []
+    roles = {name: {**mapping_of(stores[name]), "role_arn": ROLE_NOT_MADE} for name in missing}
+    return {**document, "storage": stores | roles}, missing
 
 
 def reserved_key(storage: str) -> str:

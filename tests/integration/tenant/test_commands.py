@@ -90,6 +90,66 @@ def test_validate_reports_every_mistake_of_every_file(make_tenant: Callable[...,
     assert "Traceback" not in done.stderr
 
 
+def test_validate_refuses_an_unknown_environment(make_tenant: Callable[..., Any]) -> None:
+    done = _run(make_tenant(environment="sandbx"), "spec", "validate")
+
+    assert done.returncode == 1
+    assert "sandbx.yaml: there is no such environment" in done.stderr
+    assert "has: sandbox" in done.stderr
+
+
+def test_validate_refuses_what_the_environment_forbids(make_tenant: Callable[..., Any]) -> None:
+    tenant = make_tenant(identity={"client_id": "acme", "subject": "1"})
+
+    done = _run(tenant, "spec", "validate")
+
+    assert done.returncode == 1
+    assert "identity: expected an environment with `lakekeeper.jobs_auth`" in done.stderr
+
+
+def test_validate_refuses_a_program_that_reads_nothing(make_tenant: Callable[..., Any]) -> None:
+    tenant = make_tenant()
+    (tenant.folder / "__main__.py").write_text("import pulumi\n")
+
+    done = _run(tenant, "spec", "validate")
+
+    assert done.returncode == 1
+    assert "Pulumi.yaml" in done.stderr
+    assert "`up` would make nothing" in done.stderr
+
+
+def test_project_may_have_another_name(make_tenant: Callable[..., Any]) -> None:
+    tenant = make_tenant()
+    project = tenant.folder / "Pulumi.yaml"
+    project.write_text(project.read_text().replace("name: lakewright", "name: tenants-of-acme"))
+    tenant.output("stack", "init")
+
+    assert _run(tenant, "spec", "validate").returncode == 0
+    assert tenant.verb("preview")["changes"]["create"] > 5
+
+
+def test_spec_without_a_role_yet_is_valid(make_tenant: Callable[..., Any]) -> None:
+    own = {"backend": "existing", "bucket": "acme-own", "region": "us-west-2"}
+    tenant = make_tenant(storage={"main": own})
+
+    done = _run(tenant, "spec", "validate")
+
+    assert done.returncode == 0, done.stderr
+    assert "storage.main.role_arn: name the role before `up`; `lakewright byo reserve`" in done.stdout
+    refused = tenant.run("preview", "--engine", "embedded")
+    assert "storage.main.role_arn: required" in refused.stderr + refused.stdout
+    assert "to create" not in refused.stdout
+    assert "Nothing is planned" in refused.stdout
+
+
+def test_preview_refuses_grants_that_no_server_stores(make_tenant: Callable[..., Any]) -> None:
+    grant = {"to": "user:oidc~ann", "privilege": "select", "on": {"warehouse": "executions"}}
+
+    error = make_tenant(grants=[grant]).error("preview", "--engine", "embedded")
+
+    assert "stores no grants: it runs Lakekeeper 0.13" in error
+
+
 def test_schema_prints_a_json_schema(make_tenant: Callable[..., Any]) -> None:
     assert "TenantSpec" in json.loads(_run(make_tenant(), "spec", "schema").stdout)["$defs"]
 

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -133,18 +133,12 @@ def _spec(project: PulumiProject, stack: str) -> tuple[TenantSpec, Environment]:
     from lakewright.cli.engines.environment_loading import platform_reader  # noqa: PLC0415
     from lakewright.environment.stack_config import read_stack_config  # noqa: PLC0415
     from lakewright.project_files.stack_files import SPEC_KEY, raw_spec  # noqa: PLC0415
-    from lakewright.storage.existing import ROLE_NOT_MADE  # noqa: PLC0415
-    from lakewright.validation.documents import mapping_of  # noqa: PLC0415
+    from lakewright.storage.existing import fill_missing_roles  # noqa: PLC0415
 
-    document = raw_spec(project.stack_file(stack))
-    storages: dict[str, Any] = {}
-    for name, item in mapping_of(document.get("storage")).items():
-        store = mapping_of(item)
-        unnamed = store.get("backend") == "existing" and store.get("role_arn") is None
-        storages[str(name)] = {**store, "role_arn": ROLE_NOT_MADE} if unnamed else item
+    document, _ = fill_missing_roles(raw_spec(project.stack_file(stack)))
     settings = project.stack_config(stack)
     return read_stack_config(
-        {**document, "storage": storages or document.get("storage")} if document else None,
+        document or None,
         source=f"stack {stack}, {SPEC_KEY}",
         environments=project.root / "environments",
         environ=os.environ,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -35,34 +36,44 @@ def validate(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: the problems of each file.")] = False,
 ) -> None:
-    """Check stack files, and that no two of them declare the same tenant or place. Exit code 1 on mistakes.
+    """Check stack files in their environments, and that no two declare one tenant or place. Exit code 1 on mistakes.
+
+    No server is asked. Settings of a platform stack, and of a sandbox that is not running, are not checked.
 
     Example: lakewright spec validate tenants/Pulumi.acme.yaml
     """
     # `--help` needs no models.
     from lakewright.cli.environments import servers_by_environment  # noqa: PLC0415
-    from lakewright.spec import Problem, SpecError, TenantSpec, read_stack_file  # noqa: PLC0415
+    from lakewright.environment.stack_file_check import check_stack_file  # noqa: PLC0415
+    from lakewright.spec import Problem, SpecError, TenantSpec  # noqa: PLC0415
     from lakewright.spec.stack_conflicts import shared_with  # noqa: PLC0415
 
     specs: dict[Path, TenantSpec] = {}
     mistakes: dict[Path, SpecError] = {}
+    notes: dict[Path, tuple[str, ...]] = {}
+    root = _root(directory)
+    if mistake := _find_program_mistake(directory):
+        mistakes[Path(mistake.source)] = mistake
     for file in files or _stack_files(directory):
         try:
-            specs[file] = read_stack_file(file)
+            checked = check_stack_file(file, root, os.environ)
+            specs[file], notes[file] = checked.spec, checked.notes
         except SpecError as error:
             mistakes[file] = error
-    servers = servers_by_environment(_root(directory))
+    servers = servers_by_environment(root or directory)
     for file, spec in specs.items():
         others = {str(other): found for other, found in specs.items() if other.resolve() != file.resolve()}
         if problems := [Problem(path, expected) for path, expected in shared_with(spec, others, servers)]:
             mistakes[file] = SpecError(str(file), problems)
     if as_json:
-        print(json.dumps(_report_to_json([*specs, *mistakes], mistakes), indent=2, ensure_ascii=False))
+        print(json.dumps(_report_to_json([*specs, *mistakes], mistakes, notes), indent=2, ensure_ascii=False))
     else:
         for error in mistakes.values():
             print(error, file=sys.stderr)
         for file in (file for file in specs if file not in mistakes):
             print(f"{file}: valid")
+            for note in notes[file]:
+                print(f"  {note}")
     if mistakes:
         raise typer.Exit(1)
 
@@ -96,12 +107,15 @@ def schema(
     sys.stdout.write(schema_text())
 
 
-def _report_to_json(files: list[Path], mistakes: dict[Path, SpecError]) -> dict[str, Any]:
+def _report_to_json(
+    files: list[Path], mistakes: dict[Path, SpecError], notes: dict[Path, tuple[str, ...]]
+) -> dict[str, Any]:
     entries = [
         {
             "file": str(file),
             "valid": file not in mistakes,
             "problems": [asdict(problem) for problem in mistakes[file].problems] if file in mistakes else [],
+            "notes": list(notes.get(file, ())),
         }
         for file in sorted(set(files))
     ]
@@ -115,12 +129,28 @@ def _stack_files(directory: Path) -> list[Path]:
     raise UsageError(f"{folder} has no Pulumi.<stack>.yaml; name the files, or write one with `lakewright new TENANT`")
 
 
-def _root(directory: Path) -> Path:
-    """Return the folder of the project, or the given one: files may be validated outside a project."""
+def _root(directory: Path) -> Path | None:
+    """Return the folder of the project; None outside a project, where files may be validated, too."""
     from lakewright_engine.model.errors import ProjectError  # noqa: PLC0415 - `--help` needs no engine
     from lakewright_engine.project.project import PulumiProject  # noqa: PLC0415
 
     try:
         return PulumiProject.load(directory).root
     except ProjectError:
-        return directory
+        return None
+
+
+def _find_program_mistake(directory: Path) -> SpecError | None:
+    """Return why the project's program would read no spec; None if it may read them, and outside a project."""
+    from lakewright.environment.stack_file_check import refuse_unread_specs  # noqa: PLC0415
+    from lakewright.spec import SpecError  # noqa: PLC0415
+
+    root = _root(directory)
+    if root is None:
+        return None
+    project = load_project(directory)
+    try:
+        refuse_unread_specs(project.program, str(root / "Pulumi.yaml"))
+    except SpecError as error:
+        return error
+    return None
