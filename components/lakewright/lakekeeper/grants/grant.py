@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
 import pulumi
-from pulumi.dynamic import CheckResult, Resource
+from pulumi.dynamic import CheckFailure, CheckResult, Resource
 from pydantic import model_validator
 from typing_extensions import override
 
@@ -23,6 +23,7 @@ from lakewright.lakekeeper.grants.model.entry import (
     place_of_members,
 )
 from lakewright.lakekeeper.grants.model.target import GrantTarget, OnRole
+from lakewright.lakekeeper.grants.support import explain_unsupported
 from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.diagnostics import unenforced, warn
@@ -83,6 +84,8 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
         if result.failures:
             return result
         declared = self.args.parse(result.inputs)
+        if reason := "" if "server" in _olds else explain_unsupported(self, declared.server, declared.on):
+            return CheckResult(news, [CheckFailure("on", reason)])
         if "server" not in _olds and self.run.own_objects.adopts:
             self._note_existing(declared)
         return claimed(self.run.claims, result, declared.place, declared.claim, "on")

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Self, cast
 
 import pulumi
-from pulumi.dynamic import CheckResult, Resource
+from pulumi.dynamic import CheckFailure, CheckResult, Resource
 from pydantic import AfterValidator, model_validator
 from typing_extensions import override
 
@@ -14,6 +14,7 @@ from lakewright.lakekeeper.api.management import grants, users
 from lakewright.lakekeeper.grants.model import target as grant_target
 from lakewright.lakekeeper.grants.model.entry import DeclaredGrant, claimed, entries, place_of
 from lakewright.lakekeeper.grants.model.target import GrantTarget
+from lakewright.lakekeeper.grants.support import explain_unsupported
 from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.diagnostics import unenforced, warn
@@ -89,6 +90,8 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
         if result.failures:
             return result
         declared = self.args.parse(result.inputs)
+        if reason := "" if "server" in _olds else explain_unsupported(self, declared.server, declared.on):
+            return CheckResult(news, [CheckFailure("on", reason)])
         return claimed(self.run.claims, result, place_of(declared.server, declared.on), declared.claim, "on")
 
     @override

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 from lakewright.lakekeeper import get_grants, get_role
 from lakewright.lakekeeper.api.connection.errors import (
-    GrantsUnsupportedError,
     NotGrantableError,
     UnsupportedServerError,
 )
@@ -135,11 +136,10 @@ def test_server_without_grants_differs_from_empty_grants(project: StartProject, 
     expected = (
         rf"stores no grants: it runs Lakekeeper {version}.* with authorizer `allow-all`.*run the server with OpenFGA"
     )
-    with pytest.raises(GrantsUnsupportedError, match=expected):
-        Resource(GrantProvider()).up(server=at["server"], on=on, privilege="describe", user="oidc~ann")
+    declared = {"server": at["server"], "on": on}
+    check_refusal(GrantProvider(), expected, **declared, privilege="describe", user="oidc~ann")
     run_context.start(run_context.current().next())
-    with pytest.raises(GrantsUnsupportedError, match=expected):
-        Resource(GrantsProvider()).up(server=at["server"], on=on, grants=[])
+    check_refusal(GrantsProvider(), expected, **declared, grants=[])
 
 
 def test_grants_api_has_no_grants_on_roles(project: StartProject) -> None:
@@ -147,8 +147,16 @@ def test_grants_api_has_no_grants_on_roles(project: StartProject) -> None:
     role = Resource(RoleProvider())
     role.up(**at, name="ungranted")
     on = {"type": "role", **at_role(at, role)}
-    with pytest.raises(GrantsUnsupportedError, match="stores no grants on roles"):
-        Resource(GrantProvider()).up(server=at["server"], on=on, privilege="ownership", user="oidc~ann")
+    expected = "stores no grants on roles"
+    check_refusal(GrantProvider(), expected, server=at["server"], on=on, privilege="ownership", user="oidc~ann")
+
+
+def check_refusal(provider: Any, expected: str, **declared: Any) -> None:
+    """Check that a preview refuses a declaration with the same reason as `up`."""
+    (reason,) = Resource(provider).failures(**declared).values()
+    assert re.search(expected, reason)
+    with pytest.raises(UnsupportedServerError, match=expected):
+        provider.create(declared)
 
 
 def at_role(at: Props, role: Resource) -> Props:
@@ -168,5 +176,5 @@ def test_grant_on_an_unsupported_kind_names_the_version(
 ) -> None:
     at = project(authorizer, version)
     place = {"project_id": at["project_id"]} if on["type"] == "tag" else {"warehouse_id": str(uuid.uuid4())}
-    with pytest.raises(UnsupportedServerError, match=f"a {said} or newer; .* runs {version}"):
-        Resource(GrantProvider()).up(server=at["server"], on=on | place, privilege="ownership", user="oidc~ann")
+    declared = {"server": at["server"], "on": on | place, "privilege": "ownership", "user": "oidc~ann"}
+    check_refusal(GrantProvider(), f"a {said} or newer; .* runs {version}", **declared)

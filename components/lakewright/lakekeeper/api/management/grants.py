@@ -112,16 +112,25 @@ def _is_gone(client: Client, on: Object) -> bool:
         return False
 
 
+def require_stored(client: Client, kind: str) -> None:
+    """Refuse grants on a kind of object if the server stores none.
+
+    Raises:
+        GrantsUnsupportedError: Neither OpenFGA nor the Grants API of the server stores them.
+    """
+    server = client.server()
+    if not server.keeps_tuples and (kind == "role" or not server.has_grants_api):
+        raise _keeps_none(client, kind)
+
+
 def _has_tuples(client: Client, on: Object) -> bool:
-    server = client.server()
-    if not server.keeps_tuples and (on.kind == "role" or not server.has_grants_api):
-        raise _keeps_none(client, on)
-    return server.keeps_tuples
+    require_stored(client, on.kind)
+    return client.server().keeps_tuples
 
 
-def _keeps_none(client: Client, on: Object) -> GrantsUnsupportedError:
+def _keeps_none(client: Client, kind: str) -> GrantsUnsupportedError:
     server = client.server()
-    what = "grants on roles" if on.kind == "role" and server.has_grants_api else "grants"
+    what = "grants on roles" if kind == "role" and server.has_grants_api else "grants"
     return GrantsUnsupportedError(
         f"{client.endpoint} stores no {what}: it runs Lakekeeper {server.version_text} with authorizer"
         f" `{server.authz_backend}`, which does not support them. Users may do all that this authorizer allows."
