@@ -12,6 +12,7 @@ from rich.text import Text
 
 from lakewright_engine.display.property_diff import format_value
 from lakewright_engine.display.report import OperationReport, StepReport, format_diagnostic, format_violation
+from lakewright_engine.model.urns import ROOT_STACK_TYPE
 
 if TYPE_CHECKING:
     from pulumi.automation.events import DiagnosticEvent, EngineEvent
@@ -104,6 +105,10 @@ class Display:
             width = max(len(name) for name in outputs)
             for name, value in sorted(outputs.items()):
                 self._line(f"    {escape(name):<{width}} : {escape(format_value(value))}")
+        if self._dry and self._has_planned_nothing():
+            self._line("Nothing is planned: the program failed before it declared a resource.")
+            self._line(f"Duration: {self.report.seconds}s")
+            return
         self._line("[bold]Resources:[/bold]")
         counted = {op: count for op, count in self.report.changes.items() if count and op != "same"}
         for op, count in counted.items():
@@ -113,6 +118,11 @@ class Display:
         if unchanged or not counted:
             self._line(f"    {unchanged} unchanged")
         self._line(f"Duration: {self.report.seconds}s")
+
+    def _has_planned_nothing(self) -> bool:
+        """Return whether the run failed before a resource was planned. The stack itself does not count."""
+        failed = any(message.startswith("error") for message in self.report.messages)
+        return failed and all(step.type == ROOT_STACK_TYPE for step in self.report.steps)
 
     def _show(self, step: StepReport) -> None:
         if not step.failed and (
