@@ -10,6 +10,7 @@ from lakewright.cli.commands.verify import session_of
 from lakewright.verify.attempts.check import VerifyCheck
 from lakewright.verify.registry import PROBES, Probe
 from lakewright.verify.run import VerifyReport, run_probes
+from lakewright.verify.scheduling import PARALLEL
 from lakewright.verify.session.subjects import ProbeIdentity
 from lakewright_spark.catalog import CatalogConfig
 
@@ -29,6 +30,7 @@ def verifying(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> Verify:
         probes: Sequence[Probe] = PROBES,
         subjects: Sequence[ProbeIdentity] | None = None,
         config: CatalogConfig | None = None,
+        parallel: int = PARALLEL,
     ) -> VerifyReport:
         session, found = session_of(tenant.name, tenant.folder)
         if config is not None:
@@ -36,7 +38,7 @@ def verifying(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> Verify:
             visible = tuple(warehouse.name for warehouse in config.warehouses)
             found = [replace(subject, warehouses=visible) for subject in found]
         chosen = [probe for probe in probes if not names or probe.name in names]
-        return run_probes(session, found if subjects is None else subjects, chosen)
+        return run_probes(session, found if subjects is None else subjects, chosen, parallel)
 
     return run
 

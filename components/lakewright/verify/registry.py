@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from lakewright.verify.attempts.check import Attempt, Note
 from lakewright.verify.probes.authorization import probe_authorization
@@ -24,12 +25,24 @@ from lakewright.verify.session.sessions import IdentitySession, TenantSession, W
 Results = Iterable[Attempt | Note]
 
 
+class Turn(Enum):
+    """When a probe runs, beside the other ones."""
+
+    FIRST = "first"
+    """Before the other probes of identities: its evidence is from before their first request."""
+    TOGETHER = "together"
+    """At the same time as other probes, for all identities and warehouses."""
+    ONE_BY_ONE = "one by one"
+    """At the same time as other probes, but for one identity and warehouse at a time: it changes what they share."""
+
+
 @dataclass(frozen=True)
 class TenantProbe:
     """A probe that runs once."""
 
     name: str
     run: Callable[[TenantSession], Results]
+    turn: Turn = Turn.TOGETHER
 
 
 @dataclass(frozen=True)
@@ -38,6 +51,7 @@ class IdentityProbe:
 
     name: str
     run: Callable[[IdentitySession], Results]
+    turn: Turn = Turn.TOGETHER
 
 
 @dataclass(frozen=True)
@@ -46,21 +60,22 @@ class WarehouseProbe:
 
     name: str
     run: Callable[[WarehouseSession], Results]
+    turn: Turn = Turn.TOGETHER
 
 
 Probe = TenantProbe | IdentityProbe | WarehouseProbe
 
 PROBES: Sequence[Probe] = (
-    IdentityProbe("identity", probe_identity),
+    IdentityProbe("identity", probe_identity, Turn.FIRST),
     IdentityProbe("authorization", probe_authorization),
     WarehouseProbe("table", probe_table_round_trip),
     WarehouseProbe("other-tables", probe_other_tables),
     WarehouseProbe("other-prefixes", probe_other_prefixes),
     WarehouseProbe("bucket-root", probe_bucket_root),
-    WarehouseProbe("bucket-policy", probe_bucket_policy),
+    WarehouseProbe("bucket-policy", probe_bucket_policy, Turn.ONE_BY_ONE),
     IdentityProbe("foreign-catalog", probe_foreign_catalog),
     WarehouseProbe("foreign-signing", probe_foreign_signing),
-    IdentityProbe("management", probe_management),
+    IdentityProbe("management", probe_management, Turn.ONE_BY_ONE),
     TenantProbe("warehouse-roles", probe_warehouse_roles),
     TenantProbe("metadata-address", probe_metadata_address),
     TenantProbe("unit-secrets", probe_unit_secrets),

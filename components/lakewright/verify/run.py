@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,6 +11,7 @@ from lakewright.lakekeeper.api.connection.errors import LakekeeperError
 from lakewright.verify.attempts.check import Attempt, Note, VerifyCheck, expect_allowed
 from lakewright.verify.attempts.errors import VerifyError
 from lakewright.verify.registry import PROBES, IdentityProbe, Probe, Results, TenantProbe
+from lakewright.verify.scheduling import PARALLEL, ProbeRun, execute_all
 from lakewright.verify.session.sessions import IdentitySession, TenantSession, WarehouseSession
 from lakewright.verify.session.subjects import ProbeIdentity
 
@@ -44,9 +46,19 @@ class _Who:
 
 
 def run_probes(
-    tenant: TenantSession, subjects: Sequence[ProbeIdentity], probes: Sequence[Probe] = PROBES
+    tenant: TenantSession,
+    subjects: Sequence[ProbeIdentity],
+    probes: Sequence[Probe] = PROBES,
+    parallel: int = PARALLEL,
 ) -> VerifyReport:
-    """Run probes with each identity of a tenant, and remove what they made."""
+    """Run probes with each identity of a tenant, and remove what they made.
+
+    Args:
+        tenant: The tenant.
+        subjects: Its identities.
+        probes: The probes, in the order of the report.
+        parallel: Number of probes that run at the same time.
+    """
     report = VerifyReport()
     deployed = {warehouse.name for warehouse in tenant.config.warehouses}
     for name in dict.fromkeys(name for subject in subjects for name in subject.warehouses if name not in deployed):
@@ -64,19 +76,23 @@ def run_probes(
         ]
         for identity in identities
     }
+    expected = _failures()
+    runs = [
+        (who, ProbeRun(probe, start, expected))
+        for probe in probes
+        for who, start in _starts(probe, tenant, identities, warehouses)
+    ]
     try:
-        for probe in probes:
-            for who, results in _results(probe, tenant, identities, warehouses):
-                _collect(report, probe.name, who, results)
+        execute_all([run for _, run in runs], parallel)
+        for who, run in runs:
+            _collect(report, who, run)
     finally:
-        for identity in identities:
-            for session in warehouses[id(identity)]:
-                _clean_up(report, session)
+        _clean_up(report, [session for identity in identities for session in warehouses[id(identity)]], parallel)
         tenant.s3.close()
     return report
 
 
-def _results(
+def _starts(
     probe: Probe,
     tenant: TenantSession,
     identities: Sequence[IdentitySession],
@@ -98,16 +114,16 @@ def _who(session: WarehouseSession) -> _Who:
     return _Who(session.identity.subject.name, session.warehouse.name)
 
 
-def _collect(report: VerifyReport, probe: str, who: _Who, results: Callable[[], Results]) -> None:
-    try:
-        for result in results():
-            if isinstance(result, Note):
-                if result.text not in report.notes:
-                    report.notes.append(result.text)
-            else:
-                report.checks.append(_check(probe, who, result))
-    except _failures() as error:
-        report.checks.append(_not_run(probe, who, error))
+def _collect(report: VerifyReport, who: _Who, run: ProbeRun) -> None:
+    probe = run.probe.name
+    for result in run.results:
+        if isinstance(result, Note):
+            if result.text not in report.notes:
+                report.notes.append(result.text)
+        else:
+            report.checks.append(_check(probe, who, result))
+    if run.error is not None:
+        report.checks.append(_not_run(probe, who, run.error))
 
 
 def _check(probe: str, who: _Who, attempt: Attempt) -> VerifyCheck:
@@ -120,11 +136,21 @@ def _not_run(probe: str, who: _Who, error: BaseException) -> VerifyCheck:
     return _check(probe, who, expect_allowed("run the probe", "not proven", " ".join(str(error).split())))
 
 
-def _clean_up(report: VerifyReport, session: WarehouseSession) -> None:
-    try:
-        session.clean_up()
-    except _failures() as error:
-        report.checks.append(_not_run(CLEAN_UP, _who(session), error))
+def _clean_up(report: VerifyReport, sessions: Sequence[WarehouseSession], parallel: int) -> None:
+    """Drop what the probes made, in all warehouses at the same time. Failures are checks that do not hold."""
+    expected = _failures()
+
+    def drop(session: WarehouseSession) -> Exception | None:
+        try:
+            session.clean_up()
+        except expected as error:
+            return error
+        return None
+
+    with ThreadPoolExecutor(parallel, thread_name_prefix="verify") as pool:
+        for session, error in zip(sessions, pool.map(drop, sessions), strict=True):
+            if error is not None:
+                report.checks.append(_not_run(CLEAN_UP, _who(session), error))
 
 
 def _failures() -> tuple[type[Exception], ...]:

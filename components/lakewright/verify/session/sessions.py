@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,9 @@ from lakewright.spec import TenantSpec
 from lakewright.validation.documents import list_of, mapping_of
 from lakewright.validation.yaml_text import load_yaml
 from lakewright.verify.attempts.catalog_access import CatalogAccess
-from lakewright.verify.attempts.errors import ProbeFailedError, VerifyError
+from lakewright.verify.attempts.errors import ProbeFailedError
 from lakewright.verify.session.cluster import TenantCluster
+from lakewright.verify.session.once_property import OnceProperty
 from lakewright.verify.session.places import WarehousePlace
 from lakewright.verify.session.settings import VerifySettings
 from lakewright.verify.session.subjects import ProbeIdentity, credential_of
@@ -43,18 +45,18 @@ class TenantSession:
     others: Sequence[WarehousePlace] = ()
     """Warehouses of the project's other stacks."""
 
-    @cached_property
+    @OnceProperty
     def cluster(self) -> TenantCluster | None:
         """The tenant's namespace; None if the environment only renders manifests."""
         settings = self.settings.cluster
         return None if settings.rendered else TenantCluster(settings.context, namespace_name(self.spec.name))
 
-    @cached_property
+    @OnceProperty
     def s3(self) -> httpx.Client:
         """HTTP client for S3."""
         return s3_http(self.settings.server.ca_bundle, self.settings.certificates)
 
-    @cached_property
+    @OnceProperty
     def manifests(self) -> list[dict[str, Any]]:
         """The Kubernetes objects of the tenant: from the cluster, or from the folder of rendered manifests.
 
@@ -90,7 +92,7 @@ class IdentitySession:
     tenant: TenantSession
     subject: ProbeIdentity
 
-    @cached_property
+    @OnceProperty
     def catalog(self) -> CatalogAccess:
         """Access through the catalog's address of jobs.
 
@@ -99,7 +101,7 @@ class IdentitySession:
         """
         return self._access(_origin(self.tenant.config.uri))
 
-    @cached_property
+    @OnceProperty
     def server(self) -> CatalogAccess:
         """Access through the server's own address, which stacks use; units may be unable to reach it."""
         endpoint = self.tenant.settings.server.endpoint
@@ -121,14 +123,14 @@ class IdentitySession:
 
 @dataclass
 class WarehouseSession:
-    """One identity in one of its warehouses. The probe tables are made on first use."""
+    """One identity in one of its warehouses. The probe tables are made on first use. Thread-safe."""
 
     identity: IdentitySession
     warehouse: CatalogWarehouse
     namespaces: list[str] = field(default_factory=list[str])
     """Probe namespaces that this run made: none, or one."""
-    _made: dict[str, ProbeTable] = field(default_factory=dict[str, ProbeTable])
-    _failed: str | None = None
+    _tables: dict[str, Future[ProbeTable]] = field(default_factory=dict[str, Future[ProbeTable]])
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def tenant(self) -> TenantSession:
@@ -140,7 +142,7 @@ class WarehouseSession:
         """Place of the warehouse's data."""
         return self.tenant.place(self.warehouse.name)
 
-    @cached_property
+    @OnceProperty
     def tables(self) -> WarehouseTables:
         """Requests about the warehouse's tables."""
         return WarehouseTables(self.identity.catalog, self.warehouse, self.tenant.config.project_id, self.tenant.s3)
@@ -149,21 +151,24 @@ class WarehouseSession:
         """Return a probe table, which is made on first use.
 
         Raises:
-            ProbeFailedError: It could not be made, now or before.
+            VerifyError: It could not be made, now or before.
+            LakekeeperError: The server did not respond, now or before.
         """
-        if self._failed:
-            raise ProbeFailedError(self._failed)
-        if name not in self._made:
+        with self._lock:
+            table = self._tables.get(name)
+            if is_first := table is None:
+                table = self._tables[name] = Future[ProbeTable]()
+        if is_first:
             try:
-                self._made[name] = self._make(name)
-            except VerifyError as error:
-                self._failed = str(error)
-                raise
-        return self._made[name]
+                table.set_result(self.tables.create_table(self._namespace, name, self._format_version()))
+            except BaseException as error:  # noqa: BLE001 - raised below, here and in all waiting probes
+                table.set_exception(error)
+        return table.result()
 
     def forget(self, name: str) -> None:
         """Forget a table that was dropped."""
-        self._made.pop(name, None)
+        with self._lock:
+            self._tables.pop(name, None)
 
     def clean_up(self) -> None:
         """Drop the probe namespace with its tables.
@@ -176,14 +181,15 @@ class WarehouseSession:
             self.tables.drop_namespace(self.namespaces[-1])
             self.namespaces.pop()
 
-    def _make(self, name: str) -> ProbeTable:
-        if not self.namespaces:
-            self.tables.drop_abandoned()
-            namespace = new_namespace()
-            # Known before the request: its response may be lost.
-            self.namespaces.append(namespace)
-            self.tables.create_namespace(namespace)
-        return self.tables.create_table(self.namespaces[0], name, self._format_version())
+    @OnceProperty
+    def _namespace(self) -> str:
+        """Name of the probe namespace, which is made on first use."""
+        self.tables.drop_abandoned()
+        namespace = new_namespace()
+        # Known before the request: its response may be lost.
+        self.namespaces.append(namespace)
+        self.tables.create_namespace(namespace)
+        return namespace
 
     def _format_version(self) -> int:
         declared = [part for part in self.tenant.spec.warehouses if part.name == self.warehouse.name]

@@ -33,6 +33,16 @@ def test_isolated_tenant_passes_every_probe(acme: Tenant) -> None:
     assert evidence["other-prefixes", "signed", write] == "PUT not signed: 400 NoSuchTableLocationException"
 
 
+def test_concurrency_changes_no_check(verify: Verify) -> None:
+    one_by_one = verify(parallel=1)
+
+    concurrent = verify(parallel=16)
+
+    assert concurrent.checks == one_by_one.checks
+    assert concurrent.notes == one_by_one.notes
+    assert concurrent.holds
+
+
 def test_table_prints_what_was_tried_and_no_secrets(acme: Tenant) -> None:
     done = acme.run("verify")
 
