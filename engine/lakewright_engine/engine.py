@@ -237,7 +237,12 @@ class _Run:
             if operation.refresh:
                 refresh(deployment)
                 deployment.check_running()
-                self._plan.refreshed(self._before, deployment.resources)
+                # A limited refresh reads no other objects: the state's values of those are no proof of anything.
+                read = {state.urn for state in deployment.scope.refreshed(self._before)}
+                self._plan.refreshed(
+                    [state for state in self._before if state.urn in read],
+                    [state for state in deployment.resources if state.urn in read],
+                )
             monitor.ready.set()
             monitor.done.wait()
             monitor.wait_idle()

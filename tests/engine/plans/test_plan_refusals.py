@@ -147,3 +147,20 @@ def test_plan_of_a_refresh_covers_every_object(tmp_path: Path) -> None:
     assert 'store:File \'b\': property content: was "drift", is "more drift"' in refused.messages[0]
     assert done.exit == 0, done.messages
     assert done.files["b.json"]["content"] == "b"
+
+
+def test_limited_plan_ignores_drift_of_other_objects(tmp_path: Path) -> None:
+    """A plan of a refresh with targets holds the targets only. Drift elsewhere existed before, and stays."""
+    stack, plan = Stack(tmp_path, HEADER + PROGRAM), tmp_path / "plan.json"
+    stack.set_config("conf:token", CANARY, secret=True)
+    assert stack.run("up", env={"STEP": "1"}).exit == 0
+    for name in ("a", "b"):
+        file = stack.store / f"{name}.json"
+        file.write_text(json.dumps({**json.loads(file.read_text()), "content": "drift"}))
+
+    planned = stack.run("preview", "--refresh", "--target", "**::b", env={"STEP": "1"}, save_plan=plan)
+    done = stack.run("up", env={"STEP": "1"}, plan=plan)
+
+    assert planned.changes["update"] == 1
+    assert done.exit == 0, done.messages
+    assert (done.files["a.json"]["content"], done.files["b.json"]["content"]) == ("drift", "b")

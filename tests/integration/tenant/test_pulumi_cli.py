@@ -28,6 +28,26 @@ def test_tenant_on_the_cli_continues_on_the_embedded_engine(
     tenant.output("destroy", "--yes", *pulumi)
 
 
+def test_heal_on_the_cli_leaves_an_edit_that_drops_a_warehouse(
+    make_tenant: Callable[..., Any], attached_providers: dict[str, str]
+) -> None:
+    """A namespace is deleted outside the stack while the spec drops another warehouse."""
+    kept, dropped = ({"name": name, "namespaces": ["results"], "deletion": "purge"} for name in ("kept", "dropped"))
+    tenant = make_tenant(warehouses=[kept, dropped])
+    tenant.environ = attached_providers
+    tenant.output("up", "--yes", "--engine", "pulumi")
+    tenant.catalog("kept").drop_namespace("results")
+    tenant.spec["warehouses"] = [kept]
+    tenant.write()
+
+    healed = tenant.run("drift", "--heal", "--yes")
+
+    assert healed.returncode == 0, healed.stderr
+    assert "not part of this: delete Warehouse" in healed.stderr
+    assert tenant.catalog("kept").list_namespaces() == [("results",)]
+    assert tenant.catalog("dropped").list_namespaces() == [("results",)]
+
+
 def test_deletion_guard_stops_the_cli_too(make_tenant: Callable[..., Any], attached_providers: dict[str, str]) -> None:
     tenant = make_tenant(warehouses=[{"name": "executions", "namespaces": ["results"], "deletion": "protect"}])
     tenant.environ = attached_providers

@@ -37,7 +37,7 @@ def drift(
         bool, typer.Option("--accept", help="Write what was found into the specs, after a confirmation.")
     ] = False,
     heal: Annotated[
-        bool, typer.Option("--heal", help="Run `up --refresh` for the stacks with drift, after a confirmation.")
+        bool, typer.Option("--heal", help="Revert what was found, and nothing else, after a confirmation.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Go ahead with --accept or --heal without asking.")] = False,
     unmanaged_tables: Annotated[

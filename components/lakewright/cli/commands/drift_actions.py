@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from lakewright.cli.errors import UsageError
+from lakewright.drift.model import EXIT_DRIFT, EXIT_PROBLEM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,14 +19,10 @@ if TYPE_CHECKING:
     from lakewright_engine.project.stack_config import StackConfig
 
     from lakewright.drift.acceptance.accept import Acceptance
-    from lakewright.drift.model import DriftReport
-    from lakewright.drift.rules.healing import StackHealing
-    from lakewright.fleet.results import FleetReport
+    from lakewright.drift.healing.healing_run import HealingPlans
+    from lakewright.drift.healing.stack_healing import StackHealing
+    from lakewright.drift.model import Difference, DriftReport, StackDrift
     from lakewright.fleet.selection import SelectedStack
-
-
-CONCURRENT_STACKS = 8
-"""Stacks of one environment that are healed at the same time."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +47,7 @@ def require_confirmation(option: str, *, yes: bool, as_json: bool) -> None:
 def accept_drift(project: PulumiProject, report: DriftReport, *, yes: bool) -> Outcome:
     """Write what was found into the stack files, after a confirmation."""
     from lakewright.drift.acceptance.accept import accept  # noqa: PLC0415 - `--help` needs none of it
-    from lakewright.drift.rules.healing import named  # noqa: PLC0415
+    from lakewright.drift.healing.stack_healing import format_difference  # noqa: PLC0415
 
     planned: list[tuple[str, StackConfig, Acceptance]] = []
     for stack in report.stacks:
@@ -60,7 +57,7 @@ def accept_drift(project: PulumiProject, report: DriftReport, *, yes: bool) -> O
             planned.append((stack.stack, settings, accept(stack.differences, settings.text, source)))
     for stack, _, acceptance in planned:
         for difference, reason in acceptance.refused:
-            _say(f"{stack}: not accepted: {named(difference)}: {reason}")
+            _say(f"{stack}: not accepted: {format_difference(difference)}: {reason}")
         if acceptance.accepted:
             _say(acceptance.diff().rstrip("\n"))
     changed = [entry for entry in planned if entry[2].text != entry[2].before]
@@ -90,7 +87,7 @@ def accept_drift(project: PulumiProject, report: DriftReport, *, yes: bool) -> O
     }
     has_refused = any(acceptance.refused for _, _, acceptance in planned)
     has_problems = any(stack.problems for stack in report.stacks)
-    return Outcome(document, 1 if has_problems else 7 if has_refused else 0)
+    return Outcome(document, EXIT_PROBLEM if has_problems else EXIT_DRIFT if has_refused else 0)
 
 
 def _write(project: PulumiProject, stack: str, settings: StackConfig, acceptance: Acceptance) -> None:
@@ -111,7 +108,7 @@ def heal_drift(
     *,
     yes: bool,
 ) -> Outcome:
-    """Run `up --refresh` for the stacks with differences, after a confirmation, and look again.
+    """Revert drift by plans that are limited to the drifted resources, after a confirmation, and look again.
 
     Args:
         project: The project.
@@ -120,78 +117,77 @@ def heal_drift(
         find: Finds the drift of stacks again.
         yes: Whether to go ahead without asking.
     """
-    from lakewright.drift.rules.healing import healings_of, kept_to_json, named, remaining  # noqa: PLC0415
+    from lakewright.drift.healing.healing_run import HealingRun  # noqa: PLC0415
 
-    healings = healings_of(report)
-    for healing in healings:
-        for difference in healing.reverted:
-            _say(f"{healing.stack}: will be reverted: {named(difference)}")
-    kept = [(stack.stack, entry) for stack, entry in _kept(report)]
-    for stack, (difference, reason) in kept:
-        _say(f"{stack}: stays: {named(difference)}: {reason}")
-    has_problems = any(stack.problems for stack in report.stacks)
-    if not healings:
+    run = HealingRun(project, selected)
+    plans = run.plan(report)
+    _say_plans(plans)
+    if not plans.steps:
         _say("nothing to heal")
-        return Outcome({"healed": []}, report.exit_code)
+        documents = [_heal_document(healing, []) for healing in plans.healings]
+        is_incomplete = bool(plans.failed) or plans.is_interrupted
+        return Outcome({"healed": documents}, EXIT_PROBLEM if is_incomplete else report.exit_code)
     if not yes:
-        typer.confirm(f"Run `up --refresh` for {len(healings)} stack(s)?", abort=True, err=True)
-    chosen = [stack for stack in selected if any(healing.stack == stack.name for healing in healings)]
-    ran = _run(project, chosen, healings)
-    after = {stack.stack: stack for stack in find(chosen).stacks}
-    has_failed = any(result.exit != 0 for result in ran.results)
-    for result in ran.results:
-        if result.error:
-            _say(f"{result.stack.name}: not healed: {result.error} (whole output: {result.log})")
-    documents: list[dict[str, Any]] = []
-    left = 0
-    for healing in healings:
-        now = after[healing.stack]
-        still = remaining(healing, now.differences)
-        left += len(still)
-        has_problems = has_problems or bool(now.problems)
-        count = len(healing.reverted) - len(still)
-        _say(f"{healing.stack}: {count} of {len(healing.reverted)} differences healed")
-        documents.append(
-            {
-                "stack": healing.stack,
-                "healed": [found.to_json() for found in healing.reverted if found not in still],
-                "remaining": [found.to_json() for found in still],
-                "kept": kept_to_json(healing.kept),
-                "excluded": list(healing.excluded),
-            }
-        )
-    is_left = left or any(not difference.ignored for _, (difference, _) in kept)
-    code = 1 if has_failed or ran.is_interrupted or has_problems else 7 if is_left else 0
-    return Outcome({"healed": documents}, code)
+        count = sum(len(steps) for steps in plans.steps.values())
+        typer.confirm(f"Make {count} change(s) in {len(plans.steps)} stack(s)?", abort=True, err=True)
+    ran = run.apply(plans)
+    for result in ran.remaining:
+        _say(f"{result.stack.name}: its update failed: {result.error} (whole output: {result.log})")
+    after = {stack.stack: stack for stack in find([stack for stack in selected if stack.name in plans.steps]).stacks}
+    documents = [_heal_result(healing, after.get(healing.stack)) for healing in plans.healings]
+    # Stacks that were not healed are as the first look found them.
+    stacks = [after.get(stack.stack, stack) for stack in report.stacks]
+    has_failed = bool(plans.failed or ran.remaining) or plans.is_interrupted or ran.is_interrupted
+    if has_failed or any(stack.problems for stack in stacks):
+        return Outcome({"healed": documents}, EXIT_PROBLEM)
+    return Outcome({"healed": documents}, EXIT_DRIFT if any(stack.drift for stack in stacks) else 0)
 
 
-def _kept(report: DriftReport) -> list[tuple[Any, Any]]:
-    from lakewright.drift.rules.healing import healing_of  # noqa: PLC0415
+def _say_plans(plans: HealingPlans) -> None:
+    """Print what will be reverted, and everything that remains."""
+    from lakewright.drift.healing.stack_healing import format_difference  # noqa: PLC0415
 
-    return [(stack, entry) for stack in report.stacks for entry in healing_of(stack).kept]
+    for result in plans.failed:
+        _say(f"{result.stack.name}: no plan: {result.error} (whole output: {result.log})")
+    for healing in plans.healings:
+        drifted = {difference.urn for difference in healing.reverted}
+        for difference in healing.reverted:
+            _say(f"{healing.stack}: will be reverted: {format_difference(difference)}")
+        for step in plans.steps.get(healing.stack, ()):
+            if step.urn not in drifted:
+                _say(f"{healing.stack}: follows from it: {step.describe()}")
+        for difference, reason in healing.kept:
+            _say(f"{healing.stack}: stays: {format_difference(difference)}: {reason}")
+        for step in healing.left_steps:
+            _say(f"{healing.stack}: not part of this: {step.describe()}; `lakewright up` makes this change")
 
 
-def _run(project: PulumiProject, stacks: Sequence[SelectedStack], healings: Sequence[StackHealing]) -> FleetReport:
-    """Run `up --refresh` for each stack in parallel, without the resources that have ignored differences."""
-    from lakewright.fleet.progress import choose_progress  # noqa: PLC0415
-    from lakewright.fleet.run_folder import RunFolder  # noqa: PLC0415
-    from lakewright.fleet.runner import FleetCommand, FleetRunner  # noqa: PLC0415
-    from lakewright.fleet.schedule import Bounds, OnError, default_parallel_stacks  # noqa: PLC0415
-    from lakewright.fleet.shared_process import shared_environment  # noqa: PLC0415
+def _heal_result(healing: StackHealing, after: StackDrift | None) -> dict[str, Any]:
+    """Print how many differences of a stack are reverted, and why others could not be checked. Return them as JSON."""
+    from lakewright.drift.healing.stack_healing import find_remaining  # noqa: PLC0415
 
-    words = ("up", "--refresh", "--yes")
-    options = {healing.stack: healing.options for healing in healings}
-    command = FleetCommand("heal", words, lambda stack: options[stack])
-    folder = RunFolder.create(project.root, "heal", words, [stack.name for stack in stacks])
-    bounds = Bounds(default_parallel_stacks(), CONCURRENT_STACKS)
-    with shared_environment(len(stacks)) as environ, choose_progress("drift --heal", len(stacks)) as progress:
-        runner = FleetRunner(
-            project, command, folder, progress, bounds=bounds, on_error=OnError.CONTINUE, environ=environ
-        )
-        try:
-            return runner.run(stacks)
-        finally:
-            folder.close()
+    if after is None:
+        return _heal_document(healing, [])
+    remaining = find_remaining(healing, after.differences)
+    left = f"; {len(after.drift)} left" if after.drift else ""
+    total = len(healing.reverted)
+    _say(f"{healing.stack}: {total - len(remaining)} of {total} differences healed{left}")
+    for problem in after.problems:
+        _say(f"{healing.stack}: not checked: {problem}")
+    return _heal_document(healing, remaining)
+
+
+def _heal_document(healing: StackHealing, remaining: list[Difference]) -> dict[str, Any]:
+    from lakewright.drift.healing.stack_healing import kept_to_json  # noqa: PLC0415
+
+    return {
+        "stack": healing.stack,
+        "healed": [difference.to_json() for difference in healing.reverted if difference not in remaining],
+        "remaining": [difference.to_json() for difference in remaining],
+        "kept": kept_to_json(healing.kept),
+        "excluded": list(healing.excluded),
+        "left_changes": [step.to_json() for step in healing.left_steps],
+    }
 
 
 def _say(text: str) -> None:

@@ -26,12 +26,13 @@ GRANT = {"to": "user:oidc~zoe", "privilege": "describe", "on": {"warehouse": "ex
 def initech(project: Path, sandbox: Sandbox) -> Tenant:
     """A tenant with everything that can be accepted."""
     warehouse = {"name": "executions", "namespaces": ["results"], "deletion": "purge", "soft_delete_days": 7}
+    scratch = {"name": "scratch", "namespaces": ["drafts"], "deletion": "purge"}
     table = {"name": "executions.results.runs", "columns": COLUMNS, "properties": {"owner": "me"}}
     return made_tenant(
         project,
         sandbox,
         "initech",
-        warehouses=[warehouse | {"task_queues": {"tabular_purge": {"max_seconds_since_last_heartbeat": 600}}}],
+        warehouses=[warehouse | {"task_queues": {"tabular_purge": {"max_seconds_since_last_heartbeat": 600}}}, scratch],
         tables=[table],
         grants=[GRANT],
         role_members={"executions-reader": {"users": ["oidc~ann", "oidc~ben"]}},
@@ -130,7 +131,7 @@ def test_accepted_drift_is_no_change_of_the_program(initech: Tenant, stack_http:
     assert len(accepted["accepted"]) == len(expected)
     assert "# the team" in file.read_text()
     spec = yaml.safe_load(file.read_text())["config"]["lakewright:tenant"]
-    [warehouse] = spec["warehouses"]
+    warehouse, _ = spec["warehouses"]
     assert (warehouse["soft_delete_days"], warehouse["protected"]) == (14, True)
     assert spec["tables"][0]["properties"] == {"owner": "you"}
     assert spec["role_members"]["executions-reader"]["users"] == ["oidc~ben", "oidc~eve"]
@@ -175,6 +176,44 @@ def test_heal_reverts_and_leaves_ignored_resources(initech: Tenant, stack_http: 
     assert [entry["reason"] for entry in healed["kept"]] == [f"ignored until {until}: audit"]
     after = stack_http.get(f"/management/v1/warehouse/{warehouse}").json()
     assert after["protected"] is not before
+
+
+def test_heal_leaves_what_was_never_deployed(initech: Tenant, stack_http: httpx.Client) -> None:
+    """The spec drops a warehouse, changes a table and takes a found value. Heal reverts the members of a role only."""
+    initech.spec.pop("drift", None)
+    initech.up("--refresh")
+    state = state_of(initech)
+    warehouse, scratch = (state["Warehouse", f"initech-{name}"]["id"] for name in ("executions", "scratch"))
+    role = state["Role", "initech-executions-reader"]["id"]
+    body = {"writes": [{"type": "assignee", "user": "oidc~mallory"}], "deletes": []}
+    stack_http.post(f"/management/v1/permissions/role/{role}/assignments", json=body).raise_for_status()
+    protected = {"protected": not initech.spec["warehouses"][0].get("protected", False)}
+    stack_http.post(f"/management/v1/warehouse/{warehouse}/protection", json=protected).raise_for_status()
+    updates = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"owner": "mallory"}}]}
+    table = f"/catalog/v1/{warehouse}/namespaces/results/tables/runs"
+    stack_http.post(table, json=updates, headers={"x-project-id": "initech"}).raise_for_status()
+    before = json.loads(json.dumps(initech.spec))
+    initech.spec["warehouses"] = [initech.spec["warehouses"][0] | protected]
+    initech.spec["tables"][0]["properties"] = {"owner": "ann"}
+    initech.write()
+
+    code, document = run_drift(initech, "--heal", "--yes")
+
+    [healing] = document["healed"]
+    kept = {(entry["resource"], entry["property"]): entry["reason"] for entry in healing["kept"]}
+    assert [entry["property"] for entry in healing["healed"]] == ["users"]
+    assert set(kept) == {("initech-executions", "protected"), ("initech-executions.results.runs", "properties")}
+    assert "already declares" in kept["initech-executions", "protected"]
+    assert "never deployed" in kept["initech-executions.results.runs", "properties"]
+    left = {(step["op"], step["urn"].rpartition("::")[2]) for step in healing["left_changes"]}
+    assert {("delete", "initech-scratch"), ("update", "initech-executions.results.runs")} <= left
+    assert (code, healing["remaining"]) == (7, []), "the table's drift is left"
+    assert stack_http.get(f"/management/v1/warehouse/{scratch}").is_success
+    assert stack_http.get(f"/management/v1/warehouse/{warehouse}").json()["protected"] is protected["protected"]
+    members = stack_http.get(f"/management/v1/permissions/role/{role}/assignments").json()["assignments"]
+    assert "oidc~mallory" not in json.dumps(members)
+    initech.spec = before
+    initech.up("--refresh")
 
 
 def test_actions_need_a_confirmation(initech: Tenant) -> None:

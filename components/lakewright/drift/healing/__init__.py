@@ -1,0 +1,1 @@
+"""Revert drift by plans that are limited to the drifted resources."""
