@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -133,3 +134,59 @@ def _at(data: Any, path: tuple[str | int, ...]) -> Any:
 
 def test_new_yaml_reads_back() -> None:
     assert yaml.safe_load(dump_yaml({"a": ["x\u2028y", "on"]})) == {"a": ["x\u2028y", "on"]}
+
+
+# `resolve` of gopkg.in/yaml.v2 2.4.0 and yaml.v3 3.0.1, for unquoted text.
+GO_WORDS = "y Y yes Yes YES true True TRUE on On ON n N no No NO false False FALSE off Off OFF ~ null Null NULL << "
+GO_WORDS += ".nan .NaN .NAN .inf .Inf .INF +.inf +.Inf +.INF -.inf -.Inf -.INF"
+GO_VALUES = "1e3 0o17 .5e3 1_000 0b-1 0B1 0XfF +12 1. 2026-1-2 2026-1-2T3:4:5Z y N on null 1:30 0777 ~ <<"
+GO_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+GO_TIME = r"\d\d?:\d\d?:\d\d?([.,]\d+)?"
+GO_DATE = re.compile(rf"\d{{4}}-\d\d?-\d\d?([Tt]{GO_TIME}(Z|[-+]\d\d:\d\d)| {GO_TIME})?", re.ASCII)
+GO_INT = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[oO]?[0-7]+|0[bB][01]+|0|[1-9][0-9]*)|-?0b[-+]?[01]+|-?0o[-+]?[0-7]+")
+
+
+def is_text_for_go(text: str) -> bool:
+    """Return whether Go's YAML reads unquoted text as text."""
+    if text in {"", *GO_WORDS.split()}:
+        return False
+    if text.startswith("."):
+        return not GO_FLOAT.fullmatch(text.replace("_", ""))
+    if not text.startswith(("+", "-", *"0123456789")):
+        return True
+    if GO_DATE.fullmatch(text):
+        return False
+    plain = text.replace("_", "")
+    return not (GO_INT.fullmatch(plain) or GO_FLOAT.fullmatch(plain))
+
+
+def unquoted(text: str) -> str | None:
+    """Return the text of a written value as it is without quotes; None if it has some."""
+    written = dump_yaml({"k": text}).removeprefix("k:").strip()
+    return None if written.startswith(("'", '"')) else written
+
+
+@pytest.mark.parametrize("text", GO_VALUES.split())
+def test_values_of_go_are_written_with_quotes(text: str) -> None:
+    assert unquoted(text) is None
+    assert yaml.safe_load(dump_yaml({"k": text, text: 1})) == {"k": text, text: 1}
+
+
+@pytest.mark.parametrize("text", ["v1.2", "1.2.3", "10.0.0.0/8", "2026-11", "7d", "e5", "yes-no", "0x", "a_1"])
+def test_plain_text_is_written_without_quotes(text: str) -> None:
+    assert unquoted(text) == text
+
+
+@given(
+    st.text(alphabet="0123456789_.-+eEoOxXbBaFnNyYTtZ: ~,", max_size=12)
+    | st.from_regex(GO_FLOAT, fullmatch=True)
+    | st.from_regex(GO_DATE, fullmatch=True)
+    | st.from_regex(GO_INT, fullmatch=True)
+    | st.sampled_from(GO_WORDS.split())
+)
+@settings(max_examples=500, deadline=None)
+def test_text_is_text_for_go_and_for_pyyaml(text: str) -> None:
+    plain = unquoted(text)
+
+    assert plain is None or is_text_for_go(plain)
+    assert yaml.safe_load(dump_yaml({"k": [text]})) == {"k": [text]}

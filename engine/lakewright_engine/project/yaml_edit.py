@@ -14,7 +14,7 @@ import yaml
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
 from lakewright_engine.model.errors import EngineError
-from lakewright_engine.project.yaml_text import load_yaml
+from lakewright_engine.project.yaml_text import GoSafeDumper, load_yaml
 
 YamlPath = Sequence[str | int]
 
@@ -66,18 +66,6 @@ def delete_entry(text: str, path: YamlPath) -> str:
     return _verified(_Text(text).remove(path), _remove_from_data(data, path), path)
 
 
-class _QuotingDumper(yaml.SafeDumper):
-    """Quotes text with Unicode line breaks, which escapes them. Unescaped, they would be read as spaces."""
-
-
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = '"' if any(sign in text for sign in "\x85\u2028\u2029") else None
-    return cast("Any", dumper).represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-_QuotingDumper.add_representer(str, _text)
-
-
 def dump_yaml(data: Any) -> str:
     """Return data as YAML."""
     return _dump(data, flow=False)
@@ -85,7 +73,7 @@ def dump_yaml(data: Any) -> str:
 
 def _dump(data: Any, *, flow: bool) -> str:
     return yaml.dump(
-        data, Dumper=_QuotingDumper, sort_keys=False, allow_unicode=True, width=10_000, default_flow_style=flow
+        data, Dumper=GoSafeDumper, sort_keys=False, allow_unicode=True, width=10_000, default_flow_style=flow
     )
 
 

@@ -37,6 +37,7 @@ def test_heal_on_the_cli_leaves_an_edit_that_drops_a_warehouse(
     tenant.environ = attached_providers
     tenant.output("up", "--yes", "--engine", "pulumi")
     tenant.catalog("kept").drop_namespace("results")
+    other = tenant.catalog("dropped")
     tenant.spec["warehouses"] = [kept]
     tenant.write()
 
@@ -45,7 +46,7 @@ def test_heal_on_the_cli_leaves_an_edit_that_drops_a_warehouse(
     assert healed.returncode == 0, healed.stderr
     assert "not part of this: delete Warehouse" in healed.stderr
     assert tenant.catalog("kept").list_namespaces() == [("results",)]
-    assert tenant.catalog("dropped").list_namespaces() == [("results",)]
+    assert other.list_namespaces() == [("results",)]
 
 
 def test_deletion_guard_stops_the_cli_too(make_tenant: Callable[..., Any], attached_providers: dict[str, str]) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import yaml
+from lakewright_engine.project.yaml_text import GoSafeDumper
 
 from lakewright.discovery.declaration.tenant_spec import TenantDraft
 
@@ -18,23 +18,6 @@ _OPENING = ("name", "owner", "adopt")
 _COMMENTS = {
     "adopt": "Remove it after the first `lakewright up`, which takes everything over.",
 }
-_BREAKS = re.compile(r"[\n\r\x85\u2028\u2029]")
-_NUMBER = re.compile(r"[-+]?(\.\d+|\d+(\.\d*)?)([eE][-+]?\d+)?|0[ox][0-9a-fA-F]+")
-"""Numbers of YAML 1.2. PyYAML, which knows YAML 1.1, writes text such as `1e3` without quotes."""
-
-
-class _Dumper(yaml.SafeDumper):
-    """PyYAML's safe dumper, with text on one line and quotes around text that is a number in YAML 1.2."""
-
-
-def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    is_quoted = _BREAKS.search(text) or _NUMBER.fullmatch(text)
-    # PyYAML's stubs leave the type of the value open.
-    represent = cast("Callable[..., yaml.ScalarNode]", dumper.represent_scalar)  # pyright: ignore[reportUnknownMemberType]
-    return represent("tag:yaml.org,2002:str", text, style='"' if is_quoted else None)
-
-
-_Dumper.add_representer(str, _represent_text)
 
 
 def stack_text(draft: TenantDraft, origin: str) -> str:
@@ -87,7 +70,9 @@ def _entry(lead: str, value: Any, inner: str) -> list[str]:
 
 
 def _flow(value: Any) -> str:
-    text = yaml.dump(value, Dumper=_Dumper, default_flow_style=True, sort_keys=False, allow_unicode=True, width=100_000)
+    text = yaml.dump(
+        value, Dumper=GoSafeDumper, default_flow_style=True, sort_keys=False, allow_unicode=True, width=100_000
+    )
     # YAML 1.1 reads `on` as true. The engines read YAML 1.2, as the other stack files.
     return text.removesuffix("...\n").rstrip("\n").replace("{'on': ", "{on: ").replace(", 'on': {", ", on: {")
 

@@ -169,5 +169,9 @@ def _text(spec: dict[str, Any]) -> str:
 
 
 def _flow(value: Any) -> str:
-    text = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10_000)
+    from lakewright_engine.project.yaml_text import GoSafeDumper  # noqa: PLC0415 - `--help` needs no engine
+
+    text = yaml.dump(
+        value, Dumper=GoSafeDumper, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10_000
+    )
     return text.removesuffix("...\n").rstrip("\n")
