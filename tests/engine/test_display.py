@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from lakewright_engine.display.lines import Display
-from lakewright_engine.display.property_diff import PropertyChange, changed_keys, changes, format_value
+from lakewright_engine.display.property_diff import PropertyChange, ValueForm, changed_keys, changes, format_value
 from lakewright_engine.display.report import OperationReport
 from lakewright_engine.model.signatures import SECRET, SIGNATURE, UNKNOWN
 from pulumi.automation.events import EngineEvent
@@ -147,3 +147,35 @@ def test_format_value_on_one_line_without_secrets() -> None:
     assert format_value(HIDDEN) == "[secret]"
     assert format_value("x" * 500).endswith("… (502 characters)")
     assert changes({}, {"__provider": "gASVIQ"}) == [PropertyChange("+", "__provider", "[internal]")]
+
+
+def test_whole_form_compares_documents_by_their_parts() -> None:
+    def policy(action: str) -> dict[str, Any]:
+        statement = {
+            "Effect": "Allow",
+            "Action": action,
+            "Resource": [f"arn:aws:s3:::{'b' * 60}/{n}" for n in range(9)],
+        }
+        return {"policy": json.dumps({"Statement": [statement]})}
+
+    assert changes(policy("s3:Get"), policy("s3:Put"), form=ValueForm.WHOLE) == [
+        PropertyChange("~", "policy.Statement[0].Action", '"s3:Get" => "s3:Put"')
+    ]
+    (created,) = changes({}, policy("s3:Get"), form=ValueForm.WHOLE)
+    assert json.loads(created.text) == json.loads(policy("s3:Get")["policy"])
+    assert "\n" in created.text
+    (cut,) = changes({}, policy("s3:Get"))
+    assert "characters)" in cut.text
+
+
+def test_whole_form_compares_texts_by_lines() -> None:
+    old = "".join(f"key{number}: {number}\n" for number in range(50))
+    (change,) = changes({"data": old}, {"data": old.replace("key7: 7", "key7: 8")}, form=ValueForm.WHOLE)
+    lines = change.text.splitlines()
+    assert ("|-key7: 7" in lines, "|+key7: 8" in lines, len(lines)) == (True, True, 8)
+
+
+def test_whole_form_hides_secrets() -> None:
+    (change,) = changes({}, {"a": {"b": HIDDEN, "c": "x"}}, form=ValueForm.WHOLE)
+    assert "[secret]" in change.text
+    assert "ciphertext" not in change.text

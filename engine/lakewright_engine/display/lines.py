@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from lakewright_engine.display.property_diff import format_value
+from lakewright_engine.display.property_diff import ValueForm, format_value
 from lakewright_engine.display.report import OperationReport, StepReport, format_diagnostic, format_violation
 from lakewright_engine.model.urns import ROOT_STACK_TYPE
 
@@ -143,9 +143,12 @@ class Display:
             self._properties(step)
 
     def _properties(self, step: StepReport) -> None:
-        for change in step.changes():
+        for change in step.changes(ValueForm.WHOLE):
             colour = {"+": "green", "-": "red", "~": "yellow"}[change.sign]
-            self._line(f"      [{colour}]{change.sign} {escape(change.path)}: {escape(change.text)}[/{colour}]")
+            first, *others = change.text.split("\n")
+            self._line(f"      [{colour}]{change.sign} {escape(change.path)}: {escape(first)}[/{colour}]")
+            for line in others:
+                self._line(f"        [{colour}]{escape(line)}[/{colour}]")
 
     def _diagnostic(self, event: DiagnosticEvent) -> None:
         if event.ephemeral and event.urn:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, cast
 
 from lakewright_engine.model.errors import ProgramError
@@ -31,19 +33,40 @@ class PropertyChange:
     text: str
 
 
-def changes(old: Mapping[str, Any], new: Mapping[str, Any], opaque: Sequence[str] = ()) -> list[PropertyChange]:
+class ValueForm(StrEnum):
+    """How values are written."""
+
+    SHORT = "short"
+    """On one line, and cut if they are long."""
+    WHOLE = "whole"
+    """In full. JSON documents in texts are compared as documents, and other texts line by line."""
+
+
+def changes(
+    old: Mapping[str, Any],
+    new: Mapping[str, Any],
+    opaque: Sequence[str] = (),
+    form: ValueForm = ValueForm.SHORT,
+) -> list[PropertyChange]:
     """Return the differences down to single values. Values of internal properties are left out.
 
     Args:
         old: The properties before.
         new: The properties after.
         opaque: Paths to leave out.
+        form: How values are written.
     """
-    found = _diff_values("", dict(old), dict(new))
+    found = _diff_values("", dict(old), dict(new), form)
     return [change for change in found if not any(_is_inside(change.path, path) for path in opaque)]
 
 
-def diff_at_path(path: str, kind: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[PropertyChange]:
+def diff_at_path(
+    path: str,
+    kind: str,
+    old: Mapping[str, Any],
+    new: Mapping[str, Any],
+    form: ValueForm = ValueForm.SHORT,
+) -> list[PropertyChange]:
     """Return the differences at one path of a provider's detailed diff, down to single values.
 
     Args:
@@ -51,6 +74,7 @@ def diff_at_path(path: str, kind: str, old: Mapping[str, Any], new: Mapping[str,
         kind: The provider's kind of change: `add`, `delete` or `update`, perhaps with `-replace`.
         old: The properties before.
         new: The properties after.
+        form: How values are written.
     """
     try:
         parts = parse_path(path)
@@ -60,7 +84,7 @@ def diff_at_path(path: str, kind: str, old: Mapping[str, Any], new: Mapping[str,
     after = ABSENT if kind.startswith("delete") else _at(new, parts)
     if before is ABSENT and after is ABSENT:
         return []
-    return list(_diff_values(_label(parts), before, after))
+    return list(_diff_values(_label(parts), before, after, form))
 
 
 def server_managed_paths(type_: str) -> tuple[str, ...]:
@@ -89,29 +113,60 @@ def format_value(value: Any) -> str:
     """Return a value on one line, without secrets. A value not known in a preview is `[unknown]`."""
     if value == UNKNOWN:
         return "[unknown]"
-    value = redact_json(value)
-    text = value if value == HIDDEN_SECRET else json.dumps(value, ensure_ascii=False, default=str)
-    text = text.replace(f'"{HIDDEN_SECRET}"', HIDDEN_SECRET).replace(f'"{UNKNOWN}"', "[unknown]")
+    text = _dump_json(value, indent=None)
     return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}… ({len(text)} characters)"
 
 
-def _diff_values(path: str, old: Any, new: Any) -> Iterator[PropertyChange]:
+def _diff_values(path: str, old: Any, new: Any, form: ValueForm) -> Iterator[PropertyChange]:
+    if form is ValueForm.WHOLE and isinstance(old, str) and isinstance(new, str) and old != new:
+        documents = _parse_document(old), _parse_document(new)
+        if all(isinstance(document, dict) for document in documents):
+            yield from _diff_values(path, documents[0], documents[1], form)
+            return
+        if "\n" in old and "\n" in new:
+            yield PropertyChange("~", path, _diff_lines(path, old, new))
+            return
     if isinstance(old, dict) and isinstance(new, dict) and not (SIGNATURE in old or SIGNATURE in new):
         olds, news = cast("dict[str, Any]", old), cast("dict[str, Any]", new)
         for key in sorted({*olds, *news}):
             inner = f"{path}.{key}" if path else key
-            yield from _diff_values(inner, olds.get(key, ABSENT), news.get(key, ABSENT))
+            yield from _diff_values(inner, olds.get(key, ABSENT), news.get(key, ABSENT), form)
     elif isinstance(old, list) and isinstance(new, list):
         before, after = cast("list[Any]", old), cast("list[Any]", new)
         for index in range(max(len(before), len(after))):
-            pair = [items[index] if index < len(items) else ABSENT for items in (before, after)]
-            yield from _diff_values(f"{path}[{index}]", *pair)
+            one, other = (items[index] if index < len(items) else ABSENT for items in (before, after))
+            yield from _diff_values(f"{path}[{index}]", one, other, form)
     elif old is ABSENT:
-        yield PropertyChange("+", path, _text(path, new))
+        yield PropertyChange("+", path, _text(path, new, form))
     elif new is ABSENT:
-        yield PropertyChange("-", path, _text(path, old))
+        yield PropertyChange("-", path, _text(path, old, form))
     elif redact_json(old) != redact_json(new):
-        yield PropertyChange("~", path, f"{_text(path, old)} => {_text(path, new)}")
+        yield PropertyChange("~", path, f"{_text(path, old, form)} => {_text(path, new, form)}")
+
+
+def _parse_document(text: str) -> Any:
+    """Return the JSON object that a text is; None for other texts."""
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _diff_lines(path: str, old: str, new: str) -> str:
+    """Return the changed lines of two texts, each on a line of its own, with two lines around them."""
+    if path.startswith("__"):
+        return "[internal]"
+    lines = [*difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=2)][2:]
+    # The mark keeps a line of the text from being read as a command of a CI system.
+    return "\n".join(["", *(f"|{line}" for line in lines)])
+
+
+def _dump_json(value: Any, indent: int | None) -> str:
+    value = redact_json(value)
+    text = value if value == HIDDEN_SECRET else json.dumps(value, ensure_ascii=False, default=str, indent=indent)
+    return text.replace(f'"{HIDDEN_SECRET}"', HIDDEN_SECRET).replace(f'"{UNKNOWN}"', "[unknown]")
 
 
 def _is_inside(path: str, outer: str) -> bool:
@@ -134,5 +189,12 @@ def _label(parts: Sequence[str | int]) -> str:
     return text.removeprefix(".")
 
 
-def _text(path: str, value: Any) -> str:
-    return "[internal]" if path.startswith("__") else format_value(value)
+def _text(path: str, value: Any, form: ValueForm) -> str:
+    if path.startswith("__"):
+        return "[internal]"
+    if form is ValueForm.SHORT or value == UNKNOWN:
+        return format_value(value)
+    document = _parse_document(value) if isinstance(value, str) else None
+    if document is not None:
+        return _dump_json(document, indent=2)
+    return _dump_json(value, indent=2 if isinstance(value, dict) and SIGNATURE not in value else None)

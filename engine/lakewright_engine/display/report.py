@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from lakewright_engine.display.property_diff import (
     PropertyChange,
+    ValueForm,
     changed_keys,
     changes,
     diff_at_path,
@@ -63,18 +64,19 @@ class StepReport:
         """The operation, or the result of a refresh."""
         return self.result or self.op
 
-    def changes(self) -> list[PropertyChange]:
+    def changes(self, form: ValueForm = ValueForm.SHORT) -> list[PropertyChange]:
         """Return the differences by property, from the provider's detailed diff if there is one."""
         details = self.metadata.detailed_diff if self.metadata is not None else None
         if self.metadata is None or not details:
-            return changes(self.old, self.new, opaque=server_managed_paths(self.type) if self.op == "refresh" else ())
+            opaque = server_managed_paths(self.type) if self.op == "refresh" else ()
+            return changes(self.old, self.new, opaque, form)
         sides = (_part(self.metadata.old, "inputs"), _part(self.metadata.new, "inputs"))
         states = (_part(self.metadata.old, "outputs"), _part(self.metadata.new, "outputs"))
         against_state = (states[0], states[1] if self.op == "refresh" else sides[1])
         found: dict[str, PropertyChange] = {}
         for path, detail in sorted(details.items()):
             old, new = sides if detail.input_diff else against_state
-            found |= {change.path: change for change in diff_at_path(path, to_text(detail.diff_kind), old, new)}
+            found |= {change.path: change for change in diff_at_path(path, to_text(detail.diff_kind), old, new, form)}
         return list(found.values())
 
 
