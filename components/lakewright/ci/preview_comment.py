@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from lakewright.ci.documents import FleetPreview
 from lakewright.ci.markdown import clipped, code_block, details, escape, inline_code, size_of, table
+from lakewright.ci.preview_groups import TenantPart, find_part, group_rows
 from lakewright.ci.preview_rows import ResourceChange, TenantChanges, rows_of
 from lakewright.fleet.text_table import plural
 
@@ -26,6 +27,10 @@ _MOST_NAMES = 20
 """Tenants that the warning names."""
 _LONGEST_NAME = 100
 """Characters of a name in the table and in titles."""
+_MOST_GROUPED = 50
+"""Tenants with equal changes that their details name."""
+_MOST_WITHOUT_PARTS = 5
+"""Changes of a tenant that are not divided by its parts."""
 _LONGEST_LINE = 1_000
 """Characters of a line of details, and of the reason why there is no preview."""
 
@@ -95,7 +100,7 @@ def _warning(listed: list[TenantChanges], most: int) -> list[str]:
 def _table(listed: list[TenantChanges], budget: int) -> str:
     if not listed:
         return ""
-    rows = [_row(row) for row in listed]
+    rows = [_row(group) for group in group_rows(listed)]
     whole = table(_HEAD, rows, numbers=4)
     kept = len(rows)
     while kept and size_of(whole) > budget:
@@ -105,9 +110,17 @@ def _table(listed: list[TenantChanges], budget: int) -> str:
     return whole
 
 
-def _row(row: TenantChanges) -> list[str]:
+def _row(group: list[TenantChanges]) -> list[str]:
+    """Return the row of tenants with equal changes. The numbers are those of each tenant."""
+    row = group[0]
     counts = [_number(row, effect) for effect in ("create", "update", "replace", "delete")]
-    return [_name(row.title), *counts, "; ".join(_notes(row))]
+    notes = [*([f"each of {plural(len(group), 'tenant')}"] if len(group) > 1 else []), *_notes(row)]
+    return [_title(group), *counts, "; ".join(notes)]
+
+
+def _title(group: list[TenantChanges]) -> str:
+    others = f" and {plural(len(group) - 1, 'other tenant')}" if len(group) > 1 else ""
+    return _name(group[0].title) + others
 
 
 def _number(row: TenantChanges, effect: str) -> str:
@@ -138,15 +151,16 @@ def _notes(row: TenantChanges) -> list[str]:
 def _details(listed: list[TenantChanges], budget: int) -> tuple[list[str], int]:
     """Return each tenant's details while they fit, and the number of those that do not."""
     sections: list[str] = []
-    for row in listed:
-        lines = _lines(row)
-        if not lines:
-            continue
-        section = details(f"{_name(row.title)}: {_sum(row)}", code_block(lines, "diff"))
+    groups = [group for group in group_rows(listed) if _lines(group[0])]
+    for index, group in enumerate(groups):
+        named = ", ".join(row.title for row in group[:_MOST_GROUPED])
+        more = f" and {len(group) - _MOST_GROUPED:,} more" if len(group) > _MOST_GROUPED else ""
+        head = [f"# equal changes, shown for {group[0].title}: {named}{more}"] if len(group) > 1 else []
+        lines = [clipped(line, _LONGEST_LINE) for line in [*head, *_lines(group[0])]]
+        section = details(f"{_title(group)}: {_sum(group[0])}", code_block(lines, "diff"))
         budget -= size_of(section) + 2
         if budget < 0:
-            with_details = [each for each in listed if _lines(each)]
-            return sections, len(with_details) - len(sections)
+            return sections, sum(len(left_out) for left_out in groups[index:])
         sections.append(section)
     return sections, 0
 
@@ -160,7 +174,22 @@ def _sum(row: TenantChanges) -> str:
 
 def _lines(row: TenantChanges) -> list[str]:
     lines: list[str] = []
-    for change in row.changes:
+    parts = {part: [change for change in row.changes if find_part(change.type) is part] for part in TenantPart}
+    for part, changes in parts.items():
+        if changes and len(row.changes) > _MOST_WITHOUT_PARTS:
+            lines.append(f"@@ {part.value} @@")
+        lines += _lines_of_changes(changes)
+    messages = [*([row.stack.error] if row.stack.error else []), *row.stack.messages]
+    for message in dict.fromkeys(messages[:_MOST_MESSAGES]):
+        lines += [f"! {part}" for part in message.splitlines() if part.strip()]
+    if len(lines) > _MOST_LINES:
+        lines = [*lines[:_MOST_LINES], f"… {plural(len(lines) - _MOST_LINES, 'further line')}"]
+    return [clipped(line, _LONGEST_LINE) for line in lines]
+
+
+def _lines_of_changes(changes: list[ResourceChange]) -> list[str]:
+    lines: list[str] = []
+    for change in changes:
         loss = "  (data loss)" if change.loses_data else ""
         lines.append(f"{_SIGNS[change.effect]} {change.effect} {_kind(change)} {change.name}{loss}")
         properties = change.step.properties
@@ -169,12 +198,7 @@ def _lines(row: TenantChanges) -> list[str]:
             lines.append(f"    … {plural(len(properties) - _MOST_PROPERTIES, 'further change')}")
         elif not properties and change.step.keys:
             lines.append(f"    ~ {', '.join(change.step.keys)}")
-    messages = [*([row.stack.error] if row.stack.error else []), *row.stack.messages]
-    for message in dict.fromkeys(messages[:_MOST_MESSAGES]):
-        lines += [f"! {part}" for part in message.splitlines() if part.strip()]
-    if len(lines) > _MOST_LINES:
-        lines = [*lines[:_MOST_LINES], f"… {plural(len(lines) - _MOST_LINES, 'further line')}"]
-    return [clipped(line, _LONGEST_LINE) for line in lines]
+    return lines
 
 
 def _name(text: str) -> str:

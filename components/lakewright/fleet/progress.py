@@ -36,6 +36,7 @@ class LineProgress(AbstractContextManager[Any]):
         self.verb = verb
         self._total = total
         self._ended: list[StackResult] = []
+        self._began = time.monotonic()
         self._running: dict[str, float] = {}
 
     @override
@@ -62,9 +63,16 @@ class LineProgress(AbstractContextManager[Any]):
         line.append(": ")
         line.append(format_status(result), style=_COLORS.get(result.status, ""))
         line.append(f" ({result.seconds:.1f} s)")
+        if left := self._format_remaining_time():
+            line.append(f", {left}")
         if result.error:
             line.append(f": {result.error}")
         self._print(line)
+
+    def _format_remaining_time(self) -> str:
+        """Return an estimate such as `about 3 min 20 s left`; empty after the last stack and before the first."""
+        seconds = estimate_remaining(time.monotonic() - self._began, len(self._ended), self._total)
+        return f"about {format_seconds(seconds)} left" if seconds else ""
 
     def interrupted(self, count: int, running: int) -> None:
         """Print what an interrupt does."""
@@ -96,7 +104,8 @@ class LiveProgress(LineProgress):
     def _render(self) -> Text:
         failed = sum(result.status is StackStatus.FAILED for result in self._ended)
         head = f"{self.verb}: {len(self._ended)} of {self._total} done, {len(self._running)} running"
-        lines = [head + (f", {failed} failed" if failed else "")]
+        left = self._format_remaining_time()
+        lines = [head + (f", {failed} failed" if failed else "") + (f", {left}" if left else "")]
         now = time.monotonic()
         running = [*self._running.items()]
         lines += [f"  {name} ({now - began:.0f} s)" for name, began in running[:_NAMED_STACKS]]
@@ -110,6 +119,11 @@ def choose_progress(verb: str, total: int) -> LineProgress:
     console = Console(stderr=True)
     is_live = console.is_terminal and not console.is_dumb_terminal
     return (LiveProgress if is_live else LineProgress)(console, verb, total)
+
+
+def estimate_remaining(elapsed: float, ended: int, total: int) -> float:
+    """Return the seconds that the remaining stacks need at the rate of those that ended; 0 if none ended or remain."""
+    return elapsed / ended * (total - ended) if ended else 0.0
 
 
 def format_status(result: StackResult) -> str:

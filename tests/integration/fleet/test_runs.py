@@ -137,6 +137,9 @@ def test_the_confirmation_names_the_changed_resources(fleet: Fleet) -> None:
     _, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) == 1
     assert b"create pulumi-python:dynamic:Resource thing" in printed
+    assert b"  create  1 Resource\r\n" in printed
+    (file,) = fleet.folder.glob(".lakewright/fleet/preview/*/changes.txt")
+    assert "create pulumi-python:dynamic:Resource thing" in file.read_text()
     assert not fleet.project.backend().export("fleet", "a")["deployment"].get("resources")
 
 

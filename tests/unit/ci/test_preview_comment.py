@@ -93,7 +93,10 @@ def test_drift_in_a_preview_is_noted() -> None:
 
 def test_comment_of_many_tenants_fits() -> None:
     lines = [("~", f"property_{number}", "x" * 150) for number in range(30)]
-    stacks = [stack(f"tenant-{number}", step("update", "Warehouse", "w", *lines)) for number in range(400)]
+    stacks = [
+        stack(f"tenant-{number}", step("update", "Warehouse", "w", *lines, ("~", "days", f"7 => {number}")))
+        for number in range(400)
+    ]
 
     text = comment(*stacks)
 
@@ -105,7 +108,7 @@ def test_comment_of_many_tenants_fits() -> None:
 
 def test_left_out_details_are_those_of_the_least_danger() -> None:
     many = [("~", f"property_{number}", "x" * 150) for number in range(20)]
-    calm = [stack(f"calm-{number}", step("update", "Role", "r", *many)) for number in range(30)]
+    calm = [stack(f"calm-{number}", step("update", "Role", f"role{number}", *many)) for number in range(30)]
 
     text = comment(*calm, stack("drops", step("delete", "Table", "t")), limit=12_000)
 
@@ -114,6 +117,32 @@ def test_left_out_details_are_those_of_the_least_danger() -> None:
     assert "- delete Table t  (data loss)" in text
     left_out = int(text.partition("The details of ")[2].partition(" ")[0])
     assert left_out == 31 - text.count("<details>")
+
+
+def test_one_change_of_a_template_is_one_group() -> None:
+    def change(tenant: str) -> dict[str, Any]:
+        return step("update", "Warehouse", f"{tenant}-executions", ("~", "owner", f'"a" => "{tenant}-owners"'))
+
+    equal = [stack(f"tenant-{number}", change(f"tenant-{number}")) for number in range(300)]
+
+    text = comment(*equal, stack("other", step("create", "Role", "r")))
+
+    assert [row[0] for row in rows(text)] == [
+        "<code>tenant-0</code> and 299 other tenants",
+        "<code>other</code>",
+    ]
+    assert "each of 300 tenants" in text
+    assert text.count("<details>") == 2
+    assert "# equal changes, shown for tenant-0: tenant-0, tenant-1, " in text
+
+
+def test_changes_are_in_the_order_of_the_tenants_parts() -> None:
+    kinds = ("Grant", "kubernetes:apps/v1:Deployment", "Table", "Warehouse", "aws:s3/bucket:Bucket", "Role")
+
+    text = comment(stack("acme", *(step("create", kind, "x") for kind in kinds)))
+
+    parts = [line for line in text.splitlines() if line.startswith("@@")]
+    assert parts == ["@@ storage @@", "@@ catalog @@", "@@ tables @@", "@@ access @@", "@@ compute @@"]
 
 
 @pytest.mark.parametrize("limit", [2_000, 3_000, 6_000])

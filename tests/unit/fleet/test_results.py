@@ -1,8 +1,11 @@
-"""The error of a stack in one line."""
+"""The error of a stack in one line, and the summary of a run's changes."""
 
 from __future__ import annotations
 
-from lakewright.fleet.results import first_error
+from lakewright.cli.commands.fleet.change_summary import group_changes, summarize_changes
+from lakewright.fleet.progress import estimate_remaining
+from lakewright.fleet.results import FleetReport, StackResult, StackStatus, first_error
+from lakewright.fleet.selection import SelectedStack
 
 
 def test_an_interrupted_stack_says_what_remains_not_the_advice() -> None:
@@ -12,3 +15,36 @@ def test_an_interrupted_stack_says_what_remains_not_the_advice() -> None:
     ]
 
     assert first_error(130, {}, lines) == lines[0]
+
+
+def changed(name: str, *steps: tuple[str, str, str]) -> StackResult:
+    document = {"steps": [{"op": op, "type": kind, "name": resource, "keys": []} for op, kind, resource in steps]}
+    return StackResult(SelectedStack(name, {}), StackStatus.CHANGED, document=document)
+
+
+def test_equal_changes_of_many_stacks_are_one_group() -> None:
+    results = [changed(f"t{number}", ("update", "x:Warehouse", f"t{number}-main")) for number in range(300)]
+    report = FleetReport("up", [*results, changed("other", ("create", "x:Role", "other-r"))], 1.0)
+
+    first, second = group_changes(report)
+
+    assert (len(first.stacks), first.lines) == (300, ("update x:Warehouse TENANT-main",))
+    assert (second.stacks, second.lines) == (("other",), ("create x:Role other-r",))
+
+
+def test_summary_counts_kinds_and_lists_every_deletion() -> None:
+    results = [
+        changed(f"t{number}", ("same", "x:Role", "r"), ("delete", "x:Table", f"t{number}-e")) for number in range(40)
+    ]
+
+    lines = summarize_changes(FleetReport("up", results, 1.0), "runs/changes.txt")
+
+    assert lines[:2] == ["Changes:", "  delete  40 Table"]
+    assert sum(line.startswith("  t") and "delete x:Table" in line for line in lines) == 40
+    assert "40 stacks (t0, t1, t2, t3, t4 and 35 others):" in lines
+    assert lines[-1] == "All changes: runs/changes.txt"
+
+
+def test_remaining_time_follows_the_rate_so_far() -> None:
+    assert estimate_remaining(30.0, 10, 100) == 270.0
+    assert estimate_remaining(30.0, 100, 100) == estimate_remaining(0.1, 0, 100) == 0.0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -30,6 +32,9 @@ from lakewright.cli.operation_options import AsJson, Engine, ExpectNoChanges, Pa
 from lakewright.cli.options import HERE, Concurrency, Directory, EngineName, Everything, Labels, Names, selection_of
 from lakewright.fleet.schedule import OnError
 from lakewright.fleet.text_table import plural
+
+if TYPE_CHECKING:
+    from lakewright.fleet.results import FleetReport
 
 
 def preview(
@@ -90,7 +95,7 @@ def up(
     as_json: AsJson = False,
     directory: Directory = HERE,
 ) -> None:
-    """Create or update the resources of each stack. Without --yes, show all changes and ask once.
+    """Create or update the resources of each stack. Without --yes, show a summary and ask once.
 
     A spec whose stack does not exist is reported as not deployed; --create creates its stack.
 
@@ -131,7 +136,7 @@ def refresh(
     as_json: AsJson = False,
     directory: Directory = HERE,
 ) -> None:
-    """Read every object of each stack, and update the states. Without --yes, show all changes and ask once.
+    """Read every object of each stack, and update the states. Without --yes, show a summary and ask once.
 
     Example: lakewright fleet refresh --stack 'team-*' --yes --parallel-stacks 8
     """
@@ -178,7 +183,7 @@ def verify(
 
 
 def _confirm(options: FleetOptions, verb: str, noun: str, trial: tuple[str, ...]) -> None:
-    """Show all changes and ask once.
+    """Show a summary of all changes, write each of them to a file, and ask once.
 
     Raises:
         UsageError: There is no user to ask.
@@ -186,11 +191,25 @@ def _confirm(options: FleetOptions, verb: str, noun: str, trial: tuple[str, ...]
     if options.as_json or not sys.stdin.isatty():
         raise UsageError(f"fleet {verb} needs --yes without a terminal, or with --json")
     planned = run_fleet(replace(options, resume=False), "preview", trial)
-    print_report(replace(options, details=True), planned)
+    print_report(options, planned)
+    _print_changes(planned)
     if planned.is_interrupted or (planned.remaining and options.on_error is OnError.STOP):
         raise typer.Exit(planned.exit_code)
     count = plural(len(planned.results), "stack")
     typer.confirm(f"Do you want to perform this {noun} of {count}?", abort=True, err=True)
+
+
+def _print_changes(planned: FleetReport) -> None:
+    """Print the summary of a preview's changes, and write each change to a file in the folder of the run."""
+    from lakewright.cli.commands.fleet.change_summary import summarize_changes  # noqa: PLC0415 - `--help` needs none of it
+    from lakewright.fleet.progress import detail_lines  # noqa: PLC0415
+
+    logs = [result.log for result in planned.results if result.log]
+    if not logs:
+        return
+    file = Path(logs[0]).parent / "changes.txt"
+    file.write_text("\n".join(detail_lines(planned)) + "\n", encoding="utf-8")
+    print("\n".join(["", *summarize_changes(planned, os.path.relpath(file))]))
 
 
 def _absolute(path: Path | None) -> Path | None:
