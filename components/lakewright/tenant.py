@@ -118,6 +118,7 @@ def _project(spec: TenantSpec, platform: Platform, record: TenantRecord, opts: p
         name=spec.project_name,
         project_id=spec.project_id,
         kept_warehouses=record.kept_warehouses(),
+        record=record.bucket_tag,
         adopt=spec.adopt,
         opts=pulumi.ResourceOptions.merge(opts, own),
     )
@@ -148,6 +149,7 @@ def _guard(
         projects=_guarded_projects(spec, ids, record) if protected and not retained else None,
         roles={spec.project_id: roles},
         buckets=[*_guarded_buckets(spec, storage, record)],
+        record=record.bucket_tag,
         deletion="protect",
         opts=pulumi.ResourceOptions.merge(
             opts, pulumi.ResourceOptions(depends_on=[*parts, *warehouses.values(), *inside])

@@ -113,7 +113,8 @@ def _role(
     region = storage.address.region
     prefix = record.of_warehouse(spec.name, "key_prefix")
     first = role_name(tenant.name, spec.renamed_from or spec.name, suffix)
-    adopted = ExistingObjects(platform.environment.aws, region).role(first) if tenant.adopts(spec) else None
+    existing = ExistingObjects(platform.environment.aws, region)
+    adopted = existing.role(first, tenant.name) if tenant.adopts(spec) else None
 
     def rights(values: list[Any]) -> Policy:
         bucket, key_prefix, key = values
@@ -129,7 +130,7 @@ def _role(
         rights=pulumi.Output.all(storage.bucket, prefix, storage.kms_key_arn).apply(rights),
         session_seconds=session_seconds,
         permissions_boundary=platform.environment.aws.permissions_boundary,
-        tags=platform.tags(tenant),
+        tags=record.mark_tags(platform.tags(tenant)),
         retain=spec.deletion == "retain",
         after=settings.after,
         existing=adopted,

@@ -118,6 +118,7 @@ def test_bucket_of_others_needs_adopt(make_tenant: MakeStoreTenant, s3: Callable
 
     tenant.spec["adopt"] = True
     tenant.write()
+    tenant.environ["LAKEWRIGHT_ADOPT"] = f"bucket={tenant.bucket}"
     tenant.up()
     assert s3().get_bucket_versioning(Bucket=tenant.bucket)["Status"] == "Enabled"
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pulumi
 from pulumi_aws import iam
 
 from lakewright.aws.access import Policy
+from lakewright.aws.existing import ROLE_POLICY
 from lakewright.credentials.policy_fingerprint import TRUST_FINGERPRINT, policy_fingerprint
 
 _DEFAULT_SESSION = 3600
@@ -36,7 +37,7 @@ class AccessRole(pulumi.ComponentResource):
         rights: pulumi.Input[Policy],
         session_seconds: int | None = None,
         permissions_boundary: str | None = None,
-        tags: dict[str, str] | None = None,
+        tags: Mapping[str, pulumi.Input[str]] | None = None,
         retain: bool = False,
         after: Sequence[pulumi.Resource] = (),
         existing: str | None = None,
@@ -79,7 +80,7 @@ class AccessRole(pulumi.ComponentResource):
         )
         policy = iam.RolePolicy(
             name,
-            name="warehouse-prefix",
+            name=ROLE_POLICY,
             role=made.name,
             policy=pulumi.Output.from_input(rights).apply(json.dumps),
             opts=within,

@@ -12,9 +12,9 @@ from lakewright.aws.bucket_policy import tenant_bucket_policy
 from lakewright.aws.existing import ExistingObjects
 from lakewright.aws.log_bucket import LogBucket, log_prefix
 from lakewright.aws.private_bucket import make_private
-from lakewright.environment.platform import Platform
+from lakewright.environment.platform import TENANT_TAG, Platform
 from lakewright.lakekeeper.buckets.bucket_key import alias_of, description_of
-from lakewright.lakekeeper.buckets.bucket_removal import RECORD_TAG, BucketRemoval, KeyRemoval
+from lakewright.lakekeeper.buckets.bucket_removal import BucketRemoval, KeyRemoval
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
 from lakewright.storage.aws import AwsStorage
 from lakewright.storage.backend import StorageBackend
@@ -86,8 +86,7 @@ class TenantBucket(pulumi.ComponentResource):
         super().__init__("lakewright:index:TenantBucket", name, {}, opts)
         within = pulumi.ResourceOptions(parent=self, retain_on_delete=True, depends_on=after)
         found = existing.bucket(storage.bucket) if existing else None
-
-        marked = {**tags, RECORD_TAG: record.bucket_tag}
+        marked = record.mark_tags(tags)
         bucket = s3.Bucket(name, bucket=storage.bucket, force_destroy=False, tags=marked, opts=_imported(within, found))
         # Settings are deleted with their bucket only: if AWS refuses to delete the bucket, it keeps them.
         # The key depends on the bucket, else each `up` that is refused at the bucket would leave an unused key.
@@ -102,7 +101,13 @@ class TenantBucket(pulumi.ComponentResource):
         )
         of_key = pulumi.ResourceOptions.merge(within, with_bucket)
         self.kms_key_arn, ended = self._key(
-            name, storage, tags=tags, own_bucket=own_bucket, existing=existing, opts=of_key
+            name,
+            storage,
+            tenant=tags[TENANT_TAG],
+            tags=marked,
+            own_bucket=own_bucket,
+            existing=existing,
+            opts=of_key,
         )
         # The bucket is deleted before the key, and both after what uses them.
         # Requests to the bucket are logged until it is gone, so the bucket of the logs is deleted last.
@@ -112,7 +117,8 @@ class TenantBucket(pulumi.ComponentResource):
             bucket,
             account=account,
             region=region,
-            tags=tags,
+            tenant=tags[TENANT_TAG],
+            tags=marked,
             existing=existing,
             after=after,
             opts=on_it,
@@ -138,7 +144,8 @@ class TenantBucket(pulumi.ComponentResource):
         *,
         account: pulumi.Output[str],
         region: str,
-        tags: dict[str, str],
+        tenant: str,
+        tags: Mapping[str, pulumi.Input[str]],
         existing: ExistingObjects | None,
         after: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions,
@@ -154,6 +161,7 @@ class TenantBucket(pulumi.ComponentResource):
                 source=storage.bucket,
                 region=region,
                 account=account,
+                tenant=tenant,
                 tags=tags,
                 after=after,
                 existing=existing,
@@ -177,7 +185,8 @@ class TenantBucket(pulumi.ComponentResource):
         name: str,
         storage: AwsStorage,
         *,
-        tags: dict[str, str],
+        tenant: str,
+        tags: Mapping[str, pulumi.Input[str]],
         own_bucket: dict[str, Any],
         existing: ExistingObjects | None,
         opts: pulumi.ResourceOptions,
@@ -188,7 +197,7 @@ class TenantBucket(pulumi.ComponentResource):
                 return None, []
             case "own":
                 alias = alias_of(storage.bucket)
-                found = existing.key(alias) if existing else None
+                found = existing.key(alias, storage.bucket, tenant) if existing else None
                 # Each bucket has its own key, so that removing another bucket never deletes the key of these objects.
                 of_bucket = f"{name}-{storage.bucket}"
                 opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(aliases=[pulumi.Alias(name=name)]))

@@ -7,14 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import pulumi
 
+from lakewright.aws import adoption_preview
 from lakewright.credentials.aws_session import aws_session
 from lakewright.environment.environment import AwsAccount
 from lakewright.environment.platform import TENANT_TAG
+from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
+from lakewright.lakekeeper.provider.errors import CannotCountError
+from lakewright.ownership.consent import Consent, ConsentKind
+from lakewright.ownership.mark import Claimant, Ownership, parse_tags
+from lakewright.ownership.marked_object import MarkedObject
+from lakewright.ownership.running_stack import find_program_stack
 
+ROLE_POLICY = "warehouse-prefix"
+"""Name of the inline policy that a stack gives to its roles."""
 _MISSING = frozenset({"404", "NoSuchBucket", "NoSuchTagSet", "NoSuchEntity", "NotFoundException"})
 _DENIED = frozenset({"AccessDenied", "AccessDeniedException"})
 _OTHER_OWNER = frozenset({"403"})
@@ -37,16 +47,41 @@ class ExistingObjects:
     region: str
 
     def bucket(self, name: str) -> str | None:
-        """Return the name of a bucket of this account, or None."""
-        found = self._look_up("s3", f"bucket {name}", lambda s3: s3.head_bucket(Bucket=name))
-        return None if found is None else name
+        """Return the name of a bucket of this account that this stack may adopt; None if it does not exist.
 
-    def bucket_of_tenant(self, name: str, tenant: str) -> str | None:
-        """Return the name of a bucket of this account that has the tag of a tenant, or None."""
-        found = self._look_up("s3", f"bucket {name}", lambda s3: s3.get_bucket_tagging(Bucket=name)["TagSet"])
-        listed = cast(list[dict[str, str]], found or [])
-        tags = {tag["Key"]: tag["Value"] for tag in listed}
-        return name if tags.get(TENANT_TAG) == tenant else None
+        Raises:
+            pulumi.RunError: The bucket has neither this stack's mark nor a consent.
+        """
+        if self._look_up("s3", f"bucket {name}", lambda s3: s3.head_bucket(Bucket=name)) is None:
+            return None
+        tags = self._look_up("s3", f"bucket {name}", lambda s3: s3.get_bucket_tagging(Bucket=name)["TagSet"])
+        marked = _marked(f"bucket `{name}`", tags, Consent(ConsentKind.BUCKET, name))
+        if marked.mark.record and not marked.mark.stack:
+            return name  # of an earlier version; the tenant's record has compared the id
+        self._refuse_foreign(marked)
+        if self._is_new(marked):
+            own = OwnBucket(
+                bucket=name,
+                region=self.region,
+                endpoint=self.account.endpoint,
+                profile=self.account.profile,
+                shared_credentials_file=str(file) if (file := self.account.shared_credentials_file) else None,
+            )
+            _announce(marked, lambda: adoption_preview.describe_bucket(own))
+        return name
+
+    def log_bucket(self, name: str, tenant: str) -> str | None:
+        """Return the name of a bucket for logs that this stack may adopt; None for other buckets.
+
+        Raises:
+            pulumi.RunError: The bucket has the mark of another stack.
+        """
+        tags = self._look_up("s3", f"bucket {name}", lambda s3: s3.get_bucket_tagging(Bucket=name)["TagSet"])
+        marked = _marked(f"bucket `{name}`", tags, Consent(ConsentKind.BUCKET, name))
+        if not marked.mark.names_owner and not marked.is_permitted:
+            return name if _tags_of(tags).get(TENANT_TAG) == tenant else None
+        self._refuse_foreign(marked)
+        return name
 
     def bucket_region(self, name: str) -> str | None:
         """Return the region of a bucket of this account, or None."""
@@ -74,17 +109,55 @@ class ExistingObjects:
             return False
         return self._look_up("iam", f"{kind} {name}", calls[kind], if_denied=arn) != arn
 
-    def role(self, name: str) -> str | None:
-        """Return the name of a role, or None."""
-        found = self._look_up("iam", f"role {name}", lambda iam: iam.get_role(RoleName=name))
-        return None if found is None else name
+    def role(self, name: str, tenant: str) -> str | None:
+        """Return the name of a role that this stack may adopt; None if it does not exist.
 
-    def key(self, alias: str) -> ExistingKey | None:
-        """Return the KMS key that an alias names, or None."""
+        Raises:
+            pulumi.RunError: The role has neither this stack's mark nor a consent.
+        """
+        found = self._look_up("iam", f"role {name}", lambda iam: iam.get_role(RoleName=name)["Role"])
+        if found is None:
+            return None
+        marked = _marked(f"IAM role `{name}`", found.get("Tags"), Consent(ConsentKind.ROLE, name))
+        self._refuse_foreign(marked, found.get("Tags"), tenant)
+        if self._is_new(marked):
+            describe = partial(adoption_preview.describe_role, role=found, inline_policy=ROLE_POLICY)
+            _announce(
+                marked,
+                lambda: self._look_up("iam", f"role {name}", describe, if_denied="its policies may not be listed"),
+            )
+        return name
+
+    def key(self, alias: str, bucket: str, tenant: str) -> ExistingKey | None:
+        """Return the KMS key that an alias names, if this stack may adopt it; None if it does not exist.
+
+        Raises:
+            pulumi.RunError: The key has neither this stack's mark nor a consent.
+        """
         found = self._look_up("kms", f"KMS key {alias}", lambda kms: kms.describe_key(KeyId=alias))
         if found is None or found["KeyMetadata"]["KeyState"] == "PendingDeletion":
             return None
-        return ExistingKey(str(found["KeyMetadata"]["KeyId"]), alias)
+        key_id = str(found["KeyMetadata"]["KeyId"])
+        tags = self._look_up("kms", f"KMS key {alias}", lambda kms: kms.list_resource_tags(KeyId=key_id)["Tags"])
+        consents = [Consent(ConsentKind.KEY, alias), Consent(ConsentKind.KEY, key_id)]
+        marked = _marked(f"KMS key `{alias}`", tags, *consents, Consent(ConsentKind.BUCKET, bucket))
+        self._refuse_foreign(marked, tags, tenant)
+        if self._is_new(marked):
+            _announce(marked, lambda: f"this replaces its tags ({', '.join(sorted(_tags_of(tags))) or 'none'})")
+        return ExistingKey(key_id, alias)
+
+    @staticmethod
+    def _is_new(marked: MarkedObject) -> bool:
+        """Return whether the object is not yet this stack's, so that this run adopts it."""
+        return marked.mark.compare(Claimant(find_program_stack())) is not Ownership.OWN
+
+    @staticmethod
+    def _refuse_foreign(marked: MarkedObject, tags: Any = None, tenant: str | None = None) -> None:
+        """Raise pulumi.RunError unless this stack may adopt an object. Earlier versions marked roles by tenant only."""
+        if tenant and not marked.mark.names_owner and _tags_of(tags).get(TENANT_TAG) == tenant:
+            return
+        if problem := marked.find_adoption_problem(Claimant(find_program_stack())):
+            raise pulumi.RunError(problem)
 
     def _look_up(self, service: str, what: str, call: Callable[[Any], Any], if_denied: Any = None) -> Any:
         from botocore.config import Config  # noqa: PLC0415 - slow to load
@@ -104,3 +177,22 @@ class ExistingObjects:
             raise pulumi.RunError(f"could not look up {what}: AWS returned {code}") from None
         except BotoCoreError as error:
             raise pulumi.RunError(f"could not look up {what}: {' '.join(str(error).split())}") from None
+
+
+def _announce(marked: MarkedObject, describe: Callable[[], str]) -> None:
+    """Print what adopting an object replaces."""
+    try:
+        effect = describe()
+    except CannotCountError as error:
+        effect = f"its settings and contents could not be read: {error}"
+    pulumi.log.info(f"{marked.what} exists already and is adopted; {effect}")
+
+
+def _marked(what: str, tags: Any, *consents: Consent) -> MarkedObject:
+    return MarkedObject(what, parse_tags(_tags_of(tags)), consents)
+
+
+def _tags_of(tags: Any) -> dict[str, str]:
+    """Return tags as S3 and IAM list them, or as KMS does."""
+    listed = cast(list[dict[str, str]], tags or [])
+    return {tag.get("Key") or tag.get("TagKey", ""): tag.get("Value") or tag.get("TagValue", "") for tag in listed}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pulumi
 from pulumi_aws import s3
@@ -10,7 +10,6 @@ from pulumi_aws import s3
 from lakewright.aws.bucket_policy import log_bucket_policy
 from lakewright.aws.existing import ExistingObjects
 from lakewright.aws.private_bucket import make_private
-from lakewright.environment.platform import TENANT_TAG
 from lakewright.storage.aws import AccessLogs
 
 _EXPIRE_DAYS = 90
@@ -35,7 +34,8 @@ class LogBucket(pulumi.ComponentResource):
         source: str,
         region: str,
         account: pulumi.Output[str],
-        tags: dict[str, str],
+        tenant: str,
+        tags: Mapping[str, pulumi.Input[str]],
         after: Sequence[pulumi.Resource] = (),
         existing: ExistingObjects | None = None,
         opts: pulumi.ResourceOptions | None = None,
@@ -48,7 +48,8 @@ class LogBucket(pulumi.ComponentResource):
             source: Name of the bucket whose requests are logged.
             region: Region of both buckets.
             account: ID of their account.
-            tags: Tags of the bucket.
+            tenant: Name of the tenant.
+            tags: Tags of the bucket, with the mark of the stack.
             after: Resources that are made first.
             existing: Where to look for an existing bucket to adopt; None to adopt nothing.
             opts: Options of the component.
@@ -56,8 +57,8 @@ class LogBucket(pulumi.ComponentResource):
         super().__init__("lakewright:index:LogBucket", name, {}, opts)
         keep = logs.deletion != "purge"
         within = pulumi.ResourceOptions(parent=self, retain_on_delete=keep, depends_on=after)
-        # `purge` deletes the bucket with its contents, so only a log bucket of this tenant is taken over.
-        found = existing.bucket_of_tenant(logs.bucket, tags[TENANT_TAG]) if existing else None
+        # `purge` deletes the bucket with its contents, so only a log bucket of this stack is taken over.
+        found = existing.log_bucket(logs.bucket, tenant) if existing else None
         bucket = s3.Bucket(
             name,
             bucket=logs.bucket,

@@ -20,6 +20,7 @@ from lakewright.lakekeeper.provider import pending_creations as pending
 from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.server.bootstrap import BootstrapProvider
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
+from lakewright.ownership.consent import ADOPT, Consent, ConsentKind, format_consents
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.fault_injection import FaultSwitch
@@ -40,6 +41,12 @@ def _separate_run(real: RealServers | None) -> Iterator[None]:
     yield
     if real:
         real.warehouse_ids |= MADE
+
+
+@pytest.fixture(autouse=True)
+def _permitted_project(unique: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Permit to adopt the test's project, which other users made, and what is in it."""
+    monkeypatch.setenv(ADOPT, format_consents([Consent(ConsentKind.PROJECT, unique)]))
 
 
 @pytest.fixture

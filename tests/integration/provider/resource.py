@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,7 @@ from lakewright.lakekeeper.provider.errors import NotOwnedError
 from lakewright.lakekeeper.provider.inactive_warehouses import WarehousesToActivate
 from lakewright.lakekeeper.provider.run_context import OwnObjects
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
+from lakewright.ownership.consent import ADOPT, Consent, ConsentKind, format_consents, read_consents
 from pulumi.dynamic import ResourceProvider
 
 Props = dict[str, Any]
@@ -80,6 +82,7 @@ class Resource:
         return str(refused.value)
 
     def _step(self, props: Props) -> tuple[str, Props]:
+        permit_adoption(props)
         checked = self.provider.check(wire(self.inputs), wire(props))
         assert not checked.failures, [(failure.property, failure.reason) for failure in checked.failures]
         if not self.id:
@@ -95,6 +98,13 @@ class Resource:
         self.id, self.outs = made.id, made.outs or {}
         if isinstance(self.provider, WarehouseProvider):
             MADE.add(self.id)
+
+
+def permit_adoption(props: Props) -> None:
+    """Consent that a declaration with `adopt` takes over what is in its project. A fixture removes the consent."""
+    if props.get("adopt") and "project_id" in props:
+        consents = read_consents() | {Consent(ConsentKind.PROJECT, props["project_id"])}
+        os.environ[ADOPT] = format_consents(consents)
 
 
 def wire(props: Props) -> Props:

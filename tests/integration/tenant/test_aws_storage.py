@@ -11,6 +11,7 @@ import pulumi_aws
 import pyarrow as pa
 import pytest
 from lakewright.aws.bucket_policy import log_bucket_policy
+from lakewright.ownership.mark import MARK_TAGS
 
 from .conftest import changes_of
 
@@ -112,7 +113,7 @@ def test_tenant_with_every_feature(make_tenant: Callable[..., Any], aws: Callabl
     assert {resource["type"] for resource in tagged} == {"aws:s3/bucket:Bucket", "aws:kms/key:Key", "aws:iam/role:Role"}
     own = {"lakewright:tenant": tenant.name, "lakewright:owner": "tests", "stage": "test"}
     for resource in tagged:
-        tags = {key: value for key, value in resource["outputs"]["tags"].items() if key != "lakewright:record"}
+        tags = {key: value for key, value in resource["outputs"]["tags"].items() if key not in MARK_TAGS}
         assert tags == COST_TAGS | own, resource["urn"]
     profile = lakekeeper.get(f"/management/v1/warehouse/{outputs['warehouse_ids']['executions']}").json()
     storage = profile["storage-profile"]

@@ -11,8 +11,8 @@ from typing import Any, cast
 
 from lakewright.credentials.references import UnresolvedCredentialError
 from lakewright.lakekeeper.buckets import bucket_settings
-from lakewright.lakekeeper.buckets.bucket_removal import RECORD_TAG
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket, client_of
+from lakewright.ownership.mark import MARK_TAGS
 
 _UNSET = frozenset(
     {
@@ -76,7 +76,7 @@ def read_bucket(own: OwnBucket) -> BucketFacts:
         encryption = setting(s3.get_bucket_encryption).get("ServerSideEncryptionConfiguration", {})
         logs = setting(s3.get_bucket_logging).get("LoggingEnabled", {})
         return BucketFacts(
-            {tag["Key"]: tag["Value"] for tag in tags if tag["Key"] != RECORD_TAG},
+            {tag["Key"]: tag["Value"] for tag in tags if tag["Key"] not in MARK_TAGS},
             setting(s3.get_bucket_versioning).get("Status") == "Enabled",
             bucket_settings.lifecycle_text(setting(s3.get_bucket_lifecycle_configuration).get("Rules", [])),
             bucket_settings.policy_text(policy) if policy else None,

@@ -19,6 +19,9 @@ from lakewright.lakekeeper.buckets.own_bucket import (
     listing,
 )
 from lakewright.lakekeeper.provider.errors import CannotCountError
+from lakewright.ownership.consent import Consent, ConsentKind
+from lakewright.ownership.mark import parse_tags
+from lakewright.ownership.marked_object import MarkedObject
 
 LOOKED_AT = 20_000
 """Limit of objects checked for their key, one call each. A bucket with more counts as encrypted with the key."""
@@ -98,6 +101,27 @@ def _default_keys(own: OwnBucket) -> list[str]:
     rules = found["ServerSideEncryptionConfiguration"]["Rules"]
     keys = [rule.get("ApplyServerSideEncryptionByDefault", {}).get("KMSMasterKeyID") or "" for rule in rules]
     return [key for key in keys if key]
+
+
+def find_marked_key(own: OwnBucket, key_id: str) -> MarkedObject:
+    """Return the key of a bucket with its mark, which is empty if the key does not exist.
+
+    Raises:
+        BucketRefusedError: KMS refused to list the tags.
+    """
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
+
+    tags: dict[str, str] = {}
+    with refused(f"reading the tags of KMS key {key_id} of {own.where}"):
+        try:
+            listed = client_of(own, "kms").list_resource_tags(KeyId=key_id)["Tags"]
+            tags = {tag["TagKey"]: tag["TagValue"] for tag in listed}
+        except ClientError as error:
+            if code_of(error) != "NotFoundException":
+                raise
+    names = (alias_of(own.bucket), key_id)
+    consents = (Consent(ConsentKind.BUCKET, own.bucket), *(Consent(ConsentKind.KEY, name) for name in names))
+    return MarkedObject(f"KMS key {key_id} of {own.where}", parse_tags(tags), consents)
 
 
 def is_own_default(own: OwnBucket) -> bool:

@@ -22,19 +22,19 @@ from pulumi.dynamic import (
 from pydantic import ValidationError
 from typing_extensions import override
 
-from lakewright.lakekeeper.buckets import bucket_emptying, bucket_key, own_bucket
+from lakewright.lakekeeper.buckets import bucket_emptying, bucket_key, bucket_mark, own_bucket
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.provider import diff as difference
-from lakewright.lakekeeper.provider import errors
+from lakewright.lakekeeper.provider import errors, run_context
 from lakewright.lakekeeper.provider.diagnostics import note, warn
-from lakewright.lakekeeper.provider.errors import CannotCountError, StillHeldError
+from lakewright.lakekeeper.provider.errors import CannotCountError, NotOwnedError, StillHeldError
 from lakewright.lakekeeper.provider.inputs import failures
 from lakewright.lakekeeper.provider.options import given, not_imported
+from lakewright.ownership.mark import Claimant, Ownership
+from lakewright.ownership.marked_object import MarkedObject
+from lakewright.ownership.running_stack import find_running_stack
 
 B = TypeVar("B", bound=OwnBucket)
-
-RECORD_TAG = "lakewright:record"
-"""Tag of a bucket that a stack created. Only the tenant's record of that stack contains its value."""
 
 
 class BucketRemovalArgs(OwnBucket):
@@ -61,6 +61,10 @@ class _RemovalProvider(ResourceProvider, Generic[B]):
 
     def remove(self, own: B) -> None:
         """Delete the object. Succeed if it does not exist."""
+        raise NotImplementedError
+
+    def find_marked(self, own: B) -> MarkedObject:
+        """Return the object to delete with its mark."""
         raise NotImplementedError
 
     @override
@@ -92,7 +96,11 @@ class _RemovalProvider(ResourceProvider, Generic[B]):
         return UpdateResult(self.args.from_state(_news).props())
 
     def delete(self, _id: str, _props: dict[str, Any]) -> None:
-        self.remove(self.args.from_state(_props))
+        own = self.args.from_state(_props)
+        claimant = Claimant(find_running_stack(), run_context.current().record_id)
+        if claimant != Claimant() and (problem := self.find_marked(own).find_change_problem(claimant)):
+            raise NotOwnedError(problem)
+        self.remove(own)
 
 
 class BucketRemovalProvider(_RemovalProvider[BucketRemovalArgs]):
@@ -100,6 +108,10 @@ class BucketRemovalProvider(_RemovalProvider[BucketRemovalArgs]):
 
     args = BucketRemovalArgs
     replacing = ("bucket", "region", "endpoint")
+
+    @override
+    def find_marked(self, own: BucketRemovalArgs) -> MarkedObject:
+        return bucket_mark.find_marked_bucket(own)
 
     @override
     def remove(self, own: BucketRemovalArgs) -> None:
@@ -111,6 +123,10 @@ class KeyRemovalProvider(_RemovalProvider[KeyRemovalArgs]):
 
     args = KeyRemovalArgs
     replacing = ("bucket", "region", "endpoint", "key_id")
+
+    @override
+    def find_marked(self, own: KeyRemovalArgs) -> MarkedObject:
+        return bucket_key.find_marked_key(own, own.key_id)
 
     @override
     def remove(self, own: KeyRemovalArgs) -> None:
@@ -137,7 +153,8 @@ def remove_left_over(own: OwnBucket, tag: str) -> None:
         StillHeldError: The bucket is not empty.
         BucketRefusedError: S3 refused a call.
     """
-    if own_bucket.tags(own).get(RECORD_TAG) != tag:
+    mark = bucket_mark.find_marked_bucket(own).mark
+    if mark.record != tag or mark.compare(Claimant(find_running_stack(), tag)) is not Ownership.OWN:
         return
     if content := own_bucket.held(own):
         raise StillHeldError(

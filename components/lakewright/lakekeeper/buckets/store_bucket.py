@@ -13,8 +13,7 @@ from typing_extensions import override
 
 from lakewright.credentials.references import UnresolvedCredentialError
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.buckets import bucket_emptying, bucket_settings, own_bucket
-from lakewright.lakekeeper.buckets.bucket_removal import RECORD_TAG
+from lakewright.lakekeeper.buckets import bucket_emptying, bucket_mark, bucket_settings, own_bucket
 from lakewright.lakekeeper.buckets.own_bucket import NO_BUCKET, OwnBucket, client_of, code_of
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.creation import Origin, finishing
@@ -24,9 +23,12 @@ from lakewright.lakekeeper.provider.errors import (
     DeletedOutsideStackError,
     ReplacementRefusedError,
 )
-from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceInputs, StateOnly, Update
+from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceInputs, ServerKeeps, StateOnly, Update
 from lakewright.lakekeeper.provider.options import ServerInput, given, not_imported
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
+from lakewright.ownership.mark import MARK_TAGS, OwnershipMark, parse_tags
+from lakewright.ownership.marked_object import MarkedObject
+from lakewright.ownership.running_stack import find_running_stack
 
 _UNSET = frozenset({"NoSuchBucketPolicy", "NoSuchLifecycleConfiguration", "NoSuchTagSet"})
 _MISSING_FEATURE = frozenset({"NotImplemented", "MethodNotAllowed", "XNotImplemented", "501", "405"})
@@ -50,6 +52,8 @@ class StoreBucketArgs(OwnBucket, ResourceInputs):
     shared_credentials_file: Annotated[str | None, StateOnly()] = None
     record_tag: Annotated[str | None, StateOnly()] = None
     """Value of the tag `lakewright:record`, by which the stack knows its bucket."""
+    stack: Annotated[str | None, Update(via="tags"), ServerKeeps()] = None
+    """Value of the tag `lakewright:stack`: the stack that owns the bucket. Computed."""
     tags: Annotated[dict[str, str], Update(via="tags")] = {}
     """Other tags of the bucket."""
     versioning: Annotated[bool, Update(via="versioning")] = False
@@ -75,8 +79,16 @@ class StoreBucketProvider(LakekeeperProvider[StoreBucketArgs]):
     natural_key = ("endpoint", "bucket")
 
     @override
+    def checked(self, declared: StoreBucketArgs, olds: dict[str, Any]) -> StoreBucketArgs:
+        return declared.model_copy(update={"stack": find_running_stack() or olds.get("stack")})
+
+    @override
     def title(self, declared: StoreBucketArgs) -> str:
         return declared.where
+
+    @override
+    def find_marked(self, client: Client, declared: StoreBucketArgs) -> MarkedObject:
+        return bucket_mark.find_marked_bucket(declared.resolving(self.secret))
 
     @override
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
@@ -141,8 +153,8 @@ class StoreBucketProvider(LakekeeperProvider[StoreBucketArgs]):
         bucket_emptying.delete_unless_held(own, own.kept)
 
     def _is_marked(self, new: StoreBucketArgs) -> bool:
-        tag = own_bucket.tags(new.resolving(self.secret)).get(RECORD_TAG)
-        return tag is not None and tag == new.record_tag
+        record = bucket_mark.find_marked_bucket(new.resolving(self.secret)).mark.record
+        return record is not None and record == new.record_tag
 
     def _mark(self, own: StoreBucketArgs) -> None:
         """Tag the bucket, so that an interrupted run finds it again."""
@@ -156,8 +168,10 @@ class StoreBucketProvider(LakekeeperProvider[StoreBucketArgs]):
             s3 = client_of(own)
             if not _exists(s3, own.bucket):
                 return None
+            tags = _tags(s3, own.bucket)
             return declared.observed(
-                tags=_tags(s3, own.bucket),
+                tags={name: value for name, value in tags.items() if name not in MARK_TAGS},
+                stack=parse_tags(tags).stack if declared.stack else None,
                 versioning=_versioning(s3, own.bucket),
                 lifecycle=_lifecycle(s3, own.bucket),
                 policy=_policy(s3, own.bucket),
@@ -170,7 +184,8 @@ class StoreBucketProvider(LakekeeperProvider[StoreBucketArgs]):
         with bucket_emptying.refused(f"setting up {own.where}"):
             s3 = client_of(own)
             for name, change in _CHANGES.items():
-                if getattr(there, name) != getattr(new, name):
+                is_unmarked = name == "tags" and new.stack is not None and there.stack != new.stack
+                if is_unmarked or getattr(there, name) != getattr(new, name):
                     _changing(name, own, lambda change=change: change(s3, own))
         return new
 
@@ -217,7 +232,7 @@ def _set(call: Callable[[], Any]) -> dict[str, Any]:
 
 def _tags(s3: Any, bucket: str) -> dict[str, str]:
     found = _set(lambda: s3.get_bucket_tagging(Bucket=bucket)).get("TagSet", [])
-    return {tag["Key"]: tag["Value"] for tag in found if tag["Key"] != RECORD_TAG}
+    return {tag["Key"]: tag["Value"] for tag in found}
 
 
 def _versioning(s3: Any, bucket: str) -> bool:
@@ -235,7 +250,7 @@ def _policy(s3: Any, bucket: str) -> str | None:
 
 
 def _set_tags(s3: Any, own: StoreBucketArgs) -> None:
-    tags = own.tags | ({RECORD_TAG: own.record_tag} if own.record_tag else {})
+    tags = own.tags | OwnershipMark(own.stack, own.record_tag).to_tags()
     s3.put_bucket_tagging(
         Bucket=own.bucket, Tagging={"TagSet": [{"Key": key, "Value": value} for key, value in tags.items()]}
     )

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError, ForbiddenError, NotFoundError
-from lakewright.lakekeeper.api.management import projects, roles
+from lakewright.lakekeeper.api.management import project_record, projects, roles
 from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.creation import created_or_found, finishing
@@ -19,6 +19,7 @@ from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceI
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.names.types import ProjectId, RoleProviderId
+from lakewright.ownership.marked_object import MarkedObject
 
 
 class RoleArgs(ResourceInputs):
@@ -62,6 +63,10 @@ class RoleProvider(LakekeeperProvider[RoleArgs]):
     @override
     def title(self, declared: RoleArgs) -> str:
         return f"role `{declared.name}` of project {declared.project_id} at {declared.server.endpoint}"
+
+    @override
+    def find_marked(self, client: Client, declared: RoleArgs) -> MarkedObject:
+        return project_record.find_marked_project(client, declared.project_id)
 
     @override
     def existing(self, client: Client, new: RoleArgs) -> tuple[str, ObservedResource[RoleArgs]] | None:

@@ -11,7 +11,7 @@ from typing_extensions import override
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError
 from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, GrantEntry
-from lakewright.lakekeeper.api.management import members, users
+from lakewright.lakekeeper.api.management import members, project_record, users
 from lakewright.lakekeeper.api.management.members import Member
 from lakewright.lakekeeper.grants.model.entry import claimed, place_of_members
 from lakewright.lakekeeper.provider import run_context
@@ -22,6 +22,7 @@ from lakewright.lakekeeper.provider.options import ServerInput, delete_first, gi
 from lakewright.lakekeeper.provider.ownership_conflicts import Claim
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.names.types import ProjectId, RoleId, UserId
+from lakewright.ownership.marked_object import MarkedObject
 
 
 def _each_once(ids: list[str]) -> list[str]:
@@ -77,6 +78,10 @@ class RoleMembersProvider(LakekeeperProvider[RoleMembersArgs]):
     @override
     def title(self, declared: RoleMembersArgs) -> str:
         return f"role {declared.role_id} of project {declared.project_id} at {declared.server.endpoint}"
+
+    @override
+    def find_marked(self, client: Client, declared: RoleMembersArgs) -> MarkedObject:
+        return project_record.find_marked_project(client, declared.project_id)
 
     @override
     def existing(self, client: Client, new: RoleMembersArgs) -> tuple[str, ObservedResource[RoleMembersArgs]] | None:

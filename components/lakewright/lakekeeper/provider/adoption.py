@@ -20,6 +20,8 @@ from lakewright.lakekeeper.provider.diff import Change
 from lakewright.lakekeeper.provider.inputs import ResourceInputs, has_unknown, is_unknown
 from lakewright.lakekeeper.provider.resource_state import ObservedResource
 from lakewright.lakekeeper.provider.run_context import NaturalKey, OwnObjects, RunContext, Taking
+from lakewright.ownership.mark import Claimant
+from lakewright.ownership.marked_object import MarkedObject
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,15 @@ class Adopter(Protocol):
         """Return what adopting an existing object changes."""
         ...
 
+    @property
+    def claimant(self) -> Claimant:
+        """The running stack."""
+        ...
+
+    def find_marked(self, client: Client, declared: Any) -> MarkedObject | None:
+        """Return the object whose mark says who owns a declared object."""
+        ...
+
 
 def refused(provider: Adopter, declared: ResourceInputs) -> str | None:
     """Look for an existing object before creation, and print what adopting it changes.
@@ -94,7 +105,8 @@ def refused(provider: Adopter, declared: ResourceInputs) -> str | None:
         if found is None or provider.run.own_objects.has(provider.kind, found[0]):
             return None
         if adopts:
-            return _announce(provider, client, found, declared)
+            missing = find_missing_consent(provider, client, declared)
+            return missing or _announce(provider, client, found, declared)
         begun = is_begun(provider, declared)
         differs = provider.contents(client, found[0], declared) if begun else ""
     except (LakekeeperError, UnresolvedCredentialError) as error:
@@ -105,6 +117,21 @@ def refused(provider: Adopter, declared: ResourceInputs) -> str | None:
         note(f"{what} ({found[0]}) exists already: an interrupted run of this stack began to create it")
         return None
     return refusal(what, differs)
+
+
+def find_missing_consent(provider: Adopter, client: Client, declared: ResourceInputs) -> str | None:
+    """Return why `adopt` is not sufficient to adopt an existing object; None if it may be adopted.
+
+    Settings of an object have no owner. What is in a project of this stack's state may be adopted with `adopt` alone,
+    also if an earlier version made the project, without a mark.
+    """
+    marked = provider.find_marked(client, declared) if provider.belongs_to_maker else None
+    if marked is None or (is_begun(provider, declared) and not marked.mark.names_owner):
+        return None
+    is_in_own_project = provider.run.own_objects.has("Project", marked.consents[0].name)
+    if is_in_own_project and not marked.mark.names_owner:
+        return None
+    return marked.find_adoption_problem(provider.claimant)
 
 
 @contextmanager

@@ -29,6 +29,9 @@ from lakewright.lakekeeper.provider.diff import Change
 from lakewright.lakekeeper.provider.inputs import Replace, failures, has_unknown, require_supported
 from lakewright.lakekeeper.provider.resource_state import D, ObservedResource, RecordedResource
 from lakewright.lakekeeper.provider.run_context import RunContext
+from lakewright.ownership.mark import Claimant
+from lakewright.ownership.marked_object import MarkedObject
+from lakewright.ownership.running_stack import find_running_stack
 
 
 class LakekeeperProvider(ResourceProvider, Generic[D]):
@@ -96,6 +99,13 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
     def adopting(self, there: ObservedResource[D], new: D) -> Adopting:
         """Return what adopting an existing object changes, and the reasons against it."""
         return adoption.changes_of(there.declared, new)
+
+    def find_marked(self, client: Client, declared: D) -> MarkedObject | None:  # noqa: ARG002 - for subclasses
+        """Return the object whose mark says who owns a declared object; None if no mark can.
+
+        A project's mark covers everything in it.
+        """
+        return None
 
     # Pulumi's hooks.
 
@@ -177,6 +187,8 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         if server_identity.is_outdated(_olds) and self.find(client, known) is None:
             self._require_proven(client, _olds, old)
             raise errors.DeletedOutsideStackError(f"{self.title(old)} does not exist. Run `up --refresh`.")
+        if self.needs_calls(known, new):
+            self.refuse_foreign(client, old)
         if inactive_warehouses.can_read(_olds, lambda: client):
             found = self._seen_again(client, known, new)
         else:
@@ -217,6 +229,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         is_uncertain = getattr(state, "deletion", None) == "protect" and not server_identity.is_proven(client, _props)
         if is_uncertain and self.find(client, known) is None:
             raise server_identity.unproven(client, self.title(state))
+        self.refuse_foreign(client, state)
         self.remove(client, known)
 
     # Methods that subclasses share.
@@ -230,6 +243,19 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
     def kind(self) -> str:
         """Name of the resource class."""
         return type(self).__name__.removesuffix("Provider")
+
+    @property
+    def claimant(self) -> Claimant:
+        """The running stack, as far as it is known."""
+        return Claimant(find_running_stack(), self.run.record_id)
+
+    def refuse_foreign(self, client: Client, state: D) -> None:
+        """Raise NotOwnedError if the mark of an object in the state names another stack."""
+        if (claimant := self.claimant) == Claimant():
+            return  # nothing to compare
+        marked = self.find_marked(client, state)
+        if marked and (problem := marked.find_change_problem(claimant)):
+            raise errors.NotOwnedError(problem)
 
     def require_ours(
         self, client: Client, there: D, new: D, origin: Origin, differs: str = "", *, object_id: str | None = None
@@ -254,6 +280,8 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
             if not differs:
                 return
         if getattr(new, "adopt", False):
+            if refused := adoption.find_missing_consent(self, client, new):
+                raise errors.NotOwnedError(refused)
             if not (fixed := adoption.fixed(self, client, there, new)):
                 return
             raise errors.NotOwnedError(

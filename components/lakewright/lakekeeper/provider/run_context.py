@@ -120,6 +120,8 @@ class RunContext:
     declarations: Declarations = field(default_factory=Declarations)
     """Claims of the resources that a program declares, in the program's own process."""
     preflights: Reported = field(default_factory=Reported)
+    record_id: str | None = None
+    """Id of the tenant's record. The record's check sets it, which is the first one of a run."""
     store_certificates: dict[str, str] = field(default_factory=dict[str, str])
     """Certificate authorities in PEM, by the endpoint of a store."""
 

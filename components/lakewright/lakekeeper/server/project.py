@@ -1,7 +1,7 @@
 """Project: separates the warehouses and roles of a tenant from those of other tenants."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import pulumi
 from pulumi.dynamic import Resource
@@ -9,14 +9,18 @@ from typing_extensions import override
 
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import ForbiddenError, NotEmptyError, NotFoundError
-from lakewright.lakekeeper.api.management import projects, warehouses
+from lakewright.lakekeeper.api.management import project_record, projects, warehouses
+from lakewright.lakekeeper.provider.adoption import Adopting
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.creation import created_or_found
 from lakewright.lakekeeper.provider.diagnostics import note
-from lakewright.lakekeeper.provider.inputs import CreateOnly, Deletable, Replace, StateOnly, Update
+from lakewright.lakekeeper.provider.inputs import CreateOnly, Deletable, Replace, ServerKeeps, StateOnly, Update
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.names.types import Deletion, ProjectId, ProjectName
+from lakewright.ownership.mark import OwnershipMark
+from lakewright.ownership.marked_object import MarkedObject
+from lakewright.ownership.running_stack import find_running_stack
 
 
 class ProjectArgs(Deletable):
@@ -28,8 +32,17 @@ class ProjectArgs(Deletable):
     """Display name."""
     kept_warehouses: Annotated[list[str] | None, StateOnly()] = None
     """Warehouses with `deletion: retain`. The project is kept while one of them exists."""
+    record: Annotated[str | None, Update(via="mark"), ServerKeeps()] = None
+    """Id of the tenant's record, for the project's mark."""
+    stack: Annotated[str | None, Update(via="mark"), ServerKeeps()] = None
+    """The stack that owns the project, for its mark. Computed."""
     adopt: Annotated[bool, CreateOnly()] = False
     """Take over an existing project of this id."""
+
+    @property
+    def mark(self) -> OwnershipMark:
+        """The mark that the project gets."""
+        return OwnershipMark(self.stack, self.record)
 
 
 class ProjectProvider(LakekeeperProvider[ProjectArgs]):
@@ -39,13 +52,33 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
     natural_key = ("project_id",)
 
     @override
+    def checked(self, declared: ProjectArgs, olds: dict[str, Any]) -> ProjectArgs:
+        return declared.model_copy(update={"stack": find_running_stack() or olds.get("stack")})
+
+    @override
     def title(self, declared: ProjectArgs) -> str:
         return f"project {declared.project_id} at {declared.server.endpoint}"
 
     @override
+    def find_marked(self, client: Client, declared: ProjectArgs) -> MarkedObject:
+        return project_record.find_marked_project(client, declared.project_id)
+
+    @override
     def existing(self, client: Client, new: ProjectArgs) -> tuple[str, ObservedResource[ProjectArgs]] | None:
         name = projects.name_of(client, new.project_id)
-        return None if name is None else (new.project_id, ObservedResource(new.model_copy(update={"name": name})))
+        if name is None:
+            return None
+        mark = project_record.read_cached_mark(client, new.project_id)
+        update = {"name": name, "stack": mark.stack, "record": mark.record}
+        return new.project_id, ObservedResource(new.model_copy(update=update))
+
+    @override
+    def adopting(self, there: ObservedResource[ProjectArgs], new: ProjectArgs) -> Adopting:
+        """Return what adopting a project changes. A mark is no setting, and its owner is named if it is another one."""
+        mark, unmarked = there.declared.mark, {"stack": new.stack, "record": new.record}
+        adopting = super().adopting(ObservedResource(there.declared.model_copy(update=unmarked)), new)
+        owner = [f"owner: {mark.stack} -> {new.stack}"] if mark.stack and mark.stack != new.stack else []
+        return Adopting([*adopting.changes, *owner], adopting.problems)
 
     @override
     def contents(self, client: Client, object_id: str, new: ProjectArgs) -> str:
@@ -64,18 +97,27 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
         self.require_ours(client, there, new, origin, differs, object_id=new.project_id)
         if differs:
             projects.rename(client, new.project_id, new.name)
+        self._mark(client, new)
         return new.project_id, ObservedResource(new)
 
     @override
     def find(self, client: Client, known: RecordedResource[ProjectArgs]) -> ObservedResource[ProjectArgs] | None:
         name = projects.get_cached(client, known.id)
-        return None if name is None else ObservedResource(known.declared.model_copy(update={"name": name}))
+        if name is None:
+            return None
+        seen = known.declared.model_copy(update={"name": name})
+        if seen.mark.names_owner and not project_record.read_cached_mark(client, known.id).names_owner:
+            # The mark of another stack is no drift, which `up` would revert. It refuses instead.
+            seen = seen.model_copy(update={"stack": None, "record": None})
+        return ObservedResource(seen)
 
     @override
     def change(
         self, client: Client, known: RecordedResource[ProjectArgs], new: ProjectArgs
     ) -> ObservedResource[ProjectArgs]:
-        projects.rename(client, known.id, new.name)
+        if new.name != known.declared.name:
+            projects.rename(client, known.id, new.name)
+        self._mark(client, new)
         return ObservedResource(new)
 
     @override
@@ -88,7 +130,7 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
             if _has_any(client, known.id, retained):
                 note(stays)
                 return
-            projects.delete(client, known.id)
+            self._delete(client, known.id)
         except NotFoundError:
             pass
         except NotEmptyError as refused:
@@ -101,6 +143,23 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
         except ForbiddenError:
             if projects.name_of(client, known.id) is not None:
                 raise
+
+    @staticmethod
+    def _mark(client: Client, new: ProjectArgs) -> None:
+        if new.mark.names_owner:
+            project_record.write_mark(client, new.project_id, new.mark)
+
+    @staticmethod
+    def _delete(client: Client, project_id: str) -> None:
+        """Delete a project and its record role, which the server counts as content. Keep both if it has more."""
+        mark = project_record.read_mark(client, project_id)
+        project_record.delete_mark(client, project_id)
+        try:
+            projects.delete(client, project_id)
+        except NotEmptyError:
+            if mark != OwnershipMark():
+                project_record.write_mark(client, project_id, mark)
+            raise
 
 
 def _has_any(client: Client, project_id: str, names: list[str]) -> bool:
@@ -126,6 +185,7 @@ class Project(Resource, module="lakekeeper", name="Project"):
         name: pulumi.Input[str],
         deletion: pulumi.Input[Deletion] | None = None,
         kept_warehouses: pulumi.Input[Sequence[str]] | None = None,
+        record: pulumi.Input[str] | None = None,
         adopt: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -136,6 +196,7 @@ class Project(Resource, module="lakekeeper", name="Project"):
             name=name,
             deletion=deletion,
             kept_warehouses=kept_warehouses,
+            record=record,
             adopt=adopt or None,
         )
         super().__init__(ProjectProvider(), resource_name, props, delete_first(opts))

@@ -12,6 +12,7 @@ from typing_extensions import override
 from lakewright.lakekeeper.api.catalog import tables
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.management import project_record
 from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.provider.adoption import Adopting
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
@@ -32,6 +33,7 @@ from lakewright.lakekeeper.table.observed import observed
 from lakewright.lakekeeper.table.requests import commit, create_request
 from lakewright.lakekeeper.table.schema.columns import current_schema, ids_by_path, paths
 from lakewright.names.types import Deletion
+from lakewright.ownership.marked_object import MarkedObject
 
 COMPUTED = ("table_id", "table_location", "field_ids", "drift", "unsafe")
 """Computed outputs.
@@ -51,6 +53,10 @@ class TableProvider(LakekeeperProvider[TableArgs]):
     @override
     def title(self, declared: TableArgs) -> str:
         return where(declared)
+
+    @override
+    def find_marked(self, client: Client, declared: TableArgs) -> MarkedObject | None:
+        return project_record.find_marked_warehouse(client, declared.warehouse_id)
 
     @override
     def existing(self, client: Client, new: TableArgs) -> tuple[str, ObservedResource[TableArgs]] | None:

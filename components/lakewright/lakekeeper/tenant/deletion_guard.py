@@ -11,18 +11,19 @@ from typing_extensions import override
 from lakewright.lakekeeper.api.catalog import contents
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import ForbiddenError, NotFoundError
-from lakewright.lakekeeper.api.management import projects, roles, warehouses
-from lakewright.lakekeeper.buckets import own_bucket
+from lakewright.lakekeeper.api.management import project_record, projects, roles, warehouses
+from lakewright.lakekeeper.buckets import bucket_mark, own_bucket
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.preflight import surroundings
 from lakewright.lakekeeper.preflight import warehouse_contents as warehouse_removal
 from lakewright.lakekeeper.provider import adoption, server_identity
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
-from lakewright.lakekeeper.provider.errors import CannotCountError, HoldsTablesError, StillHeldError
+from lakewright.lakekeeper.provider.errors import CannotCountError, HoldsTablesError, NotOwnedError, StillHeldError
 from lakewright.lakekeeper.provider.inputs import Deletable, StateOnly
 from lakewright.lakekeeper.provider.options import ServerInput, given, not_imported
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.names.types import Deletion
+from lakewright.ownership.mark import Claimant
 
 
 class GuardedBucket(OwnBucket):
@@ -49,6 +50,8 @@ class DeletionGuardArgs(Deletable):
     """Buckets that are deleted with the stack."""
     declared: Annotated[dict[str, str] | None, StateOnly()] = None
     """Ids of all warehouses of the stack, by name. A guarded warehouse that is removed from them must be empty."""
+    record: Annotated[str | None, StateOnly()] = None
+    """Id of the tenant's record. Marks of the projects and buckets with another id are those of another stack."""
 
 
 class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
@@ -109,6 +112,7 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
     @override
     def remove(self, client: Client, known: RecordedResource[DeletionGuardArgs]) -> None:
         state = known.declared
+        self._refuse_foreign_objects(client, state)
         if state.deletion != "protect":
             return
         if state.roles is not None and state.buckets is not None and state.declared is None:
@@ -138,6 +142,20 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
             )
         if uncounted:
             raise CannotCountError(f"nothing was destroyed: {'; '.join(uncounted)}")
+
+    def _refuse_foreign_objects(self, client: Client, state: DeletionGuardArgs) -> None:
+        """Raise NotOwnedError if another stack owns a project or bucket of this stack. Called before any deletion."""
+        self.run.record_id = state.record or self.run.record_id
+        claimant = self.claimant
+        if claimant == Claimant():
+            return
+        project_ids: set[str] = {*(state.projects or {}), *(state.roles or {})}
+        buckets = [bucket.resolving(self.secret) for bucket in state.buckets or []]
+        found = [project_record.find_marked_project(client, project_id) for project_id in sorted(project_ids)]
+        found += bucket_mark.find_marked_buckets(buckets)
+        problems = [problem for marked in found if (problem := marked.find_change_problem(claimant))]
+        if problems:
+            raise NotOwnedError(" ".join(problems))
 
 
 def _inside(client: Client, state: DeletionGuardArgs, names: list[str]) -> tuple[list[str], list[str], list[str]]:
@@ -237,6 +255,7 @@ class DeletionGuard(Resource, module="lakekeeper", name="DeletionGuard"):
         roles: pulumi.Input[Mapping[str, Sequence[str]]] | None = None,
         buckets: pulumi.Input[Sequence[Mapping[str, Any]]] | None = None,
         declared: pulumi.Input[Mapping[str, pulumi.Input[str]]] | None = None,
+        record: pulumi.Input[str] | None = None,
         deletion: pulumi.Input[Deletion] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -249,6 +268,7 @@ class DeletionGuard(Resource, module="lakekeeper", name="DeletionGuard"):
             roles=roles,
             buckets=buckets,
             declared=declared,
+            record=record,
             deletion=deletion,
         )
         super().__init__(DeletionGuardProvider(), resource_name, props, not_imported(opts))

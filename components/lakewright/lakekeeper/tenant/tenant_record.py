@@ -25,11 +25,14 @@ from lakewright.lakekeeper.tenant import (
     catalog_principal,
     kept_data,
     role_paths,
+    stack_ownership,
     tenant_changes,
     tenant_history,
 )
 from lakewright.lakekeeper.tenant.tenant_history import KeptData, RecordedBucket, RecordedWarehouse, Warehouses
 from lakewright.names.object_names import FORMER_ROLE_PATH
+from lakewright.ownership.mark import RECORD_TAG, STACK_TAG
+from lakewright.ownership.running_stack import find_program_stack
 
 
 class TenantRecordArgs(ResourceInputs):
@@ -91,6 +94,11 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
         left = tenant_history.left_behind(named, warehouses, kept, declared.dropped_warehouses, declared.adopting)
         tag = (before.bucket_tag if before else None) or plan_seed.random_hex(f"bucket tag of {declared.tenant}", 8)
         checked = declared.model_copy(update={"warehouses": named, "kept": left, "bucket_tag": tag})
+        self.run.record_id = tag
+        if not has_unknown([declared.server, declared.buckets, declared.stores]):
+            stack_ownership.refuse_foreign(
+                lambda: self.client(declared.server), self._resolving(checked), before, self.claimant
+            )
         if not has_unknown([declared.server, declared.buckets]):
             tenant_changes.refuse_covering(lambda: self.client(declared.server), before, self._resolving(checked))
         return checked
@@ -154,12 +162,14 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
 
     @override
     def remove(self, client: Client, known: RecordedResource[TenantRecordArgs]) -> None:
-        """Delete the buckets that a killed run created without their `BucketRemoval`."""
+        """Delete the buckets that a killed run created without their `BucketRemoval`. Release what `retain` keeps."""
         state = self._resolving(known.declared)
+        self.run.record_id = state.bucket_tag
         stays = {data.bucket for data in [*state.warehouses.values(), *state.kept] if data.deletion == "retain"}
         for bucket in state.buckets.values():
             if bucket.bucket not in stays and state.bucket_tag:
                 bucket_removal.remove_left_over(bucket, state.bucket_tag)
+        stack_ownership.release(client, state.project, [*state.buckets.values()], self.claimant)
 
     def _from_state(self, props: dict[str, Any]) -> TenantRecordArgs:
         return self._resolving(self.args.from_state(props))
@@ -216,6 +226,10 @@ class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
     def of_warehouse(self, name: str, field: str) -> pulumi.Output[str]:
         """Return a field of a warehouse: `key_prefix` or `origin`."""
         return self.warehouses.apply(lambda warehouses: str(warehouses[name][field]))
+
+    def mark_tags(self, tags: Mapping[str, str]) -> dict[str, pulumi.Input[str]]:
+        """Return tags of an AWS object together with the mark of this stack."""
+        return {**tags, STACK_TAG: find_program_stack(), RECORD_TAG: self.bucket_tag}
 
     def role_path(self, name: str) -> pulumi.Output[str]:
         """Return the IAM path of a warehouse's role."""

@@ -13,7 +13,7 @@ from lakewright.lakekeeper.api.catalog.namespaces import ListedNamespace, Path
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import NotEmptyError
 from lakewright.lakekeeper.api.management import managed_access as managed
-from lakewright.lakekeeper.api.management import warehouses
+from lakewright.lakekeeper.api.management import project_record, warehouses
 from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.creation import created_or_found, finishing
@@ -24,6 +24,7 @@ from lakewright.lakekeeper.provider.inputs import CreateOnly, Deletable, NeedsOp
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.names.types import Deletion, NamespacePath, namespace_parts
+from lakewright.ownership.marked_object import MarkedObject
 
 
 def _own_properties(properties: dict[str, str] | None) -> dict[str, str] | None:
@@ -80,6 +81,10 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
     @override
     def title(self, declared: NamespaceArgs) -> str:
         return f"namespace `{declared.name}` in warehouse {declared.warehouse_id} at {declared.server.endpoint}"
+
+    @override
+    def find_marked(self, client: Client, declared: NamespaceArgs) -> MarkedObject | None:
+        return project_record.find_marked_warehouse(client, declared.warehouse_id)
 
     @override
     def existing(self, client: Client, new: NamespaceArgs) -> tuple[str, ObservedResource[NamespaceArgs]] | None:

@@ -13,7 +13,7 @@ from lakewright.lakekeeper.api.catalog import contents
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError, ForbiddenError, NotFoundError
 from lakewright.lakekeeper.api.management import managed_access as managed
-from lakewright.lakekeeper.api.management import projects, warehouses
+from lakewright.lakekeeper.api.management import project_record, projects, warehouses
 from lakewright.lakekeeper.preflight import report
 from lakewright.lakekeeper.preflight import warehouse_contents as warehouse_removal
 from lakewright.lakekeeper.provider.adoption import Adopting
@@ -32,6 +32,8 @@ from lakewright.lakekeeper.warehouse import preflight
 from lakewright.lakekeeper.warehouse.changes import Changes, patiently, unlisted_holder
 from lakewright.lakekeeper.warehouse.model import WarehouseArgs, create_request, observed, same_place
 from lakewright.names.types import Deletion
+from lakewright.ownership.consent import Consent, ConsentKind
+from lakewright.ownership.marked_object import MarkedObject
 
 _KIND = "credential_kind"
 """Kind of the credential that an existing warehouse has."""
@@ -110,6 +112,12 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
     @override
     def title(self, declared: WarehouseArgs) -> str:
         return f"warehouse `{declared.name}` in project {declared.project_id} at {declared.server.endpoint}"
+
+    @override
+    def find_marked(self, client: Client, declared: WarehouseArgs) -> MarkedObject:
+        names = (declared.name, f"{declared.project_id}/{declared.name}")
+        consents = [Consent(ConsentKind.WAREHOUSE, name) for name in names]
+        return project_record.find_marked_project(client, declared.project_id, *consents)
 
     @override
     def existing(self, client: Client, new: WarehouseArgs) -> tuple[str, ObservedResource[WarehouseArgs]] | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ..resource import Props, Resource
+from ..resource import Props, Resource, permit_adoption
 from .fault_cases import CASES, Case, World
 from .fault_server import BRIEFLY, FAULTS, FULL, OPERATIONS, Operator, mistakes_of_message
 
@@ -65,6 +65,7 @@ class Run:
     def _check_present(self) -> None:
         assert self.resource.refresh() == "same"
         assert self.resource.up(**self.resource.inputs) == "same"
+        permit_adoption({"adopt": True, "project_id": self.world.project})
         again = Resource(self.case.provider())
         again.up(**self.resource.inputs | self.adopting)  # What a stack with a lost state would do with it.
         assert again.id == self.resource.id
@@ -114,5 +115,6 @@ def _inject_at(case: Case, operation: str, operator: Operator, rule: Props) -> N
         assert mistakes_of_message(failure, operator.server["endpoint"], failed_calls) == []
         if "needs `adopt`" in str(failure):
             run.declared |= run.adopting
+            permit_adoption({"adopt": True, "project_id": run.world.project})
         operator.run(getattr(run, operation))
     run.check(operation)

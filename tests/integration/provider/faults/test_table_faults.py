@@ -12,7 +12,7 @@ import pytest
 from lakewright.lakekeeper.table.resource import TableProvider
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ..resource import Props, Resource
+from ..resource import Props, Resource, permit_adoption
 from .fault_server import BRIEFLY, FAULTS, FULL, OPERATIONS, FaultServer, Operator, mistakes_of_message
 
 _names = (f"t{number}" for number in count())
@@ -127,6 +127,7 @@ def _inject_at(life: TableRun, operation: str, rule: Props) -> None:
         assert mistakes_of_message(failure, operator.server["endpoint"], failed_calls) == []
         if "needs `adopt`" in str(failure):
             life.declared |= {"adopt": True}
+            permit_adoption({"adopt": True, "project_id": "tables"})
         operator.run(run)
     assert uuid in {"", life.resource.id} or operation == "delete"
     life.check(operation)

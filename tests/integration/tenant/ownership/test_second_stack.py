@@ -205,3 +205,25 @@ def recorded_kinds(tenant: Tenant) -> set[str]:
         resource["type"] for resource in resources if resource["custom"] and not resource["type"].startswith("pulumi:")
     ]
     return {entry.rsplit(":", 1)[-1] for entry in objects}
+
+
+def test_foreign_bucket_is_adopted_with_consent_only(make_tenant: MakeTenant, aws: Callable[..., Any]) -> None:
+    """A spec with `adopt: true` once took over any bucket of the account, and `destroy` purged it."""
+    tenant, s3 = make_tenant(adopt=True), aws("s3")
+    s3.create_bucket(Bucket=tenant.bucket)
+    s3.put_object(Bucket=tenant.bucket, Key="books/2026.csv", Body=b"rows")
+    s3.put_bucket_tagging(Bucket=tenant.bucket, Tagging={"TagSet": [{"Key": "team", "Value": "finance"}]})
+
+    refused = tenant.run("preview", *EMBEDDED)
+    tenant.environ["LAKEWRIGHT_ADOPT"] = f"bucket={tenant.bucket}"
+    listed = tenant.run("preview", *EMBEDDED)
+
+    assert refused.returncode != 0
+    problem = f"bucket `{tenant.bucket}` exists already and has no mark of a stack"
+    assert problem in refused.stdout + refused.stderr
+    assert f"`lakewright up --adopt bucket={tenant.bucket}`" in refused.stdout + refused.stderr
+    assert listed.returncode == 0, listed.stdout + listed.stderr
+    assert (
+        "is adopted; it contains 1 object (4 bytes); this replaces its policy (none)" in listed.stdout + listed.stderr
+    )
+    assert "tags (team)" in listed.stdout + listed.stderr

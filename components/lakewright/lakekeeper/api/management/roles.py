@@ -7,6 +7,7 @@ from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import NotFoundError
 from lakewright.lakekeeper.api.connection.list_cache import Index
 from lakewright.lakekeeper.api.connection.paging import pages
+from lakewright.ownership.record_role import exclude_record_role, is_record_role
 
 ROOT = "/management/v1/role"
 
@@ -28,11 +29,21 @@ def get(client: Client, project_id: str, role_id: str) -> RoleResponse | None:
 
 
 def list_all(client: Client, project_id: str) -> list[RoleResponse]:
-    """Return the visible roles of a project."""
+    """Return the visible roles of a project, without its record role."""
     return [role for page in _pages(client, project_id) for role in page]
 
 
+def find_record(client: Client, project_id: str) -> RoleResponse | None:
+    """Return the record role of a project, which the other functions leave out; None if it has none."""
+    listed = (role for page in _unfiltered_pages(client, project_id) for role in page)
+    return next((role for role in listed if is_record_role(role)), None)
+
+
 def _pages(client: Client, project_id: str) -> Iterator[list[RoleResponse]]:
+    return (exclude_record_role(page) for page in _unfiltered_pages(client, project_id))
+
+
+def _unfiltered_pages(client: Client, project_id: str) -> Iterator[list[RoleResponse]]:
     return (cast(list[RoleResponse], page["roles"]) for page in pages(client, ROOT, project=project_id))
 
 

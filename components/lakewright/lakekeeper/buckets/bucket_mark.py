@@ -1,0 +1,50 @@
+"""Marks of buckets: read, compared, and released when a stack keeps a bucket but is destroyed."""
+
+# boto3 has no types; its results are cast where they are used.
+# pyright: reportMissingTypeStubs=false
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from lakewright.lakekeeper.buckets import own_bucket
+from lakewright.lakekeeper.buckets.bucket_emptying import refused
+from lakewright.lakekeeper.buckets.own_bucket import OwnBucket, client_of
+from lakewright.ownership.consent import Consent, ConsentKind
+from lakewright.ownership.mark import MARK_TAGS, OwnershipMark, parse_tags
+from lakewright.ownership.marked_object import MarkedObject
+
+AT_A_TIME = 10
+"""Concurrent calls."""
+_SYSTEM_TAGS = "aws:"
+"""Beginning of tags that AWS keeps when tags are replaced, and refuses in requests."""
+
+
+def find_marked_bucket(own: OwnBucket) -> MarkedObject:
+    """Return a bucket with its mark, which is empty if the bucket does not exist or its tags cannot be read.
+
+    Raises:
+        CannotCountError: S3 refused the call for another reason.
+    """
+    return MarkedObject(own.where, parse_tags(own_bucket.tags(own)), (Consent(ConsentKind.BUCKET, own.bucket),))
+
+
+def find_marked_buckets(buckets: Sequence[OwnBucket]) -> list[MarkedObject]:
+    """Return buckets with their marks, in the same order. The errors are those of `find_marked_bucket`."""
+    if len(buckets) < 2:
+        return [find_marked_bucket(own) for own in buckets]
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        return [*pool.map(find_marked_bucket, buckets)]
+
+
+def write_mark(own: OwnBucket, mark: OwnershipMark) -> None:
+    """Replace the mark of a bucket, and keep its other tags.
+
+    Raises:
+        BucketRefusedError: S3 refused a call.
+        CannotCountError: The tags cannot be read.
+    """
+    others = {name: value for name, value in own_bucket.tags(own).items() if name not in MARK_TAGS}
+    tags = {name: value for name, value in others.items() if not name.startswith(_SYSTEM_TAGS)} | mark.to_tags()
+    listed = [{"Key": name, "Value": value} for name, value in tags.items()]
+    with refused(f"marking {own.where}"):
+        client_of(own).put_bucket_tagging(Bucket=own.bucket, Tagging={"TagSet": listed})

@@ -1,0 +1,47 @@
+"""MarkedObject: an existing object with its mark, and what a stack may do to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakewright.ownership.consent import Consent, read_consents
+from lakewright.ownership.mark import Claimant, Ownership, OwnershipMark
+from lakewright.ownership.refusal import format_adoption_refusal, format_change_refusal
+
+
+@dataclass(frozen=True)
+class MarkedObject:
+    """An object that exists, or a project that contains it."""
+
+    what: str
+    """The marked object with its place, for messages."""
+    mark: OwnershipMark
+    consents: tuple[Consent, ...]
+    """Consents of an operator that permit its adoption. Messages name the first one."""
+
+    def find_change_problem(self, claimant: Claimant) -> str | None:
+        """Return why a stack must not change or delete the object, which is in its state; None if it may.
+
+        An object without a mark belongs to the stack that has it in its state: earlier versions wrote no marks.
+
+        Raises:
+            ValueError: `LAKEWRIGHT_ADOPT` has another form than `KIND=NAME`.
+        """
+        if self.mark.compare(claimant) is not Ownership.FOREIGN or self.is_permitted:
+            return None
+        return format_change_refusal(self.what, self.mark, claimant, self.consents[0])
+
+    def find_adoption_problem(self, claimant: Claimant) -> str | None:
+        """Return why a stack must not adopt the object, although its spec has `adopt`; None if it may.
+
+        Raises:
+            ValueError: `LAKEWRIGHT_ADOPT` has another form than `KIND=NAME`.
+        """
+        if self.mark.compare(claimant) in {Ownership.OWN, Ownership.CONSENTED} or self.is_permitted:
+            return None
+        return format_adoption_refusal(self.what, self.mark, claimant, self.consents[0])
+
+    @property
+    def is_permitted(self) -> bool:
+        """Return whether the operator of this run permits the adoption."""
+        return not read_consents().isdisjoint(self.consents)

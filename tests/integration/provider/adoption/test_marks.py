@@ -1,0 +1,186 @@
+"""Marks of projects: a stack changes and deletes only what no other stack owns, and adopts with consent only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+import httpx
+import pytest
+from lakewright.lakekeeper.identity.role import RoleProvider
+from lakewright.lakekeeper.provider import run_context
+from lakewright.lakekeeper.provider.errors import NotOwnedError
+from lakewright.lakekeeper.server.project import ProjectProvider
+from lakewright.lakekeeper.tenant.deletion_guard import DeletionGuardProvider
+from lakewright.lakekeeper.tenant.tenant_record import TenantRecordProvider
+from lakewright.ownership.consent import ADOPT
+from lakewright.ownership.mark import OwnershipMark, parse_description
+from lakewright.ownership.record_role import RECORD_ROLE
+
+from ..resource import Props, Resource
+
+pytestmark = pytest.mark.any_server
+
+T = TypeVar("T")
+
+OWNER, COPY = "acme", "copy"
+RECORD = "0123456789abcdef"
+
+
+@pytest.fixture(autouse=True)
+def _no_consent(_permitted_project: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(ADOPT)
+
+
+def run_as(stack: str, hook: Callable[[], T]) -> T:
+    """Run a provider's hook as the engine does for a stack, in a process of its own."""
+    request = SimpleNamespace(urn=f"urn:pulumi:{stack}::lakewright::pulumi-python:dynamic:Resource::acme")
+    run_context.start(run_context.current().next())
+    assert request
+    return hook()
+
+
+def list_roles(http: httpx.Client, project_id: str) -> dict[str, str | None]:
+    response = http.get("/management/v1/role", headers={"x-project-id": project_id})
+    return {role["name"]: role.get("description") for role in response.raise_for_status().json()["roles"]}
+
+
+def read_mark(http: httpx.Client, project_id: str) -> OwnershipMark:
+    return parse_description(list_roles(http, project_id)[RECORD_ROLE])
+
+
+def list_projects(http: httpx.Client) -> set[str]:
+    return {project["project-id"] for project in http.get("/management/v1/project-list").json()["projects"]}
+
+
+@pytest.fixture
+def declared(server: Props, unique: str) -> Props:
+    return {"server": server, "project_id": f"{unique}-own", "name": "acme", "record": RECORD}
+
+
+def test_project_gets_a_mark_and_is_deleted_with_it(http: httpx.Client, declared: Props) -> None:
+    project = Resource(ProjectProvider())
+    run_as(OWNER, lambda: project.up(**declared))
+
+    assert read_mark(http, declared["project_id"]) == OwnershipMark("lakewright/acme", RECORD)
+    assert run_as(OWNER, project.refresh) == "same"
+
+    run_as(OWNER, project.destroy)
+    assert declared["project_id"] not in list_projects(http)
+
+
+def test_project_of_an_earlier_version_gets_a_mark(http: httpx.Client, declared: Props) -> None:
+    project = Resource(ProjectProvider())
+    project.up(**{name: value for name, value in declared.items() if name != "record"})
+    assert list_roles(http, declared["project_id"]) == {}
+
+    assert run_as(OWNER, lambda: project.up(**declared)) == "update"
+    assert read_mark(http, declared["project_id"]).stack == "lakewright/acme"
+
+
+def test_deleted_mark_is_drift_and_is_written_again(http: httpx.Client, declared: Props) -> None:
+    project = Resource(ProjectProvider())
+    run_as(OWNER, lambda: project.up(**declared))
+    header = {"x-project-id": declared["project_id"]}
+    for role in http.get("/management/v1/role", headers=header).json()["roles"]:
+        http.delete(f"/management/v1/role/{role['id']}", headers=header).raise_for_status()
+
+    assert run_as(OWNER, project.refresh) == "update"
+    assert run_as(OWNER, lambda: project.up(**declared)) == "update"
+    assert read_mark(http, declared["project_id"]).stack == "lakewright/acme"
+
+
+def test_copy_of_a_state_changes_and_deletes_nothing(http: httpx.Client, declared: Props) -> None:
+    """The copy has the same properties and record id, and another stack."""
+    project, role = Resource(ProjectProvider()), Resource(RoleProvider())
+    members = {"server": declared["server"], "project_id": declared["project_id"], "name": "analysts"}
+    run_as(OWNER, lambda: project.up(**declared))
+    run_as(OWNER, lambda: role.up(**members))
+
+    attacks: list[Callable[[], Any]] = [
+        role.destroy,
+        lambda: role.up(**members, description="taken"),
+        project.destroy,
+        lambda: project.up(**declared | {"name": "taken"}),
+    ]
+    for attack in attacks:
+        with pytest.raises(NotOwnedError, match=r"belongs to stack `lakewright/acme`.*stack forget --stack copy"):
+            run_as(COPY, attack)
+
+    assert set(list_roles(http, declared["project_id"])) == {"analysts", RECORD_ROLE}
+    assert read_mark(http, declared["project_id"]).stack == "lakewright/acme"
+
+
+def test_adoption_needs_a_mark_or_consent(
+    http: httpx.Client, server: Props, project_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declared = {"server": server, "project_id": project_id, "name": project_id, "record": RECORD, "adopt": True}
+    project = Resource(ProjectProvider())
+
+    assert "has no mark of a stack" in run_as(OWNER, lambda: project.failures(**declared))["adopt"]
+    with pytest.raises(NotOwnedError, match=rf"lakewright up --adopt project={project_id}"):
+        run_as(OWNER, lambda: project.provider.create(declared))
+
+    monkeypatch.setenv(ADOPT, f"project={project_id}")
+    assert run_as(OWNER, lambda: project.failures(**declared)) == {}
+    run_as(OWNER, lambda: project.up(**declared))
+    assert read_mark(http, project_id) == OwnershipMark("lakewright/acme", RECORD)
+
+
+def test_consent_on_the_project_lets_its_stack_adopt(http: httpx.Client, declared: Props) -> None:
+    run_as(OWNER, lambda: Resource(ProjectProvider()).up(**declared))
+    taken = Resource(ProjectProvider())
+    adopting = declared | {"record": "fedcba9876543210", "adopt": True}
+    assert "belongs to stack `lakewright/acme`" in run_as(COPY, lambda: taken.failures(**adopting))["adopt"]
+
+    header = {"x-project-id": declared["project_id"]}
+    role = http.get("/management/v1/role", headers=header).json()["roles"][0]
+    permitted = OwnershipMark("lakewright/acme", RECORD, "lakewright/copy").to_description()
+    body = {"name": RECORD_ROLE, "description": permitted}
+    http.post(f"/management/v1/role/{role['id']}", headers=header, json=body).raise_for_status()
+    run_as(COPY, lambda: taken.up(**adopting))
+
+    assert read_mark(http, declared["project_id"]) == OwnershipMark("lakewright/copy", "fedcba9876543210")
+
+
+def test_same_name_in_another_backend_is_another_stack(declared: Props) -> None:
+    run_as(OWNER, lambda: Resource(ProjectProvider()).up(**declared))
+    namesake = Resource(ProjectProvider())
+    adopting = declared | {"record": "fedcba9876543210", "adopt": True}
+
+    def adopt() -> dict[str, str]:
+        run_context.current().record_id = "fedcba9876543210"
+        return namesake.failures(**adopting)
+
+    assert "a stack `lakewright/acme` in another backend" in run_as(OWNER, adopt)["adopt"]
+
+
+def test_guard_and_record_refuse_before_anything(declared: Props, unique: str) -> None:
+    project_id, server = declared["project_id"], declared["server"]
+    record, guard = Resource(TenantRecordProvider()), Resource(DeletionGuardProvider())
+    tenant = {"server": server, "tenant": unique, "project_id": project_id, "warehouses": {}, "buckets": {}}
+    run_as(OWNER, lambda: record.up(**tenant))
+    run_as(OWNER, lambda: Resource(ProjectProvider()).up(**declared | {"record": record.outs["bucket_tag"]}))
+    guarded = {"server": server, "warehouses": {}, "roles": {project_id: []}, "record": record.outs["bucket_tag"]}
+    run_as(OWNER, lambda: guard.up(**guarded))
+
+    with pytest.raises(NotOwnedError, match="belongs to stack `lakewright/acme`"):
+        run_as(COPY, lambda: record.preview(**tenant))
+    with pytest.raises(NotOwnedError, match="belongs to stack `lakewright/acme`"):
+        run_as(COPY, guard.destroy)
+    assert run_as(OWNER, lambda: record.preview(**tenant)) == "same"
+    run_as(OWNER, guard.destroy)
+
+
+def test_destroyed_stack_releases_a_project_that_remains(http: httpx.Client, declared: Props, unique: str) -> None:
+    project_id = declared["project_id"]
+    record = Resource(TenantRecordProvider())
+    tenant = {"server": declared["server"], "tenant": unique, "project_id": project_id, "warehouses": {}, "buckets": {}}
+    run_as(OWNER, lambda: record.up(**tenant))
+    run_as(OWNER, lambda: Resource(ProjectProvider()).up(**declared | {"record": record.outs["bucket_tag"]}))
+
+    run_as(OWNER, record.destroy)
+
+    assert read_mark(http, project_id).adopt == "lakewright/acme"
+    assert run_as(OWNER, lambda: Resource(ProjectProvider()).failures(**declared | {"adopt": True})) == {}
