@@ -1,6 +1,7 @@
-"""The commands `lakewright sandbox up`, `status` and `down`."""
+"""The commands `lakewright sandbox up`, `reset`, `status` and `down`."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +11,7 @@ from rich.console import Console
 from lakewright_sandbox import lifecycle
 from lakewright_sandbox.lakekeeper.protocol.settings import DATABASE_VARIABLE
 from lakewright_sandbox.lakekeeper.protocol.versions import Version
-from lakewright_sandbox.runtime.errors import SandboxError
+from lakewright_sandbox.runtime.errors import SandboxError, SandboxOptionsError
 from lakewright_sandbox.runtime.state import Authz, Sandbox
 from lakewright_sandbox.store.access import KEY_VARIABLES
 
@@ -22,51 +23,57 @@ Dir = Annotated[Path, typer.Option("--dir", help="Directory of the sandbox's dat
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, with the admin keys.")]
 
 
+Database = Annotated[
+    str | None,
+    typer.Option(
+        envvar=DATABASE_VARIABLE,
+        help="SQLAlchemy URL for the catalog, such as postgresql+psycopg://…; kept. Pass a password in the"
+        " variable, PGPASSWORD or PGPASSFILE: other users can see a command line.",
+    ),
+]
+AuthzMode = Annotated[
+    Authz | None,
+    typer.Option(help="Whether the catalog enforces grants (openfga, with tokens) or not (allowall); kept."),
+]
+AuthMode = Annotated[
+    lifecycle.Auth | None,
+    typer.Option(help="Whether the catalog requires tokens of the sandbox's own identity provider; kept."),
+]
+ServerVersion = Annotated[
+    Version | None,
+    typer.Option(help="Lakekeeper version that the catalog emulates (default: the newest release); kept."),
+]
+Store = Annotated[
+    str | None,
+    typer.Option(
+        help="Store for tenants: moto (the emulated AWS), minio (a MinIO of the sandbox, built once), or the"
+        f" address of a running store, whose keys are in {' and '.join(KEY_VARIABLES)}; kept."
+    ),
+]
+StoreRegion = Annotated[str | None, typer.Option(help="Region of a running store (default: us-east-1); kept.")]
+
+
 @app.command()
 def up(
     directory: Dir = lifecycle.DEFAULT_DIR,
     *,
     as_json: Json = False,
-    database: Annotated[
-        str | None,
-        typer.Option(
-            envvar=DATABASE_VARIABLE,
-            help="SQLAlchemy URL for the catalog, such as postgresql+psycopg://…; kept. Pass a password in the"
-            " variable, PGPASSWORD or PGPASSFILE: other users can see a command line.",
-        ),
-    ] = None,
-    authz: Annotated[
-        Authz | None,
-        typer.Option(help="Whether the catalog enforces grants (openfga, with tokens) or not (allowall); kept."),
-    ] = None,
-    auth: Annotated[
-        lifecycle.Auth | None,
-        typer.Option(help="Whether the catalog requires tokens of the sandbox's own identity provider; kept."),
-    ] = None,
-    version: Annotated[
-        Version | None,
-        typer.Option(help="Lakekeeper version that the catalog emulates (default: the newest release); kept."),
-    ] = None,
-    s3: Annotated[
-        str | None,
-        typer.Option(
-            help="Store for tenants: moto (the emulated AWS), minio (a MinIO of the sandbox, built once), or the"
-            f" address of a running store, whose keys are in {' and '.join(KEY_VARIABLES)}; kept."
-        ),
-    ] = None,
-    s3_region: Annotated[str | None, typer.Option(help="Region of a running store (default: us-east-1); kept.")] = None,
+    database: Database = None,
+    authz: AuthzMode = None,
+    auth: AuthMode = None,
+    version: ServerVersion = None,
+    s3: Store = None,
+    s3_region: StoreRegion = None,
 ) -> None:
     """Start the sandbox, or those of its processes that do not run, and wait until it is healthy.
 
     Example: lakewright sandbox up --dir .sandbox
     """
+    options = lifecycle.SandboxOptions(
+        database=database, authz=authz, auth=auth, version=version, s3=s3, s3_region=s3_region
+    )
     try:
-        result = lifecycle.bring_up(
-            directory,
-            lifecycle.SandboxOptions(
-                database=database, authz=authz, auth=auth, version=version, s3=s3, s3_region=s3_region
-            ),
-        )
+        result = lifecycle.bring_up(directory, options)
     except SandboxError as error:
         raise _fail(error) from None
     sandbox = result.sandbox
@@ -80,6 +87,40 @@ def up(
     else:
         typer.echo(f"The sandbox in {sandbox.dir} is up.")
     _print_endpoints(sandbox)
+
+
+@app.command()
+def reset(
+    directory: Dir = lifecycle.DEFAULT_DIR,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: Json = False,
+    authz: AuthzMode = None,
+    auth: AuthMode = None,
+    version: ServerVersion = None,
+) -> None:
+    """Delete the catalog, buckets and roles of the sandbox, and start it again empty. Keys and options stay.
+
+    Example: lakewright sandbox reset --authz openfga --yes
+    """
+    if not yes:
+        if as_json or not sys.stdin.isatty():
+            raise _fail(SandboxOptionsError("`sandbox reset` deletes data; it needs --yes without a terminal."))
+        typer.confirm(
+            f"This deletes the catalog, buckets and roles of the sandbox in {directory}. Continue?", abort=True
+        )
+    try:
+        result = lifecycle.reset(directory, lifecycle.SandboxOptions(authz=authz, auth=auth, version=version))
+    except SandboxError as error:
+        raise _fail(error) from None
+    if as_json:
+        typer.echo(json.dumps(_with_keys(result.sandbox), indent=2))
+        return
+    typer.echo(f"The sandbox in {result.sandbox.dir} is empty and up.")
+    _print_endpoints(result.sandbox)
+    typer.echo(
+        "Stacks that were deployed to it still have their states; `lakewright stack rm STACK --force` removes one."
+    )
 
 
 @app.command()
@@ -163,5 +204,5 @@ def _describe_state(*, running: bool) -> str:
 
 
 def _fail(error: SandboxError) -> typer.Exit:
-    Console(stderr=True).print(str(error), markup=False, highlight=False, soft_wrap=True)
-    return typer.Exit(1)
+    Console(stderr=True).print(f"error: {error}", markup=False, highlight=False, soft_wrap=True)
+    return typer.Exit(2 if isinstance(error, SandboxOptionsError) else 1)

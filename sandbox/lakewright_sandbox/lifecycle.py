@@ -91,14 +91,8 @@ def bring_up(directory: Path = DEFAULT_DIR, options: SandboxOptions | None = Non
     with _lock(layout):
         known = state.read(layout)
         load_or_create(layout.credentials)
-        chosen = options.database or state.read_database_url(layout)
-        other_database = chosen != state.read_database_url(layout)
-        before = known.lakekeeper if known else None
-        how = CatalogOptions(
-            chosen,
-            options.authz or (before.authz if before else "allowall"),
-            options.version or (before.version if before else RELEASED),
-        )
+        how = _choose_catalog(layout, known, options)
+        other_database = how.database != state.read_database_url(layout)
         wanted = _choose_auth(options.auth, known, how.authz)
         started: list[ServiceName] = []
         waits: list[Callable[[], None]] = []
@@ -148,11 +142,80 @@ def bring_up(directory: Path = DEFAULT_DIR, options: SandboxOptions | None = Non
             for wait in waits:
                 wait()
             if other_database:
-                state.write_database_url(layout, chosen)
+                state.write_database_url(layout, how.database)
             undo.pop_all()
             if known:
                 _stop_unused(known, sandbox, layout)
         return StartResult(sandbox=sandbox, started=started)
+
+
+def _choose_catalog(layout: Layout, known: Sandbox | None, options: SandboxOptions) -> CatalogOptions:
+    """Return the options of the catalog. Raises SandboxOptionsError."""
+    database = options.database or state.read_database_url(layout)
+    if database == state.read_database_url(layout):
+        _refuse_other_authz(layout, known, options.authz)
+    before = known.lakekeeper if known else None
+    return CatalogOptions(
+        database,
+        options.authz or (before.authz if before else "allowall"),
+        options.version or (before.version if before else RELEASED),
+    )
+
+
+def _refuse_other_authz(layout: Layout, known: Sandbox | None, authz: Authz | None) -> None:
+    """Refuse to change how a catalog with data authorizes: its projects would have no grants, not even its operator's.
+
+    Raises:
+        SandboxOptionsError: The catalog was started with another mode, and its data exist.
+    """
+    before = known.lakekeeper.authz if known else authz
+    if authz in (None, before) or (_has_own_database(layout) and not layout.database.exists()):
+        return
+    raise SandboxOptionsError(
+        f"The sandbox in {layout.root} has a catalog with `--authz {before}`, which cannot change to {authz} while it"
+        f" has data. `lakewright sandbox reset --dir {layout.root} --authz {authz}` deletes its catalog, buckets and"
+        " roles and starts it again; `lakewright sandbox up --dir FOLDER` starts another sandbox."
+    )
+
+
+def _has_own_database(layout: Layout) -> bool:
+    """Return whether the catalog's database is a file of the sandbox."""
+    return state.read_database_url(layout) == f"sqlite:///{layout.database}"
+
+
+def reset(directory: Path = DEFAULT_DIR, options: SandboxOptions | None = None) -> StartResult:
+    """Delete the catalog, buckets and roles of a sandbox, and start it again with its keys, ports and options.
+
+    Objects in a running store that the sandbox did not start are not deleted.
+
+    Args:
+        directory: The sandbox's folder.
+        options: Options that change; None for those of the last start.
+
+    Raises:
+        SandboxMissingError: There is no sandbox.
+        SandboxOptionsError: The catalog's database is not the sandbox's own.
+    """
+    layout = Layout(directory)
+    _find_existing(layout)
+    if not _has_own_database(layout):
+        raise SandboxOptionsError(
+            f"The catalog of the sandbox in {layout.root} has a database of its own, which `reset` does not delete."
+            f" Empty that database, or start another sandbox: `lakewright sandbox up --dir FOLDER`."
+        )
+    with _lock(layout):
+        sandbox = _find_existing(layout)
+        services.stop_all(sandbox, layout)
+        store_service.stop(sandbox, layout)
+        _remove_data(layout)
+    return bring_up(directory, options)
+
+
+def _remove_data(layout: Layout) -> None:
+    """Remove the data of catalog and store; the emulated AWS keeps its data in its process."""
+    for path in layout.root.glob(f"{layout.database.name}*"):
+        path.unlink(missing_ok=True)
+    shutil.rmtree(layout.store_data, ignore_errors=True)
 
 
 def _stop_unused(known: Sandbox, sandbox: Sandbox, layout: Layout) -> None:
@@ -177,7 +240,7 @@ def _choose_auth(requested: Auth | None, known: Sandbox | None, authz: Authz) ->
 def status(directory: Path = DEFAULT_DIR) -> SandboxStatus:
     """Return the status of a sandbox. Raises SandboxMissingError if there is none."""
     layout = Layout(directory)
-    sandbox = _existing(layout)
+    sandbox = _find_existing(layout)
     return SandboxStatus(
         sandbox=sandbox,
         aws_running=services.aws_answers(sandbox, layout),
@@ -196,10 +259,10 @@ def down(directory: Path = DEFAULT_DIR, *, purge: bool = False) -> list[ServiceN
         SandboxMissingError: There is no sandbox.
     """
     layout = Layout(directory)
-    _existing(layout)
+    _find_existing(layout)
     with _lock(layout):
-        stopped = services.stop_all(_existing(layout), layout)
-        if store_service.stop(_existing(layout), layout):
+        stopped = services.stop_all(_find_existing(layout), layout)
+        if store_service.stop(_find_existing(layout), layout):
             stopped.append("store")
         if purge:
             _purge(layout)
@@ -210,7 +273,7 @@ def _issuer(tokens: TokensState | None) -> str | None:
     return tokens.issuer if tokens else None
 
 
-def _existing(layout: Layout) -> Sandbox:
+def _find_existing(layout: Layout) -> Sandbox:
     sandbox = state.read(layout)
     if sandbox is None:
         raise SandboxMissingError(
@@ -235,8 +298,8 @@ def _restore(layout: Layout, known: Sandbox | None) -> None:
 
 
 def _purge(layout: Layout) -> None:
+    _remove_data(layout)
     for path in (
-        *layout.root.glob(f"{layout.database.name}*"),
         layout.database_url,
         layout.credentials,
         layout.state,

@@ -83,7 +83,10 @@ def test_enforced_grants_require_tokens_across_restarts(
     assert catalog.get("permissions/server/assignments").json() == {"assignments": [operator]}
 
     refused = sandbox_command("up", "--dir", str(directory), "--auth", "none")
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert "Leave out `--auth none`, or add `--authz allowall`" in refused.stderr
-    state = up("--auth", "none", "--authz", "allowall")
+    reset = sandbox_command(
+        "reset", "--yes", "--json", "--dir", str(directory), "--auth", "none", "--authz", "allowall"
+    )
+    state = json.loads(reset.stdout)
     assert httpx.get(f"{state['lakekeeper']['endpoint']}/management/v1/info").json()["authz-backend"] == "allow-all"

@@ -106,6 +106,45 @@ def make_bucket(state: dict[str, Any]) -> None:
     ).create_bucket(Bucket="made-before")
 
 
+def test_authz_of_a_catalog_changes_only_by_reset(directory: Path, sandbox_command: Run) -> None:
+    before = up(sandbox_command, directory)
+    project = create_project(before)
+    remedy = f"lakewright sandbox reset --dir {directory} --authz openfga"
+
+    for _ in range(2):
+        refused = sandbox_command("up", "--dir", str(directory), "--authz", "openfga")
+        assert refused.returncode == 2
+        assert "`--authz allowall`, which cannot change to openfga" in refused.stderr
+        assert remedy in refused.stderr
+        assert project in projects(before)
+        assert sandbox_command("up", "--dir", str(directory), "--authz", "allowall").returncode == 0
+    sandbox_command("down", "--dir", str(directory))
+    assert sandbox_command("up", "--dir", str(directory), "--authz", "openfga").returncode == 2
+
+    assert sandbox_command(*remedy.split()[2:]).returncode == 2, "it asks, and nobody is there"
+    done = sandbox_command(*remedy.split()[2:], "--yes", "--json")
+    assert done.returncode == 0, done.stderr
+    after = json.loads(done.stdout)
+    assert after["lakekeeper"]["authz"] == "openfga"
+    assert after["admin"] == before["admin"]
+    assert after["aws"]["endpoint"] == before["aws"]["endpoint"]
+    info = httpx.get(f"{after['lakekeeper']['endpoint']}/management/v1/info")
+    assert info.status_code == 401, "it requires tokens"
+
+
+def test_reset_empties_a_sandbox_and_keeps_its_options(directory: Path, sandbox_command: Run) -> None:
+    before = up(sandbox_command, directory, "--version", "0.12")
+    create_project(before)
+
+    done = sandbox_command("reset", "--yes", "--json", "--dir", str(directory))
+
+    after = json.loads(done.stdout)
+    assert after["lakekeeper"]["version"] == "0.12"
+    info = httpx.get(f"{after['lakekeeper']['endpoint']}/management/v1/info").json()
+    assert info["bootstrapped"] is False
+    assert sandbox_command("reset", "--yes", "--dir", str(directory / "none")).returncode == 1
+
+
 @pytest.mark.parametrize("half", ["aws", "lakekeeper"])
 def test_only_the_crashed_process_is_restarted(directory: Path, sandbox_command: Run, half: str) -> None:
     before = up(sandbox_command, directory)
