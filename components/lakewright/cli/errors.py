@@ -40,7 +40,7 @@ def to_usage_error(error: Exception) -> Exception:
     # Typer's text would list every option that is a little like it.
     message = str(getattr(error, "message", "")) if option else format_error(error).replace(": Value error, ", ": ")
     message, _, question = message.partition(" Did you mean ")
-    message = f"{message[:1].lower()}{message[1:]}".rstrip(". ")
+    message = " ".join(f"{message[:1].lower()}{message[1:]}".split()).rstrip(". ")
     if option or question:
         message += f"; did you mean {question.rstrip('?') or option}?"
         return UsageError(f"{message} See `{context.command_path} --help`")

@@ -42,7 +42,7 @@ _OPTIONS = (
     "hooks",
 )
 _UNORDERED_OPTIONS = ("dependencies", "aliases", "replace_with")
-_ADVICE = "Steps before this one are done. Make a new plan with `lakewright preview --save-plan`, and apply that"
+_ADVICE = "Steps before this one are done. Make a new plan with `lakewright preview --save-plan FILE`, and apply that"
 
 
 class PlanFollower(StepObserver):

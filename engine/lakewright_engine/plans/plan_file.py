@@ -24,7 +24,7 @@ _MARK = "lakewright_plan"
 SIGNATURE_KEY = "lakewright plan signature v1"
 """The purpose for which a secrets manager derives the key of signatures."""
 _SEALS = ("sha256", "signature")
-AGAIN = "Make a new plan with `lakewright preview --save-plan`"
+AGAIN = "Make a new plan with `lakewright preview --save-plan FILE`"
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ def refuse_moved(planned: Sequence[KnownObject], found: Sequence[KnownObject]) -
         more = f"\n  and {len(lines) - _MAX_LINES} more" if len(lines) > _MAX_LINES else ""
         raise PlanError(
             f"objects on the servers have changed since the plan was made:\n{listed}{more}\n"
-            "Nothing was changed. Make a new plan with `lakewright preview --refresh --save-plan`"
+            "Nothing was changed. Make a new plan with `lakewright preview --refresh --save-plan FILE`"
         )
 
 

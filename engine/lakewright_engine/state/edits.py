@@ -1,7 +1,7 @@
 """Edit an exported state: remove, unprotect or rename resources.
 
 The functions change a deployment in the form of `pulumi stack export` and follow the rules of
-`pulumi state remove|unprotect|rename`. Secrets stay encrypted.
+`pulumi state delete`, `pulumi state unprotect` and `pulumi state rename`. Secrets stay encrypted.
 """
 
 from __future__ import annotations

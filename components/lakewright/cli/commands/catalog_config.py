@@ -1,4 +1,4 @@
-"""`lakewright config --format`: the catalog configuration of jobs, from the stack's outputs. No engine runs."""
+"""`lakewright config --format json`: the catalog configuration of jobs, from the stack's outputs. No engine runs."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def undrop(
     Example: lakewright undrop --stack acme executions.results.orders
     """
     if not show and table is None and tabular_id is None:
-        raise UsageError("name the table: lakewright undrop --stack NAME WAREHOUSE.NAMESPACE.TABLE, or use --list")
+        raise UsageError("name the table: `lakewright undrop STACK WAREHOUSE.NAMESPACE.TABLE`, or use --list")
     warehouses = _warehouses(stack, directory)
     if show:
         _print_list(_list_below(warehouses, table), as_json=as_json)

@@ -202,7 +202,7 @@ class FollowedCliPlan(CliPlan):
         known = _property_names(self._document)
         keys = [key for key in _CHANGED_KEY.findall(found[0].partition(found[1])[2].strip()) if key in known]
         names = ", ".join(dict.fromkeys(keys)) or "properties that are not in the plan"
-        return f"{text[: found.start()]}{found[1]} {names}. Make a new plan with `lakewright preview --save-plan`"
+        return f"{text[: found.start()]}{found[1]} {names}. Make a new plan with `lakewright preview --save-plan FILE`"
 
 
 @contextmanager

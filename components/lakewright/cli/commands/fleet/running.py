@@ -181,7 +181,8 @@ def _stacks(project: PulumiProject, options: FleetOptions) -> Sequence[SelectedS
     planned = [file.name.removesuffix(PLAN_SUFFIX) for file in sorted(options.plans.glob(f"*{PLAN_SUFFIX}"))]
     if not planned:
         raise SelectionError(
-            f"--plans: {options.plans} has no STACK{PLAN_SUFFIX}; `lakewright fleet preview --save-plans` writes them"
+            f"--plans: {options.plans} has no STACK{PLAN_SUFFIX}; `lakewright fleet preview --save-plans FOLDER`"
+            " writes them"
         )
     selection = options.selection
     chosen = select(project, selection if selection.is_filter else replace(selection, patterns=tuple(planned)))

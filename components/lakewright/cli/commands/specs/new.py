@@ -124,8 +124,8 @@ def new(
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("x", encoding="utf-8") as out:
         out.write(_HEAD + _text(spec))
-    reserve = f"lakewright byo reserve --stack {tenant}, then " if open_questions else ""
-    print(f"Wrote {file}. Next: lakewright stack init --stack {tenant}, then {reserve}lakewright up --stack {tenant}")
+    reserve = f"`lakewright byo reserve {tenant}`, then " if open_questions else ""
+    print(f"Wrote {file}. Next: `lakewright stack init {tenant}`, then {reserve}`lakewright up {tenant}`")
 
 
 def _answer(given: str | None, question: str, default: str | None = None) -> str:
