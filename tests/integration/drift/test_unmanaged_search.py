@@ -138,11 +138,11 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 EXPECTED = [
     ("Role", "strangers"),
     ("RoleMembers", "readers"),
-    ("Grant", "select of role readers on warehouse main"),
     ("TaskQueueConfig", "tabular_purge of warehouse main"),
     ("Namespace", "main.sales"),
     ("Namespace", "main.jobs"),
     ("Namespace", "main.jobs.nightly"),
+    ("Grant", "select of role readers on warehouse main"),
 ]
 
 
@@ -194,6 +194,18 @@ def test_refused_call_hides_no_other_finding(lake: Lake) -> None:
     problems = report["stacks"][0]["problems"]
     assert len(problems) == 2
     assert all(problem.startswith("unmanaged objects of project acme could not be searched") for problem in problems)
+
+
+def test_refused_list_of_roles_hides_no_grant(lake: Lake) -> None:
+    lake.add("acme")
+    lake.inject({"action": "answer", "method": "GET", "path": "*/management/v1/role", "status": 403, "count": None})
+
+    code, report = lake.drift()
+
+    found = lake.found(report)["acme"]
+    assert code == 1
+    assert [kind for kind, _ in found] == ["TaskQueueConfig", "Namespace", "Namespace", "Namespace", "Grant"]
+    assert found[-1][1].startswith("select of role ")
 
 
 def test_many_refused_calls_are_counted(lake: Lake) -> None:

@@ -2,7 +2,7 @@
 
 Namespaces and tables are what jobs make in a warehouse all day. They are searched only if a run asks for them.
 
-The lists of the project come first. Each other search sends a request or two, and all may run at the same time.
+Each search sends a request or two, and all may run at the same time. Few of them wait for a list.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from lakewright.discovery.unmanaged.tenant_scope import GrantPlace, TenantScope
 from lakewright.lakekeeper.api.catalog import namespaces, tabulars
 from lakewright.lakekeeper.api.catalog.namespaces import ListedNamespace, Path
 from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.errors import RefusedError
 from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, OWNERS, GrantEntry, ObjectKind
 from lakewright.lakekeeper.api.management import grants, members, roles, task_queues, users
 from lakewright.lakekeeper.api.management import warehouses as warehouse_calls
@@ -55,26 +56,36 @@ class ProjectScan:
             LakekeeperError: The server does not answer, or refuses a list.
         """
         enforces = self.client.server().keeps_tuples
+        yield partial(self._search_roles, enforces=enforces)
+        yield self._search_warehouses
+        if enforces:
+            yield self._read_identity
+            for place in self.scope.grant_places():
+                yield partial(self._search_grants, place)
+
+    def _search_roles(self, *, enforces: bool) -> Iterator[UnmanagedObject | PartialSearch]:
+        """Yield roles, and searches of their members."""
+        listed_roles = roles.list_cached(self.client, self.scope.project_id)
+        yield from self._roles(listed_roles)
+        if enforces:
+            yield from self._members({str(role["id"]) for role in listed_roles})
+
+    def _search_warehouses(self) -> Iterator[UnmanagedObject | PartialSearch]:
+        """Yield warehouses, and searches of the settings and contents of those of the stack."""
         listed_warehouses = list(warehouse_calls.cached_by_id(self.client, self.scope.project_id).values())
         yield from self._warehouses(listed_warehouses)
         active = [warehouse_calls.id_of(entry) for entry in listed_warehouses if entry.get("status") == "active"]
         own = [warehouse_id for warehouse_id in active if warehouse_id in self.scope.warehouses]
-        yield partial(self._search_roles, enforces=enforces)
         yield from self._queues(own)
         for warehouse_id in own:
             yield from self._protection(warehouse_id)
             if self.tables:
                 yield partial(self._search_contents, warehouse_id, None)
 
-    def _search_roles(self, *, enforces: bool) -> Iterator[UnmanagedObject | PartialSearch]:
-        """Yield roles, and searches of what roles and users have."""
-        listed_roles = roles.list_cached(self.client, self.scope.project_id)
-        yield from self._roles(listed_roles)
-        if enforces:
-            names = {str(role["id"]): str(role["name"]) for role in listed_roles}
-            yield from self._members(set(names))
-            for place in self.scope.grant_places():
-                yield partial(self._search_grants, place, names)
+    def _read_identity(self) -> Iterator[UnmanagedObject]:
+        """Read the calling user while others read the grants, which need it next."""
+        users.get_ourselves_cached(self.client)
+        return iter(())
 
     @property
     def _server(self) -> str:
@@ -113,16 +124,26 @@ class ProjectScan:
             self.scope.managed.has("grant", grant_key(self._server, "role", (role_id,), entry)) for entry in entries
         )
 
-    def _search_grants(self, place: GrantPlace, role_names: dict[str, str]) -> Iterator[UnmanagedObject]:
-        identity = users.get_ourselves_cached(self.client)
+    def _search_grants(self, place: GrantPlace) -> Iterator[UnmanagedObject]:
         held = grants.get_cached(self.client, place.on) or frozenset()
+        identity = users.get_ourselves_cached(self.client)
         for entry in sorted(held - made_by_server(place.on.kind, held, identity)):
             key = grant_key(self._server, place.on.kind, self._place(place), entry)
             if entry.privilege == ASSIGNEE or self.scope.managed.has("grant", key):
                 continue
-            name = role_names.get(entry.principal, entry.principal) if entry.kind == "role" else entry.principal
-            title = f"{entry.privilege} of {entry.kind} {name} on {place.name}"
+            title = f"{entry.privilege} of {entry.kind} {self._name_of(entry)} on {place.name}"
             yield UnmanagedObject(lakekeeper_type("Grant"), title, str(entry), "grant", key)
+
+    def _name_of(self, entry: GrantEntry) -> str:
+        """Return the name of a role, or the id of a user."""
+        if entry.kind != "role":
+            return entry.principal
+        try:
+            listed_roles = roles.list_cached(self.client, self.scope.project_id)
+        except RefusedError:
+            return entry.principal  # the search of roles reports the refusal
+        names = (str(role["name"]) for role in listed_roles if str(role["id"]) == entry.principal)
+        return next(names, entry.principal)
 
     @staticmethod
     def _place(place: GrantPlace) -> tuple[str, ...]:
