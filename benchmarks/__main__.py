@@ -11,6 +11,7 @@ from rich.console import Console
 
 from benchmarks import (
     fleet_drift,
+    granted_drift,
     journal,
     maintenance,
     many_tables,
@@ -38,6 +39,7 @@ BENCHMARKS = {
     "journal": journal.measure,
     "warm_noop": warm_noop.measure,
     "fleet_drift": fleet_drift.measure,
+    "granted_drift": granted_drift.measure,
 }
 RESULTS = Path(__file__).parent / "results.json"
 
