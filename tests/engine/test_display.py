@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lakewright_engine.display.lines import Display
+from lakewright_engine.display.lines import Display, estimate_remaining
 from lakewright_engine.display.property_diff import PropertyChange, ValueForm, changed_keys, changes, format_value
 from lakewright_engine.display.report import OperationReport
 from lakewright_engine.model.signatures import SECRET, SIGNATURE, UNKNOWN
@@ -179,3 +179,16 @@ def test_whole_form_hides_secrets() -> None:
     (change,) = changes({}, {"a": {"b": HIDDEN, "c": "x"}}, form=ValueForm.WHOLE)
     assert "[secret]" in change.text
     assert "ciphertext" not in change.text
+
+
+def test_progress_has_the_total_of_the_preview(stack: Stack) -> None:
+    with Display(Console(file=io.StringIO()), "up", "dev", dry=False, planned=4) as display:
+        assert display.progress == "Updating … 0 of 4 done"
+        for event in stack.run("up").events:
+            display(event)
+        assert display.progress.startswith("Updating … 3 of 4 done, about ")
+
+
+def test_remaining_time_follows_the_rate_so_far() -> None:
+    assert estimate_remaining(30.0, 10, 100) == 270.0
+    assert estimate_remaining(30.0, 100, 100) == estimate_remaining(0.1, 0, 100) == 0.0

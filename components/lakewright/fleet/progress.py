@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Self
 
+from lakewright_engine.display.lines import estimate_remaining
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
@@ -119,11 +120,6 @@ def choose_progress(verb: str, total: int) -> LineProgress:
     console = Console(stderr=True)
     is_live = console.is_terminal and not console.is_dumb_terminal
     return (LiveProgress if is_live else LineProgress)(console, verb, total)
-
-
-def estimate_remaining(elapsed: float, ended: int, total: int) -> float:
-    """Return the seconds that the remaining stacks need at the rate of those that ended; 0 if none ended or remain."""
-    return elapsed / ended * (total - ended) if ended else 0.0
 
 
 def format_status(result: StackResult) -> str:

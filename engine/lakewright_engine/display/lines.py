@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -42,11 +44,24 @@ REPLACEMENT_PARTS = ("create-replacement", "delete-replaced")
 TITLES = {"preview": "Previewing update", "up": "Updating", "refresh": "Refreshing", "destroy": "Destroying"}
 
 
+def estimate_remaining(elapsed: float, done: int, total: int) -> float:
+    """Return the seconds that the remaining steps need at the rate of those that are done; 0 if none are or remain."""
+    return elapsed / done * (total - done) if done else 0.0
+
+
 class Display:
     """Displays engine events. Used as a context manager, which clears the live line."""
 
     def __init__(
-        self, console: Console, verb: str, stack: str, *, dry: bool, diff: bool = False, errors: Console | None = None
+        self,
+        console: Console,
+        verb: str,
+        stack: str,
+        *,
+        dry: bool,
+        diff: bool = False,
+        errors: Console | None = None,
+        planned: int = 0,
     ) -> None:
         """Display an operation on a stack.
 
@@ -57,7 +72,10 @@ class Display:
             dry: Whether it is a preview.
             diff: Whether to list changed properties.
             errors: Where errors and warnings go, unless both are terminals. Default: the same console.
+            planned: Number of resources in a preview of the operation; 0 if there was none.
         """
+        self._planned = planned
+        self._began = time.monotonic()
         self.report = OperationReport()
         self._console = console
         same_screen = errors is None or (console.is_terminal and errors.is_terminal)
@@ -168,7 +186,15 @@ class Display:
         names = ", ".join(self._with_status(step) for step in self.report.in_progress[:3])
         more = len(self.report.in_progress) - 3
         rest = f": {names}{f' and {more} more' if more > 0 else ''}" if names else ""
-        return f"{self._title} … {done} done{rest}"
+        return f"{self._title} … {self._format_done(done)}{rest}"
+
+    def _format_done(self, done: int) -> str:
+        """Return the number of steps that are done, with the total and the remaining time if there was a preview."""
+        if not self._planned:
+            return f"{done} done"
+        total = max(self._planned, len(self.report.steps))
+        left = estimate_remaining(time.monotonic() - self._began, done, total)
+        return f"{done} of {total} done" + (f", about {math.ceil(left)} s left" if left else "")
 
     def _progress(self) -> None:
         if self._live is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from lakewright.cli.commands.fleet.change_summary import group_changes, summarize_changes
-from lakewright.fleet.progress import estimate_remaining
 from lakewright.fleet.results import FleetReport, StackResult, StackStatus, first_error
 from lakewright.fleet.selection import SelectedStack
 
@@ -43,8 +42,3 @@ def test_summary_counts_kinds_and_lists_every_deletion() -> None:
     assert sum(line.startswith("  t") and "delete x:Table" in line for line in lines) == 40
     assert "40 stacks (t0, t1, t2, t3, t4 and 35 others):" in lines
     assert lines[-1] == "All changes: runs/changes.txt"
-
-
-def test_remaining_time_follows_the_rate_so_far() -> None:
-    assert estimate_remaining(30.0, 10, 100) == 270.0
-    assert estimate_remaining(30.0, 100, 100) == estimate_remaining(0.1, 0, 100) == 0.0

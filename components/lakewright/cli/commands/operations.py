@@ -302,9 +302,13 @@ def _run_operation(
     choice = replace(choice, engine=RemainderReportingEngine(choice.engine))
     if validate:
         choice = replace(choice, engine=ValidatingEngine(choice.engine))
-    if changes_objects and not yes and not _is_confirmed(choice, operation, diff=diff):
-        raise typer.Exit(1)
-    result = _run(choice, operation, diff=diff, as_json=as_json)
+    planned = 0
+    if changes_objects and not yes:
+        confirmed = _confirm(choice, operation, diff=diff)
+        if confirmed is None:
+            raise typer.Exit(1)
+        planned = confirmed
+    result = _run(choice, operation, diff=diff, as_json=as_json, planned=planned)
     raise typer.Exit(result.exit)
 
 
@@ -329,25 +333,27 @@ def is_interactive() -> bool:
     return sys.stdin.isatty()
 
 
-def _is_confirmed(choice: EngineChoice, operation: Operation, *, diff: bool) -> bool:
-    """Show what would change, ask, and return whether the user agrees."""
+def _confirm(choice: EngineChoice, operation: Operation, *, diff: bool) -> int | None:
+    """Show what would change, and ask. Return the number of planned resources; None if the user does not agree."""
     if operation.verb == "up":
         trial = replace(operation, verb="preview", expect_no_changes=False)
     else:
         trial = replace(operation, preview_only=True, expect_no_changes=False)
     noun = NOUNS[operation.verb]
     while True:
-        if _run(choice, trial, diff=diff, as_json=False).exit:
-            return False
+        result = _run(choice, trial, diff=diff, as_json=False)
+        if result.exit:
+            return None
+        planned = sum(result.changes.values())
         if diff:
-            return typer.confirm(f"Do you want to perform this {noun}?")
+            return planned if typer.confirm(f"Do you want to perform this {noun}?") else None
         answer = typer.prompt(f"Do you want to perform this {noun}? [yes/no/details]", default="no", show_default=False)
         if answer != "details":
-            return answer in ("y", "yes")
+            return planned if answer in ("y", "yes") else None
         diff = True
 
 
-def _run(choice: EngineChoice, operation: Operation, *, diff: bool, as_json: bool) -> Result:
+def _run(choice: EngineChoice, operation: Operation, *, diff: bool, as_json: bool, planned: int = 0) -> Result:
     from lakewright_engine.display.lines import Display  # noqa: PLC0415
     from lakewright_engine.display.report import MESSAGE_PREFIXES, OperationReport  # noqa: PLC0415
     from rich.console import Console  # noqa: PLC0415
@@ -371,7 +377,9 @@ def _run(choice: EngineChoice, operation: Operation, *, diff: bool, as_json: boo
         return result
     console = Console(soft_wrap=True)
     errors = Console(soft_wrap=True, stderr=True)
-    display = Display(console, operation.verb, operation.stack, dry=operation.is_dry, diff=diff, errors=errors)
+    display = Display(
+        console, operation.verb, operation.stack, dry=operation.is_dry, diff=diff, errors=errors, planned=planned
+    )
     with display:
         result = choice.engine.run(operation, display)
     display.summary(result.outputs)
