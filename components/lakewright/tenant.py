@@ -150,6 +150,8 @@ def _guard(
         roles={spec.project_id: roles},
         buckets=[*_guarded_buckets(spec, storage, record)],
         record=record.bucket_tag,
+        purged_warehouses=[warehouse.name for warehouse in spec.warehouses if warehouse.deletion == "purge"],
+        purged_tables=_purged_tables(spec),
         deletion="protect",
         opts=pulumi.ResourceOptions.merge(
             opts, pulumi.ResourceOptions(depends_on=[*parts, *warehouses.values(), *inside])
@@ -164,6 +166,17 @@ def _guarded_projects(
     return pulumi.Output.all(record.kept_warehouses(), *ids).apply(
         lambda values: {} if values[0] else {spec.project_id: values[1:]}
     )
+
+
+def _purged_tables(spec: TenantSpec) -> dict[str, list[list[str]]] | None:
+    """Return the tables with `deletion: purge` in warehouses with `retain`, by warehouse."""
+    purged: dict[str, list[list[str]]] = {}
+    for warehouse in spec.warehouses:
+        for table in spec.tables:
+            is_purged = table.path.warehouse == warehouse.name and spec.deletion_of(table) == "purge"
+            if is_purged and warehouse.deletion == "retain":
+                purged.setdefault(warehouse.name, []).append([*table.path.namespace, table.path.name])
+    return purged or None
 
 
 def _guarded_buckets(

@@ -9,6 +9,7 @@ import pulumi
 from lakewright.aws.bucket import own_bucket_of
 from lakewright.environment.platform import Platform
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
+from lakewright.names.table_name import parse_table_name
 from lakewright.spec import TenantSpec
 
 
@@ -49,11 +50,16 @@ def _warehouses(spec: TenantSpec) -> dict[str, dict[str, Any]]:
     """Return the fields of `RecordedWarehouse` by the warehouse's name."""
     recorded: dict[str, dict[str, Any]] = {}
     for warehouse in spec.warehouses:
+        tables = [table for table in spec.tables if table.path.warehouse == warehouse.name]
+        renamed_tables = [parse_table_name(table.renamed_from) for table in tables if table.renamed_from]
         fields = {
             "bucket": spec.storage[spec.storage_of(warehouse)].bucket,
             "deletion": warehouse.deletion,
             "renamed_from": warehouse.renamed_from,
             "key_prefix": warehouse.key_prefix,
+            "namespaces": sorted(warehouse.namespace_paths) or None,
+            "tables": {table.path.in_warehouse: spec.deletion_of(table) for table in tables} or None,
+            "renamed_tables": [name.in_warehouse for name in renamed_tables] or None,
         }
         recorded[warehouse.name] = {name: value for name, value in fields.items() if value is not None}
     return recorded

@@ -21,6 +21,11 @@ class QualifiedName(NamedTuple):
         """All parts in lower case, as the server ignores case."""
         return tuple(part.casefold() for part in (self.warehouse, *self.namespace, self.name))
 
+    @property
+    def in_warehouse(self) -> str:
+        """Dotted name without the warehouse, with quotes where needed."""
+        return ".".join(quoted(part) for part in (*self.namespace, self.name))
+
     def same_as(self, other: QualifiedName) -> bool:
         """Return whether the server treats both names as the same."""
         return self.levels == other.levels

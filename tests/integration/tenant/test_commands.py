@@ -150,6 +150,29 @@ def test_preview_refuses_grants_that_no_server_stores(make_tenant: Callable[...,
     assert "stores no grants: it runs Lakekeeper 0.13" in error
 
 
+def test_validate_warns_of_protected_purges(make_tenant: Callable[..., Any]) -> None:
+    """The spec is valid, and `protected` wins. A table inherits the `deletion` of its warehouse."""
+    columns = [{"name": "n", "type": "long"}]
+    tenant = make_tenant(
+        warehouses=[
+            {"name": "executions", "namespaces": ["results"], "deletion": "purge", "protected": True},
+            {"name": "other", "namespaces": ["results"], "deletion": "protect", "protected": True},
+        ],
+        tables=[
+            {"name": "executions.results.a", "columns": columns, "protected": True},
+            {"name": "other.results.b", "columns": columns, "protected": True},
+        ],
+    )
+
+    done = _run(tenant, "spec", "validate")
+    report = json.loads(_run(tenant, "spec", "validate", "--json").stdout)
+
+    assert done.returncode == 0
+    assert "warehouses.0.protected: `protected: true` overrides `deletion: purge`" in done.stderr
+    warned = [warning["path"] for warning in report["files"][0]["warnings"]]
+    assert warned == ["warehouses.0.protected", "tables.0.protected"]
+
+
 def test_schema_prints_a_json_schema(make_tenant: Callable[..., Any]) -> None:
     assert "TenantSpec" in json.loads(_run(make_tenant(), "spec", "schema").stdout)["$defs"]
 

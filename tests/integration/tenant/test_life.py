@@ -133,6 +133,7 @@ def test_changed_spec_changes_only_what_it_declares(make_tenant: Callable[..., A
 
     assert changes_of(result) == {
         ("update", "Warehouse", f"{tenant.name}-executions"),
+        ("update", "TenantRecord", tenant.name),
         ("create", "Namespace", f"{tenant.name}-executions-sales"),
         ("create", "Namespace", f"{tenant.name}-executions-sales.daily"),
     }

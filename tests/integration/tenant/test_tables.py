@@ -43,7 +43,10 @@ def test_declared_table_is_restored_and_evolves(make_tenant: Callable[..., Any],
     evolved = ORDERS | {"name": "executions.results.purchases", "renamed_from": ORDERS["name"], "columns": columns}
     tenant.spec["tables"] = [evolved]
     tenant.write()
-    assert changes_of(tenant.up()) == {("update", "Table", f"{tenant.name}-executions.results.purchases")}
+    assert changes_of(tenant.up()) == {
+        ("update", "TenantRecord", tenant.name),
+        ("update", "Table", f"{tenant.name}-executions.results.purchases"),
+    }
     there = catalog.load_table("results.purchases").scan().to_arrow().to_pylist()
     assert there == [{"id": 1, "note": "first", "price": None}]
     assert changes_of(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()

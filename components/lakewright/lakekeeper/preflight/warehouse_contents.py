@@ -61,21 +61,50 @@ def in_the_way(client: Client, warehouse_id: str, name: str, own: list[str]) -> 
     found = warehouses.get(client, warehouse_id)
     if found is None:
         return []
-    where = f"at {client.endpoint} warehouse `{name}`"
     inside = contents.of_warehouse(client, warehouse_id)
     ours = {path.casefold() for path in own}
     others = sorted(
         path for namespace in inside.namespaces if (path := ".".join(namespace.path)).casefold() not in ours
     )
+    reasons = _describe_protection(client, found, name, inside)
+    if others:
+        reasons.append(
+            f"at {client.endpoint} warehouse `{name}` holds namespaces that the stack does not declare:"
+            f" {', '.join(others)}"
+        )
+    return reasons
+
+
+def find_protected(client: Client, warehouse_id: str, name: str) -> list[str]:
+    """Describe the protection of a warehouse, and of the namespaces, tables and views in it.
+
+    The list is empty if nothing is protected, or if the warehouse does not exist.
+
+    Raises:
+        CannotCountError: If the warehouse is inactive.
+    """
+    live_warehouse = warehouses.get(client, warehouse_id)
+    if live_warehouse is None:
+        return []
+    if live_warehouse["status"] != "active":
+        raise CannotCountError(
+            f"warehouse `{name}` ({warehouse_id}) at {client.endpoint} is inactive, so protected objects in it cannot"
+            " be seen. Activate it first; `up --refresh` does that unless the program declares `active: false`."
+        )
+    return _describe_protection(client, live_warehouse, name, contents.of_warehouse(client, warehouse_id))
+
+
+def _describe_protection(
+    client: Client, live_warehouse: warehouses.WarehouseResponse, name: str, inside: contents.Contents
+) -> list[str]:
+    where = f"at {client.endpoint} warehouse `{name}`"
     reasons: list[str] = []
-    if found.get("protected"):
+    if live_warehouse.get("protected"):
         reasons.append(f"{where} is protected (set `protected: false` and run `up` first)")
     if inside.protected:
         reasons.append(
             f"{where} holds protected objects (remove their protection first): {', '.join(inside.protected)}"
         )
-    if others:
-        reasons.append(f"{where} holds namespaces that the stack does not declare: {', '.join(others)}")
     return reasons
 
 
@@ -86,6 +115,7 @@ def refuse_replacement(
 
     Raises:
         HoldsTablesError: If the warehouse holds tables that `deletion` does not allow to purge.
+        ProtectedError: If `deletion` is `purge`, and the warehouse or an object in it is protected.
         ReplacementRefusedError: If `deletion: retain` keeps the warehouse and its name.
     """
     what = ", ".join(str(change) for change in changes)
@@ -95,6 +125,11 @@ def refuse_replacement(
             f"{where} would be replaced, since the server cannot change {what}; it holds {contents.described(tables)}."
             f" `deletion` is `{old.deletion}` in the state: to lose the tables, set it to `purge`"
             " and run `up` before this change."
+        )
+    if old.deletion == "purge" and (reasons := find_protected(client, warehouse_id, old.name)):
+        raise ProtectedError(
+            f"{where} would be replaced, since the server cannot change {what}. Nothing was deleted:"
+            f" {'; '.join(reasons)}."
         )
     same_name = new.name.casefold() == old.name.casefold() and new.project_id == old.project_id
     if old.deletion == "retain" and same_name:

@@ -20,7 +20,15 @@ from lakewright.lakekeeper.table.finding import LoadedTable
 def refuse_replacement(client: Client, old: TableArgs, new: TableArgs, table_id: str, changes: list[Change]) -> None:
     """Raise if a table must not be replaced. The `deletion` in the state decides, as for `destroy`."""
     what = ", ".join(str(change) for change in changes)
-    if old.deletion == "purge" or _find(client, old, table_id) is None:
+    live_table = _find(client, old, table_id)
+    if live_table is None:
+        return
+    if old.deletion == "purge":
+        if isinstance(live_table, LoadedTable) and tables.is_protected(client, old.warehouse_id, live_table.table_id):
+            raise ProtectedError(
+                f"{where(old)} would be replaced, since the server cannot change {what}, and it is protected. Nothing"
+                " was deleted. Remove its protection first."
+            )
         return
     if old.deletion == "retain":
         if old.warehouse_id == new.warehouse_id:

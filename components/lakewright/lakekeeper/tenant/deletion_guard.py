@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from lakewright.lakekeeper.api.catalog import contents
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import ForbiddenError, NotFoundError
+from lakewright.lakekeeper.api.connection.errors import ForbiddenError, NotFoundError, ProtectedError
 from lakewright.lakekeeper.api.management import project_record, projects, roles, warehouses
 from lakewright.lakekeeper.buckets import bucket_mark, own_bucket
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
@@ -22,6 +22,7 @@ from lakewright.lakekeeper.provider.errors import CannotCountError, HoldsTablesE
 from lakewright.lakekeeper.provider.inputs import Deletable, StateOnly
 from lakewright.lakekeeper.provider.options import ServerInput, given, not_imported
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
+from lakewright.lakekeeper.tenant import protected_removals
 from lakewright.names.types import Deletion
 from lakewright.ownership.mark import Claimant
 
@@ -52,6 +53,11 @@ class DeletionGuardArgs(Deletable):
     """Ids of all warehouses of the stack, by name. A guarded warehouse that is removed from them must be empty."""
     record: Annotated[str | None, StateOnly()] = None
     """Id of the tenant's record. Marks of the projects and buckets with another id are those of another stack."""
+    purged_warehouses: Annotated[list[str] | None, StateOnly()] = None
+    """Names of the warehouses with `deletion: purge`. What is protected in them blocks the deletion."""
+    purged_tables: Annotated[dict[str, list[list[str]]] | None, StateOnly()] = None
+    """Tables with `deletion: purge` in warehouses with `retain`, by warehouse name: the levels of the namespace and the
+    name of the table. Protected tables block the deletion."""
 
 
 class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
@@ -131,14 +137,20 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
                     others.append(f"{bucket.where} holds {content}{outside}")
             if not bucket.kept:
                 others += _neighbours(client, bucket, (state.declared or {}).values())
+        protected = protected_removals.find_at_destruction(client, state, uncounted)
         if tables or others:
-            found = "; ".join([*tables, *others, *uncounted])
+            found = "; ".join([*tables, *others, *protected, *uncounted])
             if not state.warehouses:
                 raise StillHeldError(f"nothing was destroyed: {found}. Remove that, and run `destroy` again.")
             raise (HoldsTablesError if tables else StillHeldError)(
                 f"nothing was destroyed, because `deletion` is `protect`: {found}."
                 " Remove that, or set `deletion` to `purge` (which removes it) or `retain` (which keeps it) and run"
                 " `up` before destroying."
+            )
+        if protected:
+            raise ProtectedError(
+                f"nothing was destroyed, because what is protected is never deleted, also under `deletion: purge`:"
+                f" {'; '.join([*protected, *uncounted])}."
             )
         if uncounted:
             raise CannotCountError(f"nothing was destroyed: {'; '.join(uncounted)}")
@@ -256,6 +268,8 @@ class DeletionGuard(Resource, module="lakekeeper", name="DeletionGuard"):
         buckets: pulumi.Input[Sequence[Mapping[str, Any]]] | None = None,
         declared: pulumi.Input[Mapping[str, pulumi.Input[str]]] | None = None,
         record: pulumi.Input[str] | None = None,
+        purged_warehouses: pulumi.Input[Sequence[str]] | None = None,
+        purged_tables: pulumi.Input[Mapping[str, Sequence[Sequence[str]]]] | None = None,
         deletion: pulumi.Input[Deletion] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -269,6 +283,8 @@ class DeletionGuard(Resource, module="lakekeeper", name="DeletionGuard"):
             buckets=buckets,
             declared=declared,
             record=record,
+            purged_warehouses=purged_warehouses,
+            purged_tables=purged_tables,
             deletion=deletion,
         )
         super().__init__(DeletionGuardProvider(), resource_name, props, not_imported(opts))

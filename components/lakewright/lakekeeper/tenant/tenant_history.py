@@ -25,6 +25,12 @@ class RecordedWarehouse(Declared):
     """Prefix of its keys in the bucket. TENANT/ORIGIN if left out."""
     origin: str | None = None
     """Its first name. Computed from the earlier record."""
+    namespaces: list[str] | None = None
+    """Paths of its declared namespaces. None in states of earlier versions."""
+    tables: dict[str, Deletion] | None = None
+    """`deletion` of its declared tables, by NAMESPACE.TABLE with quotes where needed."""
+    renamed_tables: list[str] | None = None
+    """Former names of its tables."""
     role_path: str | None = None
     """IAM path of its role. None for roles of earlier versions, whose path is `/`, and without a role. Computed."""
 

@@ -24,6 +24,7 @@ from lakewright.lakekeeper.provider.resource_state import ObservedResource, Reco
 from lakewright.lakekeeper.tenant import (
     catalog_principal,
     kept_data,
+    protected_removals,
     role_paths,
     stack_ownership,
     tenant_changes,
@@ -138,6 +139,9 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
         old, new = self._from_state(_olds), self._from_state(_news)
         if result.changes:
             tenant_changes.refuse(lambda: self.recorded_client(old.server), old, new)
+            protected_removals.refuse_removal(
+                lambda: self.recorded_client(old.server), old.project, old.warehouses, new.warehouses
+            )
         return result
 
     @override

@@ -11,7 +11,7 @@ from typing_extensions import override
 from lakewright.lakekeeper.api.catalog import contents, namespaces
 from lakewright.lakekeeper.api.catalog.namespaces import ListedNamespace, Path
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import NotEmptyError
+from lakewright.lakekeeper.api.connection.errors import NotEmptyError, ProtectedError
 from lakewright.lakekeeper.api.management import managed_access as managed
 from lakewright.lakekeeper.api.management import project_record, warehouses
 from lakewright.lakekeeper.provider import diff as difference
@@ -141,7 +141,15 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
         self, client: Client, known: RecordedResource[NamespaceArgs], new: NamespaceArgs, changes: list[Change]
     ) -> None:
         old = known.declared
-        if old.deletion == "purge" or namespaces.get(client, old.warehouse_id, old.path) is None:
+        live_namespace = namespaces.get(client, old.warehouse_id, old.path)
+        if live_namespace is None:
+            return
+        if old.deletion == "purge":
+            if protected := _list_protected(client, old, live_namespace):
+                raise ProtectedError(
+                    f"{self.title(old)} would be replaced ({', '.join(str(change) for change in changes)}), and these"
+                    f" are protected: {', '.join(protected)}. Nothing was deleted. Remove the protection first."
+                )
             return
         if tables := contents.of_namespace(client, old.warehouse_id, old.path).tabulars:
             raise HoldsTablesError(
@@ -159,6 +167,12 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
             seen = contents.delete_namespace(client, state.warehouse_id, state.path)
         except NotEmptyError:
             if state.deletion == "purge":
+                live_namespace = namespaces.get(client, state.warehouse_id, state.path)
+                if live_namespace and (protected := _list_protected(client, state, live_namespace)):
+                    raise ProtectedError(
+                        f"{self.title(state)} is not dropped, and nothing in it was deleted, because these are"
+                        f" protected: {', '.join(protected)}. Remove the protection first."
+                    ) from None
                 contents.purge(client, state.warehouse_id, state.path)
                 contents.delete_namespace(client, state.warehouse_id, state.path)
                 return
@@ -223,6 +237,13 @@ def _own(answer: NamespaceResponse) -> dict[str, str]:
     """Return the properties that do not belong to the server."""
     properties: dict[str, str] = answer["properties"]
     return {key: value for key, value in properties.items() if key not in namespaces.SERVER_OWNED}
+
+
+def _list_protected(client: Client, state: NamespaceArgs, live_namespace: NamespaceResponse) -> list[str]:
+    """Return the names of what is protected: the namespace itself, and objects in it."""
+    inside = contents.of_namespace(client, state.warehouse_id, state.path).protected
+    is_protected = namespaces.is_protected(client, state.warehouse_id, namespaces.id_of(live_namespace))
+    return [state.name, *inside] if is_protected else inside
 
 
 def _id_of(declared: NamespaceArgs) -> str:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from ....real_servers import RealServers
+from ....tenant_project import changes_of
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -143,3 +144,31 @@ def test_protect_of_an_empty_tenant_destroys_everything(
     assert tenant.bucket not in [bucket["Name"] for bucket in aws("s3").list_buckets()["Buckets"]]
     projects = lakekeeper.get("/management/v1/project-list").json()["projects"]
     assert tenant.name not in [project["project-id"] for project in projects]
+
+
+def test_protected_objects_survive_a_purge(make_tenant: Callable[..., Any], lakekeeper: Any) -> None:
+    """Preview and `destroy` refuse before anything is deleted, and so does an `up` without the table."""
+    orders = {"name": "executions.results.orders", "columns": [{"name": "n", "type": "long"}], "protected": True}
+    tenant = make_tenant(
+        warehouses=[{"name": "executions", "namespaces": ["results"], "deletion": "purge"}], tables=[orders]
+    )
+    warehouse = tenant.up()["outputs"]["warehouse_ids"]["executions"]
+    table = f"/catalog/v1/{warehouse}/namespaces/results/tables/orders"
+    reason = "warehouse `executions` holds protected objects (remove their protection first): results.orders"
+
+    for command in (["destroy", "--preview-only"], ["destroy", "--yes"]):
+        said = tenant.error(*command, "--engine", "embedded")
+        assert "ProtectedError: nothing was destroyed" in said
+        assert reason in said
+
+    del tenant.spec["tables"]
+    tenant.write()
+    for command in (["preview"], ["up", "--yes"]):
+        assert "table `results.orders` of warehouse `executions` is protected" in tenant.error(
+            *command, "--engine", "embedded"
+        )
+    assert lakekeeper.head(table).status_code == 204
+    tenant.spec["tables"] = [orders | {"protected": False}]
+    tenant.write()
+    assert changes_of(tenant.up()) == {("update", "Table", f"{tenant.name}-executions.results.orders")}
+    tenant.verb("destroy", "--yes")

@@ -19,7 +19,7 @@ from lakewright.cli.options import HERE, Directory, load_project
 from lakewright.cli.stack_argument import CommandLine
 
 if TYPE_CHECKING:
-    from lakewright.spec import SpecError
+    from lakewright.spec import Problem, SpecError
 
 app = CommandLine(add_completion=False, no_args_is_help=True, help="Check and explain specs; print their JSON Schema.")
 
@@ -44,6 +44,7 @@ def validate(
     """
     # `--help` needs no models.
     from lakewright.cli.environments import servers_by_environment  # noqa: PLC0415
+    from lakewright.deletions.protected_purges import find_contradictions  # noqa: PLC0415
     from lakewright.environment.stack_file_check import check_stack_file  # noqa: PLC0415
     from lakewright.spec import Problem, SpecError, TenantSpec  # noqa: PLC0415
     from lakewright.spec.stack_conflicts import shared_with  # noqa: PLC0415
@@ -66,7 +67,9 @@ def validate(
         if problems := [Problem(path, expected) for path, expected in shared_with(spec, others, servers)]:
             mistakes[file] = SpecError(str(file), problems)
     if as_json:
-        print(json.dumps(_report_to_json([*specs, *mistakes], mistakes, notes), indent=2, ensure_ascii=False))
+        warnings = {file: find_contradictions(spec) for file, spec in specs.items()}
+        report = _report_to_json([*specs, *mistakes], mistakes, notes, warnings)
+        print(json.dumps(report, indent=2, ensure_ascii=False))
     else:
         for error in mistakes.values():
             print(error, file=sys.stderr)
@@ -74,6 +77,8 @@ def validate(
             print(f"{file}: valid")
             for note in notes[file]:
                 print(f"  {note}")
+            for warning in find_contradictions(specs[file]):
+                print(f"warning: {file}: {warning}", file=sys.stderr)
     if mistakes:
         raise typer.Exit(1)
 
@@ -108,7 +113,10 @@ def schema(
 
 
 def _report_to_json(
-    files: list[Path], mistakes: dict[Path, SpecError], notes: dict[Path, tuple[str, ...]]
+    files: list[Path],
+    mistakes: dict[Path, SpecError],
+    notes: dict[Path, tuple[str, ...]],
+    warnings: dict[Path, list[Problem]],
 ) -> dict[str, Any]:
     entries = [
         {
@@ -116,6 +124,7 @@ def _report_to_json(
             "valid": file not in mistakes,
             "problems": [asdict(problem) for problem in mistakes[file].problems] if file in mistakes else [],
             "notes": list(notes.get(file, ())),
+            "warnings": [asdict(warning) for warning in warnings.get(file, [])],
         }
         for file in sorted(set(files))
     ]
