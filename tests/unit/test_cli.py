@@ -311,3 +311,11 @@ def test_init_without_a_passphrase_says_how_to_set_one(
     failed = lakewright("stack", "init", "dev")
     assert failed.returncode == 1
     assert "export PULUMI_CONFIG_PASSPHRASE_FILE=" in failed.stderr
+
+
+def test_up_and_stack_ls_count_the_same_resources(lakewright: Callable[..., Done]) -> None:
+    lakewright("stack", "init", "dev")
+    done = json.loads(lakewright("up", "dev", "--yes", "--json", "--engine", "embedded").stdout)
+    listed = lakewright("stack", "ls").stdout.splitlines()
+    counted = json.loads(lakewright("fleet", "list", "dev", "--json").stdout)["stacks"][0]["resources"]
+    assert int(listed[1].split()[-1]) == counted == sum(done["changes"].values())

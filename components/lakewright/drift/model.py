@@ -104,6 +104,8 @@ class StackDrift:
     environment: str = ""
     resources: int = 0
     """Number of resources that were compared."""
+    total_resources: int = 0
+    """Number of resources as `up` counts them: also those without an object, such as components and providers."""
     differences: list[Difference] = field(default_factory=list[Difference])
     problems: list[str] = field(default_factory=list[str])
     """Parts that could not be checked, and the reasons."""
@@ -124,6 +126,7 @@ class StackDrift:
             "tenant": self.tenant,
             "environment": self.environment,
             "resources": self.resources,
+            "total_resources": self.total_resources,
             "locked": list(self.locked),
             "differences": [found.to_json() for found in self.differences],
             "problems": self.problems,

@@ -94,6 +94,7 @@ def list_stacks(project: PulumiProject, selection: Selection) -> list[ListedStac
 def _read(project: PulumiProject, reader: StateReader, listed: ListedStack) -> ListedStack:
     """Return the stack with what its state says, or with why that cannot be read."""
     from lakewright_engine.model.errors import EngineError  # noqa: PLC0415
+    from lakewright_engine.model.urns import is_default_provider  # noqa: PLC0415
 
     name = listed.stack.name
     try:
@@ -103,7 +104,7 @@ def _read(project: PulumiProject, reader: StateReader, listed: ListedStack) -> L
         return replace(listed, problem=str(error))
     return replace(
         listed,
-        resources=len(state.resources),
+        resources=sum(not is_default_provider(resource.urn) for resource in state.resources),
         updated=state.updated,
         last=last,
         locked=state.locked,

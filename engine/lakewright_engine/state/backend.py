@@ -18,6 +18,7 @@ from lakewright_engine.model.errors import (
 from lakewright_engine.model.resources import StackSnapshot
 from lakewright_engine.model.stack_lock import StackLock
 from lakewright_engine.model.suggestions import suggest_name
+from lakewright_engine.model.urns import is_default_provider
 from lakewright_engine.state.checkpoint import Codec, secrets_manager_of
 from lakewright_engine.state.checkpoint_document import latest_of, parse_checkpoint, parse_object
 from lakewright_engine.state.integrity import check_integrity, check_magic
@@ -38,6 +39,9 @@ class StackSummary:
     updated: str
     """RFC 3339, UTC; empty if the stack was never written or cannot be read."""
     resources: int
+    """All entries of the state, as the Pulumi CLI counts them."""
+    without_default_providers: int = 0
+    """The resources that operations count."""
     problem: str = ""
     """Why the state cannot be read; empty if it can."""
     locks: tuple[StackLock, ...] = ()
@@ -304,9 +308,11 @@ class StateBackend:
         try:
             checkpoint = self.checkpoint(project, stack) or {}
         except StateError as error:
-            return StackSummary(project, stack, "", 0, str(error))
+            return StackSummary(project, stack, "", 0, problem=str(error))
         manifest: dict[str, Any] = (latest_of(checkpoint) or {}).get("manifest") or {}
-        return StackSummary(project, stack, str(manifest.get("time") or ""), _resource_count(checkpoint))
+        urns = [str(resource.get("urn")) for resource in (latest_of(checkpoint) or {}).get("resources") or ()]
+        counted = sum(not is_default_provider(urn) for urn in urns)
+        return StackSummary(project, stack, str(manifest.get("time") or ""), len(urns), counted)
 
     def _codec(self, project: str, stack: str) -> Codec:
         return self._codecs.setdefault((project, stack), Codec(stack))

@@ -33,11 +33,13 @@ def test_same_problem_is_printed_once_with_its_stacks() -> None:
 
 
 def test_lists_show_only_entries_that_differ() -> None:
-    stack = StackDrift("acme", "acme", resources=1, differences=[difference(["a", "b"], ["a", "c[/]"])])
+    stack = StackDrift(
+        "acme", "acme", resources=1, total_resources=4, differences=[difference(["a", "b"], ["a", "c[/]"])]
+    )
 
     text = text_of(DriftReport([stack]))
 
     assert '["b"]' in text
     assert '["c[/]"]' in text
     assert '"a"' not in text
-    assert "1 tenant, 1 resource; 1 difference on 1 tenant." in text
+    assert "1 tenant, 1 of 4 resources compared; 1 difference on 1 tenant." in text

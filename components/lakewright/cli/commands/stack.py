@@ -36,6 +36,9 @@ def list_stacks(
 ) -> None:
     """List the stacks of this project. One whose state cannot be read is marked, with the reason on standard error.
 
+    Resources are counted as by `up`: with stack and components, without default providers. `resourceCount` of --json is
+    the number of all entries of the state, as of `pulumi stack ls`.
+
     Example: lakewright stack ls --json
     """
     project = load_project(directory)
@@ -58,13 +61,13 @@ def list_stacks(
         (
             _display_name(stack, project.name),
             _ago(stack.updated),
-            "unreadable" if stack.problem else str(stack.resources),
+            "unreadable" if stack.problem else str(stack.without_default_providers),
             ", ".join(lock.summary for lock in stack.locks),
         )
         for stack in stacks
     ]
     columns = 4 if any(stack.locks for stack in stacks) else 3
-    head = ("NAME", "LAST UPDATE", "RESOURCE COUNT", "LOCKED BY")
+    head = ("NAME", "LAST UPDATE", "RESOURCES", "LOCKED BY")
     _print_table(head[:columns], [row[:columns] for row in rows])
     for problem in filter(None, (stack.problem for stack in stacks)):
         print(f"error: {problem}", file=sys.stderr)

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lakewright_engine.model.errors import EngineError
+from lakewright_engine.model.urns import is_default_provider
 
 from lakewright.drift.detection.steps import SEARCHES, DriftOptions, DriftRun, run_search, run_steps
 from lakewright.drift.model import Difference, DriftReport, Finding, ScanProblem, StackDrift, UnmanagedSearch
@@ -46,6 +47,7 @@ class _Fleet:
             drift.problems.append(str(state))
             return
         drift.locked = state.locked
+        drift.total_resources = sum(not is_default_provider(resource.urn) for resource in state.resources)
         providers = {f"{resource.urn}::{resource.id}": resource for resource in state.resources}
         parents = {resource.urn: resource for resource in state.resources}
         unknown: dict[str, int] = defaultdict(int)

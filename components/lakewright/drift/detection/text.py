@@ -63,9 +63,10 @@ def summary(report: DriftReport) -> str:
     failed = [stack for stack in report.stacks if stack.problems]
     ignored = sum(1 for difference in report.differences() if difference.ignored)
     count = sum(len(stack.drift) for stack in drifted)
-    resources = sum(stack.resources for stack in report.stacks)
+    compared = sum(stack.resources for stack in report.stacks)
+    total = sum(stack.total_resources for stack in report.stacks)
     parts = [
-        f"{plural(len(report.stacks), 'tenant')}, {plural(resources, 'resource')}",
+        f"{plural(len(report.stacks), 'tenant')}, {compared:,} of {plural(total, 'resource')} compared",
         f"{plural(count, 'difference')} on {plural(len(drifted), 'tenant')}" if count else "no drift found",
         *([f"{ignored:,} ignored"] if ignored else []),
         *([f"{plural(len(failed), 'tenant')} could not be checked completely"] if failed else []),
