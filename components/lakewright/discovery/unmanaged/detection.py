@@ -22,7 +22,7 @@ from lakewright.drift.session import ScanSession
 from lakewright.fleet.states import state_reader
 from lakewright.fleet.text_table import plural
 from lakewright.lakekeeper.api.connection.client import ClientPool
-from lakewright.lakekeeper.api.connection.errors import UnreachableError
+from lakewright.lakekeeper.api.connection.errors import RefusedError, UnreachableError
 from lakewright.lakekeeper.api.connection.server import ServerRef
 
 if TYPE_CHECKING:
@@ -38,18 +38,28 @@ def find_unmanaged(run: DriftRun) -> Iterator[Finding]:
     known = managed_objects(resource.state for resource in run.resources)
     with ExitStack() as opened:
         pool = opened.enter_context(ThreadPoolExecutor(run.session.parallel, thread_name_prefix="unmanaged"))
-        searches: list[tuple[TenantScope, ProjectSearch]] = []
+        searches: list[tuple[TenantScope, ClientPool, ProjectSearch]] = []
         for scope in tenant_scopes(run.resources):
             clients = opened.enter_context(closing(ClientPool(shared=run.session.clients)))
-            searches.append((scope, ProjectSearch(pool, partial(_search, run, scope, clients))))
-        for scope, search in searches:
-            yield from _findings(scope, search, known, others)
+            searches.append((scope, clients, ProjectSearch(pool, partial(_search, run, scope, clients))))
+        for scope, clients, search in searches:
+            is_deleted = partial(_is_deleted, run, scope, clients)
+            yield from _findings(scope, search, known, others, is_deleted)
 
 
 def _search(run: DriftRun, scope: TenantScope, clients: ClientPool) -> Iterator[UnmanagedObject | PartialSearch]:
+    yield from _open_scan(run, scope, clients).search()
+
+
+def _is_deleted(run: DriftRun, scope: TenantScope, clients: ClientPool) -> bool:
+    """Return whether a project no longer exists, which the scanner reports. OpenFGA refuses all calls for it."""
+    return _open_scan(run, scope, clients).is_deleted()
+
+
+def _open_scan(run: DriftRun, scope: TenantScope, clients: ClientPool) -> ProjectScan:
     server = ServerRef.model_validate(dict(scope.server))
     client = clients.get(server, _resolver(run.session, scope.stack))
-    yield from ProjectScan(client, scope, run.options.search is UnmanagedSearch.TABLES).search()
+    return ProjectScan(client, scope, run.options.search is UnmanagedSearch.TABLES)
 
 
 def _explain(scope: TenantScope, error: Exception) -> str:
@@ -91,7 +101,11 @@ class _OtherStacks:
 
 
 def _findings(
-    scope: TenantScope, search: ProjectSearch, known: ManagedObjects, others: _OtherStacks
+    scope: TenantScope,
+    search: ProjectSearch,
+    known: ManagedObjects,
+    others: _OtherStacks,
+    is_deleted: Callable[[], bool],
 ) -> Iterator[Finding]:
     failures: list[FailedSearch] = []
     for result in search.results():
@@ -99,6 +113,8 @@ def _findings(
             failures.append(result)
         elif not known.has(result.kind, result.key) and not others.has(result):
             yield result.to_difference(scope.stack, scope.tenant)
+    if any(isinstance(failure.error, RefusedError) for failure in failures) and is_deleted():
+        return
     messages = list(dict.fromkeys(_explain(scope, failure.error) for failure in failures))
     for message in messages[:_MOST_PROBLEMS]:
         yield ScanProblem(scope.stack, message)

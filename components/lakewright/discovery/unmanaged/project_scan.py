@@ -18,11 +18,13 @@ from lakewright.discovery.unmanaged.tenant_scope import GrantPlace, TenantScope
 from lakewright.lakekeeper.api.catalog import namespaces, tabulars
 from lakewright.lakekeeper.api.catalog.namespaces import ListedNamespace, Path
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import RefusedError
-from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, OWNERS, GrantEntry, ObjectKind
-from lakewright.lakekeeper.api.management import grants, members, roles, task_queues, users
+from lakewright.lakekeeper.api.connection.errors import ForbiddenError, RefusedError
+from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, OWNERS, GrantEntry, Object, ObjectKind
+from lakewright.lakekeeper.api.management import grants, members, projects, roles, task_queues, users
 from lakewright.lakekeeper.api.management import warehouses as warehouse_calls
 from lakewright.lakekeeper.api.management.task_queues import LOG_CLEANUP, SOFT_DELETION, Scope
+from lakewright.lakekeeper.grants.model import target as grant_target
+from lakewright.lakekeeper.grants.model.target import OnNamespace, OnTabular
 
 _OWN_PROVIDER = "lakekeeper"
 """Provider of roles that people make. Those of other providers are synchronized from a directory."""
@@ -125,7 +127,7 @@ class ProjectScan:
         )
 
     def _search_grants(self, place: GrantPlace) -> Iterator[UnmanagedObject]:
-        held = grants.get_cached(self.client, place.on) or frozenset()
+        held = self._read_grants(place)
         identity = users.get_ourselves_cached(self.client)
         for entry in sorted(held - made_by_server(place.on.kind, held, identity)):
             key = grant_key(self._server, place.on.kind, self._place(place), entry)
@@ -144,6 +146,37 @@ class ProjectScan:
             return entry.principal  # the search of roles reports the refusal
         names = (str(role["name"]) for role in listed_roles if str(role["id"]) == entry.principal)
         return next(names, entry.principal)
+
+    def _read_grants(self, place: GrantPlace) -> frozenset[GrantEntry]:
+        """Return the grants on an object that has the place's name now; none if there is no such object."""
+        try:
+            return grants.get_cached(self.client, place.on) or frozenset()
+        except ForbiddenError:
+            # OpenFGA refuses the id of a deleted object. Another object may have its name.
+            current = self._find_current(place)
+            if current is not None and current.object_id == place.on.object_id:
+                raise
+            return (grants.get_cached(self.client, current) if current else None) or frozenset()
+
+    def _find_current(self, place: GrantPlace) -> Object | None:
+        """Return the object that has the name of a namespace or table; for any other kind the place's own object."""
+        on, path = place.on, place.inside
+        match on.kind:
+            case "namespace":
+                target = OnNamespace(type="namespace", warehouse_id=str(on.warehouse_id), namespace=".".join(path))
+            case "table":
+                namespace, name = ".".join(path[:-1]), path[-1]
+                target = OnTabular(type="table", warehouse_id=str(on.warehouse_id), namespace=namespace, name=name)
+            case _:
+                return on
+        return grant_target.resolved(self.client, target)
+
+    def is_deleted(self) -> bool:
+        """Return whether the project no longer exists. OpenFGA refuses its id then."""
+        try:
+            return projects.get_cached(self.client, self.scope.project_id) is None
+        except ForbiddenError:
+            return False
 
     @staticmethod
     def _place(place: GrantPlace) -> tuple[str, ...]:

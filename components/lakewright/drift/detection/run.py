@@ -6,8 +6,10 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from lakewright_engine.model.errors import EngineError
@@ -119,6 +121,7 @@ def find_drift(
         ]
         if run.options.search is not UnmanagedSearch.NONE:
             scans += [partial(run_search, run, place) for place in SEARCHES]
+        _import_modules([*fleet.by_scanner, *SEARCHES])
         with ThreadPoolExecutor(max_workers=len(scans), thread_name_prefix="scanner") as pool:
             for future in [pool.submit(scan) for scan in scans]:
                 for finding in future.result():
@@ -128,6 +131,16 @@ def find_drift(
     session.close()
     report.seconds = time.monotonic() - began
     return report
+
+
+def _import_modules(places: Iterable[str]) -> None:
+    """Import the modules of scanners and searches, one after the other.
+
+    Threads that import modules with circular imports at the same time, such as Pulumi's, may get unfinished ones.
+    """
+    for place in places:
+        with suppress(Exception):  # the scan or search reports it
+            import_module(place.partition(":")[0])
 
 
 def _is_compared(resource: ResourceState) -> bool:
