@@ -21,7 +21,9 @@ from lakewright.lakekeeper.provider.inputs import Declared, Rotate
 
 _FINGERPRINT = "credential_fingerprint"
 _HIDDEN_DRIFT = ("drift", "unsafe")
-"""Outputs of a table with changes that no property shows."""
+"""Outputs of a table with changes that no property shows, and with those that `up` refuses to undo."""
+_REFUSED_PROPERTIES = frozenset({"format_version", "identifier"})
+"""Properties with which the reason of a refusal begins. Other reasons are about columns."""
 
 
 @dataclass
@@ -158,8 +160,19 @@ def _without_property(resource: StackResource, outs: dict[str, Any]) -> Iterator
         text = f"hidden, because warehouse {hidden} is inactive"
         yield resource.difference("", DifferenceKind.CHANGED, declared=resource.state.id, found=text)
         return
-    texts = [str(text) for key in _HIDDEN_DRIFT for text in cast(list[Any], outs.get(key) or [])]
-    for text in dict.fromkeys(texts) or ["not as recorded in the state"]:
+    lasting, refused = ([str(text) for text in cast(list[Any], outs.get(key) or [])] for key in _HIDDEN_DRIFT)
+    by_property: dict[str, list[str]] = {}
+    for text in dict.fromkeys(refused):
+        if text not in lasting:
+            name = text.partition(":")[0]
+            by_property.setdefault(name if name in _REFUSED_PROPERTIES else "columns", []).append(text)
+    secrets = secret_paths(resource.state.outputs)
+    for name, texts in by_property.items():
+        # The refresh before the refused update has replaced the declared value in the state.
+        reason = f"refused by the last `up`: {' '.join(texts)}"
+        found = _json(outs.get(name), name, secrets)
+        yield resource.difference(name, DifferenceKind.CHANGED, declared=reason, found=found)
+    for text in dict.fromkeys(lasting) or ([] if by_property else ["not as recorded in the state"]):
         yield resource.difference("", DifferenceKind.CHANGED, declared=None, found=text)
 
 

@@ -221,6 +221,35 @@ def test_actions_need_a_confirmation(initech: Tenant) -> None:
         assert f"{option} needs --yes" in initech.error("drift", option)
 
 
+def test_added_column_is_accepted_after_a_refused_update(initech: Tenant, stack_http: httpx.Client) -> None:
+    """The refresh of the refused update put the found columns into the state, so no property of it differs."""
+    warehouse = state_of(initech)["Warehouse", "initech-executions"]["id"]
+    table = f"/catalog/v1/{warehouse}/namespaces/results/tables/runs"
+    metadata = stack_http.get(table).raise_for_status().json()["metadata"]
+    schema = next(each for each in metadata["schemas"] if each["schema-id"] == metadata["current-schema-id"])
+    number = metadata["last-column-id"] + 1
+    schema["fields"].append({"id": number, "name": "extra", "type": "string", "required": False})
+    updates = [
+        {"action": "add-schema", "schema": schema, "last-column-id": number},
+        {"action": "set-current-schema", "schema-id": -1},
+    ]
+    stack_http.post(table, json={"requirements": [], "updates": updates}).raise_for_status()
+    assert "extra" in initech.error("up", "--refresh", "--yes", "--engine", "embedded")
+
+    code, document = run_drift(initech)
+    [column] = [entry for entry in document["stacks"][0]["differences"] if entry["property"] == "columns"]
+    assert (code, [each["name"] for each in column["found"]]) == (7, ["id", "note", "extra"])
+    code, document = run_drift(initech, "--accept", "--yes")
+
+    [accepted] = document["accepted"]
+    assert (code, accepted["refused"]) == (0, [])
+    file = initech.folder / "tenants" / "Pulumi.initech.yaml"
+    initech.spec = yaml.safe_load(file.read_text())["config"]["lakewright:tenant"]
+    assert initech.spec["tables"][0]["columns"][-1] == {"name": "extra", "type": "string"}
+    initech.up("--refresh")
+    assert run_drift(initech)[0] == 0
+
+
 def test_failed_checks_are_drift(initech: Tenant) -> None:
     initech.spec["checks"] = [{"table": "executions.results.runs", "min_rows": 1}]
     initech.write()
