@@ -14,13 +14,14 @@ from lakewright_engine.model.errors import (
     DamagedStateError,
     StackNotFoundError,
     StateError,
+    UnsupportedStateError,
 )
 from lakewright_engine.model.resources import StackSnapshot
 from lakewright_engine.model.stack_lock import StackLock
 from lakewright_engine.model.suggestions import suggest_name
 from lakewright_engine.model.urns import is_default_provider
 from lakewright_engine.state.checkpoint import Codec, secrets_manager_of
-from lakewright_engine.state.checkpoint_document import latest_of, parse_checkpoint, parse_object
+from lakewright_engine.state.checkpoint_document import decompress_zstd, latest_of, parse_checkpoint, parse_object
 from lakewright_engine.state.integrity import check_integrity, check_magic
 from lakewright_engine.state.names import check_stack_name
 from lakewright_engine.state.secrets import PassphraseManager
@@ -344,6 +345,15 @@ def _exported(checkpoint: dict[str, Any]) -> dict[str, Any]:
 
 
 def _history_entry(content: bytes, place: str) -> dict[str, Any]:
+    """Return an entry. Earlier entries keep their compression when the CLI changes that of the state."""
+    try:
+        content = decompress_zstd(content)
+    except ImportError as error:
+        raise UnsupportedStateError(
+            f"the history entry {place} is compressed with zstd: install the Python package `zstandard`"
+        ) from error
+    except ValueError as error:
+        raise DamagedStateError(f"the history entry {place} is damaged: {error}; remove it") from error
     try:
         return parse_object(content)
     except ValueError as error:

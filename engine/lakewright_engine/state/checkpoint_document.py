@@ -58,6 +58,24 @@ def decompress(content: bytes) -> bytes | None:
         return None
 
 
+def decompress_zstd(content: bytes) -> bytes:
+    """Return the text of a file that may be compressed with zstd. Any other file is returned as it is.
+
+    Raises:
+        ImportError: The package `zstandard`, which the extra `zstd` has, is not installed.
+        ValueError: The compression is damaged.
+    """
+    if not content.startswith(_ZSTD):
+        return content
+    import zstandard  # noqa: PLC0415 - optional
+
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(content) as reader:  # sizes are not in all frames
+            return reader.read()
+    except zstandard.ZstdError as error:
+        raise ValueError(f"its compression is damaged ({error})") from error
+
+
 def parse_object(content: bytes) -> dict[str, Any]:
     """Return a JSON object, plain or compressed with gzip.
 

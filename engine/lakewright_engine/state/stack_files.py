@@ -163,7 +163,7 @@ class StackFiles:
 
     def history(self, project: str, stack: str) -> Generator[tuple[bytes, str]]:
         """Yield content and place of the entries of the history, newest first."""
-        names = re.compile(rf"{re.escape(stack)}-\d+\.history\.json(\.gz)?")
+        names = re.compile(rf"{re.escape(stack)}-\d+\.history\.json(\.gz|\.zst)?")
         for entry in reversed(self.storage.list_folder(_folder("history", project, stack))):
             if names.fullmatch(entry.key.rpartition("/")[2]) and (found := self.storage.read(entry.key)):
                 yield found.content, self.storage.describe(entry.key)

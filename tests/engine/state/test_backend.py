@@ -10,7 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import zstandard
 from lakewright_engine.model.errors import (
+    DamagedStateError,
     EngineError,
     StackLockedError,
     StackNotFoundError,
@@ -358,6 +360,23 @@ def _secrets(value: object) -> list[dict]:
 def test_times_have_no_trailing_zeros(microseconds: int, expected: str) -> None:
     """The CLI formats the times of a state at each save. Another format would make two exports differ."""
     assert format_time(datetime(2026, 11, 22, 7, 30, 33, microseconds, tzinfo=UTC)) == expected
+
+
+def test_history_entry_in_zstd_is_read(backend: StateBackend) -> None:
+    """The CLI keeps such entries when PULUMI_DIY_BACKEND_ZSTD is unset again, and writes the state as plain text."""
+    backend.record("conf", "dev", {"kind": "update"})
+    folder = backend.storage.root / "history" / "conf" / "dev"
+    plain = max(folder.glob("*.history.json"))
+    compressor = zstandard.ZstdCompressor().compressobj()  # as the CLI's stream, without the size
+    content = compressor.compress(plain.read_bytes()) + compressor.flush()
+    before = backend.history("conf", "dev")
+    plain.with_name(f"{plain.name}.zst").write_bytes(content)
+    plain.unlink()
+
+    assert backend.history("conf", "dev") == before
+    plain.with_name(f"{plain.name}.zst").write_bytes(content[:-4])
+    with pytest.raises(DamagedStateError, match=r"history entry .* is damaged"):
+        backend.history("conf", "dev")
 
 
 def test_the_last_update_needs_no_older_history(backend: StateBackend) -> None:
