@@ -76,6 +76,7 @@ class DriftActor(_Part):
     name: str
     at: str = ""
     source: str = ""
+    is_allowed_only: bool = False
 
 
 class IgnoredRule(_Part):

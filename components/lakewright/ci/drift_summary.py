@@ -171,7 +171,8 @@ def _by(difference: DriftDifference, style: _Style) -> str:
     if actor is None:
         return ""
     when = f" at {style.code(actor.at)}" if actor.at else ""
-    return f", by {style.code(actor.name)}{when}"
+    verb = "allowed for" if actor.is_allowed_only else "by"
+    return f", {verb} {style.code(actor.name)}{when}"
 
 
 def _ignored(drift: FleetDrift, style: _Style) -> list[str]:

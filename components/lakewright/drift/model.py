@@ -47,6 +47,12 @@ class Actor:
     """RFC 3339, UTC."""
     source: str
     """Where this was recorded, such as `cloudtrail` or `managed fields`."""
+    is_allowed_only: bool = False
+    """Whether the record says that the change was allowed, and not that it was made."""
+
+    def describe(self) -> str:
+        """Return `by NAME`, or `allowed for NAME` if the record does not say that the change was made."""
+        return f"allowed for {self.name}" if self.is_allowed_only else f"by {self.name}"
 
 
 @dataclass(frozen=True)

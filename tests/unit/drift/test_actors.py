@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from lakewright.drift.actors.cloudtrail import AwsAccess, find_region
 from lakewright.drift.actors.cloudtrail_events import actor_of, is_cause
 from lakewright.drift.actors.lakekeeper_log import LakekeeperLogSource
 from lakewright.drift.actors.managed_fields import actor_of_field
@@ -121,7 +123,109 @@ def test_lakekeeper_log_names_who_made_this_change(tmp_path: Path, lines: list[s
     ],
 )
 def test_requests_of_each_kind_of_object(tmp_path: Path, of: DriftedObject, line: str) -> None:
-    assert actor_in_log(tmp_path, line, of=of) == Actor("oidc~mallory", LATER, "lakekeeper audit log")
+    actor = actor_in_log(tmp_path, line, of=of)
+
+    assert actor == Actor("oidc~mallory", LATER, "lakekeeper audit log", is_allowed_only=True)
+
+
+PROJECT = drifted(f"{LAKEKEEPER}Project", "p1", "name")
+TABLE = drifted(f"{LAKEKEEPER}Table", "t", "columns", warehouse_id=WAREHOUSE, namespace="sales.eu", name="orders")
+RENAMED = drifted(f"{LAKEKEEPER}Table", "t", "name", warehouse_id=WAREHOUSE, namespace="sales.eu", name="orders")
+COMMIT = f"/catalog/v1/{WAREHOUSE}/transactions/commit"
+RENAME = f"/catalog/v1/{WAREHOUSE}/tables/rename"
+
+
+def entity(kind: str, **fields: str) -> dict[str, str]:
+    """Return an object as an audit event names it."""
+    return {"entity_type": kind, **{key.replace("_", "-"): value for key, value in fields.items()}}
+
+
+ORDERS = entity("table", warehouse_id=WAREHOUSE, namespace="sales.eu", table="orders")
+OTHERS = entity("table", warehouse_id=WAREHOUSE, namespace="sales.eu", table="others")
+
+
+def grant_on(kind: str, **target: str) -> DriftedObject:
+    on = {"type": kind, **target}
+    of = drifted(f"{LAKEKEEPER}Grant", "g", "", on=on)
+    return replace(of, target_id="o1" if kind in ("namespace", "table") else "")
+
+
+@pytest.mark.parametrize(
+    ("of", "uri", "entities"),
+    [
+        (
+            PROJECT,
+            "project/rename",
+            {"entity": entity("project", project_id="p1")},
+        ),
+        (PROJECT, "project/p1/rename", {}),
+        (RENAMED, RENAME, {"entity": ORDERS}),
+        (TABLE, COMMIT, {"entity": ORDERS}),
+        (TABLE, COMMIT, {"entity": None, "entities": [OTHERS, ORDERS]}),
+        (
+            drifted(f"{LAKEKEEPER}TaskQueueConfig", "q", "config", warehouse_id=WAREHOUSE, queue="soft_deletion"),
+            f"warehouse/{WAREHOUSE}/task-queue/tabular_expiration/config",
+            {},
+        ),
+        (
+            drifted(f"{LAKEKEEPER}TaskQueueConfig", "q", "config", project_id="p1", queue="task_log_cleanup"),
+            "project/task-queue/task_log_cleanup/config",
+            {"entity": entity("project", project_id="p1")},
+        ),
+        (
+            grant_on("table", warehouse_id=WAREHOUSE, namespace="sales", name="orders"),
+            f"permissions/warehouse/{WAREHOUSE}/table/o1/assignments",
+            {},
+        ),
+        (grant_on("namespace", warehouse_id=WAREHOUSE, namespace="sales"), "permissions/namespace/o1/assignments", {}),
+        (
+            grant_on("table", warehouse_id=WAREHOUSE, namespace="sales", name="orders"),
+            f"warehouse/{WAREHOUSE}/table/o1/grants",
+            {},
+        ),
+        (grant_on("warehouse", warehouse_id=WAREHOUSE), f"warehouse/{WAREHOUSE}/grants", {}),
+        (grant_on("project", project_id="p1"), "project/grants", {"entity": entity("project", project_id="p1")}),
+        (grant_on("role", role_id="r1"), "permissions/role/r1/assignments", {}),
+    ],
+)
+def test_requests_without_the_object_in_their_path(
+    tmp_path: Path, of: DriftedObject, uri: str, entities: dict[str, Any]
+) -> None:
+    path = uri if uri.startswith("/") else f"/management/v1/{uri}"
+
+    actor = actor_in_log(tmp_path, audit_event("POST", path, **entities), of=of)
+
+    assert actor is not None
+    assert actor.describe() == "allowed for oidc~mallory"
+
+
+@pytest.mark.parametrize(
+    ("of", "uri", "other"),
+    [
+        (PROJECT, "project/rename", entity("project", project_id="p2")),
+        (RENAMED, RENAME, OTHERS),
+        (TABLE, COMMIT, OTHERS),
+    ],
+)
+def test_requests_for_other_objects_name_nobody(
+    tmp_path: Path, of: DriftedObject, uri: str, other: dict[str, str]
+) -> None:
+    path = uri if uri.startswith("/") else f"/management/v1/{uri}"
+
+    assert actor_in_log(tmp_path, audit_event("POST", path, entity=other), of=of) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "region", "expected"),
+    [
+        ("aws:iam/role:Role", "eu-west-1", "us-east-1"),
+        ("aws:iam/role:Role", "us-gov-east-1", "us-gov-west-1"),
+        ("aws:iam/rolePolicy:RolePolicy", "cn-northwest-1", "cn-north-1"),
+        ("aws:s3/bucket:Bucket", "us-gov-east-1", "us-gov-east-1"),
+    ],
+)
+def test_events_of_iam_are_in_one_region_of_a_partition(kind: str, region: str, expected: str) -> None:
+    assert find_region(drifted(kind, "a", "tags"), AwsAccess(region=region)) == expected
 
 
 @pytest.mark.parametrize("wrapped", [True, False])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,10 +15,15 @@ from lakewright.drift.model import Actor, DriftReport
 from lakewright.environment.drift_settings import AuditSetting, LakekeeperLog, TrailBucket
 from lakewright.environment.environment import AwsAccount, Environment
 from lakewright.project_files.stack_files import environment_file, raw_environment
+from lakewright.validation.documents import mapping_of
 from lakewright.validation.problems import SpecError
 
 if TYPE_CHECKING:
     from lakewright.drift.detection.steps import DriftRun
+    from lakewright.drift.session import StackResource
+
+_NAMESPACE = "pulumi-python:dynamic/lakekeeper:Namespace"
+_TABLE = "pulumi-python:dynamic/lakekeeper:Table"
 
 
 def name_actors(report: DriftReport, run: DriftRun) -> None:
@@ -28,12 +33,14 @@ def name_actors(report: DriftReport, run: DriftRun) -> None:
     the stacks that have differences.
     """
     resources = {(resource.stack, resource.state.urn): resource for resource in run.resources}
+    targets = _target_ids(run.resources)
     by_environment: dict[str, list[DriftedObject]] = defaultdict(list)
     for stack in report.stacks:
         for difference in stack.differences:
             resource = resources.get((difference.stack, difference.urn))
             if resource is not None and difference.actor is None and resource.updated:
-                by_environment[stack.environment].append(DriftedObject(difference, resource))
+                target_id = targets.get((difference.stack, *_target_of(resource)), "")
+                by_environment[stack.environment].append(DriftedObject(difference, resource, target_id))
     found: dict[int, list[Actor]] = defaultdict(list)
     for name, objects in by_environment.items():
         problems = _search(run.session.project.root, name, objects, found)
@@ -49,6 +56,26 @@ def name_actors(report: DriftReport, run: DriftRun) -> None:
             else difference
             for difference in stack.differences
         ]
+
+
+def _target_ids(resources: Iterable[StackResource]) -> dict[tuple[str, ...], str]:
+    """Return the ids of namespaces and tables by stack, warehouse id, namespace and name of the table."""
+    ids: dict[tuple[str, ...], str] = {}
+    for resource in resources:
+        inputs, outputs = resource.state.inputs, resource.state.outputs
+        place = (resource.stack, str(inputs.get("warehouse_id")))
+        if resource.state.type == _NAMESPACE:
+            ids[*place, str(inputs.get("name")), ""] = str(outputs.get("namespace_id") or "")
+        elif resource.state.type == _TABLE:
+            ids[*place, str(inputs.get("namespace")), str(inputs.get("name"))] = str(outputs.get("table_id") or "")
+    return ids
+
+
+def _target_of(resource: StackResource) -> tuple[str, str, str]:
+    """Return warehouse id, namespace and name of the table that a grant is on."""
+    target = mapping_of(resource.state.inputs.get("on"))
+    warehouse, namespace, name = (str(target.get(key) or "") for key in ("warehouse_id", "namespace", "name"))
+    return warehouse, namespace, name
 
 
 def _search(root: Path, name: str, objects: Sequence[DriftedObject], found: dict[int, list[Actor]]) -> list[str]:

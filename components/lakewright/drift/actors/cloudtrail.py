@@ -21,7 +21,13 @@ from lakewright.drift.model import Actor
 from lakewright.validation.documents import list_of, mapping_of
 
 _GLOBAL_REGION = "us-east-1"
-"""Region whose event history has the events of IAM."""
+_IAM_REGIONS = (
+    ("us-gov-", "us-gov-west-1"),
+    ("cn-", "cn-north-1"),
+    ("us-iso-", "us-iso-east-1"),
+    ("us-isob-", "us-isob-east-1"),
+)
+"""Region whose event history has the events of IAM, by how the regions of a partition begin; else `us-east-1`."""
 _DELIVERY = timedelta(hours=1)
 """A log file may have events of before the day in its key."""
 _MOST_DAYS = 90
@@ -51,7 +57,7 @@ class LookupSource:
         """Yield the actor of each event that made a difference."""
         looked_up: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
         for drifted in filter(is_known, objects):
-            place = _region(drifted, self._access), resource_name(drifted)
+            place = find_region(drifted, self._access), resource_name(drifted)
             if place not in looked_up:
                 looked_up[place] = [*self._events(*place, drifted.resource.updated)]
             yield from _matching(drifted, looked_up[place])
@@ -119,12 +125,15 @@ def _matching(drifted: DriftedObject, events: Iterable[Mapping[str, Any]]) -> It
             yield drifted, actor
 
 
-def _region(drifted: DriftedObject, access: AwsAccess) -> str:
-    if drifted.difference.type.startswith("aws:iam/"):
-        return _GLOBAL_REGION
-    state = drifted.resource.state
-    found = state.outputs.get("region") or state.inputs.get("region") or access.region
-    return found if isinstance(found, str) else _GLOBAL_REGION
+def find_region(drifted: DriftedObject, access: AwsAccess) -> str:
+    """Return the region whose event history has the changes of an object."""
+    resource = drifted.resource
+    settings = resource.provider.inputs if resource.provider else {}
+    regions = (resource.state.outputs.get("region"), resource.state.inputs.get("region"), settings.get("region"))
+    region = next((value for value in (*regions, access.region) if isinstance(value, str) and value), _GLOBAL_REGION)
+    if not drifted.difference.type.startswith("aws:iam/"):
+        return region
+    return next((found for beginning, found in _IAM_REGIONS if region.startswith(beginning)), _GLOBAL_REGION)
 
 
 def _client(access: AwsAccess, service: str, region: str) -> Any:

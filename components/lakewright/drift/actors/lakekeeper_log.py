@@ -11,13 +11,20 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 from uuid import UUID
 
-from lakewright.drift.actors.lakekeeper_requests import SEPARATOR, Request, requests_of
+from lakewright.drift.actors.lakekeeper_requests import (
+    SEPARATOR,
+    Request,
+    project_subject,
+    requests_of,
+    table_subject,
+)
 from lakewright.drift.actors.source import AuditSourceError, DriftedObject
 from lakewright.drift.model import Actor
 from lakewright.validation.documents import list_of, mapping_of
@@ -40,16 +47,17 @@ class LakekeeperLogSource:
         """Yield the actor of each allowed request that changes a property that differs."""
         wanted: dict[Request, list[DriftedObject]] = defaultdict(list)
         for drifted in objects:
-            for request in requests_of(drifted.difference, drifted.resource):
+            for request in requests_of(drifted.difference, drifted.resource, drifted.target_id):
                 wanted[request].append(drifted)
         if not wanted:
             return
         since = min((drifted.resource.updated for drifted in objects), default="")
-        for request, actor in self._requests(since):
-            for drifted in wanted.get(request, ()):
-                yield drifted, actor
+        for requests, actor in self._requests(since):
+            for request in requests:
+                for drifted in wanted.get(request, ()):
+                    yield drifted, actor
 
-    def _requests(self, since: str) -> Iterator[tuple[Request, Actor]]:
+    def _requests(self, since: str) -> Iterator[tuple[list[Request], Actor]]:
         files = sorted(map(str, self._path.parent.glob(self._path.name)))
         if not files:
             raise AuditSourceError(f"there is no log of Lakekeeper at {self._path}")
@@ -69,8 +77,8 @@ def _open(name: str) -> IO[str]:
     return Path(name).open(encoding="utf-8", errors="replace")
 
 
-def _parse(line: str, since: str) -> tuple[Request, Actor] | None:
-    """Return request and actor of an event about a change; None for any other line and for earlier ones."""
+def _parse(line: str, since: str) -> tuple[list[Request], Actor] | None:
+    """Return requests and actor of an event about a change; None for any other line and for earlier ones."""
     try:
         entry = mapping_of(json.loads(line))
         found = _parse_audit(entry) if entry.get("event_source") == "audit" else _parse_cloud_event(entry)
@@ -81,16 +89,33 @@ def _parse(line: str, since: str) -> tuple[Request, Actor] | None:
     return found
 
 
-def _parse_audit(event: Mapping[str, Any]) -> tuple[Request, Actor] | None:
-    """Return request and actor of an audit event about an allowed change."""
+def _parse_audit(event: Mapping[str, Any]) -> tuple[list[Request], Actor] | None:
+    """Return the request of an audit event about an allowed change, with and without each object, and its actor.
+
+    Lakekeeper logs the event after the authorization and before the change, which may then fail.
+    """
     span = next((mapping_of(span) for span in list_of(event.get("spans")) if mapping_of(span).get("uri")), None)
     if event.get("decision") != "allowed" or span is None or span.get("method") in _READING:
         return None
-    actor = Actor(_actor_name(mapping_of(event.get("actor"))), str(event.get("timestamp") or ""), SOURCE)
-    return Request(str(span["method"]), unquote(urlsplit(str(span["uri"])).path)), actor
+    name, at = _actor_name(mapping_of(event.get("actor"))), str(event.get("timestamp") or "")
+    request = Request(str(span["method"]), unquote(urlsplit(str(span["uri"])).path))
+    objects = [mapping_of(entity) for entity in (event.get("entity"), *list_of(event.get("entities")))]
+    requests = [request, *(replace(request, subject=subject) for entity in objects for subject in _subjects(entity))]
+    return requests, Actor(name, at, SOURCE, is_allowed_only=True)
 
 
-def _parse_cloud_event(entry: Mapping[str, Any]) -> tuple[Request, Actor] | None:
+def _subjects(entity: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names by which a request without an object in its path may mean an object."""
+    match entity.get("entity_type"):
+        case "project" if project_id := entity.get("project-id"):
+            yield project_subject(str(project_id))
+        case "table" if name := entity.get("table"):
+            yield table_subject(str(entity.get("namespace")), str(name))
+        case _:
+            return
+
+
+def _parse_cloud_event(entry: Mapping[str, Any]) -> tuple[list[Request], Actor] | None:
     """Return request and actor of a CloudEvent about a table, alone or in the log (`LAKEKEEPER__LOG_CLOUDEVENTS`)."""
     wrapped = entry.get("event")
     event = mapping_of(json.loads(wrapped)) if isinstance(wrapped, str) else entry
@@ -102,7 +127,7 @@ def _parse_cloud_event(entry: Mapping[str, Any]) -> tuple[Request, Actor] | None
     actor = mapping_of(json.loads(str(event.get("actor") or "{}")))
     name = "anonymous" if actor.get("type") == "anonymous" else str(actor.get("principal") or "")
     at = str(entry.get("timestamp") or _time_of_id(str(event.get("id"))))
-    return Request(method, path), Actor(name, at, CLOUD_EVENTS)
+    return [Request(method, path)], Actor(name, at, CLOUD_EVENTS)
 
 
 def _time_of_id(event_id: str) -> str:

@@ -21,6 +21,8 @@ class DriftedObject:
 
     difference: Difference
     resource: StackResource
+    target_id: str = ""
+    """Id of the namespace or table that a grant is on; empty if the states do not have it."""
 
 
 class AuditSource(Protocol):
@@ -38,9 +40,10 @@ class AuditSource(Protocol):
 def choose_actor(found: Iterable[Actor], updated: str) -> Actor | None:
     """Return the actor of the changes after a stack's last update; None unless all of them have the same one.
 
-    A record says that a change was allowed, not always that it was made. So two actors are no answer.
+    A record says that a change was allowed, not always that it was made. So two actors are no answer. A record that
+    says that the change was made is preferred.
     """
     later = [actor for actor in found if is_after(actor.at, updated)]
     if len({actor.name for actor in later}) != 1:
         return None
-    return max(later, key=lambda actor: actor.at)
+    return max(later, key=lambda actor: (not actor.is_allowed_only, actor.at))

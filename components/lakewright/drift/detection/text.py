@@ -97,7 +97,10 @@ def _table(found: list[tuple[StackDrift, Difference]]) -> Table:
 
 
 def _actor(actor: Actor | None) -> str:
-    return f"{actor.name} at {actor.at} ({actor.source})" if actor else ""
+    if actor is None:
+        return ""
+    name = actor.describe() if actor.is_allowed_only else actor.name
+    return f"{name} at {actor.at} ({actor.source})"
 
 
 def _unequal_parts(declared: Any, found: Any) -> tuple[Any, Any]:

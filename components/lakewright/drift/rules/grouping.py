@@ -27,6 +27,8 @@ class DriftGroup:
     property: str
     actor: str | None
     """Name of the actor; None if it is not known. Then all differences have the same found value."""
+    is_allowed_only: bool
+    """Whether a record of the group says only that the change was allowed for the actor."""
     found: Any
     """Found value, if it is the same everywhere; else None."""
     first: str | None
@@ -43,7 +45,7 @@ class DriftGroup:
         subject = f"{kind}.{self.property}" if self.property else kind
         parts = [subject, _VERBS[self.kind]]
         if self.actor:
-            parts.append(f"by {self.actor}")
+            parts.append(f"allowed for {self.actor}" if self.is_allowed_only else f"by {self.actor}")
         if self.first and self.last:
             parts.append(_span(self.first, self.last))
         if self.found is not None and self.kind is DifferenceKind.CHANGED:
@@ -57,6 +59,7 @@ class DriftGroup:
             "type": self.type,
             "property": self.property,
             "actor": self.actor,
+            "is_allowed_only": self.is_allowed_only,
             "found": self.found,
             "from": self.first,
             "until": self.last,
@@ -94,6 +97,7 @@ def _group(members: list[Difference]) -> DriftGroup:
         type=one.type,
         property=one.property,
         actor=one.actor.name if one.actor else None,
+        is_allowed_only=any(member.actor.is_allowed_only for member in members if member.actor),
         found=one.found if same else None,
         first=times[0] if times else None,
         last=times[-1] if times else None,
