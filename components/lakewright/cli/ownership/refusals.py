@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lakewright.cli.ownership.state_owners import OtherOwner, find_other_owners
 from lakewright.ownership.consent import Consent, ConsentKind
-from lakewright.ownership.mark import Claimant, Ownership, UnreadableMarkError, format_stack
+from lakewright.ownership.mark import Claimant, Ownership, format_stack
 
 if TYPE_CHECKING:
     from lakewright_engine.project.project import PulumiProject
@@ -84,19 +84,11 @@ def _is_permitted(access: ServerAccess, stack: str, consent: Consent) -> bool:
     from lakewright.cli.ownership.server_marks import open_server_marks  # noqa: PLC0415
     from lakewright.credentials.references import UnresolvedCredentialError  # noqa: PLC0415
     from lakewright.lakekeeper.api.connection.errors import LakekeeperError  # noqa: PLC0415
-    from lakewright.lakekeeper.provider.errors import CannotCountError  # noqa: PLC0415
     from lakewright.spec import SpecError  # noqa: PLC0415
 
     try:
         mark = open_server_marks(access, stack).read(consent)
-    except (
-        SpecError,
-        UsageError,
-        UnresolvedCredentialError,
-        LakekeeperError,
-        CannotCountError,
-        UnreadableMarkError,
-    ):
+    except (SpecError, UsageError, UnresolvedCredentialError, LakekeeperError):
         return False
     claimant = Claimant(format_stack(access.project.name, stack))
     return mark.compare(claimant) in {Ownership.OWN, Ownership.CONSENTED}

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakewright.cli.errors import UsageError
 from lakewright.ownership.consent import Consent, ConsentKind
-from lakewright.ownership.mark import ADOPT_TAG, OwnershipMark, parse_tags
-from lakewright.ownership.record_role import RECORD_ROLE, find_mark, is_record_role
+from lakewright.ownership.mark import ADOPT_TAG, OwnershipMark
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,13 +41,14 @@ class ServerMarks:
         """Return the mark of a project or bucket; an empty mark if it has none or does not exist.
 
         Raises:
-            LakekeeperError: The server cannot be read.
-            CannotCountError: The bucket's tags cannot be read.
-            UnreadableMarkError: The mark has another version.
+            LakekeeperError: The mark cannot be read.
         """
+        from lakewright.lakekeeper.api.management import project_record  # noqa: PLC0415 - slow to load
+        from lakewright.lakekeeper.buckets import bucket_mark  # noqa: PLC0415
+
         if consent.kind is ConsentKind.PROJECT:
-            return find_mark(self._list_roles(consent.name))
-        return parse_tags(self._read_tags(consent.name))
+            return project_record.read_mark(self._client(consent.name), consent.name)
+        return bucket_mark.find_marked_bucket(self._own_bucket(consent.name)).mark
 
     def write_consent(self, consent: Consent, stack: str) -> None:
         """Permit a stack to adopt an object.
@@ -88,42 +88,21 @@ class ServerMarks:
                 )
 
     def _permit_project(self, project_id: str, stack: str) -> None:
-        from lakewright.lakekeeper.api.management import projects, roles  # noqa: PLC0415 - slow to load
+        from lakewright.lakekeeper.api.management import project_record, projects  # noqa: PLC0415 - slow to load
 
         client = self._client(project_id)
         if projects.name_of(client, project_id) is None:
             raise UsageError(f"expected a project `{project_id}` at {client.endpoint}; there is none")
-        listed = roles.list_all(client, project_id)
-        description = find_mark(listed).permit(stack).to_description()
-        record = next((role for role in listed if is_record_role(role)), None)
-        if record is None:
-            roles.create(client, project_id, {"name": RECORD_ROLE, "description": description})
-        else:
-            roles.replace(client, project_id, record["id"], record["name"], description)
+        mark = project_record.read_mark(client, project_id)
+        project_record.write_mark(client, project_id, mark.permit(stack))
 
     def _permit_bucket(self, bucket: str, stack: str) -> None:
-        from lakewright.lakekeeper.buckets import own_bucket  # noqa: PLC0415 - slow to load
+        from lakewright.lakekeeper.buckets import bucket_mark, own_bucket  # noqa: PLC0415 - slow to load
 
         own = self._own_bucket(bucket)
         if not own_bucket.exists(own):
             raise UsageError(f"expected {own.where}, which does not exist or cannot be read")
-        tags = self._read_tags(bucket) | {ADOPT_TAG: stack}
-        tag_set = [{"Key": key, "Value": value} for key, value in tags.items()]
-        own_bucket.client_of(own).put_bucket_tagging(Bucket=bucket, Tagging={"TagSet": tag_set})
-
-    def _list_roles(self, project_id: str) -> list[dict[str, Any]]:
-        from lakewright.lakekeeper.api.connection.errors import NotFoundError  # noqa: PLC0415 - slow to load
-        from lakewright.lakekeeper.api.management import roles  # noqa: PLC0415
-
-        try:
-            return roles.list_all(self._client(project_id), project_id)
-        except NotFoundError:
-            return []
-
-    def _read_tags(self, bucket: str) -> dict[str, str]:
-        from lakewright.lakekeeper.buckets import own_bucket  # noqa: PLC0415 - slow to load
-
-        return own_bucket.tags(self._own_bucket(bucket))
+        bucket_mark.write_mark(own, bucket_mark.find_marked_bucket(own).mark.permit(stack))
 
     def _client(self, project_id: str) -> Client:
         from lakewright.lakekeeper.api.connection.client import Client  # noqa: PLC0415 - slow to load

@@ -1,0 +1,27 @@
+"""A server of commands, and a reader of what stacks may own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from lakewright_sandbox.runtime.state import Sandbox
+
+from .observed import Observer
+from .stack_slots import CommandServer
+
+
+@pytest.fixture
+def commands(sandbox: Sandbox, tmp_path: Path) -> Iterator[CommandServer]:
+    """Run commands as forks of one process."""
+    server = CommandServer.start(sandbox, tmp_path)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def observer(sandbox: Sandbox) -> Iterator[Observer]:
+    observer = Observer(sandbox)
+    yield observer
+    observer.http.close()

@@ -1,0 +1,305 @@
+"""Random stacks that claim each other's tenants: copies, renames, takeovers, edits, kills and destroys.
+
+After each command, nothing that belongs to another stack was changed, and no data under `protect`, `retain` or
+`protected` is lost. The machine knows the owners from its own actions, not from marks.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from itertools import count
+from pathlib import Path
+from typing import Any, ClassVar
+from uuid import uuid4
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from lakewright_sandbox.runtime.state import Sandbox
+
+from .observed import DataTable, Observer
+from .stack_slots import CommandServer, Spec, make_slots
+
+Object = tuple[str, str]
+"""`project` or `bucket`, and the tenant."""
+Identity = tuple[str, int]
+"""A stack as marks know it: its name, and the lineage of its state, which a copy shares."""
+TENANTS = ("a", "b")
+SLOTS = st.integers(0, 2)
+KILLS = st.sampled_from([None, None, None, 2, 4, 7])
+DELETIONS = st.sampled_from(["protect", "retain", "purge"])
+EDITS = st.sampled_from(["deletion", "deletion", "protected", "warehouse", "namespace", "table", "adopt"])
+
+
+class RandomOwners(RuleBasedStateMachine):
+    """Three stacks and two tenants. The test sets the class's variables."""
+
+    sandbox: Sandbox
+    server: CommandServer
+    observer: Observer
+    folder: Path
+    engine: str = "embedded"
+    kills: bool = True
+    codes: ClassVar[list[tuple[str, int]]] = []
+    """Command and exit code of all runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.life = uuid4().hex[:8]
+        self.slots = make_slots(self.folder / self.life, self.sandbox)
+        self.owners: dict[Object, set[Identity]] = {}
+        """Stacks that may change an object. A stack becomes an owner by creating the object."""
+        self.consents: dict[Object, str] = {}
+        """The name of the stack that may adopt an object."""
+        self.lineages = count(1)
+        self.lineage = [0 for _ in self.slots]
+        """Lineage of each stack's state. A stack that begins without resources gets a new one."""
+        self.keeps: dict[tuple[str, str], bool] = {}
+        """Whether the owner's last deployment keeps the data of a warehouse, by tenant and warehouse."""
+        self.tables: list[DataTable] = []
+        self.names = count(1)
+
+    @initialize(deletion=DELETIONS)
+    def begin(self, deletion: str) -> None:
+        """Deploy tenant a with data."""
+        spec = self.spec("a")
+        spec["warehouses"][0]["deletion"] = deletion
+        self.slots[0].write(spec)
+        self.run(0, ["up", "--yes"], set())
+        assert self.owners.keys() == {("project", "a"), ("bucket", "a")}, self.server.text()
+        table = self.observer.write_table(self.name("a"), "first", "t0")
+        assert table is not None
+        self.tables.append(table)
+
+    @rule(data=st.data())
+    def act(self, data: st.DataObject) -> None:
+        """Do one thing that is possible now. Separate rules would each be left out of many lives."""
+        actions = [self.up, self.up, self.write_data, self.declare]
+        if self.idle and self.live:
+            actions += [self.copy, self.copy, self.rename]
+        if self.live:
+            actions += [self.edit, self.edit, self.up_again, self.destroy, self.destroy, self.consent]
+        if len(self.live) > 1:
+            actions += [self.forget]
+        data.draw(st.sampled_from(actions))(data)
+
+    # What the users of the stacks write.
+
+    def declare(self, data: st.DataObject) -> None:
+        """Write the spec of a tenant, which another stack may have, into the file of a stack without resources."""
+        if self.idle:
+            slot = data.draw(st.sampled_from(self.idle))
+            adopt = {"adopt": True} if data.draw(st.booleans()) else {}
+            self.slots[slot].write(self.spec(data.draw(st.sampled_from(TENANTS))) | adopt)
+
+    def edit(self, data: st.DataObject) -> None:
+        slot = data.draw(st.sampled_from(self.live))
+        spec = deepcopy(self.slots[slot].spec)
+        assert spec is not None
+        warehouse = data.draw(st.sampled_from(spec["warehouses"]))
+        match data.draw(EDITS):
+            case "deletion":
+                warehouse["deletion"] = data.draw(DELETIONS)
+            case "protected":
+                warehouse["protected"] = not warehouse.get("protected", False)
+            case "warehouse" if len(spec["warehouses"]) > 1:
+                removed = spec["warehouses"].pop()
+                spec["tables"] = [
+                    table for table in spec.get("tables", []) if not table["name"].startswith(f"{removed['name']}.")
+                ]
+            case "warehouse":
+                spec["warehouses"].append(self.warehouse("second", data.draw(DELETIONS)))
+            case "namespace":
+                warehouse["namespaces"] = ["results"] if "more" in warehouse["namespaces"] else ["results", "more"]
+            case "table" if spec.get("tables"):
+                del spec["tables"]
+            case "table":
+                columns = [{"name": "id", "type": "long"}]
+                spec["tables"] = [{"name": f"{warehouse['name']}.results.declared", "columns": columns}]
+            case _:
+                spec["adopt"] = not spec.get("adopt", False)
+        self.slots[slot].write(spec)
+
+    def copy(self, data: st.DataObject) -> None:
+        """Copy the spec of a stack, and perhaps its state, to one without resources."""
+        source, copied = data.draw(st.sampled_from(self.live)), data.draw(st.sampled_from(self.idle))
+        spec = deepcopy(self.slots[source].spec)
+        assert spec is not None
+        for warehouse in spec["warehouses"]:
+            warehouse["deletion"] = data.draw(DELETIONS)
+        self.slots[copied].write(spec)
+        if data.draw(st.booleans()):
+            self.slots[copied].import_from(self.slots[source])
+            self.lineage[copied] = self.lineage[source]
+
+    def rename(self, data: st.DataObject) -> None:
+        """Move spec and state of a stack to another name. The objects keep the mark of the earlier name."""
+        source, renamed = data.draw(st.sampled_from(self.live)), data.draw(st.sampled_from(self.idle))
+        self.slots[renamed].write(self.slots[source].spec)
+        self.slots[renamed].import_from(self.slots[source])
+        self.lineage[renamed] = self.lineage[source]
+        self.slots[source].empty()
+        self.slots[source].write(None)
+
+    def write_data(self, data: st.DataObject) -> None:
+        """Create a table in a deployed warehouse, as a job does."""
+        if self.keeps:
+            tenant, warehouse = data.draw(st.sampled_from(sorted(self.keeps)))
+            table = self.observer.write_table(self.name(tenant), warehouse, f"t{next(self.names)}")
+            self.tables += [table] if table else []
+
+    # What the users of the stacks run.
+
+    def up(self, data: st.DataObject) -> None:
+        """Deploy any stack with a spec, perhaps with the operator's consent to adopt what exists."""
+        slot, kill_after = data.draw(SLOTS), data.draw(KILLS)
+        spec = self.slots[slot].spec
+        if spec is None:
+            return
+        tenant, options, permitted = self.tenant_of(spec), list[str](), set[Object]()
+        if data.draw(st.booleans()):
+            options = [f"--adopt=project={self.name(tenant)}", f"--adopt=bucket={self.bucket(tenant)}"]
+            permitted = {("project", tenant), ("bucket", tenant)}
+        self.run(slot, ["up", "--yes", *options], permitted, kill_after)
+
+    def up_again(self, data: st.DataObject) -> None:
+        """Deploy a stack with resources, without a consent of the operator: most runs are such."""
+        self.run(data.draw(st.sampled_from(self.live)), ["up", "--yes"], set())
+
+    def destroy(self, data: st.DataObject) -> None:
+        self.run(data.draw(st.sampled_from(self.live)), ["destroy", "--yes"], set(), data.draw(KILLS))
+
+    def consent(self, data: st.DataObject) -> None:
+        """Permit a stack on the objects themselves to adopt what its spec declares."""
+        slot = data.draw(SLOTS)
+        spec = self.slots[slot].spec
+        if spec is None:
+            return
+        tenant = self.tenant_of(spec)
+        for kind, name in (("project", self.name(tenant)), ("bucket", self.bucket(tenant))):
+            if self.read((kind, tenant)) is not None:
+                code = self.server.run(self.slots[slot], "adopt", "consent", f"{kind}={name}")
+                assert code == 0, self.server.text()
+                self.consents[kind, tenant] = self.slots[slot].name
+
+    def forget(self, data: st.DataObject) -> None:
+        self.run(data.draw(st.sampled_from(self.live)), ["stack", "forget", "--yes"], set())
+
+    # Invariants.
+
+    def run(self, slot: int, words: list[str], permitted: set[Object], kill_after: int | None = None) -> None:
+        """Run a command, and compare everything that its stack must not change."""
+        before = {key: self.read(key) for key in self.objects}
+        if not self.slots[slot].has_resources():
+            self.lineage[slot] = next(self.lineages)
+        engine = [] if words[0] == "stack" else ["--engine", self.engine, "--parallel", "1" if kill_after else "16"]
+        code = self.server.run(self.slots[slot], *words, *engine, kill_after=kill_after if self.kills else None)
+        self.codes.append((words[0], code))
+        after = {key: self.read(key) for key in self.objects}
+        spec, is_up = self.slots[slot].spec, words[0] == "up"
+        for key in self.objects:
+            owners = self.owners.get(key, set())
+            consented = key in permitted or self.consents.get(key) == self.slots[slot].name
+            if owners and self.identity(slot) not in owners and not consented:
+                assert after[key] == before[key], f"{self.describe(slot)} changed {key}:\n{self.server.text()}"
+            self.note_owner(key, slot, after[key], took_over=consented and is_up, is_whole=code == 0)
+            if words[0] == "destroy" and key in self.owners and self.identity(slot) in owners:
+                # What a stack keeps may be adopted by a later stack of its name.
+                self.consents[key] = self.slots[slot].name
+        self.check_data(slot)
+        if is_up and spec is not None:
+            self.note_deployment(slot, spec, is_whole=code == 0)
+
+    def note_owner(self, key: Object, slot: int, found: Any, *, took_over: bool, is_whole: bool) -> None:
+        owners = self.owners.get(key, set())
+        if found is None:
+            self.owners.pop(key, None)
+            self.consents.pop(key, None)
+        elif not owners:
+            self.owners[key] = {self.identity(slot)}
+        elif took_over:
+            spec, owner = self.slots[slot].spec, self.identity(slot)
+            declares = spec is not None and self.tenant_of(spec) == key[1]
+            self.owners[key] = {owner} if is_whole and declares else owners | {owner}
+            if is_whole:
+                self.consents.pop(key, None)
+
+    def check_data(self, slot: int) -> None:
+        """Check that no data is lost which the last deployment of its owner keeps."""
+        for table in [*self.tables]:
+            tenant = table.tenant[-1]
+            if not self.observer.has(table, self.bucket(tenant)):
+                assert not self.keeps[tenant, table.warehouse], (
+                    f"{self.describe(slot)} lost {table}:\n{self.server.text()}"
+                )
+                self.tables.remove(table)
+
+    def note_deployment(self, slot: int, spec: Spec, *, is_whole: bool) -> None:
+        """Note what the deployment of an owner keeps. An interrupted one may have changed a part."""
+        tenant = self.tenant_of(spec)
+        if self.identity(slot) not in self.owners.get(("project", tenant), set()):
+            return
+        for warehouse in spec["warehouses"]:
+            key = (tenant, warehouse["name"])
+            keeps = warehouse["deletion"] != "purge" or bool(warehouse.get("protected"))
+            self.keeps[key] = keeps if is_whole else keeps and self.keeps.get(key, True)
+
+    # The model's names.
+
+    @property
+    def live(self) -> list[int]:
+        """Stacks with resources and a spec."""
+        return [number for number, slot in enumerate(self.slots) if slot.spec is not None and slot.has_resources()]
+
+    @property
+    def idle(self) -> list[int]:
+        """Stacks without resources."""
+        return [number for number, slot in enumerate(self.slots) if not slot.has_resources()]
+
+    @property
+    def objects(self) -> list[Object]:
+        return [(kind, tenant) for tenant in TENANTS for kind in ("project", "bucket")]
+
+    def read(self, key: Object) -> Any:
+        kind, tenant = key
+        if kind == "project":
+            return self.observer.read_project(self.name(tenant))
+        return self.observer.read_bucket(self.bucket(tenant))
+
+    def name(self, tenant: str) -> str:
+        return f"t{self.life}{tenant}"
+
+    def bucket(self, tenant: str) -> str:
+        return f"t{self.life}{tenant}-lake"
+
+    def identity(self, slot: int) -> Identity:
+        return self.slots[slot].name, self.lineage[slot]
+
+    def tenant_of(self, spec: Spec) -> str:
+        return spec["name"][-1]
+
+    def describe(self, slot: int) -> str:
+        return f"`{' '.join(self.server.words)}` of stack {slot} in {self.slots[slot].folder.name}"
+
+    def spec(self, tenant: str) -> Spec:
+        keys = {"access_key_id": "env:STORE_ID", "secret_access_key": "env:STORE_SECRET"}
+        store = {
+            "backend": "s3",
+            "bucket": self.bucket(tenant),
+            "endpoint": self.sandbox.aws.endpoint,
+            "region": self.sandbox.aws.region,
+            "credential": keys,
+            "sts": False,
+            "create": True,
+        }
+        return {
+            "version": 1,
+            "environment": "sandbox",
+            "name": self.name(tenant),
+            "owner": "tests",
+            "storage": {"main": store},
+            "warehouses": [self.warehouse("first", "purge")],
+        }
+
+    @staticmethod
+    def warehouse(name: str, deletion: str) -> Spec:
+        return {"name": name, "namespaces": ["results"], "deletion": deletion, "delegation": "remote-signing"}

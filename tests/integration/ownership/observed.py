@@ -1,0 +1,108 @@
+"""Projects and buckets on the servers, as a random machine compares them before and after each command."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+from lakewright_sandbox.runtime.state import Sandbox
+
+from ..tenant.conftest import aws_client
+
+VOLATILE = ("updated-at", "created-at", "last-updated")
+"""Fields whose change is no change of the object."""
+SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "n", "type": "long", "required": False}]}
+
+
+@dataclass(frozen=True)
+class DataTable:
+    """A table that a job made, which no stack declares."""
+
+    tenant: str
+    warehouse: str
+    name: str
+    key: str
+    """Key of its metadata file in the tenant's bucket."""
+
+
+class Observer:
+    """Reads what stacks may own, and writes data as a job does."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.http = httpx.Client(base_url=sandbox.lakekeeper.endpoint, timeout=60)
+        self.s3 = aws_client(sandbox, "s3")
+
+    def read_project(self, project: str) -> dict[str, Any] | None:
+        """Return everything in a project; None if it does not exist."""
+        headers = {"x-project-id": project}
+        answer = self.http.get("/management/v1/project", headers=headers)
+        if answer.status_code == 404:
+            return None
+        listed = self._list("/management/v1/warehouse", "warehouses", headers)
+        warehouses = {warehouse["name"]: self._read_warehouse(warehouse) for warehouse in listed}
+        roles = self._list("/management/v1/role", "roles", headers)
+        return {
+            "name": answer.raise_for_status().json()["project-name"],
+            "warehouses": warehouses,
+            "roles": sorted((role["name"], role.get("description")) for role in roles),
+        }
+
+    def read_bucket(self, bucket: str) -> dict[str, Any] | None:
+        """Return tags and object versions of a bucket; None if it does not exist."""
+        try:
+            pages = self.s3.get_paginator("list_object_versions").paginate(Bucket=bucket)
+            entries = [
+                entry for page in pages for kind in ("Versions", "DeleteMarkers") for entry in page.get(kind, [])
+            ]
+        except self.s3.exceptions.ClientError as error:
+            if error.response["Error"]["Code"] != "NoSuchBucket":
+                raise
+            return None
+        try:
+            tags = self.s3.get_bucket_tagging(Bucket=bucket)["TagSet"]
+        except self.s3.exceptions.ClientError:
+            tags = []
+        return {
+            "tags": sorted((tag["Key"], tag["Value"]) for tag in tags),
+            "objects": sorted((entry["Key"], entry["VersionId"]) for entry in entries),
+        }
+
+    def write_table(self, tenant: str, warehouse: str, name: str) -> DataTable | None:
+        """Create a table in namespace `results` of a warehouse; None if there is no such namespace."""
+        listed = self._list("/management/v1/warehouse", "warehouses", {"x-project-id": tenant})
+        ids = [entry["warehouse-id"] for entry in listed if entry["name"] == warehouse]
+        if not ids:
+            return None
+        body = {"name": name, "schema": SCHEMA}
+        answer = self.http.post(f"/catalog/v1/{ids[0]}/namespaces/results/tables", json=body)
+        if answer.status_code in {403, 404}:
+            return None
+        location: str = answer.raise_for_status().json()["metadata-location"]
+        return DataTable(tenant, warehouse, name, location.removeprefix("s3://").partition("/")[2])
+
+    def has(self, table: DataTable, bucket: str) -> bool:
+        """Return whether the catalog has a table, and the bucket its metadata file."""
+        listed = self._list("/management/v1/warehouse", "warehouses", {"x-project-id": table.tenant})
+        ids = [entry["warehouse-id"] for entry in listed if entry["name"] == table.warehouse]
+        in_catalog = ids and self.http.get(f"/catalog/v1/{ids[0]}/namespaces/results/tables/{table.name}").is_success
+        try:
+            self.s3.head_object(Bucket=bucket, Key=table.key)
+        except self.s3.exceptions.ClientError:
+            return False
+        return bool(in_catalog)
+
+    def _read_warehouse(self, warehouse: dict[str, Any]) -> dict[str, Any]:
+        root = f"/catalog/v1/{warehouse['warehouse-id']}/namespaces"
+        namespaces: dict[str, Any] = {}
+        for (name,) in self.http.get(root).raise_for_status().json()["namespaces"]:
+            tables = self.http.get(f"{root}/{name}/tables").raise_for_status().json()["identifiers"]
+            properties = self.http.get(f"{root}/{name}").raise_for_status().json()["properties"]
+            namespaces[name] = {"tables": sorted(table["name"] for table in tables), "properties": properties}
+        return {key: value for key, value in warehouse.items() if key not in VOLATILE} | {"namespaces": namespaces}
+
+    def _list(self, path: str, key: str, headers: dict[str, str]) -> list[dict[str, Any]]:
+        answer = self.http.get(path, headers=headers)
+        if answer.status_code == 404:
+            return []
+        return answer.raise_for_status().json()[key]
