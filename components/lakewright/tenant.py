@@ -149,6 +149,7 @@ def _guard(
         projects=_guarded_projects(spec, ids, record) if protected and not retained else None,
         roles={spec.project_id: roles},
         buckets=[*_guarded_buckets(spec, storage, record)],
+        adopted=record.adopted_prefixes([w.name for w in spec.warehouses if w.deletion == "purge"]),
         record=record.bucket_tag,
         purged_warehouses=[warehouse.name for warehouse in spec.warehouses if warehouse.deletion == "purge"],
         purged_tables=_purged_tables(spec),

@@ -22,7 +22,7 @@ from lakewright.lakekeeper.provider.errors import CannotCountError, HoldsTablesE
 from lakewright.lakekeeper.provider.inputs import Deletable, StateOnly
 from lakewright.lakekeeper.provider.options import ServerInput, given, not_imported
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
-from lakewright.lakekeeper.tenant import protected_removals
+from lakewright.lakekeeper.tenant import protected_removals, unexplained_objects
 from lakewright.names.types import Deletion
 from lakewright.ownership.mark import Claimant
 
@@ -51,6 +51,8 @@ class DeletionGuardArgs(Deletable):
     """Buckets that are deleted with the stack."""
     declared: Annotated[dict[str, str] | None, StateOnly()] = None
     """Ids of all warehouses of the stack, by name. A guarded warehouse that is removed from them must be empty."""
+    adopted: Annotated[dict[str, str] | None, StateOnly()] = None
+    """Key prefixes of adopted warehouses with `deletion: purge`, by name. Unexplained objects block their deletion."""
     record: Annotated[str | None, StateOnly()] = None
     """Id of the tenant's record. Marks of the projects and buckets with another id are those of another stack."""
     purged_warehouses: Annotated[list[str] | None, StateOnly()] = None
@@ -137,6 +139,8 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
                     others.append(f"{bucket.where} holds {content}{outside}")
             if not bucket.kept:
                 others += _neighbours(client, bucket, (state.declared or {}).values())
+            with _noting(uncounted):
+                others += _unexplained(client, bucket, state)
         protected = protected_removals.find_at_destruction(client, state, uncounted)
         if tables or others:
             found = "; ".join([*tables, *others, *protected, *uncounted])
@@ -209,6 +213,16 @@ def _neighbours(client: Client, bucket: GuardedBucket, ours: Iterable[str]) -> l
     ]
 
 
+def _unexplained(client: Client, bucket: GuardedBucket, state: DeletionGuardArgs) -> list[str]:
+    """Describe objects of others under the key prefixes of adopted warehouses, which a purge would delete."""
+    found = [
+        unexplained_objects.describe_problem(client, warehouse_id, name, bucket, key_prefix)
+        for name, key_prefix in sorted((state.adopted or {}).items())
+        if key_prefix in bucket.emptied and (warehouse_id := (state.declared or {}).get(name))
+    ]
+    return [problem for problem in found if problem]
+
+
 @contextmanager
 def _noting(uncounted: list[str]) -> Generator[None]:
     """Collect errors of counting, to report them together with other problems."""
@@ -267,6 +281,7 @@ class DeletionGuard(Resource, module="lakekeeper", name="DeletionGuard"):
         roles: pulumi.Input[Mapping[str, Sequence[str]]] | None = None,
         buckets: pulumi.Input[Sequence[Mapping[str, Any]]] | None = None,
         declared: pulumi.Input[Mapping[str, pulumi.Input[str]]] | None = None,
+        adopted: pulumi.Input[Mapping[str, str]] | None = None,
         record: pulumi.Input[str] | None = None,
         purged_warehouses: pulumi.Input[Sequence[str]] | None = None,
         purged_tables: pulumi.Input[Mapping[str, Sequence[Sequence[str]]]] | None = None,
@@ -282,6 +297,7 @@ class DeletionGuard(Resource, module="lakekeeper", name="DeletionGuard"):
             roles=roles,
             buckets=buckets,
             declared=declared,
+            adopted=adopted,
             record=record,
             purged_warehouses=purged_warehouses,
             purged_tables=purged_tables,

@@ -13,7 +13,7 @@ from lakewright.lakekeeper.preflight import surroundings
 from lakewright.lakekeeper.preflight import warehouse_contents as warehouse_removal
 from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.errors import CannotCountError, HoldsTablesError, KeyInUseError, RemovalRefusedError
-from lakewright.lakekeeper.tenant import tenant_history
+from lakewright.lakekeeper.tenant import tenant_history, unexplained_objects
 from lakewright.lakekeeper.tenant.tenant_history import (
     KeptData,
     RecordedBucket,
@@ -92,6 +92,8 @@ def refuse(client: Callable[[], Client], old: Recorded, new: Recorded) -> None:
             _refuse_removal(client(), old.project, name, joining)
         elif warehouse.deletion == "purge" and joining and name not in new.dropped_warehouses:
             _refuse_replacing(client(), old.project, name, joining)
+        if warehouse.deletion == "purge" and warehouse.is_adopted:
+            _refuse_unexplained(client(), old, name, warehouse)
     for name, bucket in sorted(old.buckets.items()):
         after = new.buckets.get(name)
         if after is None or after.bucket != bucket.bucket:
@@ -100,6 +102,17 @@ def refuse(client: Callable[[], Client], old: Recorded, new: Recorded) -> None:
             _refuse_bucket(name, bucket, old.warehouses, new.kept)
         elif bucket.has_own_key and not after.has_own_key:
             _refuse_key(name, bucket)
+
+
+def _refuse_unexplained(client: Client, old: Recorded, name: str, warehouse: RecordedWarehouse) -> None:
+    """Raise RemovalRefusedError if the purge of an adopted warehouse would delete objects of others."""
+    own = next((bucket for bucket in old.buckets.values() if bucket.bucket == warehouse.bucket), None)
+    live_warehouse = warehouses.find_by_name(client, old.project, name) if own else None
+    if own is None or live_warehouse is None:
+        return
+    warehouse_id = warehouses.id_of(live_warehouse)
+    if problem := unexplained_objects.describe_problem(client, warehouse_id, name, own, warehouse.key_prefix or ""):
+        raise RemovalRefusedError(f"nothing was changed: {problem}.")
 
 
 def key_prefixes_by_bucket(named: Warehouses) -> dict[str, list[str]]:

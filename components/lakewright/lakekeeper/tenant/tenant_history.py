@@ -31,6 +31,8 @@ class RecordedWarehouse(Declared):
     """`deletion` of its declared tables, by NAMESPACE.TABLE with quotes where needed."""
     renamed_tables: list[str] | None = None
     """Former names of its tables."""
+    is_adopted: bool | None = None
+    """Whether the stack adopted it. Objects of others may be under its key prefix. Computed from the earlier record."""
     role_path: str | None = None
     """IAM path of its role. None for roles of earlier versions, whose path is `/`, and without a role. Computed."""
 
@@ -93,6 +95,26 @@ def identified(tenant: str, declared: Warehouses, before: Warehouses, kept: list
             }
         )
         for name, warehouse in declared.items()
+    }
+
+
+def note_adopted(named: Warehouses, before: Warehouses, adopting: Sequence[str]) -> Warehouses:
+    """Return the warehouses, each with whether the stack adopted it, in this run or earlier.
+
+    Args:
+        named: Declared warehouses, with their origins.
+        before: Warehouses of the earlier record.
+        adopting: Names of warehouses that the spec takes over if they exist.
+    """
+    earlier = {origin_of(name, warehouse): warehouse for name, warehouse in before.items()}
+
+    def is_adopted(name: str, warehouse: RecordedWarehouse) -> bool | None:
+        recorded = earlier.get(warehouse.origin or name)
+        return recorded.is_adopted if recorded else (name in adopting or None)
+
+    return {
+        name: warehouse.model_copy(update={"is_adopted": is_adopted(name, warehouse)})
+        for name, warehouse in named.items()
     }
 
 

@@ -5,7 +5,7 @@ declares. The tenant's warehouses are therefore properties of one resource, whos
 Computed values are inputs, because previews know the inputs and `check` receives the earlier ones.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import pulumi
@@ -79,6 +79,7 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
         warehouses, kept = (before.warehouses, before.kept) if before else ({}, [])
         tenant_changes.refuse_names(declared.tenant, declared.warehouses, warehouses, kept)
         named = tenant_history.identified(declared.tenant, declared.warehouses, warehouses, kept)
+        named = tenant_history.note_adopted(named, warehouses, declared.adopting)
         if not has_unknown(declared.stores):
             places = tenant_changes.key_prefixes_by_bucket(named)
             known = before.stores if before else {}
@@ -234,6 +235,14 @@ class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
     def mark_tags(self, tags: Mapping[str, str]) -> dict[str, pulumi.Input[str]]:
         """Return tags of an AWS object together with the mark of this stack."""
         return {**tags, STACK_TAG: find_program_stack(), RECORD_TAG: self.bucket_tag}
+
+    def adopted_prefixes(self, names: Sequence[str]) -> pulumi.Output[dict[str, str]]:
+        """Return the key prefixes of those warehouses that the stack adopted, by name."""
+        return self.warehouses.apply(
+            lambda recorded: {
+                name: str(recorded[name]["key_prefix"]) for name in names if recorded[name].get("is_adopted")
+            }
+        )
 
     def role_path(self, name: str) -> pulumi.Output[str]:
         """Return the IAM path of a warehouse's role."""
