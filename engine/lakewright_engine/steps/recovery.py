@@ -6,6 +6,12 @@ from lakewright_engine.model.errors import EngineError
 from lakewright_engine.steps.created_objects import find_created_object, mismatched_properties, natural_id
 from lakewright_engine.steps.deployment import Deployment
 
+_WITHOUT_OBJECT = frozenset(
+    f"pulumi-python:dynamic/lakekeeper:{kind}"
+    for kind in ("BucketRemoval", "DeletionGuard", "ExternalId", "TenantRecord")
+)
+"""Types whose creation makes no object outside the state. An interrupted creation leaves nothing to find."""
+
 
 def refuse_unrecoverable(deployment: Deployment) -> None:
     """Refuse interrupted creations whose objects only the program's provider can find.
@@ -13,7 +19,11 @@ def refuse_unrecoverable(deployment: Deployment) -> None:
     Raises:
         EngineError: There are such creations. Destroying would lose track of their objects.
     """
-    lost = [urn for urn, left in deployment.pending_creates.items() if not natural_id(left.type, left.inputs)]
+    lost = [
+        urn
+        for urn, left in deployment.pending_creates.items()
+        if left.type not in _WITHOUT_OBJECT and not natural_id(left.type, left.inputs)
+    ]
     if lost:
         names = "\n".join(f"  * {urn}" for urn in lost)
         raise EngineError(

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 import yaml
+from lakewright.ownership.record_role import RECORD_ROLE
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.requests import Principal
@@ -98,7 +99,7 @@ def test_grants_are_deployed_and_destroyed_with_the_tenant(make_tenant: Any, ope
     for warning in ("could not check", "whether the credential has changed", "whether the server has the queue"):
         assert warning not in output
     roles = {role["name"]: role["id"] for role in openfga.get("/management/v1/role").json()["roles"]}
-    assert set(roles) == {"analysts", "auditors"}
+    assert set(roles) == {"analysts", "auditors", RECORD_ROLE}
     permissions = "/management/v1/permissions"
     warehouse = f"{permissions}/warehouse/{made['outputs']['warehouse_ids']['executions']}/assignments"
     assert {"type": "select", "role": roles["analysts"]} in openfga.get(warehouse).json()["assignments"]

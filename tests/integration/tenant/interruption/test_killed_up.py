@@ -82,3 +82,20 @@ def test_bucket_of_a_killed_up_is_removed_by_destroy(make_tenant: MakeTenant, aw
     tenant.verb("destroy", "--yes")
 
     assert not has_bucket()
+
+
+@pytest.mark.timeout(600)
+def test_destroy_finishes_after_a_kill_at_the_removal(make_tenant: MakeTenant, aws: Callable[..., Any]) -> None:
+    """The kill comes just before the creation of `BucketRemoval`, which the state then has as pending."""
+    tenant = make_tenant()
+
+    def pending() -> str:
+        deployment = json.loads(tenant.output("stack", "export"))["deployment"]
+        return json.dumps(deployment.get("pending_operations") or [])
+
+    while "BucketRemoval" not in pending():
+        assert _up_killed_once_more(tenant, "before", 1).returncode < 0
+
+    tenant.output("destroy", "--yes", "--engine", "embedded")
+
+    assert tenant.bucket not in [bucket["Name"] for bucket in aws("s3").list_buckets()["Buckets"]]
