@@ -12,6 +12,7 @@ from typing import Any
 from lakewright.ci.documents import UNREACHABLE, DriftDifference, DriftGroup, FleetDrift, StackDriftReport
 from lakewright.ci.markdown import clipped, inline_code, size_of
 from lakewright.fleet.text_table import plural
+from lakewright.terminal.escaping import escape_text
 
 LIMITS = {"markdown": 65_536, "slack": 35_000, "text": 1_000_000}
 """Bytes of a text by its format. Slack cuts messages of more than 40,000 characters."""
@@ -46,12 +47,12 @@ class _Style:
 
 def _slack_code(text: str) -> str:
     """Return a text as code of Slack, whose three structural characters are entities."""
-    line = " ".join(text.split()).replace("`", "'")
+    line = " ".join(escape_text(text).split()).replace("`", "'")
     return f"`{line.replace('&', '&amp;').replace('<', '&lt;').replace('>', '&gt;')}`" if line else ""
 
 
 def _on_one_line(text: str) -> str:
-    return " ".join(text.split())
+    return " ".join(escape_text(text).split())
 
 
 _STYLES = {

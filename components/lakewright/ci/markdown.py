@@ -5,10 +5,10 @@ from __future__ import annotations
 import html
 import re
 
+from lakewright.terminal.escaping import UNSAFE
+
 _STRUCTURE = re.compile(r"[|`*_~\[\]\\:@#!$]|(?<=www)\.", re.IGNORECASE)
 """Characters of markup. GitHub makes a link of `www.` without any."""
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
-"""Control characters, and those that change the direction of text."""
 
 
 def inline_code(text: str) -> str:
@@ -26,13 +26,13 @@ def escape(text: str) -> str:
 
     Entities are text by CommonMark, wherever they stand.
     """
-    line = " ".join(_CONTROL.sub(" ", text).split())
+    line = " ".join(UNSAFE.sub(" ", text).split())
     return _STRUCTURE.sub(lambda found: f"&#{ord(found[0])};", html.escape(line, quote=True))
 
 
 def code_block(lines: list[str], language: str = "") -> str:
     """Return lines as a block of code. Its fence is longer than any row of backticks in the lines."""
-    body = "\n".join(_CONTROL.sub(" ", line).replace("\n", " ").rstrip() for line in lines)
+    body = "\n".join(UNSAFE.sub(" ", line).replace("\n", " ").rstrip() for line in lines)
     longest = max((len(found) for found in re.findall(r"`+", body)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{body}\n{fence}"

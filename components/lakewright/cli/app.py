@@ -17,6 +17,8 @@ from typing_extensions import override
 from lakewright.cli.errors import UsageError, format_error, to_usage_error
 from lakewright.cli.json_errors import JsonErrorsCommand
 from lakewright.cli.stack_argument import CommandLine
+from lakewright.terminal.escaping import indent_continuation
+from lakewright.terminal.streams import escape_standard_streams
 from lakewright.warm import address
 
 COMMANDS = {
@@ -190,6 +192,11 @@ def run(arguments: list[str] | None = None) -> None:
         from typer.completion import completion_init  # noqa: PLC0415 # pyright: ignore[reportPrivateImportUsage]
 
         completion_init()
+    with escape_standard_streams():  # whatever a command prints, names from servers included
+        _run_command(command, arguments)
+
+
+def _run_command(command: Any, arguments: list[str] | None) -> None:
     try:
         code: Any = command.main(args=arguments, prog_name="lakewright", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
@@ -204,7 +211,7 @@ def run(arguments: list[str] | None = None) -> None:
         error = to_usage_error(raised)
         if os.environ.get("LAKEWRIGHT_DEBUG", "") not in ("", "0"):
             traceback.print_exc()
-        print(f"error: {format_error(error)}", file=sys.stderr)
+        print(f"error: {indent_continuation(format_error(error))}", file=sys.stderr)
         sys.exit(getattr(error, "exit_code", 1))
     finally:
         _flush()

@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from lakewright_engine.display.lines import estimate_remaining
-from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 from typing_extensions import override
@@ -16,6 +15,11 @@ from typing_extensions import override
 from lakewright.fleet.results import FleetReport, StackResult, StackStatus
 from lakewright.fleet.selection import SelectedStack
 from lakewright.fleet.text_table import format_table, plural
+from lakewright.terminal.console import open_console
+from lakewright.terminal.escaping import escape_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _NAMED_STACKS = 8
 """Number of running stacks that the live display names."""
@@ -117,7 +121,7 @@ class LiveProgress(LineProgress):
 
 def choose_progress(verb: str, total: int) -> LineProgress:
     """Return the progress display for standard error."""
-    console = Console(stderr=True)
+    console = open_console(stderr=True)
     is_live = console.is_terminal and not console.is_dumb_terminal
     return (LiveProgress if is_live else LineProgress)(console, verb, total)
 
@@ -175,5 +179,5 @@ def detail_lines(report: FleetReport) -> list[str]:
         lines += ["", f"{result.stack.name}:"]
         for step in changed:
             keys = f" [{', '.join(step['keys'])}]" if step.get("keys") else ""
-            lines.append(f"  {step.get('result', step['op'])} {step['type']} {step['name']}{keys}")
+            lines.append(escape_line(f"  {step.get('result', step['op'])} {step['type']} {step['name']}{keys}"))
     return lines

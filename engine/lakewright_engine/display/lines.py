@@ -122,7 +122,7 @@ class Display:
             self._line("[bold]Outputs:[/bold]")
             width = max(len(name) for name in outputs)
             for name, value in sorted(outputs.items()):
-                self._line(f"    {escape(name):<{width}} : {escape(format_value(value))}")
+                self._line(f"    {escape(_on_one_line(name)):<{width}} : {escape(format_value(value))}")
         if self._dry and self._has_planned_nothing():
             self._line("Nothing is planned: the program failed before it declared a resource.")
             self._line(f"Duration: {self.report.seconds}s")
@@ -153,10 +153,12 @@ class Display:
         what = f"{planned} failed" if step.failed else planned if self._dry else done
         if step.result:
             what = f"drift: {'gone' if step.result == 'delete' else 'changed'}"
-        keys = f" [dim]\\[{escape(', '.join(step.keys))}][/dim]" if step.keys else ""
+        keys = f" [dim]\\[{escape(_on_one_line(', '.join(step.keys)))}][/dim]" if step.keys else ""
         style = "bold red" if step.failed else colour
         mark = "!" if step.failed else sign
-        self._line(f"[{style}]{mark:>3}  {escape(step.type)}  {escape(step.name)}  {what}[/{style}]{keys}")
+        self._line(
+            f"[{style}]{mark:>3}  {escape(step.type)}  {escape(_on_one_line(step.name))}  {what}[/{style}]{keys}"
+        )
         if self._diff:
             self._properties(step)
 
@@ -164,7 +166,8 @@ class Display:
         for change in step.changes(ValueForm.WHOLE):
             colour = {"+": "green", "-": "red", "~": "yellow"}[change.sign]
             first, *others = change.text.split("\n")
-            self._line(f"      [{colour}]{change.sign} {escape(change.path)}: {escape(first)}[/{colour}]")
+            path = escape(_on_one_line(change.path))
+            self._line(f"      [{colour}]{change.sign} {path}: {escape(first)}[/{colour}]")
             for line in others:
                 self._line(f"        [{colour}]{escape(line)}[/{colour}]")
 
@@ -175,7 +178,7 @@ class Display:
             return
         colour = {"error": "red", "warning": "yellow"}.get(event.severity, "")
         prefix = f"{event.urn.rpartition('::')[2]}: " if event.urn else ""
-        body = escape(prefix + (format_diagnostic(event) or event.message.strip("\n")))
+        body = escape(_indent(prefix + (format_diagnostic(event) or event.message.strip("\n"))))
         if body.strip():
             self._line(f"[{colour}]{body}[/{colour}]" if colour else body, is_message=bool(colour))
 
@@ -198,7 +201,7 @@ class Display:
 
     def _progress(self) -> None:
         if self._live is not None:
-            self._live.update(escape(self.progress))
+            self._live.update(escape(_on_one_line(self.progress)))
 
     def _with_status(self, step: StepReport) -> str:
         status = self._status.get(step.urn)
@@ -207,7 +210,7 @@ class Display:
     def message(self, text: str) -> None:
         """Display an error or a warning."""
         colour = "red" if text.startswith("error") else "yellow"
-        self._line(f"[{colour}]{escape(text)}[/{colour}]", is_message=True)
+        self._line(f"[{colour}]{escape(_indent(text))}[/{colour}]", is_message=True)
 
     def _line(self, markup: str, *, is_message: bool = False) -> None:
         console = self._errors if is_message else self._console
@@ -215,3 +218,13 @@ class Display:
             console.print(markup, highlight=False, soft_wrap=True)
         else:  # the same text, without the cost of layout
             console.file.write(f"{Text.from_markup(markup).plain}\n")
+
+
+def _on_one_line(text: str) -> str:
+    """Return a name with its line breaks escaped, so that no part of it looks like another line."""
+    return text.replace("\n", "\\n")
+
+
+def _indent(message: str) -> str:
+    """Return a message whose second and later lines are indented, so that none looks like a line of the display."""
+    return message.replace("\n", "\n  ")

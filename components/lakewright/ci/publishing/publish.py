@@ -13,6 +13,7 @@ from lakewright.ci.publishing.check import DriftCheck
 from lakewright.ci.publishing.cluster import CheckPlace, DriftEvents
 from lakewright.ci.publishing.pushgateway import Pushgateway, credentials
 from lakewright.ci.publishing.textfile import write_textfile
+from lakewright.terminal.escaping import escape_line
 
 _LABEL = re.compile(r"([a-zA-Z_][a-zA-Z0-9_]*)=(.*)", re.DOTALL)
 _OBJECT = r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?"
@@ -53,7 +54,7 @@ def publish_check(check: DriftCheck, targets: Targets, environ: Mapping[str, str
         except PublishError as error:
             failures.append(error)
     for failure in failures[1:]:
-        print(f"error: {failure}", file=sys.stderr)
+        print(f"error: {escape_line(failure)}", file=sys.stderr)
     if failures:
         raise failures[0]
 

@@ -61,11 +61,13 @@ def _results(selection: Selection, directory: Directory, parallel: int) -> list[
 
 
 def _print(results: list[StackChecks]) -> None:
-    from rich.console import Console  # noqa: PLC0415
     from rich.markup import escape  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
-    console = Console()
+    from lakewright.terminal.console import open_console  # noqa: PLC0415
+    from lakewright.terminal.escaping import escape_line  # noqa: PLC0415
+
+    console = open_console()
     if not results:
         console.print("No stack of the selection has `checks` in its spec.")
         return
@@ -74,17 +76,16 @@ def _print(results: list[StackChecks]) -> None:
         for found in result.checks:
             color = _COLORS[found.outcome]
             table.add_row(
-                escape(result.stack),
-                escape(found.check),
-                escape(found.expected),
-                escape(found.found),
+                *(escape(escape_line(cell)) for cell in (result.stack, found.check, found.expected, found.found)),
                 f"[{color}]{found.outcome}[/]",
             )
     if table.row_count:
         console.print(table)
     for result in results:
         for problem in result.problems:
-            console.print(f"error: {escape(result.stack)}: not evaluated: {escape(problem)}", soft_wrap=True)
+            console.print(
+                f"error: {escape(result.stack)}: not evaluated: {escape(escape_line(problem))}", soft_wrap=True
+            )
     outcomes = [found.outcome for result in results for found in result.checks]
     unread = sum(bool(result.problems) for result in results)
     counts = [f"{outcomes.count(name)} {name}" for name in ("passed", "failed", "not evaluated") if name in outcomes]

@@ -135,11 +135,10 @@ def _failure(error: Exception) -> dict[str, Any]:
 
 
 def _print(report: DriftReport) -> None:
-    from rich.console import Console  # noqa: PLC0415
-
     from lakewright.drift.detection.text import LOG_WIDTH, print_report  # noqa: PLC0415
+    from lakewright.terminal.console import open_console  # noqa: PLC0415
 
-    console = Console(highlight=False)
+    console = open_console(highlight=False)
     if not console.is_terminal:
-        console = Console(highlight=False, width=LOG_WIDTH)
+        console = open_console(highlight=False, width=LOG_WIDTH)
     print_report(report, console)

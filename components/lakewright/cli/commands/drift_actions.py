@@ -11,6 +11,7 @@ import typer
 
 from lakewright.cli.errors import UsageError
 from lakewright.drift.model import EXIT_DRIFT, EXIT_PROBLEM
+from lakewright.terminal.escaping import escape_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -59,7 +60,7 @@ def accept_drift(project: PulumiProject, report: DriftReport, *, yes: bool) -> O
         for difference, reason in acceptance.refused:
             _say(f"{stack}: not accepted: {format_difference(difference)}: {reason}")
         if acceptance.accepted:
-            _say(acceptance.diff().rstrip("\n"))
+            print(acceptance.diff().rstrip("\n"), file=sys.stderr, flush=True)
     changed = [entry for entry in planned if entry[2].text != entry[2].before]
     if changed and not yes:
         typer.confirm(f"Write {len(changed)} stack file(s)?", abort=True, err=True)
@@ -191,4 +192,5 @@ def _heal_document(healing: StackHealing, remaining: list[Difference]) -> dict[s
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    """Print one line, whatever the names in it contain."""
+    print(escape_line(text), file=sys.stderr, flush=True)

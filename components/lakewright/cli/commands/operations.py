@@ -358,7 +358,8 @@ def _confirm(choice: EngineChoice, operation: Operation, *, diff: bool) -> int |
 def _run(choice: EngineChoice, operation: Operation, *, diff: bool, as_json: bool, planned: int = 0) -> Result:
     from lakewright_engine.display.lines import Display  # noqa: PLC0415
     from lakewright_engine.display.report import MESSAGE_PREFIXES, OperationReport  # noqa: PLC0415
-    from rich.console import Console  # noqa: PLC0415
+
+    from lakewright.terminal.console import open_console  # noqa: PLC0415
 
     if as_json:
         report = OperationReport()
@@ -377,8 +378,8 @@ def _run(choice: EngineChoice, operation: Operation, *, diff: bool, as_json: boo
             printed["plan"] = asdict(result.plan)
         print(json.dumps(printed, indent=2, ensure_ascii=False))
         return result
-    console = Console(soft_wrap=True)
-    errors = Console(soft_wrap=True, stderr=True)
+    console = open_console(soft_wrap=True)
+    errors = open_console(soft_wrap=True, stderr=True)
     display = Display(
         console, operation.verb, operation.stack, dry=operation.is_dry, diff=diff, errors=errors, planned=planned
     )

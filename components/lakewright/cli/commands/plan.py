@@ -43,9 +43,9 @@ def show(
     if as_json:
         print(json.dumps(summary, indent=2, ensure_ascii=False))
         return
-    from rich.console import Console  # noqa: PLC0415
+    from lakewright.terminal.console import open_console  # noqa: PLC0415
 
-    console = Console(soft_wrap=True, highlight=False, markup=False)
+    console = open_console(soft_wrap=True, highlight=False, markup=False)
     _print_header(console, document)
     _print_steps(console, summary["steps"], diff=diff)
 
@@ -67,12 +67,14 @@ def _print_header(console: Console, document: PlanDocument) -> None:
 def _print_steps(console: Console, steps: list[dict[str, Any]], *, diff: bool) -> None:
     from lakewright_engine.display.lines import MARKS  # noqa: PLC0415
 
+    from lakewright.terminal.escaping import escape_line  # noqa: PLC0415
+
     if not steps:
         console.print("No changes.")
     for step in steps:
         sign, colour, planned, _ = MARKS.get(step["op"], ("", "dim", step["op"], step["op"]))
         keys = f" [{', '.join(step['keys'])}]" if step["keys"] else ""
-        console.print(f"{sign:>3}  {step['type']}  {step['name']}  {planned}{keys}", style=colour)
+        console.print(escape_line(f"{sign:>3}  {step['type']}  {step['name']}  {planned}{keys}"), style=colour)
         if diff or step["op"] in ("update", "replace"):
             for item in step["properties"]:
-                console.print(f"      {item['sign']} {item['path']}: {item['text']}")
+                console.print(escape_line(f"      {item['sign']} {item['path']}: {item['text']}"))

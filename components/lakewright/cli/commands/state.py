@@ -11,6 +11,7 @@ import typer
 from lakewright.cli.errors import UsageError
 from lakewright.cli.options import HERE, Directory, StackName, existing_stack
 from lakewright.cli.stack_argument import CommandLine
+from lakewright.terminal.escaping import escape_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +41,7 @@ def list_resources(
         return
     for resource in resources:
         marks = [mark for mark, key in (("protected", "protect"), ("to be deleted", "delete")) if resource.get(key)]
-        print(resource["urn"] + (f"  ({', '.join(marks)})" if marks else ""))
+        print(escape_line(resource["urn"]) + (f"  ({', '.join(marks)})" if marks else ""))
 
 
 @app.command("rm")

@@ -10,6 +10,7 @@ import typer
 from lakewright.cli.errors import UsageError
 from lakewright.cli.options import HERE, Directory, StackName, existing_stack
 from lakewright.names.table_name import QualifiedName, parse_parts, parse_table_name
+from lakewright.terminal.escaping import escape_line
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -56,7 +57,7 @@ def undrop(
     if as_json:
         print(json.dumps(_to_json(chosen), indent=2))
         return
-    print(f"Restored {chosen}, {_times(chosen)}.")
+    print(escape_line(f"Restored {chosen}, {_times(chosen)}."))
     for other in others:
         print(f"Also dropped under the same name: {other.table.tabular_id}, {_times(other)}. Restore it with --id.")
 
@@ -137,6 +138,8 @@ def _print_list(found: list[DroppedTable], *, as_json: bool) -> None:
     if as_json:
         print(json.dumps([_to_json(dropped) for dropped in found], indent=2))
         return
+    from lakewright.fleet.text_table import format_table  # noqa: PLC0415
+
     head = ("NAME", "KIND", "ID", "DROPPED", "KEPT UNTIL")
     rows = [
         (
@@ -148,9 +151,7 @@ def _print_list(found: list[DroppedTable], *, as_json: bool) -> None:
         )
         for dropped in found
     ]
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
-    for row in (head, *rows):
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    print("\n".join(format_table(head, rows)))
 
 
 def _to_json(dropped: DroppedTable) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import yaml
 from lakewright_engine.project.yaml_text import GoSafeDumper
 
 from lakewright.discovery.declaration.tenant_spec import TenantDraft
+from lakewright.terminal.escaping import escape_line, escape_text
 
 _WIDTH = 118
 _HEAD = """\
@@ -27,7 +28,11 @@ def stack_text(draft: TenantDraft, origin: str) -> str:
         draft: The spec.
         origin: Where it was read, for the first line.
     """
-    lines = [f"# Written by `lakewright spec from-server` from {origin}.", "config:", "  lakewright:tenant:"]
+    lines = [
+        f"# Written by `lakewright spec from-server` from {escape_line(origin)}.",
+        "config:",
+        "  lakewright:tenant:",
+    ]
     for section, value in draft.spec.items():
         text = _section(section, value, draft.comments)
         if isinstance(value, dict | list):
@@ -43,7 +48,7 @@ def _section(name: str, value: Any, comments: Mapping[str, str]) -> list[str]:
             lines = [f"{name}:"]
             for key, item in cast(dict[str, Any], value).items():
                 if comment := comments.get(f"{name}.{key}"):
-                    lines.append(f"  # {' '.join(comment.split())}")
+                    lines.append(f"  # {escape_line(' '.join(comment.split()))}")
                 lines += _entry(f"  {_scalar(key)}: ", item, "    ")
             return lines
         case list():
@@ -70,11 +75,17 @@ def _entry(lead: str, value: Any, inner: str) -> list[str]:
 
 
 def _flow(value: Any) -> str:
-    text = yaml.dump(
-        value, Dumper=GoSafeDumper, default_flow_style=True, sort_keys=False, allow_unicode=True, width=100_000
-    )
+    text = _dump(value, allow_unicode=True)
+    if escape_text(text) != text:  # characters that no reader sees, such as those that change the direction of text
+        text = _dump(value, allow_unicode=False)
     # YAML 1.1 reads `on` as true. The engines read YAML 1.2, as the other stack files.
     return text.removesuffix("...\n").rstrip("\n").replace("{'on': ", "{on: ").replace(", 'on': {", ", on: {")
+
+
+def _dump(value: Any, *, allow_unicode: bool) -> str:
+    return yaml.dump(
+        value, Dumper=GoSafeDumper, default_flow_style=True, sort_keys=False, allow_unicode=allow_unicode, width=100_000
+    )
 
 
 def _scalar(key: str) -> str:

@@ -17,6 +17,7 @@ from lakewright.discovery.listing.managed_objects import (
 from lakewright.discovery.listing.project_objects import FoundGrant, ProjectObjects
 from lakewright.fleet.text_table import format_table
 from lakewright.lakekeeper.api.connection.privileges import OWNERS
+from lakewright.terminal.escaping import escape_line
 
 KINDS = (
     "project",
@@ -164,7 +165,7 @@ def _grant_text(found: ProjectObjects, grant: FoundGrant) -> str:
 def coverage_text(found: Coverage) -> str:
     """Return the coverage as text: the unmanaged objects, then a table by kind."""
     rows = [[kind, *_cells(counts)] for kind, counts in found.kinds.items()] + [["total", *_cells(found.total)]]
-    lines = [f"{entry.place}: {entry.kind} {entry.name}" for entry in found.unmanaged]
+    lines = [escape_line(f"{entry.place}: {entry.kind} {entry.name}") for entry in found.unmanaged]
     table = format_table(["kind", "managed", "all", "coverage"], rows)
     return "\n".join([*lines, *([""] if lines else []), *table])
 

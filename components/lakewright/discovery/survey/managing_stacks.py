@@ -11,6 +11,7 @@ from lakewright.discovery.listing.managed_objects import managed_objects, server
 from lakewright.fleet.states import state_reader
 from lakewright.project_files.servers import servers_of
 from lakewright.project_files.stack_files import environment_file, raw_environment, raw_spec
+from lakewright.terminal.escaping import escape_line
 from lakewright.validation.documents import mapping_of, text_of
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def stacks_by_project(project: PulumiProject, endpoint: str, environment: str) -
         try:
             state = reader.read(stack)
         except EngineError as error:
-            print(f"warning: stack {stack}: {error}", file=sys.stderr)
+            print(f"warning: stack {stack}: {escape_line(error)}", file=sys.stderr)
             continue
         for owner, project_id in managed_objects(state.resources).by_kind.get("project", ()):
             if owner == server:

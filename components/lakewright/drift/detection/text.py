@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from lakewright.drift.model import Actor, Difference, DifferenceKind, DriftReport, StackDrift
 from lakewright.fleet.text_table import plural
+from lakewright.terminal.escaping import escape_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 LOG_WIDTH = 200
 """Columns where there is no terminal."""
@@ -33,13 +36,13 @@ def print_report(report: DriftReport, console: Console) -> None:
         console.print(_table(found))
     for stack in report.stacks:
         for holder in stack.locked:
-            console.print(f"{escape(stack.stack)}: locked, so an update may be running: {escape(holder)}")
+            console.print(f"{escape_markup(stack.stack)}: locked, so an update may be running: {escape_markup(holder)}")
     for problem, stacks in _by_problem(report).items():
-        console.print(f"[red]{escape(_names(stacks))}: not checked:[/] {escape(problem)}")
+        console.print(f"[red]{escape_markup(_names(stacks))}: not checked:[/] {escape_markup(problem)}")
     for found in report.groups:
-        console.print(f"[bold]one cause:[/] {escape(str(found['text']))}")
+        console.print(f"[bold]one cause:[/] {escape_markup(str(found['text']))}")
     for note in report.notes:
-        console.print(f"note: {escape(note)}")
+        console.print(f"note: {escape_markup(note)}")
     console.print(summary(report))
 
 
@@ -91,8 +94,8 @@ def _table(found: list[tuple[StackDrift, Difference]]) -> Table:
             kind,
         ]
         color = "dim" if difference.ignored else _COLORS[difference.kind]
-        cells = [*map(escape, cells[:-1]), f"[{color}]{escape(cells[-1])}[/]"]
-        table.add_row(*cells, *([escape(_actor(difference.actor))] if actors else []))
+        cells = [*map(escape_markup, cells[:-1]), f"[{color}]{escape_markup(cells[-1])}[/]"]
+        table.add_row(*cells, *([escape_markup(_actor(difference.actor))] if actors else []))
     return table
 
 
@@ -117,3 +120,8 @@ def _value(value: Any) -> str:
         return ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def escape_markup(text: str) -> str:
+    """Return a text as one line that is neither markup of Rich nor acted on by terminals."""
+    return escape(escape_line(text))

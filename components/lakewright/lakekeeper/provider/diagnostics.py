@@ -3,11 +3,12 @@
 import sys
 
 from lakewright.lakekeeper.api.connection.versions import Server
+from lakewright.terminal.escaping import escape_line
 
 
 def warn(message: str) -> None:
     """Print a warning. The message contains no secret."""
-    print(f"warning: {message}", file=sys.stderr, flush=True)
+    print(f"warning: {escape_line(message)}", file=sys.stderr, flush=True)
 
 
 def unenforced(server: Server, what: str) -> None:
@@ -18,4 +19,4 @@ def unenforced(server: Server, what: str) -> None:
 
 def note(message: str) -> None:
     """Print a note about the run that a preview does not show. The message contains no secret."""
-    print(f"note: {message}", file=sys.stderr, flush=True)
+    print(f"note: {escape_line(message)}", file=sys.stderr, flush=True)

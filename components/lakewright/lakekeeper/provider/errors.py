@@ -24,6 +24,7 @@ import traceback
 from lakewright.credentials.references import UnresolvedCredentialError
 from lakewright.lakekeeper.api.connection import settings
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError
+from lakewright.terminal.escaping import escape_text
 
 
 class HoldsTablesError(LakekeeperError):
@@ -100,9 +101,9 @@ def show_sentences_only() -> None:
 
 
 def format_last_error(*_: object, **__: object) -> str:
-    """Return the current error as Python prints it, without its causes."""
+    """Return the current error as Python prints it, without its causes. Plain `pulumi` prints it as it is."""
     error = sys.exc_info()[1]
-    return "".join(traceback.format_exception(error, chain=False)) if error is not None else ""
+    return escape_text("".join(traceback.format_exception(error, chain=False))) if error is not None else ""
 
 
 def show_names_only() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakewright.cli.options import HERE, Directory, Everything, Labels, Names, load_project, selection_of
+from lakewright.terminal.escaping import escape_line
 
 if TYPE_CHECKING:
     from lakewright_engine.project.project import PulumiProject
@@ -62,5 +63,5 @@ def _print_coverage(project: PulumiProject, selection: Selection, *, as_json: bo
     found = survey_coverage(project, [*names], load=lambda name: load_environment(project, name))
     print(json.dumps(found.to_json(), indent=2, ensure_ascii=False) if as_json else coverage_text(found))
     for problem in found.problems if not as_json else ():
-        print(f"error: {problem}", file=sys.stderr)
+        print(f"error: {escape_line(problem)}", file=sys.stderr)
     return found.exit_code

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from lakewright.cli.options import HERE, Directory, Everything, Labels, Names, load_project, selection_of
+from lakewright.terminal.escaping import escape_line
 
 
 def usage(
@@ -46,7 +47,7 @@ def usage(
         print("\n".join(usage_lines(usages)))
         for found in usages:
             if found.problem:
-                print(f"error: {found.stack.name}: {found.problem}", file=sys.stderr)
+                print(f"error: {found.stack.name}: {escape_line(found.problem)}", file=sys.stderr)
         if absent:
             print(format_not_deployed(absent), file=sys.stderr)
     raise typer.Exit(usage_exit_code(usages))

@@ -14,6 +14,7 @@ from lakewright.aws.role_request_formats import RequestFormat
 from lakewright.cli.errors import UsageError
 from lakewright.cli.options import HERE, Directory, StackName, existing_stack, load_project
 from lakewright.cli.stack_argument import CommandLine
+from lakewright.terminal.escaping import escape_line
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -123,7 +124,7 @@ def check(
         print(json.dumps([report.model_dump() for report in reports], indent=2))
     for report in reports if not as_json else []:
         for found in report.checks:
-            print(f"{report.warehouse}: {found.name}: {found.status}: {found.reason}")
+            print(escape_line(f"{report.warehouse}: {found.name}: {found.status}: {found.reason}"))
     if any(report.failed for report in reports):
         raise typer.Exit(1)
 

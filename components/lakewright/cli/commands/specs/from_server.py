@@ -11,6 +11,7 @@ import typer
 
 from lakewright.cli.errors import UsageError
 from lakewright.cli.options import HERE, Directory, load_project
+from lakewright.terminal.escaping import escape_line
 
 if TYPE_CHECKING:
     from lakewright_engine.project.project import PulumiProject
@@ -143,7 +144,7 @@ class _Written:
         for project_id in self._empty:
             print(f"project {project_id}: left out; it has no warehouse that this identity can see", file=sys.stderr)
         for failure in self.failures:
-            print(f"project {failure['project']}: not written: {failure['reason']}", file=sys.stderr)
+            print(f"project {failure['project']}: not written: {escape_line(failure['reason'])}", file=sys.stderr)
         if len(self._documents) > 1 or self._managed or self._empty or self.failures:
             print(
                 f"{len(self._documents)} specs written, {len(self._managed)} projects managed already,"
@@ -185,10 +186,10 @@ class _Written:
         counted = ", ".join(f"{len(spec.get(part, ()))} {name}" for part, name in parts.items())
         lines = [f"project {project_id}: tenant {spec['name']}{f' in {file}' if file else ''}: {counted}"]
         for reference in draft.open_references:
-            lines.append(f"  to do: {reference} is a placeholder, since the server does not show secrets")
+            lines.append(f"  to do: {escape_line(reference)} is a placeholder, since the server does not show secrets")
         if draft.omissions:
             lines.append(f"  not in the spec ({len(draft.omissions)}); `up` leaves it as it is:")
-            lines += [f"    {omission}" for omission in draft.omissions]
+            lines += [f"    {escape_line(omission)}" for omission in draft.omissions]
         print("\n".join(lines), file=sys.stderr)
 
     def _refuse_managed(self, project_id: str) -> None:

@@ -205,7 +205,7 @@ def refusal(call: Call, status: int, kind: str, message: str) -> LakekeeperError
         message: The server's message.
     """
     said = " ".join(message.split())[:600] or "no reason given"
-    label = f"{status} {kind}".strip()
+    label = " ".join(f"{status} {kind}".split())
     text = f"{call} answered {label}: {said}"
     if kind in ADVICE:
         text = f"{text.rstrip('.')}. {ADVICE[kind]}"

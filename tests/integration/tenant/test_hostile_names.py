@@ -1,0 +1,232 @@
+"""Names and errors from servers that try to control a terminal or a CI system, through every command."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pyarrow as pa
+import pytest
+import yaml
+from lakewright.cli import main
+from lakewright_sandbox.runtime.state import Sandbox
+from pyiceberg.catalog import Catalog
+
+from ...tenant_project import PASSPHRASE, Tenant, create_project, new_name, tenant_spec
+from ..test_command_line import COMMANDS
+from . import faulty_proxy
+
+pytestmark = [pytest.mark.xdist_group("hostile-names"), pytest.mark.stand_in("creates objects with hostile names")]
+
+HOSTILE = "x\x1b]52;c;cm0=\x07\x9b2k\u202e\n::stop-commands::t\nforged: all is well ##vso[task]y"
+REFUSAL = json.dumps({"error": {"message": HOSTILE, "type": f"Bad{HOSTILE}", "code": 400, "stack": [HOSTILE]}})
+ESCAPED = "\\u001b]52"
+
+DEPLOYED = {
+    "lakewright preview": "--stack {name} --refresh --diff --engine embedded",
+    "lakewright up": "--stack {name} --preview-only --refresh --diff --engine embedded",
+    "lakewright refresh": "--stack {name} --preview-only --diff --engine embedded",
+    "lakewright destroy": "--stack {name} --preview-only --engine embedded",
+    "lakewright plan show": "{folder}/it.plan.json --diff",
+    "lakewright fleet preview": "--all --engine embedded --refresh --details",
+    "lakewright fleet up": "--all --yes --engine embedded --refresh",
+    "lakewright fleet refresh": "--all --yes --engine embedded",
+    "lakewright fleet verify": "--all",
+    "lakewright fleet drift": "--all",
+    "lakewright fleet usage": "--all",
+    "lakewright fleet list": "--unmanaged",
+    "lakewright drift": "--all --unmanaged-tables",
+    "lakewright stack output": "--stack {name}",
+    "lakewright stack history": "--stack {name}",
+    "lakewright stack export": "--stack {name}",
+    "lakewright state ls": "--stack {name}",
+    "lakewright config": "--stack {name}",
+    "lakewright spec explain": "--stack {name}",
+    "lakewright spec validate": "",
+    "lakewright spec from-server": "--project {name} --name other --cwd {folder}/empty",
+    "lakewright undrop": "--stack {name} --list",
+    "lakewright byo check": "--stack {name}",
+    "lakewright external-ids": "--stack {name}",
+    "lakewright verify": "--stack {name}",
+    "lakewright ci comment": "{folder}/preview.json",
+    "lakewright ci summary": "{folder}/drift.json --format text",
+    "lakewright ci publish": "{folder}/drift.json --textfile {folder}/drift.prom",
+    "lakewright check": "--all",
+    "lakewright doctor": "--stack {name}",
+    "lakewright stack forget": "--stack {name}",
+    "lakewright adopt consent": "--stack {name} bucket={name}-lakehouse",
+}
+"""Options of the commands that print text from servers, states or reports."""
+
+PRINTS_NO_SERVER_TEXT = {
+    "lakewright stack ls",
+    "lakewright stack init",
+    "lakewright stack import",
+    "lakewright stack rm",
+    "lakewright stack select",
+    "lakewright stack cancel",
+    "lakewright state rm",
+    "lakewright state unprotect",
+    "lakewright state rename",
+    "lakewright config get",
+    "lakewright config set",
+    "lakewright config rm",
+    "lakewright new",
+    "lakewright spec schema",
+    "lakewright byo reserve",
+    "lakewright ci selection",
+    "lakewright ci plans-run",
+    "lakewright ci trust-policy",
+    "lakewright completion",
+    "lakewright sandbox up",
+    "lakewright sandbox status",
+    "lakewright sandbox down",
+    "lakewright sandbox reset",
+}
+"""Commands that call no server of a tenant. Their output passes the same streams."""
+
+SHOWS_OBJECTS = {
+    "lakewright preview",
+    "lakewright up",
+    "lakewright refresh",
+    "lakewright fleet drift",
+    "lakewright fleet list",
+    "lakewright drift",
+    "lakewright spec from-server",
+    "lakewright undrop",
+    "lakewright ci summary",
+}
+"""Commands whose output names the hostile objects of the test."""
+
+ONE_LINE_EACH = {"lakewright fleet usage", "lakewright fleet verify"}
+"""Commands that print the names of what failed, without its reason."""
+
+
+def assert_harmless(printed: str) -> None:
+    """Fail if a terminal or a CI system would act on a text, or a line of it is forged."""
+    assert not [char for char in printed if char in "\x1b\x07\x9b\x7f\r\u202e"], ascii(printed)
+    for line in printed.split("\n"):
+        assert not line.lstrip().startswith(("::", "forged")), ascii(printed)
+        assert "##vso[" not in line, ascii(printed)
+
+
+@pytest.fixture(scope="module")
+def proxy(sandbox: Sandbox) -> Iterator[faulty_proxy.FaultyProxy]:
+    with faulty_proxy.proxy_to(sandbox.lakekeeper.endpoint) as proxy:
+        yield proxy
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory, sandbox: Sandbox, proxy: faulty_proxy.FaultyProxy) -> Tenant:
+    """A deployed tenant. Another user gave hostile texts to its objects, and made some with hostile names."""
+    folder = tmp_path_factory.mktemp("hostile") / "project"
+    environment = {"sandbox": str(sandbox.dir), "kubernetes": {"render_to": str(folder / "rendered")}}
+    create_project(folder, environment | {"lakekeeper": {"endpoint": proxy.endpoint}})
+    name = new_name()
+    spec = tenant_spec(name, {"backend": "aws", "bucket": f"{name}-lakehouse"})
+    spec["computing_units"] = [{"name": "unit", "runtime": "spark", "warehouses": "all"}]
+    spec["warehouses"][0]["soft_delete_days"] = 7
+    columns = [{"name": "id", "type": "long"}]
+    spec["tables"] = [{"name": "executions.results.runs", "columns": columns, "properties": {"owner": "jobs"}}]
+    spec["checks"] = [{"table": "executions.results.orders", "min_rows": 1}]
+    tenant = Tenant(folder, sandbox, spec)
+    tenant.write()
+    tenant.output("stack", "init")
+    tenant.up()
+    catalog = tenant.catalog("executions")
+    catalog.create_table(("results", HOSTILE), schema=pa.schema([("n", pa.int64())]))
+    catalog.create_table("results.orders", schema=pa.schema([(HOSTILE, pa.int64())]))
+    catalog.drop_table(("results", HOSTILE))
+    catalog.create_table(("results", f"live{HOSTILE}"), schema=pa.schema([("n", pa.int64())]))
+    catalog.create_namespace((f"ns{HOSTILE}",))
+    warehouse = tenant.catalog_config().warehouse("executions").id
+    with httpx.Client(base_url=sandbox.lakekeeper.endpoint, headers={"x-project-id": name}) as http:
+        role = {"name": f"role{HOSTILE}", "description": HOSTILE, "project-id": name}
+        http.post("/management/v1/role", json=role).raise_for_status()
+        properties = {"updates": {"owner": HOSTILE, f"key{HOSTILE}": "1"}}
+        http.post(f"/catalog/v1/{warehouse}/namespaces/results/properties", json=properties).raise_for_status()
+    create_project(folder / "empty", yaml.safe_load((folder / "environments" / "sandbox.yaml").read_text()))
+    (folder / "empty" / "Pulumi.yaml").write_text("name: empty\nruntime: python\nstackConfigDir: tenants\n")
+    change_table(catalog)
+    previewed = tenant.run("fleet", "preview", "--refresh", "--engine", "embedded", "--json")
+    (folder / "preview.json").write_text(previewed.stdout)
+    (folder / "drift.json").write_text(tenant.run("drift", "--unmanaged-tables", "--json").stdout)
+    tenant.output("preview", "--save-plan", str(folder / "it.plan.json"), "--engine", "embedded")
+    return tenant
+
+
+def change_table(catalog: Catalog) -> None:
+    """Give a declared property of a table a hostile value that no state has."""
+    with catalog.load_table("results.runs").transaction() as changing:
+        changing.set_properties(owner=f"{HOSTILE}{uuid4().hex}")
+
+
+@pytest.fixture(scope="module")
+def catalog(hostile: Tenant) -> Catalog:
+    return hostile.catalog("executions")
+
+
+@pytest.fixture
+def call(hostile: Tenant, catalog: Catalog, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a function that runs a command in this process, and returns what it prints."""
+    change_table(catalog)
+    monkeypatch.chdir(hostile.folder)
+    monkeypatch.setenv("PULUMI_BACKEND_URL", (hostile.folder / "state").as_uri())
+    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", PASSPHRASE)
+    monkeypatch.setattr(sys, "stdin", open(os.devnull))  # noqa: PTH123, SIM115
+
+    def run(path: str, options: str) -> str:
+        words = [*path.split()[1:], *options.format(name=hostile.name, folder=hostile.folder).split()]
+        with pytest.raises(SystemExit):
+            main(words)
+        captured = capfd.readouterr()
+        assert "Traceback" not in captured.err
+        return captured.out + captured.err
+
+    return run
+
+
+def test_each_command_is_tried() -> None:
+    commands = {path for path in COMMANDS if path.startswith("lakewright ")}
+
+    assert commands == {*DEPLOYED} | PRINTS_NO_SERVER_TEXT
+
+
+@pytest.mark.parametrize("path", DEPLOYED)
+def test_hostile_names_are_escaped(path: str, call: Any) -> None:
+    printed = call(path, DEPLOYED[path])
+
+    assert_harmless(printed)
+    assert path not in SHOWS_OBJECTS or ESCAPED in printed, printed
+
+
+@pytest.mark.parametrize("path", DEPLOYED)
+def test_hostile_refusals_are_escaped(path: str, call: Any, proxy: faulty_proxy.FaultyProxy) -> None:
+    with proxy.faulty("", 400, REFUSAL) as fault:
+        printed = call(path, DEPLOYED[path])
+
+    assert_harmless(printed)
+    assert not fault.hits or path in ONE_LINE_EACH or ESCAPED in printed, printed
+
+
+def test_hostile_names_stay_values_in_json(call: Any) -> None:
+    printed = call("lakewright drift", "--all --unmanaged-tables --json")
+
+    document = json.loads(printed.partition("\n}")[0] + "\n}")
+    found = [entry["found"] for entry in document["stacks"][0]["differences"] if entry["property"]]
+    owners = [entry["owner"] for entry in found if isinstance(entry, dict)]
+    assert [owner.startswith(HOSTILE) for owner in owners] == [True]
+    assert_harmless(printed)
+
+
+def test_heal_announces_hostile_names_escaped(call: Any) -> None:
+    printed = call("lakewright drift", "--all --heal --yes")
+
+    (announced,) = [line for line in printed.splitlines() if "will be reverted" in line]
+    assert_harmless(printed)
+    assert "]52;c" in announced
