@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
+from lakewright_policy.conditions import limits_callers
 from lakewright_policy.policy_documents import allowing_statements
 from lakewright_policy.resource import UNKNOWN, CheckedResource, ResourceRule, StackRule, items, mapping
 
@@ -14,7 +15,10 @@ _ENCRYPTION = re.compile(
     r"aws:s3/bucketServerSideEncryptionConfiguration(V2)?:BucketServerSideEncryptionConfiguration(V2)?"
 )
 _ACL = r"aws:s3/bucketAcl(V2)?:BucketAcl(V2)?"
-_POLICY = r"aws:s3/bucketPolicy:BucketPolicy"
+_POLICY = (
+    r"aws:s3/bucketPolicy:BucketPolicy|aws:s3/accessPoint:AccessPoint"
+    r"|aws:s3control/accessPointPolicy:AccessPointPolicy"
+)
 _OPEN_ACLS = frozenset({"public-read", "public-read-write", "authenticated-read"})
 _OPEN_GROUPS = ("/global/AllUsers", "/global/AuthenticatedUsers")
 _BLOCKS = ("blockPublicAcls", "blockPublicPolicy", "ignorePublicAcls", "restrictPublicBuckets")
@@ -32,8 +36,11 @@ def _public(resource: CheckedResource) -> Iterator[str]:
         if isinstance(grant, str) and grant.endswith(_OPEN_GROUPS):
             yield f"the ACL grants access to everyone ({grant.rpartition('/')[2]}): remove the grant"
     for statement in allowing_statements(resource.props.get("policy")):
-        if statement.is_for_everyone and not statement.conditions:
-            yield f"statement {statement.label} of the bucket policy allows everyone: name the principals"
+        if statement.is_for_everyone and not limits_callers(statement.conditions):
+            yield (
+                f"statement {statement.label} of the bucket policy allows everyone: name the principals, or require a"
+                " literal value of a key about the caller, such as `aws:PrincipalOrgID`"
+            )
 
 
 def _grants(resource: CheckedResource) -> Iterator[object]:

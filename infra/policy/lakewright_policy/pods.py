@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from lakewright_policy.resource import UNKNOWN, CheckedResource, ResourceRule, items, mapping
+from lakewright_policy.secret_text import has_secret_argument, has_secret_text
 
 _WORKLOADS = re.compile(
-    r"kubernetes:(core|apps|batch)/v1:(Pod|Deployment|StatefulSet|DaemonSet|ReplicaSet|Job|CronJob)"
+    r"kubernetes:[^:]+:(Pod|PodTemplate|ReplicationController|Deployment|StatefulSet|DaemonSet|ReplicaSet|Job|CronJob)"
+    r"(Patch|List)?"
 )
+"""Kinds with pods, in every version of their API."""
 _SECRET_NAME = re.compile(r"PASSWORD|PASSWD|SECRET|TOKEN|CREDENTIAL|PRIVATE_KEY|ACCESS_KEY|API_KEY", re.IGNORECASE)
 _NEVER = re.compile(
     r"AWS_(ACCESS_KEY_ID|SECRET_ACCESS_KEY|SESSION_TOKEN)|.*JWT.*SECRET.*|.*(JDBC|POSTGRES|DB|DATABASE).*PASS.*",
@@ -22,11 +25,14 @@ _REFERENCE = re.compile(r"(file:|env:|vault:|aws-secretsmanager:|/).*")
 _DIGEST = re.compile(r".+@sha256:[0-9a-f]{64}")
 
 
-def _pod_spec(resource: CheckedResource) -> Mapping[str, Any]:
-    spec = mapping(resource.props.get("spec"))
-    if "jobTemplate" in spec:
-        spec = mapping(mapping(spec["jobTemplate"]).get("spec"))
-    return mapping(mapping(spec["template"]).get("spec")) if "template" in spec else spec
+def _pod_specs(resource: CheckedResource) -> Iterator[Mapping[str, Any]]:
+    """Yield the specs of the pods: one, or one for each item of a list."""
+    is_list = resource.type.endswith("List")
+    for manifest in map(mapping, items(resource.props.get("items"))) if is_list else (resource.props,):
+        spec = mapping(manifest if "template" in manifest else manifest.get("spec"))
+        if "jobTemplate" in spec:
+            spec = mapping(mapping(spec["jobTemplate"]).get("spec"))
+        yield mapping(mapping(spec["template"]).get("spec")) if "template" in spec else spec
 
 
 def _containers(pod: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -36,8 +42,9 @@ def _containers(pod: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 def _of_containers(check: Callable[[Mapping[str, Any]], Iterator[str]]) -> Callable[[CheckedResource], Iterator[str]]:
     def found(resource: CheckedResource) -> Iterator[str]:
-        for container in _containers(_pod_spec(resource)):
-            yield from (f"container `{container.get('name')}` {message}" for message in check(container))
+        for pod in _pod_specs(resource):
+            for container in _containers(pod):
+                yield from (f"container `{container.get('name')}` {message}" for message in check(container))
 
     return found
 
@@ -52,10 +59,28 @@ def _secrets(container: Mapping[str, Any]) -> Iterator[str]:
             yield f"has the variable {name}: the catalog vends access, so remove it"
         elif _SECRET_NAME.search(name) and isinstance(value, str) and value and not _REFERENCE.fullmatch(value):
             yield f"has the secret {name} in its manifest: mount it as a file from a Secret"
+        elif isinstance(value, str) and has_secret_text(value):
+            yield f"has a secret in the value of {name}: mount it as a file from a Secret"
+    if any(has_secret_argument(words) for words in _commands(container)):
+        yield "has a secret in its command or `args`, which every reader of pods sees: mount it as a file from a Secret"
+
+
+def _commands(container: Mapping[str, Any]) -> Iterator[list[str]]:
+    """Yield the words of each command: of the container, its probes and its hooks."""
+    yield [str(word) for part in ("command", "args") for word in items(container.get(part)) if word is not UNKNOWN]
+    hooks = mapping(container.get("lifecycle"))
+    probes = [container.get(name) for name in ("livenessProbe", "readinessProbe", "startupProbe")]
+    for probe in map(mapping, [*probes, hooks.get("postStart"), hooks.get("preStop")]):
+        yield [str(word) for word in items(mapping(probe.get("exec")).get("command")) if word is not UNKNOWN]
 
 
 def _privileges(resource: CheckedResource) -> Iterator[str]:
-    pod = _pod_spec(resource)
+    for pod in _pod_specs(resource):
+        yield from _privileges_of_pod(pod, is_partial=resource.type.endswith("Patch"))
+
+
+def _privileges_of_pod(pod: Mapping[str, Any], *, is_partial: bool) -> Iterator[str]:
+    """Yield what a pod may do. A patch leaves out what it does not change, so only what it sets counts."""
     for name in ("hostNetwork", "hostPID", "hostIPC"):
         if pod.get(name) is True:
             yield f"the pod uses the node's namespaces (`{name}`): remove it"
@@ -64,23 +89,24 @@ def _privileges(resource: CheckedResource) -> Iterator[str]:
             yield f"volume `{volume.get('name')}` mounts a path of the node: use another kind of volume"
     of_pod = mapping(pod.get("securityContext"))
     for container in _containers(pod):
-        for message in _privileges_of(mapping(container.get("securityContext")), of_pod):
+        for message in _privileges_of(mapping(container.get("securityContext")), of_pod, is_partial=is_partial):
             yield f"container `{container.get('name')}` {message}"
 
 
-def _privileges_of(own: Mapping[str, Any], of_pod: Mapping[str, Any]) -> Iterator[str]:
+def _privileges_of(own: Mapping[str, Any], of_pod: Mapping[str, Any], *, is_partial: bool) -> Iterator[str]:
     capabilities = mapping(own.get("capabilities"))
+    unset = UNKNOWN if is_partial else None
     if own.get("privileged") is True:
         yield "is privileged: remove `privileged`"
-    if own.get("allowPrivilegeEscalation") not in (False, UNKNOWN):
+    if own.get("allowPrivilegeEscalation", unset) not in (False, UNKNOWN):
         yield "may gain privileges: set `allowPrivilegeEscalation: false`"
-    if own.get("runAsNonRoot", of_pod.get("runAsNonRoot")) not in (True, UNKNOWN):
+    if own.get("runAsNonRoot", of_pod.get("runAsNonRoot", unset)) not in (True, UNKNOWN):
         yield "may run as root: set `runAsNonRoot: true`"
     if own.get("runAsUser", of_pod.get("runAsUser")) == 0:
         yield "runs as root (`runAsUser: 0`): use another user"
     if added := [str(name) for name in items(capabilities.get("add"))]:
         yield f"adds capabilities ({', '.join(added)}): remove them"
-    if capabilities.get("drop") is not UNKNOWN and "ALL" not in items(capabilities.get("drop")):
+    if capabilities.get("drop", unset) is not UNKNOWN and "ALL" not in items(capabilities.get("drop")):
         yield "keeps capabilities: drop `ALL`"
 
 

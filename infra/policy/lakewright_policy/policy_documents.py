@@ -10,10 +10,14 @@ from typing import Any
 
 from lakewright_policy.resource import UNKNOWN, CheckedResource, ResourceRule, items, mapping
 
-_POLICIES = re.compile(r"aws:iam/(role|user|group)?[pP]olicy:(Role|User|Group)?Policy|aws:s3/bucketPolicy:BucketPolicy")
+_POLICIES = re.compile(
+    r"aws:iam/(role|user|group)?[pP]olicy:(Role|User|Group)?Policy|aws:s3/bucketPolicy:BucketPolicy"
+    r"|aws:s3/accessPoint:AccessPoint|aws:s3control/accessPointPolicy:AccessPointPolicy"
+)
 _ROLE = re.compile(r"aws:iam/role:Role")
-_WHOLE_BUCKET = re.compile(r"arn:[^:]*:s3:::[^/]*(/\**|\*)|arn:(\*|[^:]*:(\*|s3:\*))")
-"""`arn:aws:s3:::BUCKET/*`: all objects of a bucket, or of all buckets. So does `BUCKET*`: `*` matches slashes, too."""
+_WILDCARD = re.compile(r"[*?]")
+_ANY_NAME = re.compile(r"([a-z-]+[/:])?[*?]", re.IGNORECASE)
+"""A name that begins with a wildcard, perhaps after its kind: `*`, `role/*`, `key/?*`."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +35,18 @@ class AllowingStatement:
 
     @property
     def is_for_everyone(self) -> bool:
-        """Return whether the principal is everyone."""
+        """Return whether the principal is everyone, or everyone but some (`NotPrincipal`)."""
+        if "NotPrincipal" in self.document:
+            return True
         principal = self.document.get("Principal")
-        return principal == "*" or "*" in items(mapping(principal).get("AWS"))
+        names = [principal] if isinstance(principal, str) else items(mapping(principal).get("AWS"))
+        return any(isinstance(name, str) and _WILDCARD.search(name) is not None for name in names)
+
+    @staticmethod
+    def matches(pattern: str, text: str) -> bool:
+        """Return whether a pattern of a policy matches a text of the same case."""
+        parts = ({"*": ".*", "?": "."}.get(sign, re.escape(sign)) for sign in pattern)
+        return re.fullmatch("".join(parts), text, re.DOTALL) is not None
 
 
 def allowing_statements(document: object) -> Iterator[AllowingStatement]:
@@ -67,7 +80,7 @@ def _documents(resource: CheckedResource) -> Iterator[object]:
 def _wildcard_actions(resource: CheckedResource) -> Iterator[str]:
     for document in _documents(resource):
         for statement in allowing_statements(document):
-            if found := [action for action in items(statement.document.get("Action")) if "*" in str(action)]:
+            if found := [action for action in items(statement.document.get("Action")) if _WILDCARD.search(str(action))]:
                 yield f"statement {statement.label} allows {', '.join(map(str, found))}: name each action"
             if "NotAction" in statement.document:
                 yield f"statement {statement.label} allows all but some actions (`NotAction`): name each action"
@@ -77,12 +90,36 @@ def _wide_resources(resource: CheckedResource) -> Iterator[str]:
     for document in _documents(resource):
         for statement in allowing_statements(document):
             for named in map(str, items(statement.document.get("Resource"))):
-                if set(named) == {"*"}:
+                if set(named) <= {"*", "?"}:
                     yield f"statement {statement.label} allows every resource (`{named}`): name the resources"
-                elif _WHOLE_BUCKET.fullmatch(named):
+                elif _is_whole_bucket(named):
                     yield f"statement {statement.label} allows all objects of a bucket (`{named}`): name a key prefix"
+                elif _is_any_resource(named):
+                    yield f"statement {statement.label} allows all resources of a kind (`{named}`): name the resources"
             if "NotResource" in statement.document:
                 yield f"statement {statement.label} allows all but some resources (`NotResource`): name the resources"
+
+
+def _is_whole_bucket(named: str) -> bool:
+    """Return whether a pattern matches all objects of a bucket, or objects of buckets that it does not name.
+
+    So does `BUCKET*`: wildcards match slashes, too.
+    """
+    parts = named.split(":", 5)
+    if len(parts) < 6 or parts[2].lower() != "s3":
+        return False
+    bucket, slash, key = parts[5].partition("/")
+    return _WILDCARD.search(bucket) is not None or (bool(slash) and (not key or _WILDCARD.match(key) is not None))
+
+
+def _is_any_resource(named: str) -> bool:
+    """Return whether a pattern matches resources of services or kinds that it does not name."""
+    parts = named.split(":", 5)
+    if any(_WILDCARD.search(part) for part in parts[:3]):
+        return True
+    if parts[2:3] == ["s3"] and len(parts) == 6:
+        return False
+    return _ANY_NAME.match(parts[5]) is not None if len(parts) == 6 else _WILDCARD.search(named) is not None
 
 
 _TYPES = re.compile(f"{_POLICIES.pattern}|{_ROLE.pattern}")

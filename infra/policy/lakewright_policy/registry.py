@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from lakewright_policy import buckets, pods, policy_documents, tags, warehouses
+from lakewright_policy import buckets, pods, policy_documents, tags, trust, warehouses
 from lakewright_policy.resource import ResourceRule, StackRule
 
 RULES: tuple[ResourceRule, ...] = (
     buckets.PUBLIC_BUCKET,
     policy_documents.WILDCARD_ACTION,
     policy_documents.WIDE_RESOURCE,
+    trust.OPEN_TRUST,
+    trust.ADMINISTRATOR_POLICY,
     warehouses.STATIC_CREDENTIAL,
     warehouses.UNPROTECTED_WAREHOUSE,
     warehouses.SOFT_DELETE_OFF,

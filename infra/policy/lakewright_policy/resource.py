@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, cast
-from urllib.parse import urlsplit
 
 
 class _Marker(Enum):
@@ -16,8 +15,6 @@ class _Marker(Enum):
 
 UNKNOWN: Final = _Marker.UNKNOWN
 """A value that a preview does not know. Rules do not judge it; `up` does."""
-
-_LOOPBACK = re.compile(r"localhost|127(?:\.\d{1,3}){3}|::1")
 
 
 @dataclass(frozen=True)
@@ -34,12 +31,6 @@ class CheckedResource:
     def is_known(self, *names: str) -> bool:
         """Return whether the values of these properties are known; a missing one is."""
         return all(self.props.get(name) is not UNKNOWN for name in names)
-
-    @property
-    def is_on_this_machine(self) -> bool:
-        """Return whether a Lakekeeper resource is on a server of this machine, which is a trial."""
-        endpoint = mapping(self.props.get("server")).get("endpoint")
-        return isinstance(endpoint, str) and bool(_LOOPBACK.fullmatch(urlsplit(endpoint).hostname or ""))
 
 
 Check = Callable[[CheckedResource], Iterable[str]]
@@ -62,9 +53,8 @@ class ResourceRule:
         return bool(self.types.fullmatch(resource_type))
 
     def find(self, resource: CheckedResource, *, trial: bool = False) -> list[str]:
-        """Return the violations of a resource."""
-        is_trial = trial or resource.is_on_this_machine
-        check = self.in_trials if self.in_trials is not None and is_trial else self.check
+        """Return the violations of a resource. Only the configuration of the pack says that a stack is a trial."""
+        check = self.in_trials if self.in_trials is not None and trial else self.check
         return list(check(resource)) if self.applies_to(resource.type) else []
 
 

@@ -41,11 +41,13 @@ cluster = pulumi.ResourceOptions(
 
 aws.s3.Bucket("bare", bucket="violations-bare", opts=account)
 aws.s3.BucketPublicAccessBlock("open", bucket="violations-open", block_public_acls=True, opts=account)
+everyone = {"Effect": "Allow", "Principal": "*", "Action": "sts:AssumeRole"}
 role = aws.iam.Role(
     "role",
     name="violations",
     tags={"lakewright:owner": "tests"},
-    assume_role_policy=json.dumps({"Version": "2012-10-17", "Statement": []}),
+    assume_role_policy=json.dumps({"Version": "2012-10-17", "Statement": [everyone]}),
+    managed_policy_arns=["arn:aws:iam::aws:policy/AdministratorAccess"],
     opts=account,
 )
 statement = {"Effect": "Allow", "Action": "s3:*", "Resource": "arn:aws:s3:::violations-bare/*"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -34,8 +35,12 @@ def test_demo_tenant_passes(
     tenant = make_tenant(**{part: demo[part] for part in ("owner", "warehouses", "computing_units")})
     tenant.environ = attached_providers
 
-    tenant.output("preview", "--engine", "pulumi", "--policy-pack", policy_pack)
-    tenant.output("up", "--yes", "--engine", "pulumi", "--policy-pack", policy_pack)
+    config = tenant.folder / "policies.json"
+    config.write_text(json.dumps({"static-credential": {"trial": True}, "unprotected-warehouse": {"trial": True}}))
+    words = ("--engine", "pulumi", "--policy-pack", policy_pack, "--policy-pack-config", str(config))
+
+    tenant.output("preview", *words)
+    tenant.output("up", "--yes", *words)
 
     printed = "".join(tenant.outputs)
     assert "error: " not in printed

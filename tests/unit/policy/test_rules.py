@@ -115,8 +115,15 @@ def test_trials_may_have_keys_and_purge() -> None:
     trial = {"credential": {"type": "access-key"}, "deletion": "purge"}
 
     assert violated(warehouse(**trial), trial=True) == {}
-    assert violated(warehouse(**trial, server={"endpoint": "http://127.0.0.1:8181"})) == {}
     assert set(violated(warehouse(**trial))) == {"static-credential", "unprotected-warehouse"}
+
+
+@pytest.mark.parametrize("endpoint", ["http://127.0.0.1:8181", "http://localhost:8181", "http://[::1]:8181"])
+def test_server_behind_a_port_forward_is_no_trial(endpoint: str) -> None:
+    """docs/platform.md recommends a port-forward for production: an address says nothing about a trial."""
+    checked = warehouse(credential={"type": "access-key"}, deletion="purge", server={"endpoint": endpoint})
+
+    assert set(violated(checked)) == {"static-credential", "unprotected-warehouse"}
 
 
 def test_jobs_of_cron_jobs_are_checked() -> None:

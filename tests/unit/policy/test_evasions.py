@@ -1,0 +1,254 @@
+"""Inputs of a review that earlier rules missed, each with variations."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from lakewright.aws.access import trust_policy
+from lakewright.ci.trust_policies import CiIdentity, CiPurpose
+from lakewright.ci.trust_policies import trust_policy as trust_of_jobs
+from lakewright_policy.registry import RULES
+from lakewright_policy.resource import CheckedResource
+
+OWNED = {"tags": {"lakewright:owner": "data-platform"}}
+ROLE = "arn:aws:iam::111122223333:role/lakekeeper"
+BUCKET_POLICY = "aws:s3/bucketPolicy:BucketPolicy"
+ROLE_POLICY = "aws:iam/rolePolicy:RolePolicy"
+HARDENED = {"allowPrivilegeEscalation": False, "runAsNonRoot": True, "capabilities": {"drop": ["ALL"]}}
+CONTAINER = {"name": "spark", "image": "registry.example/spark@sha256:" + "0" * 64, "securityContext": HARDENED}
+
+
+def violated(kind: str, **props: Any) -> list[str]:
+    """Return the names of the rules that a resource violates."""
+    checked = CheckedResource(kind, "it", f"urn:pulumi:dev::conf::{kind}::it", props)
+    return [rule.name for rule in RULES if rule.find(checked)]
+
+
+def allowing(**statement: Any) -> str:
+    return json.dumps({"Statement": [{"Effect": "Allow"} | statement]})
+
+
+def bucket_policy(**statement: Any) -> list[str]:
+    prefix = {"Action": "s3:GetObject", "Resource": "arn:aws:s3:::lake/acme/*"}
+    return violated(BUCKET_POLICY, policy=allowing(**prefix | statement))
+
+
+def trusting(principal: Any, condition: dict[str, Any] | None = None, **changes: Any) -> list[str]:
+    statement = {"Principal": principal, "Action": "sts:AssumeRole", "Condition": condition or {}} | changes
+    return violated("aws:iam/role:Role", assumeRolePolicy=allowing(**statement), **OWNED)
+
+
+def pod(kind: str = "kubernetes:apps/v1:Deployment", **container: Any) -> list[str]:
+    return violated(kind, spec={"template": {"spec": {"containers": [CONTAINER | container]}}})
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        {"StringLike": {"aws:PrincipalArn": "*"}},
+        {"StringLike": {"aws:PrincipalArn": "arn:aws:iam::*:role/x"}},
+        {"ArnLike": {"aws:PrincipalArn": "arn:aws:iam::????????????:root"}},
+        {"Bool": {"aws:SecureTransport": "true"}},
+        {"StringNotEquals": {"aws:PrincipalOrgID": "o-nobody"}},
+        {"StringEqualsIfExists": {"aws:PrincipalOrgID": "o-acme"}},
+        {"ForAllValues:StringEquals": {"aws:PrincipalOrgID": ["o-acme"]}},
+        {"StringEquals": {"aws:PrincipalArn": "${aws:PrincipalArn}"}},
+        {"Null": {"aws:PrincipalArn": "false"}},
+        {"IpAddress": {"aws:SourceIp": "0.0.0.0/0"}},
+        {"IpAddress": {"aws:SourceIp": ["10.0.0.0/16", "128.0.0.0/1"]}},
+        {"DateGreaterThan": {"aws:CurrentTime": "2000-01-01T00:00:00Z"}},
+    ],
+)
+def test_condition_that_is_always_true_is_found(condition: dict[str, Any]) -> None:
+    assert bucket_policy(Principal="*", Condition=condition) == ["public-bucket"]
+    assert trusting({"AWS": "*"}, condition) == ["open-trust"]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        {"StringEquals": {"aws:PrincipalOrgID": "o-acme"}},
+        {"ArnLike": {"aws:PrincipalArn": "arn:aws:iam::111122223333:role/lakewright/*"}},
+        {"IpAddress": {"aws:SourceIp": "192.0.2.0/24"}},
+        {"StringEquals": {"aws:SourceVpce": ["vpce-1", "vpce-2"]}},
+    ],
+)
+def test_condition_on_the_caller_is_accepted(condition: dict[str, Any]) -> None:
+    assert bucket_policy(Principal="*", Condition=condition) == []
+
+
+@pytest.mark.parametrize("principal", [{"AWS": ROLE}, "*", {"AWS": [ROLE, "arn:aws:iam::1:root"]}])
+def test_not_principal_is_found(principal: Any) -> None:
+    assert bucket_policy(NotPrincipal=principal) == ["public-bucket"]
+    assert trusting(None, None, NotPrincipal=principal) == ["open-trust"]
+
+
+@pytest.mark.parametrize("action", ["s3:?utObject", "s3:PutObjec?", "s?:GetObject", ["s3:GetObject", "s3:????Object"]])
+def test_question_mark_in_action_is_found(action: Any) -> None:
+    policy = allowing(Action=action, Resource="arn:aws:s3:::lake/acme/*")
+
+    assert violated(ROLE_POLICY, policy=policy) == ["wildcard-action"]
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        "?*",
+        "arn:aws:s3:::lake/?*",
+        "arn:aws:s3:::lake/??????*",
+        "arn:aws:s3:::lak?/acme/*",
+        "arn:aws:s3:::lake?acme/*",
+        "arn:aws:s3:::?*/acme/x",
+        "arn:aws:s?:::lake/acme/*",
+        "arn:aw?:s3:::lake/acme/*",
+        "arn:aws:iam::111122223333:role/?*",
+        "arn:aws:kms:us-east-1:111122223333:*",
+    ],
+)
+def test_question_mark_in_resource_is_found(named: str) -> None:
+    assert violated(ROLE_POLICY, policy=allowing(Action="s3:GetObject", Resource=named)) == ["wide-resource"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "props"),
+    [
+        ("rolePolicyAttachment:RolePolicyAttachment", {"policyArn": "arn:aws:iam::aws:policy/AdministratorAccess"}),
+        ("userPolicyAttachment:UserPolicyAttachment", {"policyArn": "arn:aws:iam::aws:policy/PowerUserAccess"}),
+        ("groupPolicyAttachment:GroupPolicyAttachment", {"policyArn": "arn:aws-cn:iam::aws:policy/IAMFullAccess"}),
+        ("policyAttachment:PolicyAttachment", {"policyArn": "arn:aws:iam::aws:policy/AmazonS3FullAccess"}),
+        (
+            "rolePolicyAttachmentsExclusive:RolePolicyAttachmentsExclusive",
+            {"policyArns": ["arn:aws:iam::aws:policy/job-function/SystemAdministrator"]},
+        ),
+        ("role:Role", {"managedPolicyArns": ["arn:aws:iam::aws:policy/AdministratorAccess"], **OWNED}),
+    ],
+)
+def test_attached_administrator_policy_is_found(kind: str, props: dict[str, Any]) -> None:
+    assert violated(f"aws:iam/{kind}", **props) == ["administrator-policy"]
+
+
+def test_attached_policy_of_the_account_is_accepted() -> None:
+    attached = {"policyArn": "arn:aws:iam::111122223333:policy/lakewright-acme"}
+
+    assert violated("aws:iam/rolePolicyAttachment:RolePolicyAttachment", **attached) == []
+
+
+@pytest.mark.parametrize(
+    ("principal", "condition"),
+    [
+        ("*", None),
+        ({"AWS": [ROLE, "*"]}, None),
+        ({"AWS": "arn:aws:iam::*:root"}, None),
+        ({"AWS": "*"}, {"StringLike": {"sts:ExternalId": "?*"}}),
+        ({"AWS": "*"}, {"StringEquals": {"sts:ExternalId": "x"}}),
+        ({"AWS": "arn:aws:iam::444455556666:root"}, None),
+        ({"AWS": "444455556666"}, {"StringLike": {"sts:ExternalId": "*"}}),
+        ({"Federated": "arn:aws:iam::1:oidc-provider/token.actions.githubusercontent.com"}, None),
+        ({"Federated": "accounts.example"}, {"StringLike": {"accounts.example:sub": "repo:*"}}),
+        ({"Federated": "accounts.example"}, {"StringEquals": {"accounts.example:aud": "sts.amazonaws.com"}}),
+    ],
+)
+@pytest.mark.parametrize("action", ["sts:AssumeRole", ["sts:assumerole", "sts:TagSession"], "sts:*", "*"])
+def test_open_trust_policy_is_found(principal: Any, condition: dict[str, Any] | None, action: Any) -> None:
+    found = trusting(principal, condition, Action=action)
+
+    assert [name for name in found if name != "wildcard-action"] == ["open-trust"]
+
+
+def test_trust_of_one_principal_is_accepted() -> None:
+    account = {"StringEquals": {"sts:ExternalId": "0123456789abcdef"}}
+    subject = {"StringEquals": {"oidc.example:sub": "system:serviceaccount:lakekeeper:lakekeeper"}}
+
+    assert violated("aws:iam/role:Role", assumeRolePolicy=json.dumps(trust_policy(ROLE, "id")), **OWNED) == []
+    assert trusting({"AWS": "arn:aws:iam::444455556666:root"}, account) == []
+    assert trusting({"Federated": "oidc.example"}, subject, Action="sts:AssumeRoleWithWebIdentity") == []
+    assert trusting({"Service": "pods.eks.amazonaws.com"}) == []
+    for host in (None, "gitlab.com"):
+        for purpose in CiPurpose:
+            identity = CiIdentity("111122223333", "acme/lake", "main", "production", host, None, None)
+            document = json.dumps(trust_of_jobs(identity, purpose))
+            assert violated("aws:iam/role:Role", assumeRolePolicy=document, **OWNED) == []
+
+
+def test_key_for_everyone_is_found() -> None:
+    policy = allowing(Principal={"AWS": "*"}, Action="kms:Decrypt", Resource="*")
+
+    assert violated("aws:kms/key:Key", policy=policy, **OWNED) == ["open-trust"]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "core/v1:Pod",
+        "apps/v1:Deployment",
+        "apps/v1:DaemonSet",
+        "apps/v1:StatefulSet",
+        "batch/v1:Job",
+        "batch/v1:CronJob",
+    ],
+)
+@pytest.mark.parametrize("form", ["Patch", "List"])
+def test_patches_and_lists_are_checked(kind: str, form: str) -> None:
+    bad = {
+        "name": "spark",
+        "image": "spark:latest",
+        "securityContext": {"privileged": True},
+        "args": ["--token=hunter2"],
+    }
+    spec: dict[str, Any] = {"containers": [bad]}
+    if "Pod" not in kind:
+        spec = {"template": {"spec": spec}}
+    if "CronJob" in kind:
+        spec = {"jobTemplate": {"spec": spec}}
+    props = {"items": [{"spec": spec}]} if form == "List" else {"spec": spec}
+
+    found = violated(f"kubernetes:{kind}{form}", **props)
+
+    assert found == ["pod-with-secrets", "pod-with-privileges", "image-without-digest"]
+
+
+def test_patch_counts_only_what_it_sets() -> None:
+    patch = {"template": {"spec": {"containers": [{"name": "spark", "image": CONTAINER["image"]}]}}}
+
+    assert violated("kubernetes:apps/v1:DeploymentPatch", spec=patch) == []
+    assert violated("kubernetes:apps/v1:Deployment", spec=patch) == ["pod-with-privileges"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"args": ["--password=hunter2"]},
+        {"args": ["--db-password", "hunter2"]},
+        {"args": ["-Dlakekeeper.client-secret=hunter2"]},
+        {"args": ["--conf", "spark.hadoop.fs.s3a.secret.key=hunter2"]},
+        {"args": ["postgres://lakekeeper:hunter2@db.example/catalog"]},
+        {"args": ["--key", "AKIAIOSFODNN7EXAMPLE"]},
+        {"args": ["--header", "Authorization: Bearer hunter2hunter2"]},
+        {"command": ["sh", "-c", "export AWS_SECRET_ACCESS_KEY='hunter2'; run"]},
+        {"command": ["run", "--token", "eyJhbGciOiJI.eyJzdWIiOiIx.c2ln"]},
+        {"livenessProbe": {"exec": {"command": ["curl", "-u", "x", "--oauth-token=hunter2"]}}},
+        {"lifecycle": {"preStop": {"exec": {"command": ["sh", "-c", "API_KEY=hunter2 stop"]}}}},
+        {"env": [{"name": "DATABASE_URL", "value": "postgres://lakekeeper:hunter2@db.example/catalog"}]},
+    ],
+)
+def test_secret_in_arguments_is_found(words: dict[str, Any]) -> None:
+    assert pod(**words) == ["pod-with-secrets"]
+
+
+def test_arguments_without_secrets_are_accepted() -> None:
+    args = [
+        "--token-file=/var/run/secrets/token",
+        "--password=$(DB_PASSWORD)",
+        "--token-url=https://idp.example/token",
+        "--token",
+        "file:/var/run/token",
+        "--secret=env:STORE",
+        "--no-password",
+        "--max-tokens=100",
+        "https://user@host.example/x",
+        "postgres://lakekeeper:$(DB_PASSWORD)@db.example/catalog",
+    ]
+
+    assert pod(args=args) == []
