@@ -59,7 +59,7 @@ def run_probes(
         probes: The probes, in the order of the report.
         parallel: Number of probes that run at the same time.
     """
-    report = VerifyReport()
+    report = VerifyReport(notes=tenant.not_probed)
     deployed = {warehouse.name for warehouse in tenant.config.warehouses}
     for name in dict.fromkeys(name for subject in subjects for name in subject.warehouses if name not in deployed):
         evidence = f"warehouse {name} is in the spec and not in the state; run `lakewright up`"
@@ -127,8 +127,9 @@ def _collect(report: VerifyReport, who: _Who, run: ProbeRun) -> None:
 
 
 def _check(probe: str, who: _Who, attempt: Attempt) -> VerifyCheck:
+    remedy = "" if attempt.found == attempt.expected else attempt.remedy
     return VerifyCheck(
-        probe, who.identity, who.warehouse, attempt.attempt, attempt.expected, attempt.found, attempt.evidence
+        probe, who.identity, who.warehouse, attempt.attempt, attempt.expected, attempt.found, attempt.evidence, remedy
     )
 
 

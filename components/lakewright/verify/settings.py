@@ -22,12 +22,27 @@ from lakewright.environment.unit_identity import (
     tenant_auth,
 )
 from lakewright.kubernetes import connect
+from lakewright.names.object_names import MAINTENANCE
 from lakewright.names.placeholders import filled_in
 from lakewright.spec import TenantSpec
 from lakewright.storage.registry import REFERENCE_PATHS
 from lakewright.verify.roles.documents import AwsSettings
 from lakewright.verify.session.settings import VerifiedCluster, VerifiedServer, VerifySettings
 from lakewright.verify.session.subjects import AccountTokens, CredentialSource, JobsToken, ProbeIdentity
+
+_NO_UNIT = "the tenant has no computing unit, and no identity outside of the cluster"
+_REMEDY_WITHOUT_UNIT = (
+    "add a unit to `computing_units` of the spec and run `lakewright up`: `verify` then uses the token that the cluster"
+    " issues for the unit's ServiceAccount"
+)
+_REMEDY_ANONYMOUS = (
+    "set `lakekeeper.jobs_auth` in the environment to `token-file` (ServiceAccounts) or `client-credentials` (OAuth2"
+    " clients), on a server that authenticates its callers"
+)
+_REMEDY_SHARED = (
+    "make an OAuth2 client for the tenant and set `identity.client_id` and `identity.subject` in the spec, or write"
+    " `{tenant}` in `lakekeeper.jobs_auth.client_id` of the environment"
+)
 
 
 def settings_of(
@@ -41,6 +56,7 @@ def settings_of(
             server.auth,
             str(server.ca_bundle) if server.ca_bundle else None,
             server.allow_plain_http,
+            server.principal_arn,
         ),
         VerifiedCluster(
             cluster.context,
@@ -61,9 +77,17 @@ def subjects_of(spec: TenantSpec, environment: Environment) -> list[ProbeIdentit
     """
     if not spec.computing_units:
         auth = tenant_auth(spec, environment)
-        problem = "the tenant has no computing unit, and no identity outside of the cluster"
         source = None if isinstance(auth, TokenFileAuth) else _from_auth(auth)
-        return [ProbeIdentity("jobs", tuple(spec.warehouse_names), source, problem=None if source else problem)]
+        jobs = ProbeIdentity(
+            "jobs",
+            tuple(spec.warehouse_names),
+            source,
+            is_shared_with_maintenance=_is_shared_with_maintenance(spec, environment, source),
+        )
+        if source:
+            return [jobs]
+        remedy = _REMEDY_WITHOUT_UNIT if isinstance(auth, TokenFileAuth) else _REMEDY_ANONYMOUS
+        return [replace(jobs, problem=_NO_UNIT, remedy=remedy)]
     subjects: dict[object, ProbeIdentity] = {}
     for unit in spec.computing_units:
         identity = identity_of(spec, environment, unit.name)
@@ -74,25 +98,39 @@ def subjects_of(spec: TenantSpec, environment: Environment) -> list[ProbeIdentit
             subjects[key] = replace(before, name=f"{before.name}, {unit.name}", warehouses=together)
             continue
         secret = identity.pod.secret
+        problem, remedy = _problem(identity)
         subjects[key] = ProbeIdentity(
             unit.name,
             warehouses,
             source,
             (secret.name, secret.key) if secret else None,
-            _problem(identity),
+            problem,
+            remedy,
+            _is_shared_with_maintenance(spec, environment, source),
         )
     return [*subjects.values()]
 
 
-def _problem(identity: UnitIdentity) -> str | None:
-    """Return why the catalog cannot tell the unit from other tenants; None if it can."""
+def _is_shared_with_maintenance(spec: TenantSpec, environment: Environment, source: CredentialSource | None) -> bool:
+    """Return whether the maintenance jobs authenticate with the same client or token."""
+    if spec.maintenance is None or source is None:
+        return False
+    other = _source(identity_of(spec, environment, MAINTENANCE))
+    if isinstance(source, ClientToken) and isinstance(other, ClientToken):
+        return (source.token_url, source.client_id) == (other.token_url, other.client_id)
+    return source == other
+
+
+def _problem(identity: UnitIdentity) -> tuple[str | None, str]:
+    """Return why the catalog cannot tell the unit from other tenants, and the remedy; None if it can."""
     match identity.principal:
         case NoPrincipal():
-            return "`jobs_auth` is none: every request is anonymous"
+            return "`jobs_auth` is none: every request is anonymous", _REMEDY_ANONYMOUS
         case SharedPrincipal(client_id):
-            return f"{f'client `{client_id}`' if client_id else 'the token'} is shared by all tenants"
+            whose = f"client `{client_id}`" if client_id else "the token"
+            return f"{whose} is shared by all tenants", _REMEDY_SHARED
         case _:
-            return None
+            return None, ""
 
 
 def _source(identity: UnitIdentity) -> CredentialSource | None:

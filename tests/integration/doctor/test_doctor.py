@@ -120,6 +120,15 @@ def test_command_checks_a_tenants_store_by_its_endpoint(
     assert findings["bucket closed"]["state"] == "missing"
     assert "http://127.0.0.1:9" in findings["bucket closed"]["found"]
 
+    with pytest.raises(SystemExit):
+        main(["doctor", "--failed", "--stack", "acme"])
+
+    lines = capsys.readouterr().out.splitlines()
+    missing = [finding for finding in findings.values() if finding["state"] == "missing"]
+    assert [line.split()[0] for line in lines] == ["missing"] * len(missing)
+    (line,) = [line for line in lines if line.startswith("missing  bucket closed: ")]
+    assert line.endswith(f"to fix it: {findings['bucket closed']['fix']}")
+
 
 def test_unreachable_servers_are_named_with_their_endpoint(tmp_path: Path) -> None:
     environment = _environment(

@@ -26,6 +26,15 @@ def test_allow_all_catalog_is_no_isolation(make_tenant: MakeTenant) -> None:
     assert "table" not in result["failed_probes"], "what must work does"
     assert "other-prefixes" not in result["failed_probes"], "S3 is enforced all the same"
 
+    lines = tenant.run("verify", "--failed").stdout.splitlines()
+
+    failed = [check for check in result["checks"] if not check["holds"]]
+    assert len(lines) == len(failed) + len(result["notes"]) + 1
+    assert all(line.startswith(("failed ", "not proven ")) for line in lines[: len(failed)])
+    line = next(line for line in lines if "have rights enforced" in line)
+    assert "no isolation: the catalog allows every request; to fix it: start Lakekeeper with" in line
+    assert lines[-1].startswith(f"{tenant.name}: no proof of isolation. {len(failed)} checks do not hold: ")
+
 
 def test_stack_that_was_never_deployed_is_an_error(make_tenant: MakeTenant) -> None:
     tenant = make_tenant()

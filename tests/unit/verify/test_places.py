@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from lakewright.verify.session.places import places_of
+from lakewright.verify.session.places import (
+    WarehousePlace,
+    is_same_server,
+    is_same_store,
+    places_of,
+    read_other_tenants,
+)
+from lakewright_engine.model.errors import StateError
 
 ROLE = "arn:aws:iam::123456789012:role/lakewright/acme"
 
@@ -34,3 +42,48 @@ def test_only_roles_on_aws_are_read(storage: dict[str, Any], roles: tuple[str, .
     (place,) = places_of(cast(Any, Backend(storage)), "lake", "acme")
 
     assert place.role_arns == roles
+
+
+def place(endpoint: str = "https://lakekeeper.example", server_id: str = "1", store: str = "") -> WarehousePlace:
+    return WarehousePlace("globex", "globex", "executions", "9", endpoint, "lake", "globex", store, server_id=server_id)
+
+
+@pytest.mark.parametrize(
+    ("other", "is_same"),
+    [
+        (place("http://127.0.0.1:8181"), True),
+        (place("HTTPS://Lakekeeper.example:443/", server_id=""), True),
+        (place("http://127.0.0.1:8181", server_id="2"), False),
+        (place("http://127.0.0.1:8181", server_id=""), False),
+    ],
+)
+def test_server_is_recognized_by_its_id(other: WarehousePlace, *, is_same: bool) -> None:
+    assert is_same_server(other, [place()], "https://lakekeeper.example") is is_same
+
+
+def test_store_is_recognized_by_its_normalized_address() -> None:
+    assert is_same_store(place(store="https://store.example:443"), place(store="https://STORE.example/"))
+    assert is_same_store(place(store="https://s3.eu-west-1.amazonaws.com"), place())
+    assert not is_same_store(place(store="https://store.example"), place())
+
+
+class SeveralStates(Backend):
+    """A backend with a state that cannot be read, and one of a stack without warehouses."""
+
+    def stacks(self, _project: str) -> list[SimpleNamespace]:
+        return [SimpleNamespace(name=name) for name in ("acme", "broken", "empty", "globex")]
+
+    def export(self, _project: str, _stack: str) -> dict[str, Any]:
+        if _stack == "broken":
+            raise StateError("broken.json: expected JSON")
+        return super().export(_project, _stack) if _stack == "globex" else {"deployment": None}
+
+
+def test_other_tenants_that_are_not_read_are_named() -> None:
+    found = read_other_tenants(cast(Any, SeveralStates({})), "lake", "acme")
+
+    assert [other.stack for other in found.places] == ["globex"]
+    assert found.unread == (
+        "stack broken: its state cannot be read: broken.json: expected JSON",
+        "stack empty: its state has no warehouse on S3",
+    )

@@ -67,32 +67,67 @@ def test_a_deny_wins_only_without_conditions() -> None:
     assert allowing_statement([wide, conditional], OUTSIDE[0]) == "Wide"
 
 
+CATALOG = "arn:aws:iam::1:user/lakekeeper"
+ID = "0123456789abcdef"
+NO_ID = f"no external ID is required of {CATALOG}: expected `StringEquals` with its literal value"
+
+
+def trusting(**changes: Any) -> dict[str, Any]:
+    condition = {"StringEquals": {"sts:ExternalId": ID}}
+    return {"Principal": {"AWS": CATALOG}, "Action": "sts:AssumeRole", "Condition": condition} | changes
+
+
 @pytest.mark.parametrize(
     ("statement", "reason"),
     [
-        ({"Principal": "*", "Action": "sts:AssumeRole"}, "any principal may assume it"),
+        ({"Principal": "*"}, "any principal may assume it"),
         ({"Principal": {"AWS": ["*"]}, "Action": "sts:*"}, "any principal may assume it"),
+        ({"Principal": {"AWS": [CATALOG, "*"]}}, "any principal may assume it"),
+        ({"NotPrincipal": {"AWS": CATALOG}}, "all but some principals may assume it (`NotPrincipal`)"),
         (
-            {"Principal": {"AWS": "arn:aws:iam::1:root"}, "Action": "sts:AssumeRole"},
-            "no external ID is required of arn:aws:iam::1:root",
+            {"Principal": {"AWS": [CATALOG, "arn:aws:iam::2:root"]}},
+            f"another principal may assume it: arn:aws:iam::2:root; expected {CATALOG} only",
         ),
         (
-            {
-                "Principal": {"AWS": "arn:aws:iam::1:root"},
-                "Action": "sts:AssumeRole",
-                "Condition": {"StringEqualsIfExists": {"sts:ExternalId": "0123456789abcdef"}},
-            },
-            "no external ID is required of arn:aws:iam::1:root",
+            {"Principal": {"AWS": CATALOG, "Service": "ec2.amazonaws.com"}},
+            f"another principal may assume it: ec2.amazonaws.com; expected {CATALOG} only",
         ),
         (
             {"Principal": {"Federated": "cognito.example"}, "Action": "sts:AssumeRoleWithWebIdentity"},
-            "no external ID is required of cognito.example",
+            f"another principal may assume it: cognito.example; expected {CATALOG} only",
         ),
+        ({"Action": None, "NotAction": "s3:*", "Condition": {}}, NO_ID),
+        ({"Condition": {}}, NO_ID),
+        ({"Condition": {"StringEqualsIfExists": {"sts:ExternalId": ID}}}, NO_ID),
+        ({"Condition": {"StringEqualsIgnoreCase": {"sts:ExternalId": ID}}}, NO_ID),
+        ({"Condition": {"StringLike": {"sts:ExternalId": "?*"}}}, NO_ID),
+        ({"Condition": {"StringLike": {"sts:ExternalId": ID}}}, NO_ID),
+        ({"Condition": {"ForAllValues:StringEquals": {"sts:ExternalId": [ID]}}}, NO_ID),
+        ({"Condition": {"StringEquals": {"sts:ExternalId": [ID, "*"]}}}, NO_ID),
+        ({"Condition": {"StringEquals": {"sts:ExternalId": "${sts:ExternalId}"}}}, NO_ID),
+        ({"Condition": {"StringEquals": {"sts:ExternalId": ""}}}, NO_ID),
+        ({"Condition": {"StringEquals": {"sts:ExternalId": []}}}, NO_ID),
+        ({"Condition": {"StringNotEquals": {"sts:ExternalId": "x"}}}, NO_ID),
     ],
 )
 def test_open_trust_is_found(statement: dict[str, Any], reason: str) -> None:
-    assert open_trust(policy(**statement)) == reason
+    assert open_trust(policy(**trusting(**statement)), CATALOG) == reason
+
+
+def test_second_statement_for_a_foreign_principal_is_found() -> None:
+    foreign = {"Effect": "Allow", **trusting(Principal={"AWS": "arn:aws:iam::2:root"})}
+    own = {"Effect": "Allow", **trusting()}
+
+    assert open_trust({"Statement": [own, foreign]}, CATALOG) == (
+        f"another principal may assume it: arn:aws:iam::2:root; expected {CATALOG} only"
+    )
+    assert open_trust({"Statement": [own, foreign]}) == (
+        f"several principals may assume it: {CATALOG}, arn:aws:iam::2:root"
+    )
 
 
 def test_the_stacks_trust_is_closed() -> None:
-    assert open_trust(trust_policy("arn:aws:iam::1:user/lakekeeper", "0123456789abcdef", session_tags=True)) is None
+    assert open_trust(trust_policy(CATALOG, ID, session_tags=True), CATALOG) is None
+    assert open_trust(trust_policy(CATALOG, ID)) is None
+    both = {"StringEquals": {"STS:ExternalId": [ID, "the-next-one"]}}
+    assert open_trust(policy(**trusting(Condition=both)), CATALOG) is None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from lakewright.credentials.client_token import ClientToken
 from lakewright.environment.environment import Environment
 from lakewright.spec import TenantSpec
 from lakewright.verify.session.subjects import ProbeIdentity, credential_of
-from lakewright.verify.settings import settings_of
+from lakewright.verify.settings import settings_of, subjects_of
 
 
 def test_secrets_of_spec_and_environment_are_searched_for() -> None:
@@ -53,3 +54,42 @@ def test_credential_in_the_stacks_configuration_is_read() -> None:
     _, resolve = credential_of(ProbeIdentity("unit", (), client), lambda: None, secrets.__getitem__)
 
     assert resolve("any") == "hunter2"
+
+
+def tenant(**changes: Any) -> TenantSpec:
+    storage = {"main": {"backend": "aws", "bucket": "acme"}}
+    base = {"version": 1, "environment": "here", "name": "acme", "owner": "data@acme.example", "storage": storage}
+    return TenantSpec.model_validate(base | {"warehouses": [{"name": "executions"}]} | changes)
+
+
+def environment_of(**jobs: Any) -> Environment:
+    return Environment.model_validate({"lakekeeper": {"endpoint": "https://lakekeeper.example", "jobs_auth": jobs}})
+
+
+OAUTH = {"kind": "client-credentials", "token_url": "https://idp.example/token", "client_secret": "env:JOBS"}
+UNIT = {"name": "unit", "runtime": "spark", "warehouses": "all"}
+IDENTITY = {"client_id": "acme-jobs", "subject": "acme-jobs"}
+CLEANER = {"client_id": "acme-maintenance", "subject": "acme-maintenance"}
+
+
+def test_tenant_without_units_gets_the_remedy() -> None:
+    (jobs,) = subjects_of(tenant(), environment_of(kind="token-file", path="/var/run/token"))
+
+    assert jobs.problem == "the tenant has no computing unit, and no identity outside of the cluster"
+    assert jobs.remedy.startswith("add a unit to `computing_units` of the spec")
+
+
+def test_shared_client_gets_the_remedy() -> None:
+    (unit,) = subjects_of(tenant(computing_units=[UNIT]), environment_of(**OAUTH, client_id="everyone"))
+
+    assert unit.problem == "client `everyone` is shared by all tenants"
+    assert "`identity.client_id`" in unit.remedy
+
+
+@pytest.mark.parametrize(("maintenance", "is_shared"), [({}, True), ({"identity": CLEANER}, False)])
+def test_maintenance_with_the_units_client_is_found(maintenance: dict[str, Any], *, is_shared: bool) -> None:
+    spec = tenant(computing_units=[UNIT], identity=IDENTITY, maintenance={"schedule": "0 2 * * *"} | maintenance)
+
+    (unit,) = subjects_of(spec, environment_of(**OAUTH, client_id="acme-jobs"))
+
+    assert unit.is_shared_with_maintenance is is_shared

@@ -14,7 +14,7 @@ from lakewright.cli.options import HERE, Directory, load_project
 if TYPE_CHECKING:
     from lakewright.doctor import Finding
 
-MARKS = {"ok": "[green]ok[/]", "optional": "[yellow]optional[/]", "missing": "[red]missing[/]"}
+COLORS = {"ok": "green", "optional": "yellow", "missing": "red"}
 
 
 def doctor(
@@ -23,9 +23,10 @@ def doctor(
     ] = None,
     directory: Directory = HERE,
     *,
+    failed: Annotated[bool, typer.Option("--failed", help="Show only what is missing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Check what is installed and reachable, and say how to fix what is missing.
+    """Check what is installed and reachable, and say how to fix what is missing. Prints one line for each check.
 
     Exit code 1 if something is missing.
 
@@ -36,11 +37,13 @@ def doctor(
     findings = check_machine()
     if stack is not None:
         findings += _check_tenant(stack, directory)
+    missing = [finding for finding in findings if finding.state == "missing"]
+    chosen = missing if failed else findings
     if as_json:
-        print(json.dumps({"findings": [asdict(finding) for finding in findings]}, indent=2))
+        print(json.dumps({"findings": [asdict(finding) for finding in chosen]}, indent=2))
     else:
-        _print_table(findings, includes_tenant=stack is not None)
-    if any(finding.state == "missing" for finding in findings):
+        _print_lines(chosen, includes_tenant=stack is not None)
+    if missing:
         raise typer.Exit(1)
 
 
@@ -67,15 +70,17 @@ def _check_tenant(stack: str, directory: Path) -> list[Finding]:
     return kept + check_services(environment, buckets, project_id=spec.project_id, namespace=namespace_name(spec.name))
 
 
-def _print_table(findings: list[Finding], *, includes_tenant: bool) -> None:
-    from rich.console import Console  # noqa: PLC0415
-    from rich.markup import escape  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
+def _print_lines(findings: list[Finding], *, includes_tenant: bool) -> None:
+    from lakewright.terminal.check_lines import CheckLine, print_check_lines  # noqa: PLC0415
+    from lakewright.terminal.console import open_console  # noqa: PLC0415
 
-    table = Table("check", "state", "found", "how to fix it")
-    for finding in findings:
-        table.add_row(finding.subject, MARKS[finding.state], escape(finding.found), escape(finding.fix))
-    console = Console()
-    console.print(table)
+    console = open_console(highlight=False)
+    print_check_lines(
+        console,
+        [
+            CheckLine(finding.state, COLORS[finding.state], finding.subject, finding.found, finding.fix)
+            for finding in findings
+        ],
+    )
     if not includes_tenant:
-        console.print("Name a tenant with --stack to check its Lakekeeper, S3 and cluster too.")
+        console.print("Name a tenant with --stack to check its Lakekeeper, S3 and cluster too.", soft_wrap=True)

@@ -11,34 +11,40 @@ import typer
 from lakewright.cli.options import HERE, Directory, StackName, existing_stack
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
+    from lakewright.verify.attempts.check import VerifyCheck
     from lakewright.verify.run import VerifyReport
     from lakewright.verify.session.sessions import TenantSession
     from lakewright.verify.session.subjects import ProbeIdentity
 
-MARKS = {"allowed": "allowed", "denied": "denied", "not proven": "NOT PROVEN"}
+_FAILED = {"not proven": "not proven"}
+"""Status of a check that does not hold, if it is not `failed`."""
 
 
 def verify(
     stack: StackName,
     directory: Directory = HERE,
     *,
+    failed: Annotated[bool, typer.Option("--failed", help="Show only the checks that do not hold.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Prove a tenant's isolation with the identity of its computing units: what is allowed, and what is denied.
 
-    Writes a table in a probe namespace of each warehouse and drops it again. Exit code 0 only if every check holds.
+    Writes a table in a probe namespace of each warehouse and drops it again. Prints one line for each check. Exit code
+    0 only if every check holds.
 
     Example: lakewright verify --stack acme --json
     """
     from lakewright.verify.run import run_probes  # noqa: PLC0415 - `--help` needs none of it
 
     report = run_probes(*session_of(stack, directory))
+    checks = [check for check in report.checks if not (failed and check.holds)]
     if as_json:
-        print(json.dumps(_to_json(stack, report), indent=2, ensure_ascii=False))
+        print(json.dumps(_to_json(stack, report, checks), indent=2, ensure_ascii=False))
     else:
-        _print_table(stack, report)
+        _print_lines(stack, report, checks)
     if not report.holds:
         raise typer.Exit(1)
 
@@ -49,7 +55,7 @@ def session_of(stack: str, directory: Path) -> tuple[TenantSession, list[ProbeId
     from lakewright.cli.engines.environment_loading import load_environment  # noqa: PLC0415
     from lakewright.cli.engines.stack_secrets import stack_resolver  # noqa: PLC0415
     from lakewright.spec import read_stack_file  # noqa: PLC0415
-    from lakewright.verify.session.places import places_of, places_of_others  # noqa: PLC0415
+    from lakewright.verify.session.places import places_of, read_other_tenants  # noqa: PLC0415
     from lakewright.verify.session.sessions import TenantSession  # noqa: PLC0415
     from lakewright.verify.settings import settings_of, subjects_of  # noqa: PLC0415
 
@@ -61,45 +67,41 @@ def session_of(stack: str, directory: Path) -> tuple[TenantSession, list[ProbeId
         settings_of(spec, environment, stack_resolver(project.stack_config(stack))),
         catalog_config(stack, directory),
         places_of(backend, project.name, stack),
-        places_of_others(backend, project.name, stack),
+        read_other_tenants(backend, project.name, stack),
     )
     return session, subjects_of(spec, environment)
 
 
-def _to_json(stack: str, report: VerifyReport) -> dict[str, Any]:
+def _to_json(stack: str, report: VerifyReport, checks: Sequence[VerifyCheck]) -> dict[str, Any]:
     return {
         "stack": stack,
         "holds": report.holds,
         "failed_probes": report.failed_probes,
-        "checks": [{**asdict(check), "holds": check.holds} for check in report.checks],
+        "checks": [{**asdict(check), "holds": check.holds} for check in checks],
         "notes": report.notes,
     }
 
 
-def _print_table(stack: str, report: VerifyReport) -> None:
-    from rich.console import Console  # noqa: PLC0415
-    from rich.markup import escape  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
+def _print_lines(stack: str, report: VerifyReport, checks: Sequence[VerifyCheck]) -> None:
+    from lakewright.terminal.check_lines import CheckLine, print_check_lines  # noqa: PLC0415
+    from lakewright.terminal.console import open_console  # noqa: PLC0415
+    from lakewright.terminal.escaping import escape_line  # noqa: PLC0415
 
-    table = Table("probe", "identity", "warehouse", "attempt", "expected", "found", "evidence")
-    for check in report.checks:
-        color = "green" if check.holds else "red"
-        table.add_row(
-            check.probe,
-            escape(check.identity),
-            escape(check.warehouse),
-            escape(check.attempt),
-            check.expected,
-            f"[{color}]{MARKS[check.found]}[/]",
-            escape(check.evidence),
-        )
-    console = Console()
-    console.print(table)
+    lines: list[CheckLine] = []
+    for check in checks:
+        who = "/".join(part for part in (check.identity, check.warehouse) if part)
+        subject = ": ".join(part for part in (check.probe, who, check.attempt) if part)
+        found = check.found if check.holds else f"{check.found}, expected {check.expected}"
+        status = ("ok", "green") if check.holds else (_FAILED.get(check.found, "failed"), "red")
+        lines.append(CheckLine(*status, subject, f"{found}: {check.evidence}", check.remedy))
+    console = open_console(highlight=False, markup=False)
+    print_check_lines(console, lines)
     for note in report.notes:
-        console.print(f"note: {escape(note)}")
+        console.print(f"note: {escape_line(note)}", soft_wrap=True)
     held = sum(check.holds for check in report.checks)
     if report.holds:
-        console.print(f"{stack}: all {held} checks hold.")
+        summary = f"{stack}: all {held} checks hold."
     else:
         failed = ", ".join(report.failed_probes)
-        console.print(f"{stack}: no proof of isolation. {len(report.checks) - held} checks do not hold: {failed}")
+        summary = f"{stack}: no proof of isolation. {len(report.checks) - held} checks do not hold: {failed}"
+    console.print(summary, soft_wrap=True)

@@ -26,6 +26,8 @@ class VerifyCheck:
     found: Found
     evidence: str
     """Status codes, error types, names."""
+    remedy: str = ""
+    """How to make the check hold; empty if it holds, or if the evidence says it."""
 
     @property
     def holds(self) -> bool:
@@ -41,16 +43,18 @@ class Attempt:
     expected: Outcome
     found: Found
     evidence: str
+    remedy: str = ""
+    """How to make the check hold, if it does not."""
 
 
-def expect_denied(attempt: str, found: Found, evidence: str) -> Attempt:
+def expect_denied(attempt: str, found: Found, evidence: str, remedy: str = "") -> Attempt:
     """Return an attempt that must be denied."""
-    return Attempt(attempt, "denied", found, evidence)
+    return Attempt(attempt, "denied", found, evidence, remedy)
 
 
-def expect_allowed(attempt: str, found: Found, evidence: str) -> Attempt:
+def expect_allowed(attempt: str, found: Found, evidence: str, remedy: str = "") -> Attempt:
     """Return an attempt that must be allowed."""
-    return Attempt(attempt, "allowed", found, evidence)
+    return Attempt(attempt, "allowed", found, evidence, remedy)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from lakewright.verify.attempts.check import Attempt, expect_allowed, expect_den
 from lakewright.verify.session.sessions import RETRY, IdentitySession
 
 ALLOW_ALL = "allow-all"
+_REMEDY = "start Lakekeeper with the authorizer `openfga`, and with an identity provider that authenticates its callers"
 
 
 def probe_authorization(session: IdentitySession) -> Iterator[Attempt]:
@@ -20,7 +21,9 @@ def probe_authorization(session: IdentitySession) -> Iterator[Attempt]:
     if not info.is_success or not backend:
         yield expect_allowed("have rights enforced", "not proven", f"info: {info}")
     elif backend == ALLOW_ALL:
-        yield expect_allowed("have rights enforced", "denied", "no isolation: the catalog allows every request")
+        yield expect_allowed(
+            "have rights enforced", "denied", "no isolation: the catalog allows every request", _REMEDY
+        )
     else:
         yield expect_allowed("have rights enforced", "allowed", f"authz-backend {backend}")
     anonymous = _anonymous(session)

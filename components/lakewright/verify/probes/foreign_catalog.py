@@ -37,9 +37,9 @@ def foreign_warehouses(session: IdentitySession) -> list[ForeignWarehouse]:
 
     Without another tenant there is a canary: a warehouse that does not exist.
     """
-    tenant, endpoint = session.tenant, session.tenant.settings.server.endpoint
+    tenant = session.tenant
     hidden = [place for place in tenant.places if place.name not in session.subject.warehouses]
-    others = [place for place in tenant.others if place.endpoint == endpoint]
+    others = tenant.others_on_server
     found = [_foreign(place, tenant.spec.project_id) for place in (*others, *hidden)]
     if not others:
         canary = f"lakewright-verify-{secrets.token_hex(4)}"

@@ -29,8 +29,7 @@ def probe_foreign_signing(session: WarehouseSession) -> Iterator[Attempt]:
     targets = [("an object beside the warehouse", address.url(table.location.bucket, f"{CANARY}/object"))]
     targets += [
         (f"tenant {place.project_id}'s prefix", address.url(place.bucket, f"{place.key_prefix}/{CANARY}"))
-        for place in session.tenant.others
-        if place.store == session.place.store
+        for place in session.tenant.others_on_store(session.place)
     ]
     targets.append(("the metadata address", METADATA_URL))
     for title, url in targets:

@@ -15,7 +15,8 @@ def probe_identity(session: IdentitySession) -> Iterator[Attempt]:
     """Check who the units are for the catalog."""
     subject = session.subject
     if subject.problem or subject.source is None:
-        yield expect_allowed("have an identity of the tenant", "denied", subject.problem or "requests are anonymous")
+        evidence = subject.problem or "requests are anonymous"
+        yield expect_allowed("have an identity of the tenant", "denied", evidence, subject.remedy)
     if subject.source is None:
         return
     yield _not_the_stacks_own(session)

@@ -11,6 +11,11 @@ from lakewright.verify.attempts.check import Attempt, expect_denied
 from lakewright.verify.probes.foreign_catalog import foreign_warehouses
 from lakewright.verify.session.sessions import IdentitySession
 
+SHARED_WITH_MAINTENANCE = (
+    "the maintenance jobs use the same client, and may change warehouses: set `maintenance.identity` in the spec to"
+    " another client, then run `lakewright up`"
+)
+"""Remedy of a unit that may administer its warehouses."""
 _V1 = "/management/v1"
 
 
@@ -43,13 +48,15 @@ def _at(session: IdentitySession, access: CatalogAccess) -> Iterator[Attempt]:
 
 def _own_warehouses(session: IdentitySession, where: str) -> Iterator[Attempt]:
     access, project = session.catalog, session.tenant.config.project_id
+    remedy = SHARED_WITH_MAINTENANCE if session.subject.is_shared_with_maintenance else ""
     for name in session.subject.warehouses:
         warehouse_id = session.tenant.config.warehouse(name).id
         # The warehouse is active, so that the request changes nothing if it is allowed.
         activated = access.request("POST", f"{_V1}/warehouse/{warehouse_id}/activate", project=project)
-        yield expect_denied(f"administer warehouse {name} {where}", activated.denial(), f"activate: {activated}")
+        administered = f"administer warehouse {name} {where}"
+        yield expect_denied(administered, activated.denial(), f"activate: {activated}", remedy)
         read = access.request("GET", f"{_V1}/permissions/warehouse/{warehouse_id}/assignments", project=project)
-        yield expect_denied(f"read the grants of warehouse {name} {where}", read.denial(), str(read))
+        yield expect_denied(f"read the grants of warehouse {name} {where}", read.denial(), str(read), remedy)
 
 
 def _create_project(access: CatalogAccess, where: str) -> Attempt:

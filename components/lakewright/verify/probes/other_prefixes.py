@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from lakewright.verify.attempts.check import Attempt, expect_denied
-from lakewright.verify.session.places import WarehousePlace
+from lakewright.verify.session.places import WarehousePlace, is_same_store
 from lakewright.verify.session.sessions import WarehouseSession
 from lakewright.verify.table.object_store import listing
 from lakewright.verify.table.probe_table import Location
@@ -35,9 +35,9 @@ def probe_other_prefixes(session: WarehouseSession) -> Iterator[Attempt]:
 
 def _forbidden(session: WarehouseSession, bucket: str) -> Iterator[tuple[str, Location, str | None]]:
     own = session.place
-    others = [place for place in session.tenant.others if place.store == own.store]
+    others = session.tenant.others_on_store(own)
     for place in [*others, *(place for place in session.tenant.places if place.name != own.name)]:
-        if place.store == own.store:
+        if is_same_store(place, own):
             yield _title(place, own), Location(place.bucket, place.key_prefix), place.region
     if not others:
         yield "a canary prefix of the bucket (there is no second tenant)", Location(bucket, CANARY), None

@@ -47,9 +47,10 @@ def _attempts(reader: RoleReader, arn: str, place: WarehousePlace, session: Tena
         ]
         evidence = "; ".join(allowed[:3]) or f"no statement allows any of {len(requests)} requests"
         yield expect_denied(f"{title} with role {name}", "allowed" if allowed else "denied", evidence)
-    reason = open_trust(documents.trust)
-    evidence = reason or "an external ID is required"
-    yield expect_denied(f"assume role {name} without its external ID", "allowed" if reason else "denied", evidence)
+    reason = open_trust(documents.trust, session.settings.server.principal_arn)
+    evidence = reason or "one principal with a literal external ID is required"
+    attempt = f"assume role {name} as another principal, or without its external ID"
+    yield expect_denied(attempt, "allowed" if reason else "denied", evidence)
 
 
 def _requests(place: WarehousePlace, role: str, session: TenantSession) -> dict[str, list[PolicyRequest]]:

@@ -43,28 +43,61 @@ def allowing_statement(policies: Iterable[Mapping[str, Any]], request: PolicyReq
     return allowed
 
 
-def open_trust(trust: Mapping[str, Any]) -> str | None:
-    """Return why a trust policy lets others than one principal with an external ID assume the role; None if not."""
+def open_trust(trust: Mapping[str, Any], principal: str | None = None) -> str | None:
+    """Return why a trust policy lets others than one principal with an external ID assume the role; None if not.
+
+    Args:
+        trust: The trust policy.
+        principal: ARN of the principal that may assume the role. None: any one principal, which is not known here.
+    """
+    trusted: set[str] = set()
     for statement in _statements([trust]):
-        actions = _texts(statement.get("Action"))
-        if statement.get("Effect") != "Allow" or not any(_any(actions, action) for action in _ASSUMING):
+        if statement.get("Effect") != "Allow" or not any(_allows_action(statement, action) for action in _ASSUMING):
             continue
-        principals = [text for value in mapping_of(statement.get("Principal")).values() for text in _texts(value)]
-        if statement.get("Principal") == "*" or "*" in principals:
+        if "NotPrincipal" in statement:
+            return "all but some principals may assume it (`NotPrincipal`)"
+        principals = _principals(statement.get("Principal"))
+        if any("*" in name for _, name in principals):
             return "any principal may assume it"
+        if foreign := [name for kind, name in principals if kind != "AWS" or principal not in (None, name)]:
+            expected = f"; expected {principal} only" if principal else ""
+            return f"another principal may assume it: {', '.join(foreign)}{expected}"
+        trusted.update(name for _, name in principals)
         if not _requires_external_id(statement):
-            return f"no external ID is required of {', '.join(principals) or 'its principals'}"
-    return None
+            names = ", ".join(name for _, name in principals) or "its principals"
+            return f"no external ID is required of {names}: expected `StringEquals` with its literal value"
+    return f"several principals may assume it: {', '.join(sorted(trusted))}" if len(trusted) > 1 else None
+
+
+def _allows_action(statement: Mapping[str, Any], action: str) -> bool:
+    if "NotAction" in statement:
+        return not _any(_texts(statement["NotAction"]), action)
+    return _any(_texts(statement.get("Action")), action)
+
+
+def _principals(value: object) -> list[tuple[str, str]]:
+    """Return kind and name of each principal of a statement."""
+    if isinstance(value, str):
+        return [("AWS", value)]
+    return [(str(kind), name) for kind, names in mapping_of(value).items() for name in _texts(names)]
 
 
 def _requires_external_id(statement: Mapping[str, Any]) -> bool:
-    """Return whether a condition fails without the external ID. `...IfExists` holds without one."""
+    """Return whether a condition holds only with a literal external ID.
+
+    Patterns match what nobody chose (`?*` matches any ID), `...IfExists` and `ForAllValues` hold without one, and a
+    policy variable may be the ID of the request itself.
+    """
     return any(
-        key.lower() == "sts:externalid" and not {"*", "**"} & {*_texts(value)}
+        key.lower() == "sts:externalid" and bool(texts := _texts(value)) and all(_is_literal(text) for text in texts)
         for operator, block in mapping_of(statement.get("Condition")).items()
-        if operator.lower() in {*_EQUALS, "stringlike"}
+        if operator.lower() == "stringequals"
         for key, value in mapping_of(block).items()
     )
+
+
+def _is_literal(text: str) -> bool:
+    return bool(text) and not any(sign in text for sign in ("*", "?", "${"))
 
 
 def _statements(policies: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:

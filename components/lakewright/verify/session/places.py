@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lakewright.project_files.servers import same_url
 from lakewright.validation.documents import list_of, mapping_of
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ class WarehousePlace:
     """Roles on AWS that the catalog assumes."""
     tables: tuple[DeclaredTable, ...] = ()
     """Tables that the stack declares."""
+    server_id: str = ""
+    """Id of the Lakekeeper server, which is the same at each of its addresses; empty in states of older versions."""
 
 
 def places_of(backend: StateBackend, project: str, stack: str) -> list[WarehousePlace]:
@@ -53,10 +56,48 @@ def places_of(backend: StateBackend, project: str, stack: str) -> list[Warehouse
     return [*_places(stack, list_of(deployment.get("resources")))]
 
 
-def places_of_others(backend: StateBackend, project: str, stack: str) -> list[WarehousePlace]:
-    """Return the warehouses in the states of the project's other stacks."""
-    names = [summary.name for summary in backend.stacks(project) if summary.name != stack]
-    return [place for name in names for place in places_of(backend, project, name)]
+@dataclass(frozen=True)
+class OtherTenants:
+    """The project's other stacks."""
+
+    places: tuple[WarehousePlace, ...] = ()
+    """Their warehouses on S3."""
+    unread: tuple[str, ...] = ()
+    """Stacks whose warehouses are not known, each with the reason."""
+
+
+def read_other_tenants(backend: StateBackend, project: str, stack: str) -> OtherTenants:
+    """Return the other tenants. A state that cannot be read hides no other tenant."""
+    from lakewright_engine.model.errors import EngineError  # noqa: PLC0415 - `--help` needs no engine
+
+    places: list[WarehousePlace] = []
+    unread: list[str] = []
+    for summary in backend.stacks(project):
+        if summary.name == stack:
+            continue
+        try:
+            found = places_of(backend, project, summary.name)
+        except EngineError as error:
+            unread.append(f"stack {summary.name}: its state cannot be read: {error}")
+            continue
+        places += found
+        if not found:
+            unread.append(f"stack {summary.name}: its state has no warehouse on S3")
+    return OtherTenants(tuple(places), tuple(unread))
+
+
+def is_same_server(place: WarehousePlace, own: Sequence[WarehousePlace], endpoint: str) -> bool:
+    """Return whether a warehouse is on the server of other warehouses, or on the one at an address.
+
+    One server may have several addresses, such as that of a port-forward; its id is the same at each.
+    """
+    ids = {known.server_id for known in own if known.server_id}
+    return place.server_id in ids or same_url(place.endpoint, endpoint)
+
+
+def is_same_store(place: WarehousePlace, other: WarehousePlace) -> bool:
+    """Return whether two warehouses have the same S3 store; AWS is one store."""
+    return place.store == other.store or same_url(place.store, other.store)
 
 
 def _places(stack: str, resources: list[Any]) -> Iterator[WarehousePlace]:
@@ -83,6 +124,7 @@ def _places(stack: str, resources: list[Any]) -> Iterator[WarehousePlace]:
             str(storage.get("region") or "us-east-1"),
             tuple(dict.fromkeys(role for role in roles if isinstance(role, str))),
             tuple(_table(table) for table in tables if table.get("warehouse_id") == resource["id"]),
+            str(outputs.get("server_id") or ""),
         )
 
 

@@ -24,7 +24,7 @@ from lakewright.verify.attempts.catalog_access import CatalogAccess
 from lakewright.verify.attempts.errors import ProbeFailedError
 from lakewright.verify.session.cluster import TenantCluster
 from lakewright.verify.session.once_property import OnceProperty
-from lakewright.verify.session.places import WarehousePlace
+from lakewright.verify.session.places import OtherTenants, WarehousePlace, is_same_server, is_same_store
 from lakewright.verify.session.settings import VerifySettings
 from lakewright.verify.session.subjects import ProbeIdentity, credential_of
 from lakewright.verify.table.object_store import s3_http
@@ -42,8 +42,38 @@ class TenantSession:
     config: CatalogConfig
     places: Sequence[WarehousePlace]
     """The stack's warehouses."""
-    others: Sequence[WarehousePlace] = ()
-    """Warehouses of the project's other stacks."""
+    other_tenants: OtherTenants = field(default_factory=OtherTenants)
+    """The project's other stacks."""
+
+    @property
+    def others(self) -> Sequence[WarehousePlace]:
+        """Warehouses of the project's other stacks."""
+        return self.other_tenants.places
+
+    @property
+    def others_on_server(self) -> list[WarehousePlace]:
+        """Warehouses of other stacks on the same Lakekeeper server, at whatever address."""
+        endpoint = self.settings.server.endpoint
+        return [place for place in self.others if is_same_server(place, self.places, endpoint)]
+
+    def others_on_store(self, own: WarehousePlace) -> list[WarehousePlace]:
+        """Return the warehouses of other stacks on the store of a warehouse."""
+        return [place for place in self.others if is_same_store(place, own)]
+
+    @property
+    def not_probed(self) -> list[str]:
+        """Other tenants that the probes do not try to reach, each with the reason."""
+        on_server = {(place.stack, place.name) for place in self.others_on_server}
+        on_store = {(place.stack, place.name) for own in self.places for place in self.others_on_store(own)}
+        found = [f"not probed: {reason}" for reason in self.other_tenants.unread]
+        for place in self.others:
+            key, title = (place.stack, place.name), f"not probed: tenant {place.project_id}'s {place.name}"
+            if key not in on_server:
+                reason = "is another server" if place.server_id else "may be another server: its state has no server id"
+                found.append(f"{title} on the catalog: {place.endpoint} {reason}")
+            if key not in on_store:
+                found.append(f"{title} at S3: {place.store or 'AWS'} is another store")
+        return found
 
     @OnceProperty
     def cluster(self) -> TenantCluster | None:

@@ -20,6 +20,8 @@ class VerifiedServer:
     """How the stack authenticates. Probes compare with it, and never use it."""
     ca_bundle: str | None = None
     allow_plain_http: bool = False
+    principal_arn: str | None = None
+    """AWS identity that assumes the roles of warehouses; None if the environment names none."""
 
 
 @dataclass(frozen=True)

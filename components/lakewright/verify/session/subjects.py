@@ -49,6 +49,10 @@ class ProbeIdentity:
     """Name and key of the Secret that its pods read their credential from."""
     problem: str | None = None
     """Why the catalog cannot tell it from other tenants."""
+    remedy: str = ""
+    """How to give it an identity that the catalog can tell from others; empty without a problem."""
+    is_shared_with_maintenance: bool = False
+    """Whether the maintenance jobs authenticate with the same client, which may change the warehouses."""
 
 
 def credential_of(

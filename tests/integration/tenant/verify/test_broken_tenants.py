@@ -59,6 +59,27 @@ def test_over_wide_role_fails(verify: Verify, wide_role: str) -> None:
     assert "TooMuch" in found["warehouse-roles"][0].evidence
 
 
+@pytest.fixture
+def role_with_open_trust(acme: Tenant) -> Iterator[str]:
+    """A role of the tenant whose trust policy accepts any external ID."""
+    iam = aws_client(acme.sandbox, "iam")
+    (role,) = (role for role in iam.list_roles()["Roles"] if "acme" in role["RoleName"] and "exec" in role["RoleName"])
+    trust = role["AssumeRolePolicyDocument"]
+    (statement,) = [part for part in trust["Statement"] if part["Action"] == "sts:AssumeRole"]
+    opened = {**statement, "Condition": {"StringLike": {"sts:ExternalId": "?*"}}}
+    document = {**trust, "Statement": [opened]}
+    iam.update_assume_role_policy(RoleName=role["RoleName"], PolicyDocument=json.dumps(document))
+    yield role["RoleName"]
+    iam.update_assume_role_policy(RoleName=role["RoleName"], PolicyDocument=json.dumps(trust))
+
+
+def test_trust_with_any_external_id_fails(verify: Verify, role_with_open_trust: str) -> None:
+    (check,) = broken(verify("warehouse-roles"))["warehouse-roles"]
+
+    assert check.attempt == f"assume role {role_with_open_trust} as another principal, or without its external ID"
+    assert "expected `StringEquals` with its literal value" in check.evidence
+
+
 def test_over_wide_credentials_fail_at_s3(verify: Verify, acme: Tenant) -> None:
     s3 = aws_client(acme.sandbox, "s3")
     buckets = ("acme-lakehouse", "globex-lakehouse")

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 import yaml
+from lakewright.cli.commands.verify import session_of
 from lakewright.verify.registry import PROBES
+from lakewright.verify.run import run_probes
+from lakewright.verify.session.places import OtherTenants
 
 from ....tenant_project import Tenant
 from ....verifying import Verify, broken
@@ -118,3 +122,24 @@ def test_open_metadata_address_fails(verify: Verify, edited: Any) -> None:
     (check,) = broken(verify("metadata-address"))["metadata-address"]
 
     assert "allows it" in check.evidence
+
+
+def test_tenant_at_another_address_of_the_server_is_probed(acme: Tenant, verify: Verify) -> None:
+    """The environment of the other tenant may use a port-forward, or another name of the same server."""
+    assert verify("authorization").holds
+    session, subjects = session_of(acme.name, acme.folder)
+    (foreign,) = [place for place in session.others if place.project_id == "globex"]
+    elsewhere = replace(foreign, endpoint="http://lakekeeper.other.example:8181")
+    unknown = replace(foreign, endpoint="https://prod.example", server_id="", stack="initech", project_id="initech")
+    session = replace(session, other_tenants=OtherTenants((elsewhere, unknown), ("stack hooli: unreadable",)))
+
+    report = run_probes(session, subjects, [probe for probe in PROBES if probe.name == "foreign-catalog"])
+
+    attempts = {check.attempt for check in report.checks}
+    assert "load table results.secret of tenant globex's executions" in attempts
+    assert not [attempt for attempt in attempts if "canary" in attempt or "initech" in attempt]
+    assert report.notes == [
+        "not probed: stack hooli: unreadable",
+        "not probed: tenant initech's executions on the catalog: https://prod.example may be another server: its state"
+        " has no server id",
+    ]
