@@ -66,7 +66,7 @@ def test_first_signal_ends_the_run_in_order(commands: Any, gate: Path, switch: s
 
     assert running.returncode == 1
     assert "the operation was interrupted" in errors
-    assert "1 step(s) remain:\n  create b (pulumi-python:dynamic/store:File)\n" in errors
+    assert "  1 step(s) remain:\n    create b (pulumi-python:dynamic/store:File)\n" in errors
     assert errors.rstrip().endswith("Continue with: lakewright up --stack dev")
     assert not list((commands.stack.backend.storage.root / "locks").rglob("*.json"))
     assert commands.stack.resource("a").id == "a.json"

@@ -11,6 +11,7 @@ import pytest
 
 ROLE = "aws:iam/role:Role"
 ROLE_POLICY = "aws:iam/rolePolicy:RolePolicy"
+ATTACHMENT = "aws:iam/rolePolicyAttachment:RolePolicyAttachment"
 
 
 def trust(account: str = "123456789012") -> str:
@@ -167,3 +168,17 @@ def test_an_unknown_function_is_refused_by_name(provider: Any) -> None:
     with pytest.raises(grpc.RpcError) as refused:
         provider.invoke("aws:ec2/getAmi:getAmi")
     assert "aws:ec2/getAmi:getAmi" in refused.value.details()
+
+
+def test_attached_policy_is_read_and_detached(provider: Any, aws: Any, role: Any) -> None:
+    name, _, _ = role
+    iam = aws.client("iam")
+    policy = iam.create_policy(PolicyName=f"p-{uuid4().hex[:12]}", PolicyDocument=reading("shared"))["Policy"]["Arn"]
+    inputs = {"role": name, "policyArn": policy}
+
+    attachment, outputs = provider.create(ATTACHMENT, inputs)
+
+    assert attachment == f"{name}/{policy}"
+    assert provider.changed(ATTACHMENT, attachment, outputs, inputs) == []
+    provider.delete(ATTACHMENT, attachment, outputs)
+    assert iam.list_attached_role_policies(RoleName=name)["AttachedPolicies"] == []

@@ -47,8 +47,10 @@ role = aws.iam.Role(
     name="violations",
     tags={"lakewright:owner": "tests"},
     assume_role_policy=json.dumps({"Version": "2012-10-17", "Statement": [everyone]}),
-    managed_policy_arns=["arn:aws:iam::aws:policy/AdministratorAccess"],
     opts=account,
+)
+aws.iam.RolePolicyAttachment(
+    "attached", role="violations", policy_arn="arn:aws:iam::aws:policy/AdministratorAccess", opts=account
 )
 statement = {"Effect": "Allow", "Action": "s3:*", "Resource": "arn:aws:s3:::violations-bare/*"}
 aws.iam.RolePolicy(

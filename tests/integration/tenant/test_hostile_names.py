@@ -224,7 +224,10 @@ def test_hostile_names_stay_values_in_json(call: Any) -> None:
     assert_harmless(printed)
 
 
-def test_heal_announces_hostile_names_escaped(call: Any) -> None:
+def test_heal_announces_hostile_names_escaped(hostile: Tenant, catalog: Catalog, call: Any) -> None:
+    hostile.up()  # a refresh of another test may have taken a hostile value into the state
+    change_table(catalog)
+
     printed = call("lakewright drift", "--all --heal --yes")
 
     (announced,) = [line for line in printed.splitlines() if "will be reverted" in line]

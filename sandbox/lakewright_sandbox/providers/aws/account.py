@@ -20,7 +20,7 @@ from lakewright_sandbox.providers.aws.resources.calls import after_creating, cre
 from lakewright_sandbox.providers.aws.resources.connection import AwsConnection
 from lakewright_sandbox.providers.aws.resources.key import KmsAlias, KmsKey
 from lakewright_sandbox.providers.aws.resources.kind import ResourceKind
-from lakewright_sandbox.providers.aws.resources.role import IamRole, IamRolePolicy
+from lakewright_sandbox.providers.aws.resources.role import IamRole, IamRolePolicy, IamRolePolicyAttachment
 from lakewright_sandbox.providers.protocol.difference import Change, Difference
 from lakewright_sandbox.providers.protocol.errors import SandboxProviderError, UnsupportedError
 from lakewright_sandbox.providers.protocol.properties import (
@@ -47,6 +47,7 @@ KINDS: dict[str, ResourceKind] = {
         KmsKey(),
         IamRole(),
         IamRolePolicy(),
+        IamRolePolicyAttachment(),
     )
 }
 

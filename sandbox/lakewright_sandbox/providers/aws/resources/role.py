@@ -1,4 +1,4 @@
-"""`aws.iam.Role` and `aws.iam.RolePolicy`: a role with its trust policy, and its inline policies."""
+"""`aws.iam.Role`, `RolePolicy` and `RolePolicyAttachment`: a role with its trust policy, and its policies."""
 
 from __future__ import annotations
 
@@ -170,6 +170,43 @@ class IamRolePolicy(ResourceKind):
         role, _, name = resource_id.partition(":")
         with ignoring_codes(_GONE):
             aws.client("iam").delete_role_policy(RoleName=role, PolicyName=name)
+
+
+class IamRolePolicyAttachment(ResourceKind):
+    """A managed policy of a role. Its id is `role/arn`."""
+
+    token = "aws:iam/rolePolicyAttachment:RolePolicyAttachment"  # noqa: S105
+    title = "policy attachment"
+    properties = {
+        "policyArn": ResourceProperty(replaces=True, required=True),
+        "role": ResourceProperty(replaces=True, required=True),
+    }
+
+    @override
+    def id_of(self, inputs: Properties) -> str:
+        return f"{inputs['role']}/{inputs['policyArn']}"
+
+    @override
+    def create(self, aws: AwsConnection, inputs: Properties) -> None:
+        aws.client("iam").attach_role_policy(RoleName=inputs["role"], PolicyArn=inputs["policyArn"])
+
+    @override
+    def read(self, aws: AwsConnection, resource_id: str, olds: Properties) -> Properties | None:
+        role, _, arn = resource_id.partition("/")
+        try:
+            pages = [*aws.client("iam").get_paginator("list_attached_role_policies").paginate(RoleName=role)]
+        except ClientError as error:
+            if error_code(error) == _GONE:
+                return None
+            raise
+        attached = {policy["PolicyArn"] for page in pages for policy in page["AttachedPolicies"]}
+        return {"policyArn": arn, "role": role} if arn in attached else None
+
+    @override
+    def delete(self, aws: AwsConnection, resource_id: str, olds: Properties) -> None:
+        role, _, arn = resource_id.partition("/")
+        with ignoring_codes(_GONE):
+            aws.client("iam").detach_role_policy(RoleName=role, PolicyArn=arn)
 
 
 def _document(document: Any) -> str:
