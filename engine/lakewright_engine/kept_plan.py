@@ -11,6 +11,13 @@ from typing_extensions import override
 from lakewright_engine.model.errors import PlanError
 from lakewright_engine.operation import Operation, PlanSummary, Result
 from lakewright_engine.plans import embedded
+from lakewright_engine.plans.deleted_contents import (
+    CONTENTS,
+    DELETIONS,
+    contents_to_json,
+    count_deleted,
+    refuse_changed_contents,
+)
 from lakewright_engine.plans.inputs import plan_inputs
 from lakewright_engine.plans.model import PlanOptions
 from lakewright_engine.plans.plan_file import PlanDocument, refuse_other_file
@@ -60,6 +67,9 @@ class SavedPlan(KeptPlan):
         if result.exit:
             result.messages.append("warning: no plan was saved, because the preview failed")
             return result
+        deployment, plan = self._exported(), self._recording.plan
+        deleted = {(step.urn, step.old.id) for step in plan.steps if step.op in DELETIONS and step.old is not None}
+        result.deleted_contents = count_deleted(operation.count_contents, deployment, deleted)
         if state_version(self._exported()) != self._state or self._current_inputs() != self._inputs:
             raise PlanError("state or program changed during the preview, so no plan was saved: run it again")
         header = embedded.plan_header(
@@ -70,7 +80,8 @@ class SavedPlan(KeptPlan):
             state=self._state,
             inputs=self._inputs,
         )
-        document = embedded.save(self._file, header, self._recording.plan, result.changes, self._manager)
+        header[CONTENTS] = contents_to_json(result.deleted_contents)
+        document = embedded.save(self._file, header, plan, result.changes, self._manager)
         result.plan = plan_summary(document)
         return result
 
@@ -90,7 +101,9 @@ class FollowedPlan(KeptPlan):
 
     @override
     def refuse_changed_state(self) -> None:
-        refuse_changed_state(self._document, self._exported(), self._used())
+        deployment = self._exported()
+        refuse_changed_state(self._document, deployment, self._used())
+        refuse_changed_contents(self._document, deployment, self.operation.count_contents)
 
     @override
     def complete(self, result: Result) -> Result:

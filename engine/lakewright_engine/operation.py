@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lakewright_engine.plans.deleted_contents import CountContents, DeletedContents
 from lakewright_engine.project.project import PulumiProject
 
 UNEXPECTED_CHANGES = 7
@@ -51,6 +52,8 @@ class Operation:
     """The plan that an `up` follows. The options that decide the steps come from it."""
     plan_inputs: Mapping[str, str] = field(default_factory=dict[str, str])
     """Hashes of inputs that the project does not name, by the name that messages use."""
+    count_contents: CountContents | None = None
+    """Counts what is deleted with the objects that a plan deletes. Without it, a plan records no contents."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     """Additional environment variables of the program and of provider plugins."""
 
@@ -115,6 +118,8 @@ class Result:
     messages: list[str] = field(default_factory=list[str])
     plan: PlanSummary | None = None
     """The plan that was saved or followed."""
+    deleted_contents: list[DeletedContents] | None = None
+    """The contents of the objects that a preview would delete; None if they were not counted."""
     is_interrupted: bool = False
     """Whether a signal ended the run before it had taken all steps."""
     declared: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])

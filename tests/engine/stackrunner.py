@@ -18,6 +18,7 @@ from typing import Any
 from lakewright_engine import Operation, Result, run
 from lakewright_engine.display.report import to_text
 from lakewright_engine.model.resources import StackSnapshot
+from lakewright_engine.plans.deleted_contents import CountContents
 from lakewright_engine.project.project import PulumiProject
 from lakewright_engine.state.backend import StateBackend
 from lakewright_engine.state.backends import open_backend
@@ -114,6 +115,7 @@ class Stack:
         on_event: Callable[[EngineEvent], None] = lambda _: None,
         save_plan: Path | None = None,
         plan: Path | None = None,
+        count_contents: CountContents | None = None,
     ) -> Outcome:
         """Run `preview`, `up`, `refresh` or `destroy` with flags of the CLI on the embedded engine."""
         log = self._forget_calls()
@@ -135,6 +137,7 @@ class Stack:
             verbose=verbose,
             save_plan=save_plan,
             plan=plan,
+            count_contents=count_contents,
         )
 
         def on_each(event: EngineEvent) -> None:

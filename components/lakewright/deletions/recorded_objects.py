@@ -12,6 +12,7 @@ from lakewright.lakekeeper.provider.run_context import RunContext
 
 if TYPE_CHECKING:
     from lakewright_engine.display.report import StepReport
+    from lakewright_engine.model.resources import ResourceState
     from lakewright_engine.project.project import PulumiProject
 
 DELETIONS = ("delete", "delete-replaced")
@@ -37,6 +38,13 @@ def find_deleted(steps: Iterable[StepReport]) -> Iterator[RecordedObject]:
             continue
         outputs = cast("dict[str, Any]", old.outputs or {})
         yield RecordedObject(step.urn, step.type.removeprefix(PREFIX), str(old.id), outputs)
+
+
+def read_recorded(state: ResourceState) -> RecordedObject | None:
+    """Return a dynamic resource of the state; None for a resource of a plugin."""
+    if not state.type.startswith(PREFIX):
+        return None
+    return RecordedObject(state.urn, state.type.removeprefix(PREFIX), state.id, cast("dict[str, Any]", state.outputs))
 
 
 class ProviderPool:

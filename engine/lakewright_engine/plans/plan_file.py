@@ -1,8 +1,8 @@
 """Plan files: a JSON document with a content hash and a signature. Reading one needs no passphrase, trusting it does.
 
 Format 1: `lakewright_plan`, `engine` {name, version}, `project`, `stack`, `created`, `options`, `state` {hash, time},
-`inputs` {name: hash}, `changes` {op: count}, `steps`, the engine's own parts, `secrets_provider`, `sha256` of all that
-as canonical JSON, and `signature`, its HMAC with a key of the stack's secrets.
+`inputs` {name: hash}, `changes` {op: count}, `steps`, `contents` of what they delete, the engine's own parts,
+`secrets_provider`, `sha256` of all that as canonical JSON, and `signature`, its HMAC with a key of the stack's secrets.
 """
 
 from __future__ import annotations

@@ -36,6 +36,7 @@ def plan_to_json(document: PlanDocument) -> dict[str, Any]:
         "options": document.options.to_json(),
         "changes": document.changes,
         "steps": steps,
+        "contents": document.body.get("contents") or [],
         "exit": 0,
     }
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from lakewright_engine.model.errors import EngineError, PlanError, SecretsError
-from lakewright_engine.plans.plan_file import write_plan
+from lakewright_engine.model.resources import ResourceState
+from lakewright_engine.plans.deleted_contents import CountContents, DeletedContents
+from lakewright_engine.plans.plan_file import SIGNATURE_KEY, read_plan, write_plan
 from programs.options import HEADER
 from stackrunner import Stack
 
@@ -164,3 +167,63 @@ def test_limited_plan_ignores_drift_of_other_objects(tmp_path: Path) -> None:
     assert planned.changes["update"] == 1
     assert done.exit == 0, done.messages
     assert (done.files["a.json"]["content"], done.files["b.json"]["content"]) == ("drift", "b")
+
+
+def counter(**contents: object) -> CountContents:
+    """Return a function that finds the same contents in every deleted object."""
+
+    def count(states: Sequence[ResourceState]) -> list[DeletedContents]:
+        return [DeletedContents(state.urn, state.id, state.type, **contents) for state in states]  # type: ignore[arg-type]
+
+    return count
+
+
+@pytest.fixture
+def emptied(tmp_path: Path) -> Stack:
+    """Return a deployed stack whose program no longer declares its file."""
+    stack = Stack(tmp_path, HEADER + 'File("b", "b.json", "b")')
+    stack.environment["STEP"] = "1"
+    assert stack.run("up").exit == 0
+    stack.write_program(HEADER)
+    return stack
+
+
+@pytest.mark.parametrize(
+    ("planned", "current", "reason"),
+    [
+        ({}, {"counts": {"table": 1}, "bytes": 3200}, "planned to delete nothing, now contains 1 table, 3.1 KiB"),
+        ({"unknown": "no rights"}, {}, "the contents could not be counted when the plan was made: no rights"),
+        ({}, {"unknown": "no rights"}, "planned to delete nothing, and the contents cannot be counted now: no rights"),
+        (
+            {"counts": {"table": 12}, "bytes": 5 << 30, "fingerprint": "a"},
+            {"counts": {"table": 12}, "bytes": 5 << 30, "fingerprint": "b"},
+            "planned to delete 12 tables, 5.0 GiB, now contains other data of the same number and size",
+        ),
+    ],
+)
+def test_plan_compares_the_contents_that_it_deletes(
+    emptied: Stack, planned: dict[str, object], current: dict[str, object], reason: str
+) -> None:
+    plan, before = emptied.folder / "contents.json", emptied.deployment()
+    assert emptied.run("preview", save_plan=plan, count_contents=counter(**planned)).exit == 0
+    with pytest.raises(PlanError, match="Nothing was changed") as changed:
+        emptied.run("up", plan=plan, count_contents=counter(**current))
+    with pytest.raises(PlanError, match="the contents that it deletes cannot be compared here"):
+        emptied.run("up", plan=plan)
+    assert f"File 'b': {reason}" in str(changed.value)
+    assert emptied.deployment() == before
+
+
+def test_plan_without_recorded_contents_deletes_nothing(emptied: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An earlier version wrote such plans."""
+    plan = emptied.folder / "old.json"
+    emptied.run("preview", save_plan=plan, count_contents=counter())
+    body = {key: value for key, value in read_plan(plan).body.items() if key not in ("contents", "sha256", "signature")}
+    for name, value in emptied.environment.items():
+        monkeypatch.setenv(name, value)
+    secrets = emptied.project.secrets(emptied.name)
+    secrets.unlock()
+    write_plan(plan, body, secrets.derive_key(SIGNATURE_KEY))
+    with pytest.raises(PlanError, match="made by an earlier version, which did not record their contents"):
+        emptied.run("up", plan=plan, count_contents=counter())
+    assert "b.json" in emptied.files()

@@ -6,11 +6,12 @@ import json
 import subprocess
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from .conftest import LAKEWRIGHT, MakeTenant, changes_of
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 UNITS = [{"name": "notebook", "runtime": "spark", "warehouse": "executions"}]
 
@@ -50,3 +51,44 @@ def test_tenant_is_planned_reviewed_and_applied(make_tenant: MakeTenant, lakekee
     applied = tenant.verb("up", "--plan", str(plan))
     assert changes_of(applied) == changes_of(planned)
     assert changes_of(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
+
+
+@pytest.mark.parametrize("engine", ["embedded", pytest.param("pulumi", marks=pytest.mark.pulumi_cli)])
+def test_plan_refuses_to_delete_what_was_written_since(
+    make_tenant: MakeTenant, request: pytest.FixtureRequest, engine: str
+) -> None:
+    tenant = make_tenant()
+    if engine == "pulumi":
+        tenant.environ = request.getfixturevalue("attached_providers")
+    on_engine = ("--engine", engine)
+    purged = {"name": "staging", "namespaces": ["results"], "deletion": "purge"}
+    kept = tenant.spec["warehouses"]
+    tenant.spec["warehouses"] = [*kept, purged]
+    tenant.write()
+    tenant.output("up", "--yes", *on_engine)
+    catalog = tenant.catalog("staging")
+    tenant.spec["warehouses"] = kept
+    tenant.write()
+    plan = str(tenant.folder / "plan.json")
+
+    empty = tenant.run("preview", "--save-plan", plan, *on_engine)
+    table = catalog.create_table("results.flights", schema=pa.schema([("n", pa.int64())]))
+    created = tenant.error("up", "--plan", plan)
+    planned = tenant.run("preview", "--save-plan", plan, *on_engine)
+    table.append(pa.table({"n": [1, 2, 3]}))
+    appended = tenant.error("up", "--plan", plan)
+
+    assert empty.returncode == 0, empty.stderr
+    assert "deletes" not in empty.stderr
+    assert f"Warehouse '{tenant.name}-staging': planned to delete nothing, now contains 1 table, " in created
+    assert "Nothing was changed. Make a new plan" in created
+    assert f"warning: Warehouse '{tenant.name}-staging': deletes 1 table, " in planned.stdout + planned.stderr
+    assert f"Warehouse '{tenant.name}-staging': planned to delete 1 table, " in appended
+    assert catalog.load_table("results.flights").scan().to_arrow().num_rows == 3
+
+    previewed = json.loads(tenant.output("preview", "--save-plan", plan, "--json", *on_engine))
+    shown = subprocess.check_output([LAKEWRIGHT, "plan", "show", plan], text=True)
+    tenant.output("up", "--plan", plan)
+    assert [message for message in previewed["messages"] if "deletes 1 table, " in message]
+    assert "deletes 1 table, " in shown
+    assert "staging" not in tenant.output("config", "--format", "json")

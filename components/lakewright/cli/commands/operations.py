@@ -44,6 +44,7 @@ from lakewright.cli.ownership.consents import read_operator_consents
 from lakewright.cli.ownership.declared_tenants import refuse_shared_tenant
 from lakewright.cli.ownership.refusals import refuse_owned_objects
 from lakewright.cli.ownership.server_access import ServerAccess
+from lakewright.deletions.counting_engine import ContentCountingEngine
 from lakewright.deletions.destroy_preview import GuardCheckingEngine
 from lakewright.ownership.consent import ADOPT, format_consents
 
@@ -300,6 +301,7 @@ def _run_operation(
     print(format_choice(choice), file=sys.stderr)
     if ignored := ignored_sandbox(operation.project, operation.stack):
         print(f"warning: {ignored}", file=sys.stderr)
+    choice = replace(choice, engine=ContentCountingEngine(choice.engine))
     choice = replace(choice, engine=GuardCheckingEngine(choice.engine))
     choice = replace(choice, engine=RemainderReportingEngine(choice.engine))
     if validate:

@@ -35,6 +35,7 @@ def show(
 
     Example: lakewright plan show acme.plan.json --diff
     """
+    from lakewright_engine.plans.deleted_contents import DeletedContents  # noqa: PLC0415
     from lakewright_engine.plans.plan_file import read_plan  # noqa: PLC0415 - `--help` needs no engine
     from lakewright_engine.plans.summary import plan_to_json  # noqa: PLC0415
 
@@ -48,6 +49,10 @@ def show(
     console = open_console(soft_wrap=True, highlight=False, markup=False)
     _print_header(console, document)
     _print_steps(console, summary["steps"], diff=diff)
+    for counted in summary["contents"]:
+        contents = DeletedContents(**counted)
+        if not contents.is_empty:
+            console.print(contents.to_message())
 
 
 def _print_header(console: Console, document: PlanDocument) -> None:

@@ -22,6 +22,13 @@ from lakewright_engine.kept_plan import plan_options, plan_summary
 from lakewright_engine.model.errors import PlanError
 from lakewright_engine.model.resources import ResourceState
 from lakewright_engine.model.urns import is_provider_type
+from lakewright_engine.plans.deleted_contents import (
+    CONTENTS,
+    DELETIONS,
+    contents_to_json,
+    count_deleted,
+    refuse_changed_contents,
+)
 from lakewright_engine.plans.embedded import plan_header
 from lakewright_engine.plans.inputs import plan_inputs
 from lakewright_engine.plans.model import KnownObject
@@ -127,6 +134,7 @@ class SavedCliPlan(CliPlan):
             return
         deployment = self._deployment()
         objects = _objects(report.steps) if operation.refresh else self._read_objects(_touched(report, deployment))
+        result.deleted_contents = count_deleted(operation.count_contents, deployment, _find_deleted(report))
         if state_version(self._deployment()) != self._state or self._current_inputs() != self._inputs:
             raise PlanError("state or program changed during the preview, so no plan was saved: run it again")
         version = self._stack.workspace.pulumi_version
@@ -141,6 +149,7 @@ class SavedCliPlan(CliPlan):
             ),
             "changes": report.changes,
             "steps": [_step_to_json(step) for step in report.steps if step.op not in ("same", "refresh")],
+            CONTENTS: contents_to_json(result.deleted_contents),
             "objects": [_object_to_json(known) for known in objects],
             "seed": self._seed.hex(),
             "pulumi_plan": json.loads(Path(self.file).read_text(encoding="utf-8")),
@@ -184,6 +193,7 @@ class FollowedCliPlan(CliPlan):
             raise PlanError(f"{document.file} is damaged: {type(error).__name__}: {error}") from error
         touched = None if document.options.refresh else sorted({known.state.urn for known in planned})
         refuse_moved(planned, self._read_objects(touched))
+        refuse_changed_contents(document, deployment, operation.count_contents)
         file = folder / "plan.json"
         file.write_text(content, encoding="utf-8")
         self.file = str(file)
@@ -242,6 +252,15 @@ def _touched(report: OperationReport, deployment: dict[str, Any]) -> list[str]:
     resources = cast("list[dict[str, Any]]", deployment.get("resources") or [])
     objects = {item["urn"] for item in resources if item.get("custom") and not is_provider_type(item["type"])}
     return sorted({step.urn for step in report.steps if step.op not in _UNTOUCHED} & objects)
+
+
+def _find_deleted(report: OperationReport) -> set[tuple[str, str]]:
+    """Return URN and id of the objects that the steps delete."""
+    return {
+        (step.urn, str(step.metadata.old.id))
+        for step in report.steps
+        if step.op in DELETIONS and step.metadata is not None and step.metadata.old is not None
+    }
 
 
 def _objects(steps: Iterable[StepReport]) -> list[KnownObject]:

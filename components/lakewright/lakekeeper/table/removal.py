@@ -43,6 +43,15 @@ def refuse_replacement(client: Client, old: TableArgs, new: TableArgs, table_id:
     )
 
 
+def find_removed(client: Client, state: TableArgs, table_id: str) -> LoadedTable | Tabular | None:
+    """Return the table that `remove` drops under `deletion: purge`; None if it does not exist.
+
+    Raises:
+        InactiveWarehouseError: The warehouse hides its tables.
+    """
+    return _find(client, state, table_id)
+
+
 def remove(client: Client, state: TableArgs, table_id: str) -> None:
     """Drop a table, or refuse to. Succeed if it does not exist. Keep another table that has its name."""
     if state.deletion == "retain":
