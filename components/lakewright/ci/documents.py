@@ -45,6 +45,14 @@ class PreviewStep(_Part):
     """Result of a refresh: `same`, `update` or `delete`."""
 
 
+class DeletedContentsLine(_Part):
+    """The contents of an object, which are deleted with it."""
+
+    name: str = ""
+    summary: str = ""
+    """Such as `12 tables, 3.4 GiB`."""
+
+
 class StackPreview(_Part):
     """The preview of one stack."""
 
@@ -56,6 +64,7 @@ class StackPreview(_Part):
     error: str = ""
     steps: list[PreviewStep] = []
     messages: list[str] = []
+    deleted_contents: list[DeletedContentsLine] = []
     exit: int | None = 0
 
 

@@ -135,6 +135,7 @@ def _notes(row: TenantChanges) -> list[str]:
         named = [_name(f"{_kind(change)} {change.name}") for change in row.losses[:3]]
         more = f" and {len(row.losses) - 3} more" if len(row.losses) > 3 else ""
         notes.append(f"**data loss**: {', '.join(named)}{more}")
+    notes += _deleted_contents(row)
     if row.has_failed:
         notes.append("**failed**")
     if row.is_skipped:
@@ -146,6 +147,12 @@ def _notes(row: TenantChanges) -> list[str]:
     if drifted := row.count("drift"):
         notes.append(f"{drifted} changed outside the stack")
     return notes
+
+
+def _deleted_contents(row: TenantChanges) -> list[str]:
+    lines = [line for line in row.stack.deleted_contents if line.summary != "nothing"]
+    notes = [f"deletes {escape(line.summary)} with {_name(line.name)}" for line in lines[:3]]
+    return [*notes, *([f"deletes the contents of {len(lines) - 3} more"] if len(lines) > 3 else [])]
 
 
 def _details(listed: list[TenantChanges], budget: int) -> tuple[list[str], int]:

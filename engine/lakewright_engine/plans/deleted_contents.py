@@ -51,8 +51,14 @@ class DeletedContents:
         """The contents such as `12 tables, 1 view, 3.4 GiB`."""
         if self.is_empty:
             return "nothing"
+        if self.unknown:
+            return "unknown contents"
         parts = [f"{count:,} {noun}{'' if count == 1 else 's'}" for noun, count in sorted(self.counts.items()) if count]
         return ", ".join([*parts, f"{'at least ' if self.is_partial else ''}{format_bytes(self.bytes)}"])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form for `--json`."""
+        return {**asdict(self), "name": f"{self.type.rpartition(':')[2]} {urn_name(self.urn)}", "summary": self.summary}
 
     def to_message(self) -> str:
         """Return the warning of a preview."""

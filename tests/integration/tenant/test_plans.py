@@ -87,8 +87,8 @@ def test_plan_refuses_to_delete_what_was_written_since(
     assert catalog.load_table("results.flights").scan().to_arrow().num_rows == 3
 
     previewed = json.loads(tenant.output("preview", "--save-plan", plan, "--json", *on_engine))
-    shown = subprocess.check_output([LAKEWRIGHT, "plan", "show", plan], text=True)
+    output = subprocess.check_output([LAKEWRIGHT, "plan", "show", plan], text=True)
     tenant.output("up", "--plan", plan)
     assert [message for message in previewed["messages"] if "deletes 1 table, " in message]
-    assert "deletes 1 table, " in shown
+    assert "deletes 1 table, " in output
     assert "staging" not in tenant.output("config", "--format", "json")

@@ -52,6 +52,16 @@ def test_tenants_that_lose_data_come_first() -> None:
     assert "1 tenant without changes" in text
 
 
+def test_note_counts_what_is_deleted() -> None:
+    contents = [
+        {"name": "Warehouse acme-staging", "summary": "12 tables, 3.4 GiB", "counts": {"table": 12}},
+        {"name": "Namespace acme-old", "summary": "nothing"},
+    ]
+    text = comment(stack("acme", step("delete", "Warehouse", "acme-staging"), deleted_contents=contents))
+    assert "deletes 12 tables, 3.4 GiB with <code>Warehouse acme-staging</code>" in rows(text)[0][-1]
+    assert "nothing" not in text
+
+
 def test_details_have_the_changed_properties() -> None:
     change = step("update", "Warehouse", "executions", ("~", "soft_delete_days", "7 => 30"), ("+", "protected", "true"))
 

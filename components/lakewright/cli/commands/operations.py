@@ -378,6 +378,8 @@ def _run(choice: EngineChoice, operation: Operation, *, diff: bool, as_json: boo
             printed["remainder"] = result.remainder.to_json()
         if result.plan is not None:
             printed["plan"] = asdict(result.plan)
+        if result.deleted_contents:
+            printed["deleted_contents"] = [counted.to_json() for counted in result.deleted_contents]
         print(json.dumps(printed, indent=2, ensure_ascii=False))
         return result
     console = open_console(soft_wrap=True)
