@@ -136,8 +136,8 @@ def test_warehouse_with_unknown_properties(main: Props, messages: Any, name: str
     assert "exists already and is adopted; this changes: credential" in messages()
 
 
-def test_table_and_grants_with_unknown_properties(light_project: Props, messages: Any) -> None:
-    server, project_id = light_project["server"], light_project["project_id"]
+def test_table_and_grants_with_unknown_properties(guarded_project: Props, messages: Any) -> None:
+    server, project_id = guarded_project["server"], guarded_project["project_id"]
     table = {"warehouse_id": "w", "namespace": "a", "name": "t", "columns": UNKNOWN, "properties": UNKNOWN}
     assert Resource(TableProvider()).provider.check({}, {"server": server, **table, "adopt": True}).failures == []
     assert "until these properties are known: `columns`, `properties`" in messages()
