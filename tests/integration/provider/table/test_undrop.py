@@ -99,7 +99,7 @@ def test_list_is_newest_first_and_filtered_by_namespace(undrop: Undrop, drop: An
 
 
 MISTAKES = [
-    ((), 2, "name the table: lakewright undrop --stack NAME WAREHOUSE.NAMESPACE.TABLE, or use --list"),
+    ((), 2, "name the table: `lakewright undrop STACK WAREHOUSE.NAMESPACE.TABLE`, or use --list"),
     (("main.orders",), 2, "expected WAREHOUSE.NAMESPACE.TABLE"),
     (("other.sales.orders",), 2, "the stack has no warehouse `other`; it has: main"),
     (("main.sales.lost",), 1, "`main.sales.lost` cannot be restored in warehouse `main`"),
