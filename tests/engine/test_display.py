@@ -2,13 +2,14 @@
 
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from lakewright_engine.display.lines import Display, estimate_remaining
 from lakewright_engine.display.property_diff import PropertyChange, ValueForm, changed_keys, changes, format_value
-from lakewright_engine.display.report import OperationReport
+from lakewright_engine.display.report import OperationReport, StepReport
 from lakewright_engine.model.signatures import SECRET, SIGNATURE, UNKNOWN
 from pulumi.automation.events import EngineEvent
 from rich.console import Console
@@ -192,3 +193,17 @@ def test_progress_has_the_total_of_the_preview(stack: Stack) -> None:
 def test_remaining_time_follows_the_rate_so_far() -> None:
     assert estimate_remaining(30.0, 10, 100) == 270.0
     assert estimate_remaining(30.0, 100, 100) == estimate_remaining(0.1, 0, 100) == 0.0
+
+
+def test_preview_displays_steps_in_groups(stack: Stack) -> None:
+    def group(steps: Sequence[StepReport]) -> list[tuple[str, list[StepReport]]]:
+        return [("files", [step for step in steps if step.name != "conf-dev"][::-1])]
+
+    events = stack.run("preview").events
+    for dry, lines in ((True, ["files", "b", "a"]), (False, ["a", "b"])):
+        text = io.StringIO()
+        with Display(Console(file=text, width=200), "up", "dev", dry=dry, group=group) as display:
+            for each in events:
+                display(each)
+        words = [word for line in text.getvalue().splitlines() for word in line.split()]
+        assert [word for word in words if word in ("files", "a", "b")] == lines, text.getvalue()

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from lakewright.ci.documents import FleetPreview
 from lakewright.ci.markdown import clipped, code_block, details, escape, inline_code, size_of, table
-from lakewright.ci.preview_groups import TenantPart, find_part, group_rows
+from lakewright.ci.preview_groups import group_rows
 from lakewright.ci.preview_rows import ResourceChange, TenantChanges, rows_of
 from lakewright.fleet.text_table import plural
+from lakewright.names.tenant_parts import group_by_part
 
 MARKER = "<!-- lakewright: preview of the fleet -->"
 """First line of the comment, by which the next run finds it."""
@@ -29,8 +30,6 @@ _LONGEST_NAME = 100
 """Characters of a name in the table and in titles."""
 _MOST_GROUPED = 50
 """Tenants with equal changes that their details name."""
-_MOST_WITHOUT_PARTS = 5
-"""Changes of a tenant that are not divided by its parts."""
 _LONGEST_LINE = 1_000
 """Characters of a line of details, and of the reason why there is no preview."""
 
@@ -181,10 +180,9 @@ def _sum(row: TenantChanges) -> str:
 
 def _lines(row: TenantChanges) -> list[str]:
     lines: list[str] = []
-    parts = {part: [change for change in row.changes if find_part(change.type) is part] for part in TenantPart}
-    for part, changes in parts.items():
-        if changes and len(row.changes) > _MOST_WITHOUT_PARTS:
-            lines.append(f"@@ {part.value} @@")
+    for title, changes in group_by_part(row.changes):
+        if title:
+            lines.append(f"@@ {title} @@")
         lines += _lines_of_changes(changes)
     messages = [*([row.stack.error] if row.stack.error else []), *row.stack.messages]
     for message in dict.fromkeys(messages[:_MOST_MESSAGES]):

@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from lakewright.cli.errors import format_error, to_usage_error
 from lakewright.cli.stack_argument import StackCommand
+from lakewright.names.tenant_parts import add_parts
 
 if TYPE_CHECKING:
     from lakewright_engine.display.report import OperationReport
@@ -53,6 +54,7 @@ def _raise_error(error: Exception, *, as_json: bool) -> NoReturn:
     if isinstance(error, InterruptedOperationError) and isinstance(error.__cause__, Exception):
         report, cause = error.report, error.__cause__
     failed = report.to_json({}, getattr(cause, "exit_code", 1))
+    failed["steps"] = add_parts(failed["steps"])
     failed["messages"] = [*failed["messages"], f"error: {format_error(cause)}"]
     print(json.dumps(failed, indent=2, ensure_ascii=False))
     raise cause

@@ -1,13 +1,18 @@
-"""The options of `preview`, `up`, `refresh` and `destroy`."""
+"""The options of `preview`, `up`, `refresh` and `destroy`, and the operations that they limit."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lakewright.cli.errors import UsageError
 from lakewright.cli.options import EngineName
+
+if TYPE_CHECKING:
+    from lakewright_engine import Operation
 
 Engine = Annotated[EngineName, typer.Option("--engine", help="Engine that runs the operation.")]
 Refresh = Annotated[bool, typer.Option("--refresh", "-r", help="Read every object first.")]
@@ -68,3 +73,38 @@ Adopt = Annotated[
     ),
 ]
 DEFAULT_PARALLEL = 16
+
+
+def make_absolute(paths: list[str] | None) -> tuple[str, ...]:
+    """Return absolute paths: the Pulumi CLI runs in the project's folder."""
+    return tuple(str(Path(path).absolute()) for path in paths or ())
+
+
+def limit_operation(
+    operation: Operation,
+    *,
+    target: list[str] | None,
+    target_dependents: bool,
+    exclude: list[str] | None,
+    exclude_dependents: bool = False,
+    replaced: list[str] | None = None,
+) -> Operation:
+    """Return the operation limited to a part of the stack.
+
+    Raises:
+        UsageError: Targets and exclusions are combined, or an option for dependents stands alone.
+    """
+    if target and exclude:
+        raise UsageError("--target and --exclude cannot be combined. Name what to include, or what to exclude")
+    if target_dependents and not target:
+        raise UsageError("--target-dependents requires --target")
+    if exclude_dependents and not exclude:
+        raise UsageError("--exclude-dependents requires --exclude")
+    return replace(
+        operation,
+        targets=tuple(target or ()),
+        target_dependents=target_dependents,
+        excludes=tuple(exclude or ()),
+        exclude_dependents=exclude_dependents,
+        replace=tuple(replaced or ()),
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,9 @@ MARKS = {
 REPLACEMENT_PARTS = ("create-replacement", "delete-replaced")
 """The parts of a replacement. A preview displays only the replacement, a deployment only its parts."""
 
+GroupSteps = Callable[[Sequence[StepReport]], Sequence[tuple[str, Sequence[StepReport]]]]
+"""Divides steps into groups with titles."""
+
 TITLES = {"preview": "Previewing update", "up": "Updating", "refresh": "Refreshing", "destroy": "Destroying"}
 
 
@@ -62,6 +66,7 @@ class Display:
         diff: bool = False,
         errors: Console | None = None,
         planned: int = 0,
+        group: GroupSteps | None = None,
     ) -> None:
         """Display an operation on a stack.
 
@@ -73,8 +78,13 @@ class Display:
             diff: Whether to list changed properties.
             errors: Where errors and warnings go, unless both are terminals. Default: the same console.
             planned: Number of resources in a preview of the operation; 0 if there was none.
+            group: Returns the steps of a preview in groups with titles, which may be empty. None displays each step at
+                once, as without a preview.
         """
         self._planned = planned
+        self._group = group if dry else None
+        self._ungrouped: list[StepReport] = []
+        """Steps of a preview that are displayed when all are known."""
         self._began = time.monotonic()
         self.report = OperationReport()
         self._console = console
@@ -97,8 +107,14 @@ class Display:
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        """Clear the live line."""
+        """Clear the live line, and display the steps that were to be grouped."""
         self._context.__exit__(*exception)
+        if self._group is not None:
+            for title, steps in self._group(self._ungrouped):
+                if title:
+                    self._line(f"  [bold]{escape(title)}[/bold]")
+                for step in steps:
+                    self._print_step(step)
 
     def __call__(self, event: EngineEvent) -> None:
         """Display an event."""
@@ -149,6 +165,12 @@ class Display:
             or (not self._dry and step.op == "replace")
         ):
             return
+        if self._group is None:
+            self._print_step(step)
+        else:
+            self._ungrouped.append(step)
+
+    def _print_step(self, step: StepReport) -> None:
         sign, colour, planned, done = MARKS.get(step.effect, ("", "dim", step.effect, step.effect))
         what = f"{planned} failed" if step.failed else planned if self._dry else done
         if step.result:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -38,6 +37,8 @@ from lakewright.cli.operation_options import (
     Validate,
     Verbose,
     Yes,
+    limit_operation,
+    make_absolute,
 )
 from lakewright.cli.options import HERE, Directory, EngineName, StackName, load_project
 from lakewright.cli.ownership.consents import read_operator_consents
@@ -46,6 +47,7 @@ from lakewright.cli.ownership.refusals import refuse_owned_objects
 from lakewright.cli.ownership.server_access import ServerAccess
 from lakewright.deletions.counting_engine import ContentCountingEngine
 from lakewright.deletions.destroy_preview import GuardCheckingEngine
+from lakewright.names.tenant_parts import add_parts, group_by_part, sort_by_part
 from lakewright.ownership.consent import ADOPT, format_consents
 
 if TYPE_CHECKING:
@@ -95,10 +97,10 @@ def preview(
         refresh=refresh,
         expect_no_changes=expect_no_changes,
         parallel=parallel,
-        policy_packs=_absolute(policy_pack),
-        policy_pack_configs=_absolute(policy_pack_config),
+        policy_packs=make_absolute(policy_pack),
+        policy_pack_configs=make_absolute(policy_pack_config),
     )
-    operation = _limit(
+    operation = limit_operation(
         operation,
         target=target,
         target_dependents=target_dependents,
@@ -149,10 +151,10 @@ def up(
         refresh=refresh,
         expect_no_changes=expect_no_changes,
         parallel=parallel,
-        policy_packs=_absolute(policy_pack),
-        policy_pack_configs=_absolute(policy_pack_config),
+        policy_packs=make_absolute(policy_pack),
+        policy_pack_configs=make_absolute(policy_pack_config),
     )
-    operation = _limit(
+    operation = limit_operation(
         operation,
         target=target,
         target_dependents=target_dependents,
@@ -197,7 +199,7 @@ def refresh(
         preview_only=preview_only,
         parallel=parallel,
     )
-    operation = _limit(
+    operation = limit_operation(
         operation,
         target=target,
         target_dependents=target_dependents,
@@ -232,43 +234,8 @@ def destroy(
     operation = Operation(
         "destroy", load_project(directory), stack, refresh=refresh, preview_only=preview_only, parallel=parallel
     )
-    operation = _limit(operation, target=target, target_dependents=target_dependents, exclude=exclude)
+    operation = limit_operation(operation, target=target, target_dependents=target_dependents, exclude=exclude)
     _run_operation(operation, engine, diff=diff, as_json=as_json, yes=yes, verbose=verbose)
-
-
-def _absolute(paths: list[str] | None) -> tuple[str, ...]:
-    """Return absolute paths: the Pulumi CLI runs in the project's folder."""
-    return tuple(str(Path(path).absolute()) for path in paths or ())
-
-
-def _limit(
-    operation: Operation,
-    *,
-    target: list[str] | None,
-    target_dependents: bool,
-    exclude: list[str] | None,
-    exclude_dependents: bool = False,
-    replaced: list[str] | None = None,
-) -> Operation:
-    """Return the operation limited to a part of the stack.
-
-    Raises:
-        UsageError: Targets and exclusions are combined, or an option for dependents stands alone.
-    """
-    if target and exclude:
-        raise UsageError("--target and --exclude cannot be combined. Name what to include, or what to exclude")
-    if target_dependents and not target:
-        raise UsageError("--target-dependents requires --target")
-    if exclude_dependents and not exclude:
-        raise UsageError("--exclude-dependents requires --exclude")
-    return replace(
-        operation,
-        targets=tuple(target or ()),
-        target_dependents=target_dependents,
-        excludes=tuple(exclude or ()),
-        exclude_dependents=exclude_dependents,
-        replace=tuple(replaced or ()),
-    )
 
 
 def _run_operation(
@@ -372,6 +339,8 @@ def _run(choice: EngineChoice, operation: Operation, *, diff: bool, as_json: boo
         noted = [line for line in report.messages if line.startswith(MESSAGE_PREFIXES) and line not in result.messages]
         report.messages, report.changes = [*result.messages, *noted], result.changes
         printed = report.to_json(result.outputs, result.exit)
+        steps = add_parts(printed["steps"])
+        printed["steps"] = sort_by_part(steps) if operation.is_dry else steps
         if isinstance(choice.engine, ValidatingEngine):
             printed["validation"] = choice.engine.to_json()
         if result.remainder is not None:
@@ -385,7 +354,14 @@ def _run(choice: EngineChoice, operation: Operation, *, diff: bool, as_json: boo
     console = open_console(soft_wrap=True)
     errors = open_console(soft_wrap=True, stderr=True)
     display = Display(
-        console, operation.verb, operation.stack, dry=operation.is_dry, diff=diff, errors=errors, planned=planned
+        console,
+        operation.verb,
+        operation.stack,
+        dry=operation.is_dry,
+        diff=diff,
+        errors=errors,
+        planned=planned,
+        group=group_by_part,
     )
     with display:
         result = choice.engine.run(operation, display)
