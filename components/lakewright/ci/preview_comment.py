@@ -17,7 +17,7 @@ LIMIT = 65_536
 """Characters that GitHub allows in a comment."""
 _HEAD = ["tenant", "create", "update", "replace", "delete", "note"]
 _LOSS = "> [!CAUTION]\n> Data may be lost: warehouses, tables, buckets or columns go"
-_SIGNS = {"create": "+", "import": "+", "update": "~", "replace": "-", "delete": "-", "drift": "~"}
+_SIGNS = {"create": "+", "adopt": "=", "import": "+", "update": "~", "replace": "-", "delete": "-", "drift": "~"}
 """Signs of lines, which a block of language `diff` displays in color."""
 _MOST_LINES = 200
 """Lines of one tenant's details."""
@@ -141,6 +141,8 @@ def _notes(row: TenantChanges) -> list[str]:
         notes.append("not previewed")
     if row.is_absent:
         notes.append("not deployed; `lakewright fleet up --create` creates its stack")
+    if adopted := row.count("adopt"):
+        notes.append(f"{adopted} adopted")
     if imported := row.count("import"):
         notes.append(f"{imported} imported")
     if drifted := row.count("drift"):
@@ -173,7 +175,9 @@ def _details(listed: list[TenantChanges], budget: int) -> tuple[list[str], int]:
 
 def _sum(row: TenantChanges) -> str:
     words = [
-        f"{count} to {effect}" for effect in ("delete", "replace", "update", "create") if (count := row.count(effect))
+        f"{count} to {effect}"
+        for effect in ("delete", "replace", "update", "adopt", "create")
+        if (count := row.count(effect))
     ]
     return ", ".join([*words, *(["failed"] if row.has_failed else [])]) or "see below"
 

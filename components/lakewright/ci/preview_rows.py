@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakewright.ci.documents import FleetPreview, PreviewStep, StackPreview
 
@@ -14,6 +14,7 @@ _DROPPED_COLUMNS = (("-", "columns"), ("+", "dropped_columns"))
 """Changes of a table that drop columns."""
 _EFFECTS = {
     "create": "create",
+    "adopt": "adopt",
     "import": "import",
     "import-replacement": "replace",
     "update": "update",
@@ -26,7 +27,7 @@ _EFFECTS = {
     "read-discard": "delete",
     "remove-pending-replace": "delete",
 }
-_DANGER = ("delete", "replace", "update", "create", "import", "drift")
+_DANGER = ("delete", "replace", "update", "adopt", "create", "import", "drift")
 """Effects, the most dangerous first."""
 
 
@@ -35,7 +36,7 @@ class ResourceChange:
     """The change of one resource."""
 
     effect: str
-    """`create`, `update`, `replace`, `delete`, `import`, or `drift` for a change outside the stack."""
+    """`create`, `update`, `replace`, `delete`, `adopt`, `import`, or `drift` for a change outside the stack."""
     type: str
     name: str
     loses_data: bool
@@ -92,7 +93,7 @@ def rows_of(preview: FleetPreview) -> list[TenantChanges]:
 
 
 def _changes(stack: StackPreview) -> tuple[ResourceChange, ...]:
-    """Return one change for each resource: a replacement has up to three steps."""
+    """Return one change for each resource: a replacement has up to three steps, and an adoption may have an update."""
     found: dict[str, ResourceChange] = {}
     for step in stack.steps:
         change = _change(step)
@@ -102,6 +103,8 @@ def _changes(stack: StackPreview) -> tuple[ResourceChange, ...]:
         before = found.get(key)
         if before is None or _order(change) < _order(before):
             found[key] = change
+        if before is not None and {before.effect, change.effect} == {"adopt", "update"}:
+            found[key] = replace(found[key], effect="adopt")
     return tuple(sorted(found.values(), key=lambda change: (_order(change), change.type, change.name)))
 
 

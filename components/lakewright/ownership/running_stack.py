@@ -22,11 +22,20 @@ def find_running_stack() -> str | None:
     Returns:
         None outside a provider's hook, such as in a program or a test.
     """
+    urn = find_running_urn()
+    return parse_stack(urn) if urn else None
+
+
+def find_running_urn() -> str | None:
+    """Return the URN of the resource that the engine asks a provider about; None outside a provider's hook.
+
+    Call it in the thread of the provider's hook, directly or through other functions.
+    """
     frame = inspect.currentframe()
     while frame is not None:
         urn = getattr(frame.f_locals.get("request"), "urn", None)
         if isinstance(urn, str) and urn.startswith(_URN):
-            return parse_stack(urn)
+            return urn
         frame = frame.f_back
     return None
 

@@ -27,6 +27,7 @@ MARKS = {
     "replace": ("+-", "magenta", "replace", "replaced"),
     "create-replacement": ("++", "green", "create replacement", "created replacement"),
     "delete-replaced": ("--", "red", "delete replaced", "deleted replaced"),
+    "adopt": ("=", "cyan", "adopt", "adopted"),
     "import": ("=", "cyan", "import", "imported"),
     "import-replacement": ("=", "cyan", "import replacement", "imported replacement"),
     "read": (">", "cyan", "read", "read"),

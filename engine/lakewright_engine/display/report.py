@@ -216,7 +216,7 @@ def _part(state: StepEventStateMetadata | None, part: str) -> dict[str, Any]:
 
 
 def _keys(metadata: StepEventMetadata, op: str, old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    if op in ("same", "create", "delete", "delete-replaced", "discard", "import", "read"):
+    if op in ("same", "create", "adopt", "delete", "delete-replaced", "discard", "import", "read"):
         return []
     named = {*(metadata.keys or ()), *(metadata.diffs or ()), *(metadata.detailed_diff or ())}
     if named:

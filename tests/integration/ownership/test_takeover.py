@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from lakewright.names.tenant_parts import TenantPart
 from lakewright_sandbox.runtime.state import Sandbox
 
 from .machine import RandomOwners
@@ -60,3 +63,41 @@ def test_consent_names_what_does_not_exist(stacks: RandomOwners) -> None:
     assert "expected a project `missing`" in stacks.server.text()
     assert stacks.server.run(stacks.slots[2], "adopt", "consent", "warehouse=first") != 0
     assert "expected project=ID instead of warehouse=first" in stacks.server.text()
+
+
+@pytest.mark.parametrize("engine", ["embedded", pytest.param("pulumi", marks=pytest.mark.pulumi_cli)])
+def test_preview_reports_a_takeover_as_adopt(stacks: RandomOwners, engine: str) -> None:
+    consents = [f"--adopt=project={stacks.name('a')}", f"--adopt=bucket={stacks.bucket('a')}"]
+    options = ["--engine", engine, *consents]
+    adopted = {"StoreBucket", "Project", "Warehouse", "Namespace"}
+
+    assert stacks.server.run(stacks.slots[2], "preview", *options) == 0, stacks.server.text()
+    lines = stacks.server.text().splitlines()
+    assert "    = 4 to adopt" in lines
+    assert [line.strip() for line in lines if line in {f"  {part.value}" for part in TenantPart}] == [
+        *("storage", "catalog", "other")
+    ]
+    assert {find_kind(line) for line in lines if line.endswith("  adopt")} == adopted
+    assert not adopted & {find_kind(line) for line in lines if line.endswith("  create")}
+
+    assert stacks.server.run(stacks.slots[2], "preview", *options, "--json") == 0
+    document = read_document(stacks)
+    assert {step["type"].rpartition(":")[2] for step in document["steps"] if step["op"] == "adopt"} == adopted
+    parts = [TenantPart(step["part"]) for step in document["steps"]]
+    assert parts == sorted(parts, key=[*TenantPart].index)
+    assert document["changes"] == {"create": 6, "adopt": 4}
+
+    assert stacks.server.run(stacks.slots[2], "up", "--yes", *options) == 0, stacks.server.text()
+    assert "    = 4 adopted" in stacks.server.text().splitlines()
+    assert stacks.server.run(stacks.slots[2], "preview", *options, "--json") == 0
+    assert set(read_document(stacks)["changes"]) == {"same"}
+
+
+def find_kind(line: str) -> str:
+    """Return the kind of resource in a line of the display."""
+    return line.split()[1].rpartition(":")[2]
+
+
+def read_document(stacks: RandomOwners) -> dict[str, Any]:
+    text = stacks.server.text()
+    return json.JSONDecoder().raw_decode(text, text.index("\n{\n") + 1)[0]

@@ -155,6 +155,21 @@ def test_changes_are_in_the_order_of_the_tenants_parts() -> None:
     assert parts == ["@@ storage @@", "@@ catalog @@", "@@ tables @@", "@@ access @@", "@@ compute @@"]
 
 
+def test_adoption_is_no_creation() -> None:
+    bucket = "aws:s3/bucket:Bucket"
+    replaced = step("update", bucket, "lake", ("~", "tags.team", '"a" => "b"'))
+
+    text = comment(
+        stack("acme", step("adopt", "Project", "acme"), step("adopt", bucket, "lake"), replaced),
+        stack("globex", step("create", "Project", "globex")),
+    )
+
+    assert rows(text)[0] == ["<code>acme</code>", "", "", "", "", "2 adopted"]
+    assert "acme</code>: 2 to adopt" in text
+    assert '= adopt Bucket lake\n    ~ tags.team: "a" => "b"' in text
+    assert "= adopt Project acme" in text
+
+
 @pytest.mark.parametrize("limit", [2_000, 3_000, 6_000])
 def test_every_limit_holds(limit: int) -> None:
     names = [f"tenant-with-a-long-name-{number}" for number in range(300)]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from lakewright.cli.adoption_display import AdoptionReportingEngine
 from lakewright.cli.engines.plan_options import engine_of_plan, format_plan, with_plan
 from lakewright.cli.engines.remainder import RemainderReportingEngine
 from lakewright.cli.engines.validation import ValidatingEngine
@@ -271,6 +272,7 @@ def _run_operation(
     choice = replace(choice, engine=ContentCountingEngine(choice.engine))
     choice = replace(choice, engine=GuardCheckingEngine(choice.engine))
     choice = replace(choice, engine=RemainderReportingEngine(choice.engine))
+    choice = replace(choice, engine=AdoptionReportingEngine(choice.engine.run))
     if validate:
         choice = replace(choice, engine=ValidatingEngine(choice.engine))
     planned = 0

@@ -19,6 +19,8 @@ Steps = Mapping[str, PreviewedStep]
 """Steps of a preview by URN."""
 
 _REVERTIBLE = frozenset({DifferenceKind.CHANGED, DifferenceKind.GONE})
+_REVERTING = ("create", "adopt", "update")
+"""Operations that bring an object back."""
 _REASONS = {
     DifferenceKind.CHECK: "a failed check is about data, which `up` does not change",
     DifferenceKind.UNREACHABLE: "it could not be checked",
@@ -144,7 +146,7 @@ def _is_revert(step: PreviewedStep, undeployed: PreviewedStep | None) -> bool:
     """Return whether a step of a refreshed preview brings an object back to what was deployed, and no more."""
     if not step.is_change or undeployed is None:
         return False
-    if step.op not in ("create", "update"):
+    if step.op not in _REVERTING:
         return False
     if not undeployed.is_change:
         return True
@@ -165,7 +167,7 @@ def _reason_to_keep(difference: Difference, undeployed: Steps, refreshed: Steps,
         return _NOT_DECLARED
     if not _changes(step):
         return _ACCEPTED
-    if step is not None and step.op not in ("create", "update"):
+    if step is not None and step.op not in _REVERTING:
         return f"`up --refresh` would {step.op} it; review `lakewright preview --refresh`"
     return _UNDEPLOYED
 

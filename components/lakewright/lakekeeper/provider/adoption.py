@@ -20,6 +20,7 @@ from lakewright.lakekeeper.provider.diff import Change
 from lakewright.lakekeeper.provider.inputs import ResourceInputs, has_unknown, is_unknown
 from lakewright.lakekeeper.provider.resource_state import ObservedResource
 from lakewright.lakekeeper.provider.run_context import NaturalKey, OwnObjects, RunContext, Taking
+from lakewright.ownership.adopted_resources import record_adopted_resource
 from lakewright.ownership.mark import Claimant
 from lakewright.ownership.marked_object import MarkedObject
 
@@ -238,6 +239,7 @@ def _announce(
         changes += f"; sent again, as the server does not show it: {', '.join(adopting.sent_again)}"
     taking = Taking.CHANGED if adopting.changes else Taking.UNCHANGED
     provider.run.own_objects.note_compared(_key(provider, declared), taking)
+    record_adopted_resource()
     note(f"{what} ({found[0]}) exists already and is adopted; {changes}")
     return None
 

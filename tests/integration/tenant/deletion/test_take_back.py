@@ -52,7 +52,7 @@ def test_retained_tenant_is_adopted(make_tenant: MakeTenant, aws: Callable[..., 
     steps = tenant.up()["steps"]
 
     # The update gives the bucket the tag of this stack's record.
-    assert {"import", "update"} == {step["op"] for step in steps if step["type"] == "aws:s3/bucket:Bucket"}
+    assert {"adopt", "update"} == {step["op"] for step in steps if step["type"] == "aws:s3/bucket:Bucket"}
     del tenant.spec["adopt"]
     tenant.write()
     assert_adopted(tenant, aws, keys)
