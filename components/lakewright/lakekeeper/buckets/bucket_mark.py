@@ -20,10 +20,10 @@ _SYSTEM_TAGS = "aws:"
 
 
 def find_marked_bucket(own: OwnBucket) -> MarkedObject:
-    """Return a bucket with its mark, which is empty if the bucket does not exist or its tags cannot be read.
+    """Return a bucket with its mark, which is empty if the bucket does not exist.
 
     Raises:
-        CannotCountError: S3 refused the call for another reason.
+        CannotCountError: The tags cannot be read, so the owner is not known.
     """
     return MarkedObject(own.where, parse_tags(own_bucket.tags(own)), (Consent(ConsentKind.BUCKET, own.bucket),))
 

@@ -27,7 +27,12 @@ from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.provider import errors, run_context
 from lakewright.lakekeeper.provider.diagnostics import note, warn
-from lakewright.lakekeeper.provider.errors import CannotCountError, NotOwnedError, StillHeldError
+from lakewright.lakekeeper.provider.errors import (
+    BucketTagsDeniedError,
+    CannotCountError,
+    NotOwnedError,
+    StillHeldError,
+)
 from lakewright.lakekeeper.provider.inputs import failures
 from lakewright.lakekeeper.provider.options import given, not_imported
 from lakewright.ownership.mark import Claimant, Ownership
@@ -153,7 +158,11 @@ def remove_left_over(own: OwnBucket, tag: str) -> None:
         StillHeldError: The bucket is not empty.
         BucketRefusedError: S3 refused a call.
     """
-    mark = bucket_mark.find_marked_bucket(own).mark
+    try:
+        mark = bucket_mark.find_marked_bucket(own).mark
+    except BucketTagsDeniedError as denied:  # also the bucket of another account, for which `up` was refused
+        warn(f"{own.where} stays if it exists: {denied}")
+        return
     if mark.record != tag or mark.compare(Claimant(find_running_stack(), tag)) is not Ownership.OWN:
         return
     if content := own_bucket.held(own):

@@ -16,7 +16,7 @@ from lakewright.credentials.aws_session import aws_session
 from lakewright.credentials.certificate_files import certificate_file
 from lakewright.credentials.references import Reference
 from lakewright.lakekeeper.api.connection import settings
-from lakewright.lakekeeper.provider.errors import CannotCountError
+from lakewright.lakekeeper.provider.errors import BucketTagsDeniedError, CannotCountError
 from lakewright.lakekeeper.provider.inputs import Declared
 
 NAMED = 3
@@ -153,9 +153,10 @@ def exists(own: OwnBucket) -> bool:
 
 
 def tags(own: OwnBucket) -> dict[str, str]:
-    """Return the tags of a bucket; none if it does not exist or does not allow reading them.
+    """Return the tags of a bucket; none if it does not exist.
 
     Raises:
+        BucketTagsDeniedError: The identity may not read them, or the bucket belongs to another account.
         CannotCountError: S3 refused the call for another reason.
     """
     from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
@@ -164,8 +165,13 @@ def tags(own: OwnBucket) -> dict[str, str]:
         try:
             found = client_of(own).get_bucket_tagging(Bucket=own.bucket)["TagSet"]
         except ClientError as error:
-            if code_of(error) in {*NO_BUCKET, *_FORBIDDEN, "NoSuchTagSet"}:
+            if code_of(error) in {*NO_BUCKET, "NoSuchTagSet"}:
                 return {}
+            if code_of(error) in _FORBIDDEN:
+                raise BucketTagsDeniedError(
+                    f"the owner of {own.where} is not known: S3 responded {code_of(error)} to the request for its tags."
+                    " Allow `s3:GetBucketTagging` to the stack's identity."
+                ) from None
             raise
     return {str(tag["Key"]): str(tag["Value"]) for tag in found}
 

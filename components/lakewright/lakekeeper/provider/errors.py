@@ -39,6 +39,10 @@ class CannotCountError(LakekeeperError):
     """Tables or objects cannot be counted."""
 
 
+class BucketTagsDeniedError(CannotCountError):
+    """The tags of a bucket may not be read, so its owner is not known."""
+
+
 class NotOwnedError(LakekeeperError):
     """An object that this stack may not adopt has the natural key."""
 

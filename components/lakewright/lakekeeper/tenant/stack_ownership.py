@@ -18,7 +18,7 @@ from lakewright.lakekeeper.api.management import project_record
 from lakewright.lakekeeper.buckets import bucket_mark
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.provider.diagnostics import warn
-from lakewright.lakekeeper.provider.errors import CannotCountError, NotOwnedError
+from lakewright.lakekeeper.provider.errors import BucketTagsDeniedError, CannotCountError, NotOwnedError
 from lakewright.lakekeeper.tenant.tenant_history import RecordedBucket
 from lakewright.ownership.mark import Claimant, Ownership
 from lakewright.ownership.marked_object import MarkedObject
@@ -51,13 +51,17 @@ class OwnedPlaces(Protocol):
 def refuse_foreign(
     connect: Callable[[], Client], declared: OwnedPlaces, before: OwnedPlaces | None, claimant: Claimant
 ) -> None:
-    """Raise NotOwnedError if the project or a bucket of a tenant belongs to another stack.
+    """Check that the project and the buckets of a tenant belong to no other stack.
 
     Args:
         connect: Returns a client of the server.
         declared: The record of the spec.
         before: The record of the state, if there is one.
         claimant: The running stack.
+
+    Raises:
+        BucketTagsDeniedError: The owner of a bucket that stays is not known.
+        NotOwnedError: The project or a bucket belongs to another stack.
     """
     if not claimant.stack:
         return  # no engine runs the check
@@ -65,11 +69,27 @@ def refuse_foreign(
     if before is not None:
         problems += _check(lambda: [project_record.find_marked_project(connect(), before.project)], claimant)
     buckets = {own.bucket: own for own in (before.buckets if before else {}).values()}
-    problems += _check(lambda: bucket_mark.find_marked_buckets([*buckets.values()]), claimant)
-    new = [own for own in declared.buckets.values() if own.bucket not in buckets]
-    problems += _check(lambda: bucket_mark.find_marked_buckets(new), claimant, is_in_state=False)
+    declared_names = {own.bucket for own in declared.buckets.values()}
+    staying = [own for name, own in buckets.items() if name in declared_names]
+    problems += _check(lambda: bucket_mark.find_marked_buckets(staying), claimant)
+    for own in [own for name, own in buckets.items() if name not in declared_names]:
+        problems += _check_readable(own, claimant)
+    for own in [own for own in declared.buckets.values() if own.bucket not in buckets]:
+        problems += _check_readable(own, claimant, is_in_state=False)
     if refusals := [problem for problem in problems if problem]:
         raise NotOwnedError(" ".join(refusals))
+
+
+def _check_readable(own: OwnBucket, claimant: Claimant, *, is_in_state: bool = True) -> list[str | None]:
+    """Compare the owner of a bucket that this run creates, adopts or deletes.
+
+    A bucket whose tags may not be read is perhaps one of another account, for which an `up` was refused. Creating,
+    adopting or deleting it fails with the reason.
+    """
+    try:
+        return _check(lambda: [bucket_mark.find_marked_bucket(own)], claimant, is_in_state=is_in_state)
+    except BucketTagsDeniedError:
+        return []
 
 
 def _check(
@@ -77,6 +97,8 @@ def _check(
 ) -> list[str | None]:
     try:
         found = find_marked()
+    except BucketTagsDeniedError:
+        raise  # the aws plugin changes a bucket without asking for its owner
     except _UNCHECKED as error:
         warn(f"could not compare the owner of the tenant's objects: {error}")
         return []
@@ -96,6 +118,10 @@ def release(client: Client, project_id: str, buckets: Sequence[OwnBucket], claim
     if mark.names_owner and mark.compare(claimant) is Ownership.OWN:
         project_record.write_mark(client, project_id, mark.permit(claimant.stack))
     for own in buckets:
-        kept_mark = bucket_mark.find_marked_bucket(own).mark
+        try:
+            kept_mark = bucket_mark.find_marked_bucket(own).mark
+        except BucketTagsDeniedError as denied:
+            warn(f"{own.where} keeps its mark if it exists: {denied}")
+            continue
         if kept_mark.names_owner and kept_mark.compare(claimant) is Ownership.OWN:
             bucket_mark.write_mark(own, kept_mark.permit(claimant.stack))

@@ -1,0 +1,107 @@
+"""Marks of buckets that cannot be read: an unknown owner is not `no owner`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from lakewright.lakekeeper.buckets import bucket_mark
+from lakewright.lakekeeper.buckets.bucket_removal import BucketRemovalProvider, remove_left_over
+from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
+from lakewright.lakekeeper.provider.errors import BucketTagsDeniedError, NotOwnedError
+from lakewright.lakekeeper.tenant.deletion_guard import DeletionGuardProvider
+from lakewright.lakekeeper.tenant.tenant_record import TenantRecordProvider
+from lakewright.ownership.mark import RECORD_TAG, STACK_TAG
+from lakewright_sandbox.runtime.state import Sandbox
+
+from ..conftest import AwsClient
+from ..resource import Props, Resource
+
+REFUSAL = r"the owner of bucket `lake-.*` .* is not known: S3 responded AccessDenied .* Allow `s3:GetBucketTagging`"
+
+
+@pytest.fixture
+def own(sandbox: Sandbox, bucket: str, aws: AwsClient, unique: str, monkeypatch: pytest.MonkeyPatch) -> Props:
+    """An empty bucket of another stack. The stack's identity may do everything but read its tags."""
+    tags = [{"Key": STACK_TAG, "Value": "lakewright/other"}, {"Key": RECORD_TAG, "Value": "ffff"}]
+    aws("s3").put_bucket_tagging(Bucket=bucket, Tagging={"TagSet": tags})
+    iam, user = aws("iam"), f"user-{unique}"
+    iam.create_user(UserName=user)
+    statements = [
+        {"Effect": "Allow", "Action": "*", "Resource": "*"},
+        {"Effect": "Deny", "Action": "s3:GetBucketTagging", "Resource": "*"},
+    ]
+    document = json.dumps({"Version": "2012-10-17", "Statement": statements})
+    iam.put_user_policy(UserName=user, PolicyName="p", PolicyDocument=document)
+    key = iam.create_access_key(UserName=user)["AccessKey"]
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", key["AccessKeyId"])
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", key["SecretAccessKey"])
+    return {"bucket": bucket, "region": sandbox.aws.region, "endpoint": sandbox.aws.endpoint}
+
+
+def run_as_stack(hook: Callable[[], Any]) -> Any:
+    request = SimpleNamespace(urn="urn:pulumi:acme::lakewright::pulumi-python:dynamic:Resource::acme")
+    assert request
+    return hook()
+
+
+def list_tags(aws: AwsClient, bucket: str) -> dict[str, str]:
+    listed = aws("s3").get_bucket_tagging(Bucket=bucket)["TagSet"]
+    return {tag["Key"]: tag["Value"] for tag in listed}
+
+
+def test_bucket_with_unreadable_tags_is_not_deleted(own: Props, aws: AwsClient, server: Props) -> None:
+    removal, guard = Resource(BucketRemovalProvider()), Resource(DeletionGuardProvider())
+    removal.up(**own)
+    guard.up(server=server, warehouses={}, buckets=[own], record="0123")
+
+    for delete in (guard.destroy, removal.destroy):
+        with pytest.raises(BucketTagsDeniedError, match=REFUSAL):
+            run_as_stack(delete)
+
+    remove_left_over(OwnBucket(**own), "0123")
+    aws("s3").head_bucket(Bucket=own["bucket"])
+
+
+def test_up_stops_at_a_bucket_with_unreadable_tags(own: Props, server: Props, unique: str) -> None:
+    """The `aws` plugin would change its policy. A bucket that is not in the state may be another account's."""
+    record = Resource(TenantRecordProvider())
+    tenant = {"server": server, "tenant": unique, "warehouses": {}, "buckets": {"main": own}}
+    run_as_stack(lambda: record.up(**tenant))
+
+    with pytest.raises(BucketTagsDeniedError, match=REFUSAL):
+        run_as_stack(lambda: record.preview(**tenant))
+    another = own | {"bucket": f"{own['bucket']}-2"}
+    assert run_as_stack(lambda: record.preview(**tenant | {"buckets": {"main": another}})) == "update"
+    run_as_stack(record.destroy)
+
+
+def test_unreadable_bucket_does_not_hide_a_foreign_one(own: Props, aws: AwsClient, server: Props, unique: str) -> None:
+    """One bucket is denied as a whole, and the other one's tags may be read. Both are new to the stack."""
+    readable = f"lake-{unique}-2"
+    aws("s3").create_bucket(Bucket=readable)
+    aws("s3").put_bucket_tagging(Bucket=readable, Tagging={"TagSet": [{"Key": STACK_TAG, "Value": "lakewright/other"}]})
+    iam, user = aws("iam"), f"user-{unique}"
+    denied = {"Effect": "Deny", "Action": "s3:GetBucketTagging", "Resource": f"arn:aws:s3:::{own['bucket']}"}
+    allowed = {"Effect": "Allow", "Action": "*", "Resource": "*"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [allowed, denied]})
+    iam.put_user_policy(UserName=user, PolicyName="p", PolicyDocument=document)
+    record = Resource(TenantRecordProvider())
+    buckets = {"main": own, "more": own | {"bucket": readable}}
+
+    with pytest.raises(NotOwnedError, match=rf"bucket `{readable}` .* belongs to stack `lakewright/other`"):
+        run_as_stack(lambda: record.preview(server=server, tenant=unique, warehouses={}, buckets=buckets))
+
+
+def test_consent_keeps_tags_that_cannot_be_read(own: Props, aws: AwsClient) -> None:
+    before = list_tags(aws, own["bucket"])
+    bucket = OwnBucket(**own)
+
+    with pytest.raises((BucketTagsDeniedError, ClientError)):
+        bucket_mark.write_mark(bucket, bucket_mark.find_marked_bucket(bucket).mark.permit("lakewright/acme"))
+
+    assert list_tags(aws, own["bucket"]) == before
