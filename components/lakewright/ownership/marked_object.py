@@ -41,6 +41,18 @@ class MarkedObject:
             return None
         return format_adoption_refusal(self.what, self.mark, claimant, self.consents[0])
 
+    def find_interruption_problem(self, claimant: Claimant) -> str | None:
+        """Return why a stack must not take over the object as one that its interrupted run made; None if it may.
+
+        The interrupted run may have ended before its request, so another stack may have made the object since.
+
+        Raises:
+            ValueError: `LAKEWRIGHT_ADOPT` has another form than `KIND=NAME`.
+        """
+        if self.mark.compare(claimant) is not Ownership.FOREIGN:
+            return None
+        return self.find_adoption_problem(claimant)
+
     @property
     def is_permitted(self) -> bool:
         """Return whether the operator of this run permits the adoption."""

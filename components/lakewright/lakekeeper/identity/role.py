@@ -5,7 +5,7 @@ from typing import Annotated, Any, Self
 
 import pulumi
 from pulumi.dynamic import Resource
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 from typing_extensions import override
 
 from lakewright.lakekeeper.api.connection.client import Client
@@ -20,6 +20,13 @@ from lakewright.lakekeeper.provider.options import ServerInput, delete_first, gi
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.names.types import ProjectId, RoleProviderId
 from lakewright.ownership.marked_object import MarkedObject
+from lakewright.ownership.record_role import is_record_role
+
+
+def _free_name(value: str) -> str:
+    if is_record_role({"name": value}):
+        raise ValueError(f"`{value}` is the record of the project's owner; choose another name")
+    return value
 
 
 class RoleArgs(ResourceInputs):
@@ -27,7 +34,7 @@ class RoleArgs(ResourceInputs):
 
     project_id: Annotated[ProjectId, Replace()]
     """Project that the role belongs to."""
-    name: Annotated[str, Field(min_length=1), Update(via="role")]
+    name: Annotated[str, Field(min_length=1), AfterValidator(_free_name), Update(via="role")]
     """Name of the role, unique in its project. Case is ignored."""
     description: Annotated[str | None, Update(via="role"), ServerKeeps()] = None
     """Purpose of the role; empty for none."""

@@ -109,6 +109,8 @@ def refused(provider: Adopter, declared: ResourceInputs) -> str | None:
             missing = find_missing_consent(provider, client, declared)
             return missing or _announce(provider, client, found, declared)
         begun = is_begun(provider, declared)
+        if begun and (owned := find_other_owner(provider, client, declared)):
+            return owned
         differs = provider.contents(client, found[0], declared) if begun else ""
     except (LakekeeperError, UnresolvedCredentialError) as error:
         if adopts:
@@ -133,6 +135,12 @@ def find_missing_consent(provider: Adopter, client: Client, declared: ResourceIn
     if is_in_own_project and not marked.mark.names_owner:
         return None
     return marked.find_adoption_problem(provider.claimant)
+
+
+def find_other_owner(provider: Adopter, client: Client, declared: ResourceInputs) -> str | None:
+    """Return why an object is not what an interrupted run of this stack made: its mark names another stack."""
+    marked = provider.find_marked(client, declared) if provider.belongs_to_maker else None
+    return marked.find_interruption_problem(provider.claimant) if marked else None
 
 
 @contextmanager

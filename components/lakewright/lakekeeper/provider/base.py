@@ -278,6 +278,9 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         if not differs and (is_this_runs or adoption.is_begun(self, new)):
             differs = "" if object_id is None else self.contents(client, object_id, new)
             if not differs:
+                client.lists.forget_run()  # another stack may have marked it since the check
+                if owned := adoption.find_other_owner(self, client, new):
+                    raise errors.NotOwnedError(owned)
                 return
         if getattr(new, "adopt", False):
             if refused := adoption.find_missing_consent(self, client, new):

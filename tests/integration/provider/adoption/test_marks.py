@@ -184,3 +184,36 @@ def test_destroyed_stack_releases_a_project_that_remains(http: httpx.Client, dec
 
     assert read_mark(http, project_id).adopt == "lakewright/acme"
     assert run_as(OWNER, lambda: Resource(ProjectProvider()).failures(**declared | {"adopt": True})) == {}
+
+
+def test_begun_creation_takes_no_project_of_another_stack(
+    http: httpx.Client, declared: Props, interrupted: Callable[..., None]
+) -> None:
+    """An `up` was killed before the server got its request, and then another stack created the project."""
+    interrupted("Project", declared)
+    run_as(COPY, lambda: Resource(ProjectProvider()).up(**declared | {"record": "fedcba9876543210"}))
+    owned = read_mark(http, declared["project_id"])
+    project = Resource(ProjectProvider())
+
+    refused = run_as(OWNER, lambda: project.failures(**declared))
+    with pytest.raises(NotOwnedError, match="belongs to stack `lakewright/copy`"):
+        run_as(OWNER, lambda: project.provider.create(declared))
+
+    assert "belongs to stack `lakewright/copy`" in refused["adopt"]
+    assert read_mark(http, declared["project_id"]) == owned
+
+
+def test_begun_creation_takes_its_own_project(declared: Props, interrupted: Callable[..., None]) -> None:
+    run_as(OWNER, lambda: Resource(ProjectProvider()).up(**declared))
+    interrupted("Project", declared)
+
+    assert run_as(OWNER, lambda: Resource(ProjectProvider()).up(**declared)) == "create"
+
+
+@pytest.mark.parametrize("name", [RECORD_ROLE, "Lakewright-Record"])
+def test_role_must_not_have_the_name_of_the_record(server: Props, project_id: str, name: str) -> None:
+    role = Resource(RoleProvider())
+
+    refused = role.failures(server=server, project_id=project_id, name=name, adopt=True)
+
+    assert "the record of the project's owner" in refused["name"]
