@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, TypeAdapter
 
 from lakewright.names.types import UserId
-from lakewright.ownership.record_role import is_record_role
 
 _PRINCIPAL = re.compile(r"(user|role):\S+")
 _USER_ID = TypeAdapter[str](UserId)
@@ -20,8 +19,6 @@ def _principal(value: str) -> str:
     kind, _, name = value.partition(":")
     if kind == "user":
         _USER_ID.validate_python(name)
-    elif is_record_role({"name": name}):
-        raise ValueError(f"role `{name}` is the record of the project's owner; choose another name")
     return value
 
 

@@ -43,6 +43,8 @@ class StateObjects:
 
     projects: set[StateProject] = field(default_factory=set[StateProject])
     buckets: set[StateBucket] = field(default_factory=set[StateBucket])
+    record_id: str | None = None
+    """Id of the tenant's record, which marks of the stack's objects have."""
     server_ids: dict[str, str] = field(default_factory=dict[str, str])
     """Ids of servers by the addresses that the state has for them."""
 
@@ -55,11 +57,12 @@ def read_state_objects(exported: Mapping[str, Any]) -> StateObjects:
     """
     resources = list(_resources(mapping_of(exported.get("deployment"))))
     recorded: dict[str, str | None] = {}
+    objects = StateObjects()
     for kind, inputs, _ in resources:
         if kind.endswith(_RECORD):
+            objects.record_id = text_of(inputs.get("bucket_tag"))
             buckets = map(mapping_of, mapping_of(inputs.get("buckets")).values())
             recorded |= {str(bucket.get("bucket")): text_of(bucket.get("endpoint")) for bucket in buckets}
-    objects = StateObjects()
     for kind, inputs, outputs in resources:
         endpoint = text_of(mapping_of(inputs.get("server")).get("endpoint"))
         server_id = text_of(outputs.get("server_id"))

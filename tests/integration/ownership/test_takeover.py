@@ -101,3 +101,55 @@ def find_kind(line: str) -> str:
 def read_document(stacks: RandomOwners) -> dict[str, Any]:
     text = stacks.server.text()
     return json.JSONDecoder().raw_decode(text, text.index("\n{\n") + 1)[0]
+
+
+def take_over(stacks: RandomOwners) -> list[object]:
+    """Let stack 2, of the same name in another backend, adopt everything of stack 0. Return the objects."""
+    consents = (f"project={stacks.name('a')}", f"bucket={stacks.bucket('a')}")
+    assert up(stacks, *(word for consent in consents for word in ("--adopt", consent))) == 0, stacks.server.text()
+    return [stacks.read(key) for key in stacks.objects]
+
+
+def test_interrupted_destroy_deletes_nothing_of_a_namesake(stacks: RandomOwners) -> None:
+    """The guard was deleted before the takeover, so it does not compare when the former owner continues."""
+    former = stacks.slots[0]
+    destroy = ("destroy", "--yes", "--engine", "embedded", "--parallel", "1")
+    assert stacks.server.run(former, *destroy, kill_after=2) < 0
+    owned = take_over(stacks)
+
+    assert stacks.server.run(former, *destroy) != 0
+
+    assert [stacks.read(key) for key in stacks.objects] == owned
+    assert f"bucket `{stacks.bucket('a')}`" in stacks.server.text()
+    assert "in another backend" in stacks.server.text()
+    assert stacks.server.run(stacks.slots[2], *destroy) == 0, stacks.server.text()
+
+
+def test_targets_do_not_evade_the_comparison(stacks: RandomOwners) -> None:
+    """A run with targets does not check the tenant's record."""
+    former = stacks.slots[0]
+    owned = take_over(stacks)
+    resources = former.export()["deployment"]["resources"]
+    urns = [resource["urn"] for resource in resources if ":Namespace" in resource["urn"]]
+    targets = [word for urn in urns for word in ("--target", urn)]
+
+    for words in (("destroy", "--yes", "--target-dependents"), ("up", "--yes", "--target-dependents")):
+        assert stacks.server.run(former, *words, *targets, "--engine", "embedded") != 0
+
+        assert "lakewright stack forget" in stacks.server.text()
+        assert [stacks.read(key) for key in stacks.objects] == owned
+
+
+def test_state_with_names_of_another_stack_deletes_nothing(stacks: RandomOwners) -> None:
+    """`stack import --force` keeps the URNs of the exported state, which name its stack."""
+    copied = stacks.slots[1]
+    state = copied.folder / "exported.json"
+    state.write_text(json.dumps(stacks.slots[0].export()))
+    assert stacks.server.run(copied, "stack", "import", "--force", "--file", str(state)) == 0, stacks.server.text()
+    copied.write(stacks.spec("a"))
+    owned = [stacks.read(key) for key in stacks.objects]
+
+    assert stacks.server.run(copied, "destroy", "--yes", "--engine", "embedded") != 0
+
+    assert "belongs to stack `lakewright/one`; this is stack `lakewright/two`" in stacks.server.text()
+    assert [stacks.read(key) for key in stacks.objects] == owned

@@ -44,6 +44,7 @@ from lakewright.cli.operation_options import (
 from lakewright.cli.options import HERE, Directory, EngineName, StackName, load_project
 from lakewright.cli.ownership.consents import read_operator_consents
 from lakewright.cli.ownership.declared_tenants import refuse_shared_tenant
+from lakewright.cli.ownership.lost_objects import refuse_lost_objects
 from lakewright.cli.ownership.refusals import refuse_owned_objects
 from lakewright.cli.ownership.server_access import ServerAccess
 from lakewright.deletions.counting_engine import ContentCountingEngine
@@ -263,8 +264,9 @@ def _run_operation(
     if operation.verb != "refresh":
         consents = read_operator_consents(adopt)
         operation = replace(operation, environment={ADOPT: format_consents(consents)} if consents else {})
-        deletes = operation.verb == "destroy"
-        refuse_owned_objects(access, operation.stack, consents, deletes=deletes)
+        refuse_owned_objects(access, operation.stack, consents, deletes=operation.verb == "destroy")
+        if operation.verb == "destroy" or operation.targets or operation.excludes:
+            refuse_lost_objects(access, operation.stack, consents)
     choice = choose_engine(engine, operation.project, operation.stack)
     print(format_choice(choice), file=sys.stderr)
     if ignored := ignored_sandbox(operation.project, operation.stack):

@@ -39,7 +39,7 @@ def refuse_owned_objects(
     """
     refusals: list[str] = []
     for owner in find_other_owners(access, stack, deletes=deletes):
-        what = _describe(owner.consent)
+        what = describe_object(owner.consent)
         if owner.consent in consents or _is_permitted(access, stack, owner.consent):
             state = "may be" if owner.problem else "is"
             print(
@@ -70,7 +70,8 @@ def _forget(owner: OtherOwner) -> str:
     return f"run `lakewright stack forget --stack {owner.stack}` in project `{owner.project}`"
 
 
-def _describe(consent: Consent) -> str:
+def describe_object(consent: Consent) -> str:
+    """Return the object of a consent for messages."""
     match consent.kind:
         case ConsentKind.PROJECT:
             return f"project `{consent.name}` of this Lakekeeper"

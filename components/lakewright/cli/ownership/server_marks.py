@@ -50,6 +50,10 @@ class ServerMarks:
             return project_record.read_mark(self._client(consent.name), consent.name)
         return bucket_mark.find_marked_bucket(self._own_bucket(consent.name)).mark
 
+    def find_endpoint(self, bucket: str) -> str | None:
+        """Return the address of the store in which `read` looks for a bucket; None for AWS."""
+        return self._own_bucket(bucket).endpoint
+
     def write_consent(self, consent: Consent, stack: str) -> None:
         """Permit a stack to adopt an object.
 

@@ -109,17 +109,16 @@ def refused(provider: Adopter, declared: ResourceInputs) -> str | None:
             missing = find_missing_consent(provider, client, declared)
             return missing or _announce(provider, client, found, declared)
         begun = is_begun(provider, declared)
-        if begun and (owned := find_other_owner(provider, client, declared)):
-            return owned
+        owned = find_other_owner(provider, client, declared) if begun else None
         differs = provider.contents(client, found[0], declared) if begun else ""
     except (LakekeeperError, UnresolvedCredentialError) as error:
         if adopts:
             warn(f"{what}: could not check for an existing object to adopt: {error}")
         return None
-    if begun and not differs:
+    if begun and not owned and not differs:
         note(f"{what} ({found[0]}) exists already: an interrupted run of this stack began to create it")
         return None
-    return refusal(what, differs)
+    return owned or refusal(what, differs)
 
 
 def find_missing_consent(provider: Adopter, client: Client, declared: ResourceInputs) -> str | None:
