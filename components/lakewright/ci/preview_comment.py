@@ -17,7 +17,16 @@ LIMIT = 65_536
 """Characters that GitHub allows in a comment."""
 _HEAD = ["tenant", "create", "update", "replace", "delete", "note"]
 _LOSS = "> [!CAUTION]\n> Data may be lost: warehouses, tables, buckets or columns go"
-_SIGNS = {"create": "+", "adopt": "=", "import": "+", "update": "~", "replace": "-", "delete": "-", "drift": "~"}
+_SIGNS = {
+    "create": "+",
+    "adopt": "=",
+    "import": "+",
+    "update": "~",
+    "replace": "-",
+    "delete": "-",
+    "drift": "~",
+    "retain": " ",
+}
 """Signs of lines, which a block of language `diff` displays in color."""
 _MOST_LINES = 200
 """Lines of one tenant's details."""
@@ -145,6 +154,8 @@ def _notes(row: TenantChanges) -> list[str]:
         notes.append(f"{adopted} adopted")
     if imported := row.count("import"):
         notes.append(f"{imported} imported")
+    if retained := row.count("retain"):
+        notes.append(f"{retained} retained")
     if drifted := row.count("drift"):
         notes.append(f"{drifted} changed outside the stack")
     return notes
@@ -174,11 +185,8 @@ def _details(listed: list[TenantChanges], budget: int) -> tuple[list[str], int]:
 
 
 def _sum(row: TenantChanges) -> str:
-    words = [
-        f"{count} to {effect}"
-        for effect in ("delete", "replace", "update", "adopt", "create")
-        if (count := row.count(effect))
-    ]
+    effects = ("delete", "retain", "replace", "update", "adopt", "create")
+    words = [f"{count} to {effect}" for effect in effects if (count := row.count(effect))]
     return ", ".join([*words, *(["failed"] if row.has_failed else [])]) or "see below"
 
 

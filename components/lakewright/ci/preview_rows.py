@@ -23,11 +23,13 @@ _EFFECTS = {
     "delete-replaced": "replace",
     "discard-replaced": "replace",
     "delete": "delete",
+    "retain": "retain",
+    "retain-replaced": "replace",
     "discard": "delete",
     "read-discard": "delete",
     "remove-pending-replace": "delete",
 }
-_DANGER = ("delete", "replace", "update", "adopt", "create", "import", "drift")
+_DANGER = ("delete", "replace", "update", "adopt", "create", "import", "drift", "retain")
 """Effects, the most dangerous first."""
 
 
@@ -36,7 +38,7 @@ class ResourceChange:
     """The change of one resource."""
 
     effect: str
-    """`create`, `update`, `replace`, `delete`, `adopt`, `import`, or `drift` for a change outside the stack."""
+    """`create`, `update`, `replace`, `delete`, `retain`, `adopt`, `import`, or `drift` (a change outside the stack)."""
     type: str
     name: str
     loses_data: bool

@@ -24,9 +24,11 @@ MARKS = {
     "create": ("+", "green", "create", "created"),
     "update": ("~", "yellow", "update", "updated"),
     "delete": ("-", "red", "delete", "deleted"),
+    "retain": ("=", "cyan", "retain", "retained"),
     "replace": ("+-", "magenta", "replace", "replaced"),
     "create-replacement": ("++", "green", "create replacement", "created replacement"),
     "delete-replaced": ("--", "red", "delete replaced", "deleted replaced"),
+    "retain-replaced": ("=", "cyan", "retain replaced", "retained replaced"),
     "adopt": ("=", "cyan", "adopt", "adopted"),
     "import": ("=", "cyan", "import", "imported"),
     "import-replacement": ("=", "cyan", "import replacement", "imported replacement"),
@@ -40,7 +42,7 @@ MARKS = {
 }
 """Operation -> sign, colour, its name in a preview, its name when it is done."""
 
-REPLACEMENT_PARTS = ("create-replacement", "delete-replaced")
+REPLACEMENT_PARTS = ("create-replacement", "delete-replaced", "retain-replaced")
 """The parts of a replacement. A preview displays only the replacement, a deployment only its parts."""
 
 GroupSteps = Callable[[Sequence[StepReport]], Sequence[tuple[str, Sequence[StepReport]]]]

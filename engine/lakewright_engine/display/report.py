@@ -33,6 +33,12 @@ MESSAGE_PREFIXES = ("note: ", "warning: ")
 _COLOR = re.compile(r"<\{%.*?%\}>")
 """A mark for colors in the texts of the Pulumi CLI."""
 
+_WITHOUT_KEYS = (
+    *("same", "create", "adopt", "delete", "delete-replaced", "retain", "retain-replaced"),
+    *("discard", "import", "read"),
+)
+"""Operations that change no single properties. A caller reports `delete` as `retain` if the object remains."""
+
 READ_FROM_OUTPUTS = ("refresh", "read", "read-replacement")
 """Operations that compare old and new outputs. Others compare inputs."""
 
@@ -216,7 +222,7 @@ def _part(state: StepEventStateMetadata | None, part: str) -> dict[str, Any]:
 
 
 def _keys(metadata: StepEventMetadata, op: str, old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    if op in ("same", "create", "adopt", "delete", "delete-replaced", "discard", "import", "read"):
+    if op in _WITHOUT_KEYS:
         return []
     named = {*(metadata.keys or ()), *(metadata.diffs or ()), *(metadata.detailed_diff or ())}
     if named:

@@ -63,8 +63,21 @@ def _planned(step: DeploymentStep) -> PlannedStep:
         urn=step.urn,
         type=step.state.type,
         diff=step.diff,
-        old=ResourceState(old.urn, old.type, old.custom, id=old.id, inputs=old.inputs) if old is not None else None,
+        old=_without_outputs(old) if old is not None else None,
         new=_without_times(step.new) if step.new is not None else None,
+    )
+
+
+def _without_outputs(old: ResourceState) -> ResourceState:
+    """Return what a plan shows and compares of an object: its inputs, and whether it remains when it is deleted."""
+    return ResourceState(
+        old.urn,
+        old.type,
+        old.custom,
+        id=old.id,
+        inputs=old.inputs,
+        parent=old.parent,
+        retain_on_delete=old.retain_on_delete,
     )
 
 

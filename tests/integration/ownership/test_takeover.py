@@ -41,7 +41,7 @@ def test_takeover_needs_a_consent(stacks: RandomOwners, *, by_option: bool) -> N
     before = [stacks.read(key) for key in stacks.objects]
 
     assert up(stacks) != 0
-    assert f"lakewright up --adopt bucket={stacks.bucket('a')}" in stacks.server.text()
+    assert f"--adopt {consents[0]} --adopt {consents[1]}`" in stacks.server.text()
     assert [stacks.read(key) for key in stacks.objects] == before
     if by_option:
         assert up(stacks, *(word for consent in consents for word in ("--adopt", consent))) == 0, stacks.server.text()

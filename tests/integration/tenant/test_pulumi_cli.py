@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 import pytest
+
+from .conftest import LAKEWRIGHT
 
 pytestmark = [pytest.mark.pulumi_cli, pytest.mark.timeout(600)]
 
@@ -108,9 +111,18 @@ def test_cli_keeps_retained_data_and_its_key(
     refused = tenant.run("preview", "--engine", "pulumi")
     tenant.spec["storage"] = {"main": storage}
     tenant.write()
-    tenant.output("up", "--yes", "--engine", "pulumi")
-    tenant.output("destroy", "--yes", "--engine", "pulumi")
+    plan = tenant.folder / "plan.json"
+    tenant.output("preview", "--engine", "pulumi", "--save-plan", str(plan))
+    reviewed = subprocess.check_output([LAKEWRIGHT, "plan", "show", str(plan)], text=True)
+    removed = tenant.output("up", "--plan", str(plan))
+    destroyed = tenant.output("destroy", "--yes", "--engine", "pulumi")
 
+    kept, purged = (f"Warehouse  {tenant.name}-{name}  " for name in ("kept", "purged"))
+    assert f"{kept}retain\n" in reviewed
+    assert f"{kept}retained\n" in removed
+    assert f"{purged}deleted\n" in destroyed
+    for name in (f"Project  {tenant.name}", f"Bucket  {tenant.name}-main", f"TenantBucket  {tenant.name}-main"):
+        assert f"{name}  retained\n" in destroyed
     assert "KeyInUseError" in refused.stdout + refused.stderr
     assert catalog.load_table("results.flights").scan().to_arrow()["n"].to_pylist() == [1, 2, 3]
     versions = aws("s3").list_object_versions(Bucket=tenant.bucket, Prefix=f"{tenant.name}/purged/")

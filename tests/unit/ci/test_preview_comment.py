@@ -101,6 +101,15 @@ def test_drift_in_a_preview_is_noted() -> None:
     assert rows(comment(stack("acme", refreshed, same)))[0][5] == "1 changed outside the stack"
 
 
+def test_retained_objects_are_neither_deleted_nor_lost() -> None:
+    text = comment(stack("acme", step("retain", "Warehouse", "executions"), step("delete", "Role", "r")))
+
+    assert rows(text) == [["<code>acme</code>", "", "", "", "**1**", "1 retained"]]
+    assert "1 to delete, 1 to retain" in text
+    assert "  retain Warehouse executions" in text
+    assert "[!CAUTION]" not in text
+
+
 def test_comment_of_many_tenants_fits() -> None:
     lines = [("~", f"property_{number}", "x" * 150) for number in range(30)]
     stacks = [

@@ -46,9 +46,11 @@ from lakewright.cli.ownership.consents import read_operator_consents
 from lakewright.cli.ownership.declared_tenants import refuse_shared_tenant
 from lakewright.cli.ownership.lost_objects import refuse_lost_objects
 from lakewright.cli.ownership.refusals import refuse_owned_objects
+from lakewright.cli.ownership.retained_objects import refuse_retained_objects
 from lakewright.cli.ownership.server_access import ServerAccess
 from lakewright.deletions.counting_engine import ContentCountingEngine
 from lakewright.deletions.destroy_preview import GuardCheckingEngine
+from lakewright.deletions.retention_report import RetentionReportingEngine
 from lakewright.names.tenant_parts import add_parts, group_by_part, sort_by_part
 from lakewright.ownership.consent import ADOPT, format_consents
 
@@ -267,13 +269,14 @@ def _run_operation(
         refuse_owned_objects(access, operation.stack, consents, deletes=operation.verb == "destroy")
         if operation.verb == "destroy" or operation.targets or operation.excludes:
             refuse_lost_objects(access, operation.stack, consents)
+        if operation.verb != "destroy":
+            refuse_retained_objects(access, operation.stack, consents)
     choice = choose_engine(engine, operation.project, operation.stack)
     print(format_choice(choice), file=sys.stderr)
     if ignored := ignored_sandbox(operation.project, operation.stack):
         print(f"warning: {ignored}", file=sys.stderr)
-    choice = replace(choice, engine=ContentCountingEngine(choice.engine))
-    choice = replace(choice, engine=GuardCheckingEngine(choice.engine))
-    choice = replace(choice, engine=RemainderReportingEngine(choice.engine))
+    reporting = ContentCountingEngine(RetentionReportingEngine(choice.engine))
+    choice = replace(choice, engine=RemainderReportingEngine(GuardCheckingEngine(reporting)))
     choice = replace(choice, engine=AdoptionReportingEngine(choice.engine.run))
     if validate:
         choice = replace(choice, engine=ValidatingEngine(choice.engine))

@@ -39,8 +39,10 @@ def show(
     from lakewright_engine.plans.plan_file import read_plan  # noqa: PLC0415 - `--help` needs no engine
     from lakewright_engine.plans.summary import plan_to_json  # noqa: PLC0415
 
+    from lakewright.deletions.retention_report import rename_retained  # noqa: PLC0415
+
     document = read_plan(file)
-    summary = plan_to_json(document)
+    summary = rename_retained(plan_to_json(document), document)
     if as_json:
         print(json.dumps(summary, indent=2, ensure_ascii=False))
         return

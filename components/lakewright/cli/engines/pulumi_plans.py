@@ -44,7 +44,7 @@ from typing_extensions import override
 if TYPE_CHECKING:
     from lakewright_engine import Operation, Result
     from pulumi.automation import Stack
-    from pulumi.automation.events import EngineEvent
+    from pulumi.automation.events import EngineEvent, StepEventStateMetadata
 
 ENGINE = "pulumi"
 UNSIGNED = (
@@ -306,8 +306,17 @@ def _step_to_json(step: StepReport) -> dict[str, Any]:
         "urn": step.urn,
         "type": step.type,
         "diff": {"keys": step.keys, "replace_keys": [], "detailed": detailed or None},
-        "old": {"inputs": _visible(old.inputs)} if old is not None else None,
-        "new": {"inputs": _visible(new.inputs)} if new is not None else None,
+        "old": _state_to_json(old) if old is not None else None,
+        "new": _state_to_json(new) if new is not None else None,
+    }
+
+
+def _state_to_json(state: StepEventStateMetadata) -> dict[str, Any]:
+    return {
+        "inputs": _visible(state.inputs),
+        "parent": state.parent,
+        "custom": bool(state.custom),
+        "retainOnDelete": bool(state.retain_on_delete),
     }
 
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from lakewright.cli.errors import UsageError
 from lakewright.ownership.consent import Consent, ConsentKind
-from lakewright.ownership.mark import ADOPT_TAG, OwnershipMark
+from lakewright.ownership.mark import ADOPT_TAG, OwnershipMark, parse_tags
+from lakewright.ownership.marked_object import MarkedObject
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,6 +54,39 @@ class ServerMarks:
     def find_endpoint(self, bucket: str) -> str | None:
         """Return the address of the store in which `read` looks for a bucket; None for AWS."""
         return self._own_bucket(bucket).endpoint
+
+    def find_project(self, project_id: str) -> MarkedObject | None:
+        """Return a project with its mark; None if it does not exist. Raises LakekeeperError."""
+        from lakewright.lakekeeper.api.management import project_record, projects  # noqa: PLC0415 - slow to load
+
+        client = self._client(project_id)
+        if projects.name_of(client, project_id) is None:
+            return None
+        return project_record.find_marked_project(client, project_id)
+
+    def list_warehouses(self, project_id: str) -> list[str]:
+        """Return the names of the warehouses of a project. Raises LakekeeperError."""
+        from lakewright.lakekeeper.api.management import warehouses  # noqa: PLC0415 - slow to load
+
+        return sorted(str(found["name"]) for found in warehouses.list_all(self._client(project_id), project_id))
+
+    def find_bucket(self, bucket: str) -> MarkedObject | None:
+        """Return a bucket with its mark; None if it does not exist or cannot be read. Raises CannotCountError."""
+        from lakewright.lakekeeper.buckets import bucket_mark, own_bucket  # noqa: PLC0415 - slow to load
+
+        own = self._own_bucket(bucket)
+        return bucket_mark.find_marked_bucket(own) if own_bucket.exists(own) else None
+
+    def find_role(self, name: str) -> MarkedObject | None:
+        """Return an IAM role with its mark; None if it does not exist or may not be read."""
+        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - slow to load
+
+        try:
+            role = self._aws.client("iam", **self._aws_endpoint).get_role(RoleName=name)["Role"]
+        except (BotoCoreError, ClientError):
+            return None  # the run reports it if it needs the role
+        tags = {str(tag["Key"]): str(tag["Value"]) for tag in role.get("Tags", [])}
+        return MarkedObject(f"IAM role `{name}`", parse_tags(tags), (Consent(ConsentKind.ROLE, name),))
 
     def write_consent(self, consent: Consent, stack: str) -> None:
         """Permit a stack to adopt an object.

@@ -163,7 +163,7 @@ def _reason_to_keep(difference: Difference, undeployed: Steps, refreshed: Steps,
     before, step = undeployed.get(urn), refreshed.get(urn)
     if urn in targets:
         return _ACCEPTED if _is_accepted(difference, before, targets[urn]) else ""
-    if before is None or before.op == "delete":
+    if before is None or before.op in ("delete", "retain"):
         return _NOT_DECLARED
     if not _changes(step):
         return _ACCEPTED

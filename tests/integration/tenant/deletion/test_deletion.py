@@ -60,8 +60,10 @@ def test_purge_leaves_nothing_in_catalog_and_s3(
     # Dropping a table without a purge leaves files that no catalog knows.
     kept = None if soft_delete_days else second.location().partition(f"{tenant.bucket}/")[2]
 
-    tenant.verb("destroy", "--yes")
+    destroyed = tenant.verb("destroy", "--yes")
 
+    # The option `retain_on_delete` of the bucket and its settings does not count: `BucketRemoval` deletes them.
+    assert "retain" not in destroyed["changes"]
     projects = lakekeeper.get("/management/v1/project-list").json()["projects"]
     assert tenant.name not in [project["project-id"] for project in projects]
     if real:  # The stack did not make this bucket, so it stays.
@@ -78,11 +80,14 @@ def test_retain_keeps_the_data_readable(make_tenant: Callable[..., Any]) -> None
     tenant = tenant_with_table(make_tenant, deletion="retain")
     catalog = tenant.catalog("executions")
 
-    tenant.verb("destroy", "--yes")
+    text = tenant.output("destroy", "--yes", "--engine", "embedded")
 
+    assert f"Warehouse  {tenant.name}-executions  retained" in text
+    assert f"Warehouse  {tenant.name}-executions  deleted" not in text
+    assert " retained\n" in text.partition("Resources:")[2]
     assert catalog.load_table("results.flights").scan().to_arrow()["n"].to_pylist() == [1, 2, 3]
     preview = tenant.run("preview", "--engine", "embedded")
-    assert "exists already, and this stack did not make it" in preview.stdout + preview.stderr
+    assert "warehouse `executions` with its namespaces and tables" in preview.stdout + preview.stderr
 
 
 def test_changed_deletion_counts_after_the_next_up(make_tenant: Callable[..., Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from lakewright.ownership.mark import MARK_TAGS
 
 from ....real_servers import RealServers
+from ....tenant_project import LAKEWRIGHT, changes_of
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -54,10 +56,18 @@ def test_retained_data_outlives_its_storage_in_the_spec(
     catalog = fill(tenant, "kept")
     fill(tenant, "purged")
     declare(tenant, PURGED)
-    tenant.up()
+    plan = tenant.folder / "plan.json"
+    tenant.verb("preview", "--save-plan", str(plan))
+    reviewed = json.loads(subprocess.check_output([LAKEWRIGHT, "plan", "show", str(plan), "--json"]))
+    removed = tenant.verb("up", "--plan", str(plan))
 
-    tenant.verb("destroy", "--yes")
+    destroyed = tenant.verb("destroy", "--yes")
 
+    for document in (reviewed, removed):
+        assert ("retain", "Warehouse", f"{tenant.name}-kept") in changes_of(document)
+        assert document["changes"]["retain"] == reviewed["changes"]["retain"]
+    assert ("delete", "Warehouse", f"{tenant.name}-purged") in changes_of(destroyed)
+    assert ("retain", "Project", tenant.name) in changes_of(destroyed)
     assert read(catalog) == [1, 2, 3]
     assert keys(aws, tenant.bucket, f"{tenant.name}/purged/") == []
     if not real:  # Settings of AWS buckets, which other stores lack.

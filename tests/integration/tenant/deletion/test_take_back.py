@@ -9,6 +9,7 @@ import httpx
 import pyarrow as pa
 import pytest
 
+from ....tenant_project import changes_of
 from ..conftest import MakeTenant, Tenant
 
 pytestmark = pytest.mark.timeout(600)
@@ -28,8 +29,19 @@ def retained(make_tenant: MakeTenant) -> Tenant:
     tenant.up()
     flights = tenant.catalog("executions").create_table("results.flights", schema=pa.schema([("n", pa.int64())]))
     flights.append(pa.table({"n": [1, 2, 3]}))
-    tenant.verb("destroy", "--yes")
+    assert_reported_as_retained(tenant.verb("destroy", "--preview-only"))
+    assert_reported_as_retained(tenant.verb("destroy", "--yes"))
     return tenant
+
+
+def assert_reported_as_retained(result: dict[str, Any]) -> None:
+    """Check that a destroy, or its preview, says which objects remain. The record and the guard have no object."""
+    retained = {kind for op, kind, _ in changes_of(result) if op == "retain"}
+    assert retained >= {"Project", "Warehouse", "Namespace", "Table", "Bucket", "Key", "Role", "TenantWarehouse"}
+    deleted = {kind for op, kind, _ in changes_of(result) if op == "delete"}
+    assert not retained & deleted
+    assert {"TenantRecord", "DeletionGuard"} <= deleted
+    assert result["changes"]["retain"] == sum(step["op"] == "retain" for step in result["steps"])
 
 
 def assert_adopted(tenant: Tenant, aws: Callable[..., Any], keys: int) -> None:
@@ -44,7 +56,16 @@ def assert_adopted(tenant: Tenant, aws: Callable[..., Any], keys: int) -> None:
 def test_retained_tenant_is_adopted(make_tenant: MakeTenant, aws: Callable[..., Any]) -> None:
     tenant = retained(make_tenant)
     keys = len(aws("kms").list_keys()["Keys"])
-    assert tenant.run("up", "--yes", "--engine", "embedded").returncode != 0, "nothing is taken over without a word"
+
+    refusal = tenant.error("up", "--yes", "--engine", "embedded")
+
+    assert f"An earlier stack `lakewright/{tenant.name}` was destroyed and retained them." in refusal
+    for name in (f"project {tenant.name} at", "warehouse `executions`", tenant.spec["storage"]["main"]["bucket"]):
+        assert name in refusal
+    assert f"IAM role `lakewright.{tenant.name}.executions`" in refusal
+    command = f"lakewright up --stack {tenant.name}"
+    assert f"set `adopt: true` in Pulumi.{tenant.name}.yaml and run `{command}`." in refusal
+    assert tenant.recorded_kinds() == set(), "nothing is created"
     assert len(aws("kms").list_keys()["Keys"]) == keys
 
     tenant.spec["adopt"] = True

@@ -1,0 +1,121 @@
+"""Objects that remain although their resources leave a stack. Pure functions.
+
+An engine calls each of these steps `delete`. A resource with `retain_on_delete` keeps its object, with one exception:
+buckets and keys always have that option, and `BucketRemoval` and `KeyRemoval` delete them unless data is retained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lakewright.validation.documents import list_of, mapping_of, text_of
+
+_DYNAMIC = "pulumi-python:dynamic/"
+_BUCKET_REMOVAL = f"{_DYNAMIC}lakekeeper:BucketRemoval"
+_KEY_REMOVAL = f"{_DYNAMIC}lakekeeper:KeyRemoval"
+_RECORD = f"{_DYNAMIC}lakekeeper:TenantRecord"
+
+RETAINED_OPS: Mapping[str, str] = {"delete": "retain", "delete-replaced": "retain-replaced"}
+"""Operations that delete an object -> the operation to report if the object remains."""
+
+
+@dataclass(frozen=True)
+class StateEntry:
+    """A resource of a state."""
+
+    urn: str
+    type: str
+    parent: str = ""
+    is_custom: bool = True
+    """Whether it is no component."""
+    has_retain_option: bool = False
+    """Whether it has `retain_on_delete`."""
+    properties: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Outputs and inputs. Inputs have precedence."""
+
+
+def read_entry(resource: Mapping[str, Any]) -> StateEntry:
+    """Return a resource of an exported state."""
+    return StateEntry(
+        str(resource.get("urn")),
+        str(resource.get("type")),
+        text_of(resource.get("parent")) or "",
+        bool(resource.get("custom")),
+        bool(resource.get("retainOnDelete")),
+        {**mapping_of(resource.get("outputs")), **mapping_of(resource.get("inputs"))},
+    )
+
+
+def is_retained(entry: StateEntry, entries: Iterable[StateEntry]) -> bool:
+    """Return whether the object of a resource remains when a run deletes the resource.
+
+    A component has no object. It is retained if all its children are.
+
+    Args:
+        entry: The resource that leaves the stack.
+        entries: The resources of the stack before the run.
+    """
+    others = [*entries]
+    if not entry.is_custom:
+        children = [child for child in others if child.parent == entry.urn]
+        return bool(children) and all(is_retained(child, others) for child in children)
+    properties = entry.properties
+    match entry.type:
+        case "pulumi-python:dynamic/lakekeeper:BucketRemoval" | "pulumi-python:dynamic/lakekeeper:StoreBucket":
+            return bool(list_of(properties.get("kept")))
+        case "pulumi-python:dynamic/lakekeeper:KeyRemoval":
+            return _keeps_bucket(str(properties.get("bucket")), others) is True
+        case _:
+            is_kept = properties.get("deletion") == "retain" or bool(list_of(properties.get("kept_warehouses")))
+            if entry.type.startswith(_DYNAMIC) and is_kept:
+                return True
+            return entry.has_retain_option and _is_kept_by_removal(entry, others)
+
+
+def _is_kept_by_removal(entry: StateEntry, others: list[StateEntry]) -> bool:
+    """Return whether the resource that deletes a bucket or key of AWS keeps it. Other objects are kept."""
+    if entry.type.startswith("aws:s3/"):
+        return _keeps_bucket(str(entry.properties.get("bucket")), others) is not False
+    if not entry.type.startswith("aws:kms/"):
+        return True
+    name = entry.urn.rpartition("::")[2]
+    # The name of a key's resources ends with the bucket's name.
+    buckets = [bucket for bucket in _find_buckets(others) if name.endswith(f"-{bucket}")]
+    if buckets:
+        return _keeps_bucket(max(buckets, key=len), others) is not False
+    key_id = (
+        entry.properties.get("target_key_id") or entry.properties.get("targetKeyId") or entry.properties.get("keyId")
+    )
+    return not any(
+        other.type == _KEY_REMOVAL and (key_id is None or other.properties.get("key_id") == key_id) for other in others
+    )
+
+
+def _find_buckets(entries: Iterable[StateEntry]) -> set[str]:
+    """Return the names of the buckets that a stack deletes unless they have retained data."""
+    names: set[str] = set()
+    for entry in entries:
+        if entry.type == _BUCKET_REMOVAL:
+            names.add(str(entry.properties.get("bucket")))
+        elif entry.type == _RECORD:
+            buckets = map(mapping_of, mapping_of(entry.properties.get("buckets")).values())
+            names |= {str(bucket.get("bucket")) for bucket in buckets}
+    return names
+
+
+def _keeps_bucket(bucket: str, entries: Iterable[StateEntry]) -> bool | None:
+    """Return whether retained data keeps a bucket; None if nothing of the stack deletes the bucket.
+
+    The tenant's record knows the data of a bucket whose `BucketRemoval` an interrupted run has deleted already.
+    """
+    record: bool | None = None
+    for entry in entries:
+        if entry.type == _BUCKET_REMOVAL and entry.properties.get("bucket") == bucket:
+            return bool(list_of(entry.properties.get("kept")))
+        if entry.type == _RECORD and bucket in _find_buckets([entry]):
+            warehouses = mapping_of(entry.properties.get("warehouses")).values()
+            data = [mapping_of(item) for item in [*warehouses, *list_of(entry.properties.get("kept"))]]
+            record = any(item.get("bucket") == bucket and item.get("deletion") == "retain" for item in data)
+    return record
