@@ -280,4 +280,4 @@ def test_adopt_takes_over_log_buckets_of_the_tenant_only(
     assert "BucketAlreadyOwnedByYou" in refused
     assert s3.list_objects_v2(Bucket=logs)["Contents"][0]["Key"] == "of-someone-else"
     s3.put_bucket_tagging(Bucket=logs, Tagging={"TagSet": [{"Key": "lakewright:tenant", "Value": tenant.name}]})
-    assert ("import", "Bucket", f"{tenant.name}-main-logs") in changes_of(tenant.up())
+    assert ("adopt", "Bucket", f"{tenant.name}-main-logs") in changes_of(tenant.up())

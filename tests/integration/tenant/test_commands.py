@@ -56,7 +56,7 @@ def test_new_tenant_may_name_its_role_later(make_tenant: Callable[..., Any]) -> 
     done = _run(tenant, "new", "acme", "--owner", "acme", "--backend", "existing", "--region", "eu-west-1")
 
     assert done.returncode == 0, done.stderr
-    assert "lakewright byo reserve --stack acme" in done.stdout
+    assert "lakewright byo reserve acme" in done.stdout
     assert "role_arn" not in (tenant.folder / "tenants" / "Pulumi.acme.yaml").read_text()
 
 
