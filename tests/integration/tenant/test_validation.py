@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -33,9 +34,10 @@ def test_tenant_is_validated_before_and_after_its_creation(make_tenant: MakeTena
     assert checks["server: vended-credentials-scope-enforced"]["status"] == "passed"
 
 
-def test_conflicts_fail_the_preview_by_name(make_tenant: MakeTenant) -> None:
+def test_conflicts_fail_the_preview_by_name(make_tenant: MakeTenant, aws: Callable[..., Any]) -> None:
     first = make_tenant()
     first.up()
+    aws("s3").delete_bucket_tagging(Bucket=first.bucket)  # With its mark, the bucket is refused before the validation.
     second = make_tenant()
     second.spec["storage"]["main"]["bucket"] = first.bucket
     second.spec["warehouses"][0]["key_prefix"] = f"{first.name}/executions/below"
