@@ -230,6 +230,6 @@ def test_heal_announces_hostile_names_escaped(hostile: Tenant, catalog: Catalog,
 
     printed = call("lakewright drift", "--all --heal --yes")
 
-    (announced,) = [line for line in printed.splitlines() if "will be reverted" in line]
+    announced = [line for line in printed.splitlines() if "will be reverted" in line]
     assert_harmless(printed)
-    assert "]52;c" in announced
+    assert any("]52;c" in line for line in announced), announced
