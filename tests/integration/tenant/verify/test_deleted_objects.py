@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import boto3
@@ -27,10 +27,10 @@ ROLE = "initrode-executions-reader"
 
 
 @pytest.fixture(scope="module")
-def initrode(project: Path, sandbox: Sandbox) -> Tenant:
-    """A tenant with an object of each kind."""
+def initrode(project: Path, sandbox: Sandbox) -> Iterator[Tenant]:
+    """A tenant with an object of each kind. Its stack is removed, as other modules probe all tenants of the project."""
     name = "initrode"
-    return made_tenant(
+    tenant = made_tenant(
         project,
         sandbox,
         name,
@@ -44,6 +44,8 @@ def initrode(project: Path, sandbox: Sandbox) -> Tenant:
         computing_units=[{"name": "unit", "runtime": "spark", "warehouse": "executions"}],
         role_members={"executions-reader": {"users": ["oidc~ann"]}},
     )
+    yield tenant
+    tenant.output("stack", "rm", "--force", "--yes", "--remove-spec")
 
 
 @pytest.fixture
