@@ -35,28 +35,20 @@ def refuse_lost_objects(access: ServerAccess, stack: str, consents: Collection[C
     Raises:
         OwnedElsewhereError: A mark names another stack, or the tags of a bucket may not be read.
     """
-    from lakewright_engine.model.errors import StateError  # noqa: PLC0415 - `--help` needs no engine
-    from lakewright_engine.state.backends import is_native  # noqa: PLC0415
-
     from lakewright.cli.ownership.server_marks import open_server_marks  # noqa: PLC0415 - slow to load
     from lakewright.credentials.references import UnresolvedCredentialError  # noqa: PLC0415
     from lakewright.lakekeeper.api.connection.errors import LakekeeperError  # noqa: PLC0415
     from lakewright.lakekeeper.provider.errors import BucketTagsDeniedError  # noqa: PLC0415
-    from lakewright.project_files.state_objects import read_state_objects  # noqa: PLC0415
     from lakewright.spec import SpecError  # noqa: PLC0415
 
-    project = access.project
-    if not is_native(project.state_url):
+    objects = access.read_objects(stack)
+    if objects is None or not (objects.projects or objects.buckets):
         return
-    backend = project.backend()
     try:
-        if not backend.exists(project.name, stack):
-            return
-        objects = read_state_objects(backend.export(project.name, stack))
         marks = open_server_marks(access, stack)
-    except (StateError, SpecError, UsageError):
+    except (SpecError, UsageError):
         return  # the run reports it
-    claimant = Claimant(format_stack(project.name, stack), objects.record_id)
+    claimant = Claimant(format_stack(access.project.name, stack), objects.record_id)
     refusals: list[str] = []
     for consent in _list_objects(marks, objects):
         if consent in consents:

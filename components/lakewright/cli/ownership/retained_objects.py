@@ -16,8 +16,6 @@ from lakewright.ownership.mark import format_stack
 from lakewright.project_files.stack_files import raw_spec
 
 if TYPE_CHECKING:
-    from lakewright_engine.project.project import PulumiProject
-
     from lakewright.cli.ownership.server_access import ServerAccess
     from lakewright.cli.ownership.server_marks import ServerMarks
     from lakewright.ownership.marked_object import MarkedObject
@@ -60,7 +58,7 @@ def refuse_retained_objects(access: ServerAccess, stack: str, consents: Collecti
     from lakewright.lakekeeper.api.connection.errors import LakekeeperError  # noqa: PLC0415
     from lakewright.spec import SpecError, read_stack_file  # noqa: PLC0415
 
-    if not _may_have_retained(access.project, stack):
+    if not _may_have_retained(access, stack):
         return
     file = access.project.stack_file(stack)
     try:
@@ -103,22 +101,12 @@ def find_retained_objects(marks: ServerMarks, spec: TenantSpec, stack: str) -> R
     )
 
 
-def _may_have_retained(project: PulumiProject, stack: str) -> bool:
+def _may_have_retained(access: ServerAccess, stack: str) -> bool:
     """Return whether the stack's state has no project, so that one on the server is not the stack's own."""
-    from lakewright_engine.model.errors import StateError  # noqa: PLC0415 - `--help` needs no engine
-    from lakewright_engine.state.backends import is_native  # noqa: PLC0415
-
-    from lakewright.project_files.state_objects import read_state_objects  # noqa: PLC0415
-
-    if not raw_spec(project.stack_file(stack)) or not is_native(project.state_url):
+    if not raw_spec(access.project.stack_file(stack)):
         return False
-    backend = project.backend()
-    try:
-        return not (
-            backend.exists(project.name, stack) and read_state_objects(backend.export(project.name, stack)).projects
-        )
-    except StateError:  # the run reports it
-        return False
+    objects = access.read_objects(stack)
+    return objects is not None and not objects.projects
 
 
 def _list_role_names(spec: TenantSpec) -> Iterator[str]:

@@ -1,15 +1,16 @@
-"""How the search for owners reads the environments and secrets of a project's stacks."""
+"""How the search for owners reads the environments, secrets and states of a project's stacks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lakewright_engine.project.project import PulumiProject
 
     from lakewright.environment.environment import Environment
+    from lakewright.project_files.state_objects import StateObjects
 
 
 @dataclass(frozen=True)
@@ -21,3 +22,32 @@ class ServerAccess:
     """Returns an environment by its name. Raises SpecError or UsageError."""
     open_resolver: Callable[[str], Callable[[str], str]]
     """Returns a function that resolves references to secrets, by the name of a stack."""
+    _objects: dict[str, StateObjects | None] = field(default_factory=dict[str, "StateObjects | None"], init=False)
+
+    def read_objects(self, stack: str) -> StateObjects | None:
+        """Return the objects in the state of a stack of this project. The state is read once.
+
+        Returns:
+            No objects for a stack without a state; None if the state cannot be read, or is in a backend that only the
+            Pulumi CLI reads. The run itself reports a state that cannot be read.
+        """
+        if stack not in self._objects:
+            self._objects[stack] = self._load_objects(stack)
+        return self._objects[stack]
+
+    def _load_objects(self, stack: str) -> StateObjects | None:
+        from lakewright_engine.model.errors import StateError  # noqa: PLC0415 - `--help` needs no engine
+        from lakewright_engine.state.backends import is_native  # noqa: PLC0415
+
+        from lakewright.project_files.state_objects import StateObjects, read_state_objects  # noqa: PLC0415
+
+        project = self.project
+        if not is_native(project.state_url):
+            return None
+        backend = project.backend()
+        try:
+            if not backend.exists(project.name, stack):
+                return StateObjects()
+            return read_state_objects(backend.export(project.name, stack))
+        except StateError:
+            return None

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lakewright_engine.project.project import PulumiProject
-
     from lakewright.cli.ownership.server_access import ServerAccess
     from lakewright.lakekeeper.api.connection.server import ServerRef
 
@@ -27,27 +25,17 @@ def find_server_id(access: ServerAccess, stack: str, server: ServerRef) -> str |
     from lakewright.lakekeeper.api.connection.errors import LakekeeperError  # noqa: PLC0415
     from lakewright.lakekeeper.api.connection.retry import RetryPolicy  # noqa: PLC0415
 
-    if recorded := _recorded_id(access.project, stack, server.endpoint):
-        return recorded
+    if recorded_id := _find_recorded_id(access, stack, server.endpoint):
+        return recorded_id
     try:
         return Client(server, access.open_resolver(stack), retry=RetryPolicy(attempts=1)).server().server_id
     except (LakekeeperError, UnresolvedCredentialError):
         return None
 
 
-def _recorded_id(project: PulumiProject, stack: str, endpoint: str) -> str | None:
-    from lakewright_engine.model.errors import StateError  # noqa: PLC0415
-    from lakewright_engine.state.backends import is_native  # noqa: PLC0415
-
+def _find_recorded_id(access: ServerAccess, stack: str, endpoint: str) -> str | None:
     from lakewright.project_files.servers import same_url  # noqa: PLC0415 - slow to load
-    from lakewright.project_files.state_objects import read_state_objects  # noqa: PLC0415
 
-    if not is_native(project.state_url):
-        return None
-    backend = project.backend()
-    try:
-        exported = backend.export(project.name, stack) if backend.exists(project.name, stack) else {}
-    except StateError:
-        return None
-    server_ids = read_state_objects(exported).server_ids
+    objects = access.read_objects(stack)
+    server_ids = objects.server_ids if objects is not None else {}
     return next((server_id for address, server_id in server_ids.items() if same_url(address, endpoint)), None)

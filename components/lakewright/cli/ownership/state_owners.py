@@ -62,22 +62,11 @@ def find_other_owners(access: ServerAccess, stack: str, *, deletes: bool = False
         stack: The stack.
         deletes: Whether the run deletes objects: only those in the stack's own state then matter.
     """
-    from lakewright_engine.model.errors import StateError  # noqa: PLC0415 - `--help` needs no engine
-    from lakewright_engine.state.backends import is_native  # noqa: PLC0415
-
-    from lakewright.project_files.state_objects import StateObjects, read_state_objects  # noqa: PLC0415
-
-    project = access.project
-    spec = raw_spec(project.stack_file(stack))
-    if not spec or not is_native(project.state_url):
+    spec = raw_spec(access.project.stack_file(stack))
+    own_objects = access.read_objects(stack) if spec else None
+    if own_objects is None:
         return []
-    backend = project.backend()
-    try:
-        exists = backend.exists(project.name, stack)
-        own = read_state_objects(backend.export(project.name, stack)) if exists else StateObjects()
-    except StateError:  # the run reports it
-        return []
-    return list(_Search(access, stack, backend, spec, own, deletes=deletes).find())
+    return list(_Search(access, stack, access.project.backend(), spec, own_objects, deletes=deletes).find())
 
 
 @dataclass(frozen=True)
