@@ -25,16 +25,7 @@ def own_bucket_of(storage: StorageBackend, platform: Platform) -> dict[str, Any]
     """Return the fields of `OwnBucket`: the bucket, and how the stack reaches it."""
     if (access := storage.stack_access) is not None:
         return access
-    account = platform.environment.aws
-    file = account.shared_credentials_file
-    fields = {
-        "bucket": storage.bucket,
-        "region": storage.address(platform).region,
-        "endpoint": account.endpoint.rstrip("/") if account.endpoint else None,
-        "profile": account.profile,
-        "shared_credentials_file": str(file) if file else None,
-    }
-    return {name: value for name, value in fields.items() if value is not None}
+    return platform.environment.aws.describe_access(storage.bucket, storage.address(platform).region)
 
 
 def encryption_rules(kms_key_arn: pulumi.Input[str] | None) -> list[Any]:

@@ -57,17 +57,11 @@ class ExistingObjects:
         tags = self._look_up("s3", f"bucket {name}", lambda s3: s3.get_bucket_tagging(Bucket=name)["TagSet"])
         marked = _marked(f"bucket `{name}`", tags, Consent(ConsentKind.BUCKET, name))
         if marked.mark.record and not marked.mark.stack:
-            return name  # of an earlier version; the tenant's record has compared the id
+            return name  # An earlier version wrote the tags; the tenant's record has compared the id.
         self._refuse_foreign(marked)
         if self._is_new(marked):
-            own = OwnBucket(
-                bucket=name,
-                region=self.region,
-                endpoint=self.account.endpoint,
-                profile=self.account.profile,
-                shared_credentials_file=str(file) if (file := self.account.shared_credentials_file) else None,
-            )
-            _announce(marked, lambda: adoption_preview.describe_bucket(own))
+            bucket = OwnBucket.model_validate(self.account.describe_access(name, self.region))
+            _announce(marked, lambda: adoption_preview.describe_bucket(bucket))
         return name
 
     def log_bucket(self, name: str, tenant: str) -> str | None:

@@ -94,27 +94,21 @@ class ServerReader:
         return {name: self._bucket(used[name], options.keys) for name in options.buckets}
 
     def _bucket(self, profile: Mapping[str, Any], keys: AccessKeys | None) -> BucketFacts:
-        place = {"bucket": profile["bucket"], "region": profile["region"]}
         if (profile.get("flavor") or "aws") == "aws":
-            account = self.environment.aws
-            file = account.shared_credentials_file
-            own = OwnBucket(
-                **place,
-                endpoint=account.endpoint.rstrip("/") if account.endpoint else None,
-                profile=account.profile,
-                shared_credentials_file=str(file) if file else None,
-            )
+            access = self.environment.aws.describe_access(profile["bucket"], profile["region"])
+            bucket = OwnBucket.model_validate(access)
         elif keys is None:
             return BucketFacts(problem="name its access key with `--access-key` and `--secret-key`")
         else:
-            own = OwnBucket(
-                **place,
+            bucket = OwnBucket(
+                bucket=profile["bucket"],
+                region=profile["region"],
                 endpoint=str(profile.get("endpoint") or "").rstrip("/") or None,
                 path_style=bool(profile.get("path-style-access")),
                 access_key_id=keys.access_key_id,
                 secret_access_key=keys.secret_access_key,
             )
-        return read_bucket(own.resolving(self._resolve))
+        return read_bucket(bucket.resolving(self._resolve))
 
     def _client(self, project_id: str | None) -> Any:
         reference = self.environment.lakekeeper.reference

@@ -160,6 +160,18 @@ class AwsAccount(StrictModel):
     profile: str | None = None
     shared_credentials_file: Path | None = None
 
+    def describe_access(self, bucket: str, region: str) -> dict[str, Any]:
+        """Return the fields of `OwnBucket`: a bucket of this account, and how the stack reaches it."""
+        file = self.shared_credentials_file
+        fields = {
+            "bucket": bucket,
+            "region": region,
+            "endpoint": self.endpoint.rstrip("/") if self.endpoint else None,
+            "profile": self.profile,
+            "shared_credentials_file": str(file) if file else None,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
 
 class Environment(StrictModel):
     """Settings that tenants share. With `sandbox`, addresses and identities are those of the sandbox in that folder."""

@@ -156,14 +156,8 @@ class ServerMarks:
         if storage is not None and (access := storage.stack_access) is not None:
             return OwnBucket.model_validate(access).resolving(self.resolve)
         account = self.environment.aws
-        file = account.shared_credentials_file
-        return OwnBucket(
-            bucket=bucket,
-            region=getattr(storage, "region", None) or self.region or account.region or "us-east-1",
-            endpoint=account.endpoint,
-            profile=account.profile,
-            shared_credentials_file=str(file) if file else None,
-        )
+        region = getattr(storage, "region", None) or self.region or account.region or "us-east-1"
+        return OwnBucket.model_validate(account.describe_access(bucket, region))
 
     @cached_property
     def _aws(self) -> Any:
