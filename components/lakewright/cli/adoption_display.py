@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from lakewright_engine.display.report import to_text
+
 from lakewright.ownership.adopted_resources import FILE
 
 if TYPE_CHECKING:
@@ -61,7 +63,7 @@ class _AdoptionEvents:
         """Forward an event. Other receivers of the engine's event see it unchanged."""
         if event.resource_pre_event is not None:
             metadata = event.resource_pre_event.metadata
-            op = _to_text(metadata.op)
+            op = to_text(metadata.op)
             if self._is_adopted(op, metadata.urn):
                 self._adopted[metadata.urn] = op
         if event.summary_event is not None:
@@ -74,7 +76,7 @@ class _AdoptionEvents:
 
     def count_adoptions(self, changes: Mapping[Any, int]) -> dict[str, int]:
         """Return the number of resources by operation, with `adopt` for what the engine counts otherwise."""
-        counts = {_to_text(op): count for op, count in changes.items()}
+        counts = {to_text(op): count for op, count in changes.items()}
         for op in (self._adopted[urn] for urn in self._finished):  # Engines do not count failed steps.
             if counts.get(op):
                 counts[op] -= 1
@@ -90,7 +92,7 @@ class _AdoptionEvents:
     def _rename_operation(self, event: EngineEvent) -> EngineEvent:
         for name in ("resource_pre_event", "res_outputs_event", "res_op_failed_event"):
             body = getattr(event, name)
-            if body is None or self._adopted.get(body.metadata.urn) != _to_text(body.metadata.op):
+            if body is None or self._adopted.get(body.metadata.urn) != to_text(body.metadata.op):
                 continue
             if name == "res_outputs_event":
                 self._finished.add(body.metadata.urn)
@@ -99,8 +101,3 @@ class _AdoptionEvents:
             body.metadata.op = ADOPT
             setattr(event, name, body)
         return event
-
-
-def _to_text(op: object) -> str:
-    """Return an operation as text. Other receivers of the engine's events may have renamed it."""
-    return str(getattr(op, "value", op))

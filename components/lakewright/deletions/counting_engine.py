@@ -36,12 +36,7 @@ class ContentCountingEngine:
         if not operation.is_dry:
             return self.engine.run(counting, on_event)
         report = OperationReport()
-
-        def on_each(event: EngineEvent) -> None:
-            report.add(event)
-            on_event(event)
-
-        result = self.engine.run(counting, on_each)
+        result = self.engine.run(counting, report.observe(on_event))
         if result.deleted_contents is None:
             states = _find_deleted_states(report.steps)
             result.deleted_contents = count(states) if states else []

@@ -37,12 +37,7 @@ class GuardCheckingEngine:
         if operation.verb != "destroy" or not operation.is_dry:
             return self.engine.run(operation, on_event)
         report = OperationReport()
-
-        def on_each(event: EngineEvent) -> None:
-            report.add(event)
-            on_event(event)
-
-        result = self.engine.run(operation, on_each)
+        result = self.engine.run(operation, report.observe(on_event))
         refusals = [f"error: {refusal}" for refusal in _find_refusals(operation, report.steps)]
         result.messages += refusals
         result.exit = result.exit or int(bool(refusals))

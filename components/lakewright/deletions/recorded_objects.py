@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from lakewright_engine.plans.deleted_contents import DELETIONS
+
 from lakewright.drift.dynamic.provider_classes import PREFIX, provider_class
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.run_context import RunContext
@@ -14,9 +16,6 @@ if TYPE_CHECKING:
     from lakewright_engine.display.report import StepReport
     from lakewright_engine.model.resources import ResourceState
     from lakewright_engine.project.project import PulumiProject
-
-DELETIONS = ("delete", "delete-replaced")
-"""Operations that delete an object."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
+from lakewright_engine.display.report import to_text
+
 from lakewright.deletions.retention import RETAINED_OPS, StateEntry, is_retained, read_entry
 from lakewright.validation.documents import list_of, mapping_of
 
@@ -62,7 +64,7 @@ class _StepNaming:
                 if op is None:
                     return event
                 # Components end without an event of their own, so starts are counted.
-                self._counts[_to_text(step.metadata.op)] += counted
+                self._counts[to_text(step.metadata.op)] += counted
                 renamed, renamed_step = copy(event), copy(step)
                 renamed_step.metadata = copy(step.metadata)
                 renamed_step.metadata.op = op
@@ -72,7 +74,7 @@ class _StepNaming:
 
     def rename_counts(self, counts: Mapping[Any, int]) -> dict[str, int]:
         """Return the counts of a run, in which retained objects are no deletions."""
-        renamed = {_to_text(op): count for op, count in counts.items()}
+        renamed = {to_text(op): count for op, count in counts.items()}
         for op, retained in self._counts.items():
             if retained and op in renamed:
                 moved = min(retained, renamed[op])
@@ -87,7 +89,7 @@ class _StepNaming:
 
         The end of a step has the name of its start: a refresh also ends as `delete` if the object is gone.
         """
-        op = _to_text(metadata.op)
+        op = to_text(metadata.op)
         if op not in RETAINED_OPS or metadata.old is None:
             return None
         if is_start:
@@ -151,7 +153,3 @@ def _to_entry(state: StepEventStateMetadata) -> StateEntry:
         bool(state.retain_on_delete),
         {**(state.outputs or {}), **(state.inputs or {})},
     )
-
-
-def _to_text(op: object) -> str:
-    return str(getattr(op, "value", op))

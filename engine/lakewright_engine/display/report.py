@@ -19,6 +19,8 @@ from lakewright_engine.display.property_diff import (
 from lakewright_engine.model.urns import is_default_provider, urn_name
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pulumi.automation.events import (
         DiagnosticEvent,
         EngineEvent,
@@ -123,6 +125,15 @@ class OperationReport:
             self.seconds = event.summary_event.duration_seconds
         return None
 
+    def observe(self, on_event: Callable[[EngineEvent], None]) -> Callable[[EngineEvent], None]:
+        """Return a function that adds an event to this report, and then forwards it."""
+
+        def add_and_forward(event: EngineEvent) -> None:
+            self.add(event)
+            on_event(event)
+
+        return add_and_forward
+
     @property
     def in_progress(self) -> list[StepReport]:
         """The steps that have started and not ended."""
@@ -206,7 +217,7 @@ def format_violation(violation: PolicyEvent) -> str:
     return f"{severity}: {resource}policy {violation.policy_name}: {message}"
 
 
-def to_text(op: Enum | str) -> str:
+def to_text(op: object) -> str:
     """Return the name of an operation or kind of change."""
     return str(op.value) if isinstance(op, Enum) else str(op)
 

@@ -43,13 +43,8 @@ class RemainderReportingEngine:
         from lakewright_engine.display.report import OperationReport  # noqa: PLC0415 - `--help` needs no engine
 
         report = OperationReport()
-
-        def on_each(event: EngineEvent) -> None:
-            report.add(event)
-            on_event(event)
-
         try:
-            result = self.engine.run(operation, on_each)
+            result = self.engine.run(operation, report.observe(on_event))
         except KeyboardInterrupt:
             if not operation.is_dry:
                 print(_stopped_at_once(operation), file=sys.stderr)
