@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from lakewright.cli.adoption_display import AdoptionReportingEngine
 from lakewright.cli.engines.plan_options import engine_of_plan, format_plan, with_plan
 from lakewright.cli.engines.remainder import RemainderReportingEngine
 from lakewright.cli.engines.validation import ValidatingEngine
@@ -49,8 +48,7 @@ from lakewright.cli.ownership.refusals import refuse_owned_objects
 from lakewright.cli.ownership.retained_objects import refuse_retained_objects
 from lakewright.cli.ownership.server_access import ServerAccess
 from lakewright.deletions.counting_engine import ContentCountingEngine
-from lakewright.deletions.destroy_preview import GuardCheckingEngine
-from lakewright.deletions.retention_report import RetentionReportingEngine
+from lakewright.deletions.destroy_preview import GuardCheckingEngine, OperationEngine
 from lakewright.names.tenant_parts import add_parts, group_by_part, sort_by_part
 from lakewright.ownership.consent import ADOPT, format_consents
 
@@ -275,9 +273,7 @@ def _run_operation(
     print(format_choice(choice), file=sys.stderr)
     if ignored := ignored_sandbox(operation.project, operation.stack):
         print(f"warning: {ignored}", file=sys.stderr)
-    reporting = ContentCountingEngine(RetentionReportingEngine(choice.engine))
-    choice = replace(choice, engine=RemainderReportingEngine(GuardCheckingEngine(reporting)))
-    choice = replace(choice, engine=AdoptionReportingEngine(choice.engine.run))
+    choice = replace(choice, engine=_add_reports(choice.engine))
     if validate:
         choice = replace(choice, engine=ValidatingEngine(choice.engine))
     planned = 0
@@ -288,6 +284,15 @@ def _run_operation(
         planned = confirmed
     result = _run(choice, operation, diff=diff, as_json=as_json, planned=planned)
     raise typer.Exit(result.exit)
+
+
+def _add_reports(engine: OperationEngine) -> OperationEngine:
+    """Return an engine that also reports contents, retained and adopted objects, refusals and what remains."""
+    from lakewright.cli.adoption_display import AdoptionReportingEngine  # noqa: PLC0415 - loads the embedded engine
+    from lakewright.deletions.retention_report import RetentionReportingEngine  # noqa: PLC0415
+
+    counting = ContentCountingEngine(RetentionReportingEngine(engine))
+    return AdoptionReportingEngine(RemainderReportingEngine(GuardCheckingEngine(counting)).run)
 
 
 def open_server_access(project: PulumiProject) -> ServerAccess:
