@@ -37,7 +37,7 @@ class TenantStorage:
 
 @dataclass(frozen=True)
 class _Provisioning:
-    """What making a bucket needs."""
+    """The inputs of the creation of a bucket."""
 
     spec: TenantSpec
     name: str

@@ -1,4 +1,4 @@
-"""What adopting a bucket or role of AWS replaces: its present settings, and a count of its contents."""
+"""Preview the adoption of a bucket or role of AWS: the settings that it replaces, and a count of the contents."""
 
 # boto3 has no types; its results are cast where they are used.
 # pyright: reportMissingTypeStubs=false

@@ -1,4 +1,4 @@
-"""Which stacks a pull request changes: those of the changed stack files, or all if anything else was changed."""
+"""Find the stacks that a pull request changes: those of changed stack files, or all if another file was changed."""
 
 from __future__ import annotations
 

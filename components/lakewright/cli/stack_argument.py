@@ -27,7 +27,7 @@ _ARGUMENT = "stack_argument"
 
 
 class _Parsing(Enum):
-    """What of a command line is parsed."""
+    """The parts of a command line that are parsed."""
 
     ALL = "all"
     OWN_ARGUMENTS = "own arguments"

@@ -1,1 +1,1 @@
-"""What an operation deletes: the checks of a destruction before it starts, and the contents of what is deleted."""
+"""Deletions of an operation: checks before a destruction starts, and counts of the deleted contents."""

@@ -11,7 +11,7 @@ State = Literal["ok", "optional", "missing"]
 
 @dataclass(frozen=True)
 class Finding:
-    """What was checked, its state, what was found, and how to fix it."""
+    """One check of `doctor`: its subject, its result, and how to fix a failure."""
 
     subject: str
     state: State

@@ -28,7 +28,7 @@ class DifferenceKind(StrEnum):
 
 
 class UnmanagedSearch(StrEnum):
-    """Which objects outside all stacks a run searches for."""
+    """The objects outside all stacks that a run searches for."""
 
     NONE = "none"
     """None: only what a refresh finds."""

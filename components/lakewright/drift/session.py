@@ -73,7 +73,7 @@ class ScanSession:
         self.clients = ClientPool(ListCache(max_age=math.inf), limit=threading.BoundedSemaphore(parallel))
         """Clients of Lakekeeper servers, whose lists all stacks share. They send `parallel` requests at a time."""
         self.shared = SharedAnswers(max_age=math.inf)
-        """What scanners and searches of the run open once, such as the clients of an AWS account."""
+        """Connections that the run's scanners and searches share, such as the clients of an AWS account."""
         self._lock = threading.Lock()
         self._configs: dict[str, Mapping[str, str]] = {}
 

@@ -66,7 +66,7 @@ class ForbiddenField(StrEnum):
 
 
 class TenantSpecRules(StrictModel):
-    """What specs may name. Everything else is refused before any call."""
+    """The names that specs may use. Everything else is refused before any call."""
 
     forbid: list[ForbiddenField] = []
     """Fields that no spec may have: `adopt`, which takes over existing objects, and `project.id`, which names a project

@@ -1,4 +1,4 @@
-"""Which stack starts next: the order, the bounds, and what an error or an interrupt stops."""
+"""Choose the stack that starts next: the order, the limits, and the effect of an error or interrupt."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a tenant runs on Kubernetes: computing units, maintenance CronJobs, manifests and network policies."""
+"""Kubernetes objects of a tenant: computing units, maintenance CronJobs, manifests and network policies."""

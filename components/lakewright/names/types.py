@@ -328,4 +328,4 @@ Seconds = Annotated[int, Field(ge=1)]
 FormatVersion = Literal[1, 2, 3]
 """Version of the Iceberg table format."""
 Deletion = Literal["protect", "retain", "purge"]
-"""What destroying does with data: `protect` refuses while there is any, `retain` keeps it, `purge` deletes it."""
+"""Effect of a deletion on data: `protect` refuses while there is any, `retain` keeps it, `purge` deletes it."""

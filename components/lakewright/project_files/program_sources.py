@@ -1,4 +1,4 @@
-"""What the sources of a project's program say about it, without running it."""
+"""Read the sources of a project's program, without running it."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class StateBucket:
 
 @dataclass
 class StateObjects:
-    """What a state has of tenants."""
+    """The objects of tenants that a state contains."""
 
     projects: set[StateProject] = field(default_factory=set[StateProject])
     buckets: set[StateBucket] = field(default_factory=set[StateBucket])

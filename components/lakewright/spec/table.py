@@ -45,13 +45,13 @@ class TableSpec(StrictModel):
     protected: bool | None = None
     """Lakekeeper's protection: the table cannot be dropped without force."""
     deletion: Deletion | None = None
-    """What happens to the table when it is no longer declared. Default: the warehouse's `deletion`."""
+    """Effect on the table when it is no longer declared. Default: the warehouse's `deletion`."""
     adopt: bool = False
     """Adopt an existing table of this name."""
     dropped_columns: list[str] = []
     """Columns that may be dropped. Other columns are never dropped."""
     undeclared_columns: Literal["refuse", "keep"] = "refuse"
-    """What to do with columns that jobs added: report them as drift, or keep them."""
+    """Treatment of columns that jobs added: report them as drift, or keep them."""
     policies: TablePolicies = TablePolicies()
     """Policies of the table, stored in its properties. They override `policies` by pattern."""
 

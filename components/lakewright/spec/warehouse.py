@@ -79,7 +79,7 @@ class WarehouseSpec(StrictModel):
     soft_delete_days: Annotated[int, Field(ge=1, le=365)] | None = None
     """Days during which a dropped table can be restored. Without it, dropping is final."""
     deletion: Deletion = "protect"
-    """What destroying does while tables exist: `protect` refuses, `retain` keeps everything, `purge` deletes it."""
+    """Effect of a deletion while tables exist: `protect` refuses, `retain` keeps everything, `purge` deletes it."""
     adopt: bool = False
     """Adopt an existing warehouse of this name, its namespaces and its role."""
     protected: bool = False

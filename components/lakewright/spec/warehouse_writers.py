@@ -16,7 +16,7 @@ _IMPLIED: dict[tuple[str, str], frozenset[str]] = {
     ("project", "create"): frozenset({"create"}),
     ("project", "modify"): frozenset({"modify"}),
 }
-"""What a privilege on warehouse or project implies in the warehouse, by Lakekeeper's OpenFGA model."""
+"""Privileges in a warehouse that a privilege on the warehouse or project implies, by Lakekeeper's OpenFGA model."""
 
 
 def writers(tenant: TenantSpec, warehouse: WarehouseSpec) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What a storage backend provides. Everything that depends on the kind of a storage asks its `StorageBackend`."""
+"""Interface of storage backends. All code that depends on the kind of a storage asks its `StorageBackend`."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class StorageBackend(StrictModel):
     """A kind of storage. Its fields are its part of the spec."""
 
     summary: ClassVar[str]
-    """What `lakewright new --help` shows."""
+    """The text in `lakewright new --help`."""
     can_make_bucket: ClassVar[bool] = False
     """Whether a stack can make the bucket."""
     makes_role: ClassVar[bool] = False

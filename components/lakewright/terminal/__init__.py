@@ -1,1 +1,1 @@
-"""What people read on a terminal or in a log: no text from a server controls either."""
+"""Output to terminals and logs. It escapes control characters in texts from servers."""

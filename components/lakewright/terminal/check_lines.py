@@ -20,7 +20,7 @@ class CheckLine:
     """A word, such as `ok`."""
     color: str
     subject: str
-    """What was checked."""
+    """The subject of the check."""
     evidence: str
     remedy: str = ""
     """How to fix it."""

@@ -12,7 +12,7 @@ from lakewright.warm.address import Address, find_address, own_environment
 from lakewright.warm.messages import peer_user, receive, receive_all, send
 
 ENTRY = "lakewright.cli.app:run"
-"""What the warm process calls for a command."""
+"""The function that the warm process calls for a command."""
 
 _ANSWER_SECONDS = 3.0
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

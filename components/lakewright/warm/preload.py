@@ -32,7 +32,7 @@ FIRST = (
     "lakewright_sandbox.providers.aws.package",
     "lakewright_sandbox.providers.kubernetes.package",
 )
-"""What every command needs. The rest is learned."""
+"""Modules that every command imports. The warm process learns the others."""
 
 _ROOTS = ("lakewright", "lakewright-engine", "lakewright-sandbox")
 _NEVER = {"__main__", "antigravity", "curses", "idlelib", "readline", "rlcompleter", "this", "tkinter", "turtle"}

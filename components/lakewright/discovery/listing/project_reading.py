@@ -33,7 +33,7 @@ class ReadDepth:
     tables: bool = True
     """Whether namespaces are searched for tables and views."""
     metadata: Callable[[str, Tabular], bool] | None = None
-    """Which tables' metadata is read, by the warehouse's name and the table; None for none."""
+    """The tables whose metadata is read, by the warehouse's name and the table; None for none."""
     settings: bool = False
     """Whether queues, properties of namespaces and managed access are read, each with a call of its own."""
     namespace_grants: bool = True

@@ -1,4 +1,4 @@
-"""What a run does besides the scanners: searches at the same time, and steps after them, in order.
+"""Searches that run beside the scanners, and steps that run after them in order.
 
 A search returns findings. A step takes the report and the run, and changes the report in place.
 """
@@ -23,7 +23,7 @@ class DriftOptions:
     """Choices of the user."""
 
     search: UnmanagedSearch = UnmanagedSearch.NONE
-    """Which objects outside all stacks are differences. A refresh finds none."""
+    """The objects outside all stacks that are differences. A refresh finds none."""
 
 
 @dataclass

@@ -15,7 +15,7 @@ _PROVIDER = "pulumi:providers:"
 
 @dataclass(frozen=True)
 class PreviewedStep:
-    """What an update would do to one resource."""
+    """The change that an update would make to one resource."""
 
     op: str
     """Operation; `replace` stands for all parts of a replacement."""

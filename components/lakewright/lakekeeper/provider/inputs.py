@@ -142,7 +142,7 @@ class Deletable(ResourceInputs):
     """An object that contains data or leads to it."""
 
     deletion: Annotated[Deletion, StateOnly()] = "protect"
-    """What happens to data when the resource is deleted: `protect` refuses while there is data, `retain` keeps it,
+    """Effect on data when the resource is deleted: `protect` refuses while there is data, `retain` keeps it,
     `purge` deletes it."""
 
 

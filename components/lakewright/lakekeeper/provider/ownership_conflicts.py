@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pulumi
 
 OWNED = {"Grants": "all grants", "RoleMembers": "all members"}
-"""What a resource owns, by the kinds of resources that own all of something."""
+"""The object that a resource owns, by the kind of a resource that owns all of an object."""
 
 ClaimKey = tuple[Any, ...]
 """The server, and the object on it."""
@@ -26,7 +26,7 @@ ClaimKey = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Claim:
-    """What one resource of a program claims."""
+    """The claim of one resource of a program."""
 
     resource: Literal["Grant", "Grants", "RoleMembers"]
     name: str

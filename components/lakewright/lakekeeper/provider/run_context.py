@@ -17,7 +17,7 @@ NaturalKey = tuple[str, ...]
 
 
 class Taking(StrEnum):
-    """What a run does about an object that it may adopt."""
+    """The action of a run on an object that it may adopt."""
 
     UNCHANGED = "unchanged"
     """It is taken over as it is."""

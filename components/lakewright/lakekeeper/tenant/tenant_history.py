@@ -18,7 +18,7 @@ class RecordedWarehouse(Declared):
     bucket: str
     """Bucket that its data is in."""
     deletion: Deletion
-    """What happens to its data when it is removed from the spec."""
+    """Effect on its data when it is removed from the spec."""
     renamed_from: str | None = None
     """Former name of the warehouse."""
     key_prefix: str | None = None

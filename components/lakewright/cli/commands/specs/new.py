@@ -24,7 +24,7 @@ class Preset(StrEnum):
 
 
 class Destroying(StrEnum):
-    """What destroying does to tables."""
+    """Effect of a deletion on tables."""
 
     PROTECT = "protect"
     RETAIN = "retain"

@@ -7,7 +7,7 @@ import httpx
 from lakewright.lakekeeper.api.connection.errors import UnreachableError
 
 NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNEXPECTED_MESSAGE")
-"""What OpenSSL's versions report for a response that is not TLS."""
+"""Reasons that versions of OpenSSL report for a response that is not TLS."""
 
 
 def trust(ca_bundle: str | None) -> ssl.SSLContext | bool:

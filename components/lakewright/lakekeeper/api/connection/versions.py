@@ -24,7 +24,7 @@ KIND_SINCE: dict[str, Version] = {"generic-table": (0, 13), "tag": (0, 14)}
 
 @dataclass(frozen=True)
 class Server:
-    """What a server reports about itself."""
+    """Version and settings that a server reports."""
 
     endpoint: str
     version: Version
