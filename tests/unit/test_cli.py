@@ -287,7 +287,7 @@ def test_history_lists_updates_newest_first(lakewright: Callable[..., Done]) -> 
     assert [line.split()[:2] for line in lines[1:]] == [["destroy", "succeeded"], ["update", "succeeded"]]
     text = lakewright("stack", "history", "--stack", "dev", "--json", "--page-size", "1", "--page", "2").stdout
     (entry,) = json.loads(text)
-    assert (entry["kind"], entry["result"], entry["resourceChanges"]) == ("update", "succeeded", {"create": 1})
+    assert (entry["kind"], entry["result"], entry["resource_changes"]) == ("update", "succeeded", {"create": 1})
     assert {"secret": True} in entry["config"].values()
     assert "never-shown" not in text
 

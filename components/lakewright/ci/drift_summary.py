@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from lakewright_spark.times import format_json_time_as_text
+
 from lakewright.ci.documents import UNREACHABLE, DriftDifference, DriftGroup, FleetDrift, StackDriftReport
 from lakewright.ci.markdown import clipped, inline_code, size_of
 from lakewright.fleet.text_table import plural
@@ -171,7 +173,7 @@ def _by(difference: DriftDifference, style: _Style) -> str:
     actor = difference.actor
     if actor is None:
         return ""
-    when = f" at {style.code(actor.at)}" if actor.at else ""
+    when = f" at {style.code(format_json_time_as_text(actor.at))}" if actor.at else ""
     verb = "allowed for" if actor.is_allowed_only else "by"
     return f", {verb} {style.code(actor.name)}{when}"
 

@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
+from lakewright_spark.times import format_json_time
+
 from lakewright.credentials.references import UnresolvedCredentialError
 from lakewright.data_checks.errors import DataCheckError
 from lakewright.data_checks.registry import CHECKS
@@ -91,7 +93,7 @@ def _check(session: CheckSession, found: StackChecks) -> None:
                     verdict.expected,
                     verdict.found,
                     verdict.outcome,
-                    session.now.isoformat(timespec="seconds").replace("+00:00", "Z"),
+                    format_json_time(session.now.replace(microsecond=0)),
                     session.identity,
                 )
             )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
+
+from lakewright_spark.times import format_time
 
 from lakewright.data_checks.errors import NotEvaluatedError
 from lakewright.data_checks.newest_rows import newest_rows
@@ -87,13 +89,13 @@ def _age_by_snapshot(
     if added is not None:
         when = taken_at(added)
         return Verdict.of(
-            "newer_than", expected, f"newest snapshot with added rows: {_text(when)}", holds=when >= enough
+            "newer_than", expected, f"newest snapshot with added rows: {format_time(when)}", holds=when >= enough
         )
     oldest = taken_at(kept[-1])
     if oldest < enough:
-        return Verdict.of("newer_than", expected, f"no snapshot added rows since {_text(oldest)}", holds=False)
+        return Verdict.of("newer_than", expected, f"no snapshot added rows since {format_time(oldest)}", holds=False)
     raise NotEvaluatedError(
-        f"no kept snapshot added rows, and older ones than {_text(oldest)} are expired; check a `column`"
+        f"no kept snapshot added rows, and older ones than {format_time(oldest)} are expired; check a `column`"
     )
 
 
@@ -137,8 +139,4 @@ def _value(column: TimeColumn, end: datetime | None) -> str:
     """Return a value as it was written: a date counts until its end."""
     if end is None:
         return "none"
-    return str((end - timedelta(microseconds=1)).date()) if column.type == "date" else _text(end)
-
-
-def _text(when: datetime) -> str:
-    return when.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return str((end - timedelta(microseconds=1)).date()) if column.type == "date" else format_time(end)

@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from lakewright_spark.times import format_json_time_as_text
+
 from lakewright.fleet.selection import SelectedStack, Selection, select, stack_files
 from lakewright.fleet.text_table import format_table, plural
 
@@ -46,13 +48,13 @@ class ListedStack:
             "tenant": self.stack.tenant,
             "environment": self.stack.environment,
             "labels": self.stack.labels,
-            "hasFile": self.has_file,
-            "hasState": self.has_state,
+            "has_file": self.has_file,
+            "has_state": self.has_state,
             "resources": self.resources,
-            "lastUpdate": self.updated,
-            "lastKind": self.last.get("kind", ""),
-            "lastResult": self.last.get("result", ""),
-            "lockedBy": list(self.locked),
+            "last_update": self.updated,
+            "last_kind": self.last.get("kind", ""),
+            "last_result": self.last.get("result", ""),
+            "locked_by": list(self.locked),
             "pending": list(self.pending),
             "problem": self.problem,
         }
@@ -125,7 +127,7 @@ def _last_update(project: PulumiProject, stack: str) -> dict[str, str]:
 
 def listing_lines(listed: Sequence[ListedStack]) -> list[str]:
     """Return a table of the stacks as lines of plain text."""
-    head = ("STACK", "TENANT", "ENVIRONMENT", "LABELS", "RESOURCES", "LAST UPDATE (UTC)", "STATE")
+    head = ("STACK", "TENANT", "ENVIRONMENT", "LABELS", "RESOURCES", "LAST UPDATE", "STATE")
     rows = [
         (
             found.stack.name,
@@ -133,7 +135,7 @@ def listing_lines(listed: Sequence[ListedStack]) -> list[str]:
             found.stack.environment or "-",
             ",".join(f"{name}={value}" for name, value in found.stack.labels.items()) or "-",
             str(found.resources) if found.has_state and not found.problem else "-",
-            found.updated.partition(".")[0].removesuffix("Z").replace("T", " ") or "-",
+            format_json_time_as_text(found.updated) or "-",
             found.condition,
         )
         for found in listed

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from lakewright_engine.model.times import format_json_time, format_time
+
 
 @dataclass(frozen=True)
 class StackLock:
@@ -32,7 +34,7 @@ class StackLock:
             return self.remark or "held by an unknown process"
         text = f"created by {self.user}@{self.host} (pid {self.pid})"
         if self.since is not None:
-            text += f" at {self.since.isoformat(timespec='seconds')}, {format_age(self.since)}"
+            text += f" at {format_time(self.since)}, {format_age(self.since)}"
         return f"{text}; {self.remark}" if self.remark else text
 
     @property
@@ -50,7 +52,7 @@ class StackLock:
             "user": self.user,
             "host": self.host,
             "pid": self.pid,
-            "since": self.since.astimezone(UTC).isoformat(timespec="seconds") if self.since is not None else None,
+            "since": format_json_time(self.since.replace(microsecond=0)) if self.since is not None else None,
             "remark": self.remark,
             "abandoned": self.is_abandoned,
         }

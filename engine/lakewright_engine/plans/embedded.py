@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakewright_engine.model.errors import PlanError
+from lakewright_engine.model.times import format_json_time
 from lakewright_engine.plans.encoding import decode_steps, encode_steps
 from lakewright_engine.plans.inputs import plan_inputs
 from lakewright_engine.plans.model import PlanOptions, PlanSteps, StateVersion
@@ -32,7 +33,7 @@ def engine_version() -> str:
 
 def format_seconds(seconds: int) -> str:
     """Return a Unix time as RFC 3339 in UTC."""
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return format_json_time(datetime.fromtimestamp(seconds, UTC))
 
 
 def plan_header(

@@ -25,6 +25,7 @@ from lakewright_spark.cli.options import (
 )
 from lakewright_spark.errors import RegistryError
 from lakewright_spark.result_uris import ResultNamespaces, ResultUri
+from lakewright_spark.times import format_json_time, format_time
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -56,11 +57,11 @@ def list_executions(*, config: ConfigFile = None, registry: RegistryUrl = None, 
         print(json.dumps([_to_json(record) for record in records]))
         return
     table = printing.columns(
-        "workflow", "execution", "unit", "warehouse", "status", "started (UTC)", "tables", fold=("unit", "warehouse")
+        "workflow", "execution", "unit", "warehouse", "status", "started", "tables", fold=("unit", "warehouse")
     )
     for record in records:
         names = (str(record.workflow), str(record.execution), record.computing_unit or "", record.warehouse or "")
-        started = f"{record.started_at:%Y-%m-%d %H:%M}"
+        started = format_time(record.started_at)
         table.add_row(*names, record.status.value, started, str(len(record.tables)))
     printing.show(table)
 
@@ -210,9 +211,9 @@ def _to_json(record: ExecutionRecord) -> dict[str, Any]:
         "warehouse": record.warehouse,
         "submitter": record.submitter,
         "status": record.status.value,
-        "started_at": record.started_at.isoformat(),
-        "finished_at": record.finished_at and record.finished_at.isoformat(),
-        "replaced_at": record.replaced_at and record.replaced_at.isoformat(),
+        "started_at": format_json_time(record.started_at),
+        "finished_at": record.finished_at and format_json_time(record.finished_at),
+        "replaced_at": record.replaced_at and format_json_time(record.replaced_at),
         "error": record.error,
         "tables": {str(table.uri): {"rows": table.rows, "bytes": table.bytes} for table in record.tables},
     }

@@ -13,6 +13,7 @@ from lakewright_spark.catalog.loading import chosen_warehouse, load_config
 from lakewright_spark.cli import printing
 from lakewright_spark.cli.options import AsJson, ConfigFile, duration, job_name
 from lakewright_spark.errors import LakewrightSparkError, NoSuchResultError
+from lakewright_spark.times import format_time
 from lakewright_spark.unavailable_warehouses import UnavailableWarehouses
 
 if TYPE_CHECKING:
@@ -79,11 +80,11 @@ def list_runs(
 
 
 def _show(found: list[RunRecord]) -> None:
-    names = ("run", "queued (UTC)", "job", "table", "state", "seconds", "reason")
+    names = ("run", "queued", "job", "table", "state", "seconds", "reason")
     rows = printing.columns(*names, fold=("table", "reason"))
     for run in found:
         seconds = "" if run.seconds is None else f"{run.seconds:.1f}"
-        queued = f"{run.queued_at:%Y-%m-%d %H:%M}"
+        queued = format_time(run.queued_at)
         rows.add_row(run.id[:8], queued, run.job, str(run.table), run.state.value, seconds, run.reason)
     printing.show(rows)
 

@@ -15,6 +15,7 @@ from lakewright_spark.catalog.loading import chosen_warehouse, load_config
 from lakewright_spark.cli import printing
 from lakewright_spark.cli.options import AsJson, ConfigFile, duration
 from lakewright_spark.errors import JobFailedError, LakewrightSparkError
+from lakewright_spark.times import format_json_time
 
 if TYPE_CHECKING:
     from lakewright_spark.usage.report import Growth, Total, UsageReport
@@ -101,7 +102,7 @@ def to_json(report: UsageReport) -> dict[str, Any]:
 
     return {
         "tenant": report.tenant,
-        "at": report.at.isoformat(),
+        "at": format_json_time(report.at),
         "total": _total(report.total),
         "owners": [{"owner": owner, **_total(one)} for owner, one in report.owners.items()],
         "warehouses": [
@@ -137,7 +138,7 @@ def _total(total: Total) -> dict[str, Any]:
 
 
 def _growth(growth: Growth | None) -> dict[str, Any] | None:
-    return {"bytes": growth.bytes, "since": growth.since.isoformat()} if growth else None
+    return {"bytes": growth.bytes, "since": format_json_time(growth.since)} if growth else None
 
 
 def _show(report: UsageReport, *, each: bool) -> None:

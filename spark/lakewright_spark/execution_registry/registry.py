@@ -15,6 +15,7 @@ from lakewright_spark.execution_registry import database
 from lakewright_spark.execution_registry.models import ExecutionRow, TableRow
 from lakewright_spark.execution_registry.records import ExecutionRecord, ExecutionStatus, WrittenTable
 from lakewright_spark.result_uris import ResultUri
+from lakewright_spark.times import format_time
 
 _ENDED = tuple(status.value for status in ExecutionStatus if status.has_ended)
 
@@ -181,7 +182,7 @@ class ExecutionRegistry:
     def _running(self, workflow: int, execution: int, since: datetime) -> RegistryError:
         return RegistryError(
             f"execution {execution} of workflow {workflow} of tenant {self.tenant} is running (last heartbeat "
-            f"{since:%Y-%m-%d %H:%M:%S} UTC): wait for its end, or use another execution number"
+            f"{format_time(since)}): wait for its end, or use another execution number"
         )
 
     @contextmanager

@@ -9,6 +9,7 @@ from lakewright_spark.maintenance.registry import JOBS_BY_NAME
 from lakewright_spark.policies.model import JobName, PoliciesInForce, TablePolicies
 from lakewright_spark.result_uris import ResultUri
 from lakewright_spark.table_identifier import TableIdentifier
+from lakewright_spark.times import format_time
 
 
 def reason_to_skip(job: JobName, policy: TablePolicies, now: datetime) -> str | None:
@@ -19,7 +20,7 @@ def reason_to_skip(job: JobName, policy: TablePolicies, now: datetime) -> str | 
     if switches and (switches.disabled or job in switches.disabled_jobs):
         return "maintenance is switched off" if switches.disabled else f"{job} is switched off"
     if policy.lock and policy.lock.holds(now) and not JOBS_BY_NAME[job].read_only:
-        return f"locked since {policy.lock.since.isoformat()}" + (
+        return f"locked since {format_time(policy.lock.since)}" + (
             f": {message}" if (message := policy.lock.message) else ""
         )
     if policy.replica and JOBS_BY_NAME[job].primary_only:

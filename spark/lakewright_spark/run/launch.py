@@ -36,6 +36,7 @@ from lakewright_spark.run.facts import SECRETS_VARIABLE, RunFacts
 from lakewright_spark.run.heartbeat import SignsOfLife
 from lakewright_spark.session.cluster import cluster_properties, spark_defaults
 from lakewright_spark.session.secrets import check_before_start, check_executors
+from lakewright_spark.times import format_time
 from lakewright_spark.unavailable_warehouses import UnavailableWarehouses
 
 HEARTBEAT_SECONDS = 30.0
@@ -206,7 +207,7 @@ class Launch:
                 raise _EndedError
             if self.facts.deadline and now >= self.facts.deadline:
                 raise DeadlineError(
-                    f"{_describe(self.facts)} was ended at its deadline, {self.facts.deadline:%F %T} UTC"
+                    f"{_describe(self.facts)} was ended at its deadline, {format_time(self.facts.deadline)}"
                 )
 
     def _written(self) -> list[WrittenTable]:

@@ -40,6 +40,7 @@ from lakewright_spark.pyiceberg_client.catalog import explain_errors
 from lakewright_spark.scheduler.claims import ClaimedTables, read_claims
 from lakewright_spark.scheduler.run_log.ops_tables import create_if_missing, find_table
 from lakewright_spark.scheduler.supervisor import Control
+from lakewright_spark.times import format_time
 
 NAME = LEASE
 PROPERTY = "lakewright.lease"
@@ -115,8 +116,8 @@ class Lease:
                 row = latest_lease(table)
                 if row and row.is_held_by_other(self.runner, now):
                     raise LeaseHeldError(
-                        f"warehouse {self.warehouse} is maintained by {row.holder} since {utc_text(row.since)}. "
-                        f"Wait for it to finish. Its lease expires at {utc_text(row.expires_at)} unless renewed."
+                        f"warehouse {self.warehouse} is maintained by {row.holder} since {format_time(row.since)}. "
+                        f"Wait for it to finish. Its lease expires at {format_time(row.expires_at)} unless renewed."
                     )
                 lease = self._new_row(self.runner, now, table)
                 # An append asserts that `main` is at the loaded snapshot (assert-ref-snapshot-id).
@@ -251,11 +252,6 @@ def latest_lease(table: Table) -> LeaseRow | None:
     return max(rows, key=lambda row: row.heartbeat_at, default=None)
 
 
-def utc_text(moment: datetime) -> str:
-    """Format an instant for messages."""
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-
-
 RENEWALS = 6
 """Renewals in the lifetime of a lease, so that one failure does no harm."""
 MAX_LOOK_SECONDS = 5.0
@@ -335,7 +331,7 @@ class Heartbeat:
                     lease.release(datetime.now(UTC))
                 except LakewrightSparkError as error:
                     failures.append(
-                        f"the lease could not be released and expires at {lease.expires_at:%H:%M:%S}: {error}"
+                        f"the lease could not be released and expires at {format_time(lease.expires_at)}: {error}"
                     )
         return failures
 
@@ -372,7 +368,7 @@ class Heartbeat:
                     self._report_loss(
                         lease,
                         f"warehouse {lease.warehouse}: the lease could not be renewed before "
-                        f"{lease.expires_at:%H:%M:%S} UTC: {why}",
+                        f"{format_time(lease.expires_at)}: {why}",
                     )
 
     def _report_loss(self, lease: Renewable, reason: str) -> None:

@@ -20,6 +20,7 @@ from lakewright_spark.pyiceberg_client.read_errors import ALL_TABLES
 from lakewright_spark.scheduler.plan import WarehousePlan
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.table_identifier import TableIdentifier
+from lakewright_spark.times import format_json_time
 from lakewright_spark.unavailable_warehouses import UnavailableWarehouses
 
 _UNDONE = (RunState.FAILED, RunState.CANCELLED)
@@ -129,9 +130,9 @@ def run_to_json(run: RunRecord) -> dict[str, Any]:
         "state": run.state.value,
         "reason": run.reason,
         "snapshot": run.snapshot,
-        "queued_at": run.queued_at.isoformat(),
-        "started_at": run.started_at and run.started_at.isoformat(),
-        "finished_at": run.finished_at and run.finished_at.isoformat(),
+        "queued_at": format_json_time(run.queued_at),
+        "started_at": run.started_at and format_json_time(run.started_at),
+        "finished_at": run.finished_at and format_json_time(run.finished_at),
         "seconds": run.seconds,
         "metrics": dict(run.metrics),
     }

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from lakewright_spark.scheduler.claims import ClaimedTables
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.scheduler.table_worker import Event, TableWork, TableWorker
+from lakewright_spark.times import format_time
 
 TICK = 0.5
 """Seconds between two checks of time-outs, the deadline and stop requests."""
@@ -154,7 +155,7 @@ class Supervisor:
         now = time.monotonic()
         deadline = self.limits.deadline
         if deadline and self.clock() >= deadline and self._cancel_all_at is None:
-            self._stop(f"the deadline, {deadline:%Y-%m-%d %H:%M:%S} UTC, passed", at=now)
+            self._stop(f"the deadline, {format_time(deadline)}, passed", at=now)
         if self.control.ended.is_set() and self._cancel_all_at is None:
             self._stop("the process was asked to stop", at=now + self.limits.grace.total_seconds())
         if self.control.at_once.is_set() and self.why_stopped:

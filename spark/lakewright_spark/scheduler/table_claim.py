@@ -33,10 +33,10 @@ from lakewright_spark.scheduler.lease import (
     add_snapshot,
     latest_lease,
     set_properties,
-    utc_text,
 )
 from lakewright_spark.scheduler.run_log.ops_tables import create_if_missing
 from lakewright_spark.table_identifier import TableIdentifier
+from lakewright_spark.times import format_time
 
 ATTEMPTS = 20
 """Attempts at a commit that conflicts with others."""
@@ -82,8 +82,8 @@ class TableClaim:
                 held = claims.get(self.uuid)
                 if held and held.is_held_by_other(self.runner, now):
                     raise LeaseHeldError(
-                        f"table {self.table} is maintained by {held.holder} since {utc_text(held.since)}. Wait for it "
-                        f"to finish. Its claim expires at {utc_text(held.expires_at)} unless renewed."
+                        f"table {self.table} is maintained by {held.holder} since {format_time(held.since)}. Wait "
+                        f"for it to finish. Its claim expires at {format_time(held.expires_at)} unless renewed."
                     )
                 claim = self._new_row(now)
                 expired = [uuid for uuid, row in claims.items() if uuid != self.uuid and row.expires_at <= now]
@@ -146,9 +146,9 @@ class TableClaim:
         if row is not None:
             self.release(datetime.now(UTC))
             raise LeaseHeldError(
-                f"warehouse {self.warehouse} is maintained by {row.holder} since {utc_text(row.since)}, which did not "
-                f"give up table {self.table}. Wait for it to finish. Its lease expires at {utc_text(row.expires_at)} "
-                "unless renewed."
+                f"warehouse {self.warehouse} is maintained by {row.holder} since {format_time(row.since)}, which did "
+                f"not give up table {self.table}. Wait for it to finish. Its lease expires at "
+                f"{format_time(row.expires_at)} unless renewed."
             )
 
     def _conflicting_lease(self) -> LeaseRow | None:

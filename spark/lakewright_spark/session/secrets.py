@@ -10,6 +10,7 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog.auth import TokenAuth, TokenFileAuth
 from lakewright_spark.catalog.config import REDACTION
 from lakewright_spark.errors import IdentityError
+from lakewright_spark.times import format_time
 
 REDACTION_KEY = "spark.redaction.regex"
 _NAMED_AS_SECRETS = re.compile(REDACTION[REDACTION_KEY])
@@ -108,16 +109,12 @@ def check_before_start(config: CatalogConfig, deadline: datetime | None, now: da
         return
     now = now or datetime.now(UTC)
     if end <= now:
-        raise IdentityError(f"the token in {place} expired at {_format_time(end)}. Provide a new one")
+        raise IdentityError(f"the token in {place} expired at {format_time(end)}. Provide a new one")
     if end == NEVER or (deadline is None and not renewed):
         return
     if deadline is None or deadline >= end:
-        until = "has no deadline" if deadline is None else f"may run until {_format_time(deadline)}"
+        until = "has no deadline" if deadline is None else f"may run until {format_time(deadline)}"
         raise IdentityError(
-            f"the job {until}, but the token in {place} expires at {_format_time(end)} and Spark reads no later one: "
+            f"the job {until}, but the token in {place} expires at {format_time(end)} and Spark reads no later one: "
             f"give a deadline below {int((end - now).total_seconds())} s, or a token with a longer lifetime"
         )
-
-
-def _format_time(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

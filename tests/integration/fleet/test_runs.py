@@ -194,8 +194,8 @@ def test_damaged_and_locked_states_hide_no_other(fleet: Fleet) -> None:
     stacks = {entry["stack"]: entry for entry in json.loads(listed.stdout)["stacks"]}
     assert listed.returncode == 1
     assert "is damaged" in stacks["b"]["problem"]
-    assert str(os.getpid()) in stacks["c"]["lockedBy"][0]
-    assert (stacks["a"]["resources"], stacks["a"]["lastResult"]) == (2, "succeeded"), "as counted by up"
+    assert str(os.getpid()) in stacks["c"]["locked_by"][0]
+    assert (stacks["a"]["resources"], stacks["a"]["last_result"]) == (2, "succeeded"), "as counted by up"
 
 
 def test_changes_need_yes_without_a_terminal(fleet: Fleet) -> None:

@@ -46,7 +46,7 @@ def test_tenants_are_deployed_listed_and_measured(tmp_path: Path, sandbox: Sandb
     used = call("fleet", "usage", "--json")
 
     assert statuses(json.loads(updated.stdout)) == {names[0]: "changed"}, updated.stdout + updated.stderr
-    states = {entry["stack"]: (entry["hasState"], entry["lastResult"]) for entry in listed["stacks"]}
+    states = {entry["stack"]: (entry["has_state"], entry["last_result"]) for entry in listed["stacks"]}
     assert states == {names[0]: (True, "succeeded"), names[1]: (False, "")}
     assert unmanaged["coverage"]["kinds"]["warehouse"]["managed"] == 1
     usage = json.loads(used.stdout)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -103,6 +104,28 @@ SHOWS_OBJECTS = {
 }
 """Commands whose output names the hostile objects of the test."""
 
+SNAKE_CASE = re.compile("[a-z][a-z0-9]*(_[a-z0-9]+)*")
+KEYED_BY_NAMES = {
+    "changes",
+    "config",
+    "counts",
+    "declared",
+    "environment",
+    "found",
+    "kinds",
+    "labels",
+    "options",
+    "outputs",
+}
+"""Members of JSON documents whose keys are names, or whose values are documents of a server."""
+
+JSON_OF_NAMES = {
+    "lakewright stack output": "names are the program's",
+    "lakewright external-ids": "names are those of warehouses",
+    "lakewright byo check": "the tenant has no bucket of its own",
+}
+"""Commands whose JSON has no keys of its own here, and why."""
+
 ONE_LINE_EACH = {"lakewright fleet usage", "lakewright fleet verify"}
 """Commands that print the names of what failed, without its reason."""
 
@@ -113,6 +136,23 @@ def assert_harmless(printed: str) -> None:
     for line in printed.split("\n"):
         assert not line.lstrip().startswith(("::", "forged")), ascii(printed)
         assert "##vso[" not in line, ascii(printed)
+
+
+def has_json(path: str) -> bool:
+    """Return whether a command has the option `--json`."""
+    return any("--json" in parameter.opts for parameter in COMMANDS[path].params)
+
+
+def find_keys(value: Any) -> Iterator[str]:
+    """Yield the keys of a JSON document, without those that are names from servers, specs or programs."""
+    if isinstance(value, list):
+        for item in value:
+            yield from find_keys(item)
+    elif isinstance(value, dict):
+        yield from value
+        for key, item in value.items():
+            if key not in KEYED_BY_NAMES:
+                yield from find_keys(item)
 
 
 @pytest.fixture(scope="module")
@@ -222,6 +262,14 @@ def test_hostile_names_stay_values_in_json(call: Any) -> None:
     owners = [entry["owner"] for entry in found if isinstance(entry, dict)]
     assert [owner.startswith(HOSTILE) for owner in owners] == [True]
     assert_harmless(printed)
+
+
+@pytest.mark.parametrize("path", [path for path in DEPLOYED if has_json(path) and path not in JSON_OF_NAMES])
+def test_json_keys_are_snake_case(path: str, call: Any) -> None:
+    printed = call(path, f"{DEPLOYED[path]} --json")
+
+    document, _ = json.JSONDecoder().raw_decode(printed)
+    assert [key for key in find_keys(document) if not SNAKE_CASE.fullmatch(key)] == []
 
 
 def test_heal_announces_hostile_names_escaped(hostile: Tenant, catalog: Catalog, call: Any) -> None:

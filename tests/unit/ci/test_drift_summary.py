@@ -34,7 +34,7 @@ def test_summary_names_property_actor_and_time() -> None:
     assert text.splitlines()[0] == "Drift in 1 of 2 tenants (1 difference)"
     assert (
         "  - Warehouse executions delete_profile: declared {"
-        + '"type": "soft"}, found {"type": "hard"}, by alice@example.com at 2026-11-22T10:02:00Z'
+        + '"type": "soft"}, found {"type": "hard"}, by alice@example.com at 2026-11-22 10:02:00 UTC'
     ) in text
 
 

@@ -23,7 +23,8 @@ def test_one_actor_on_many_tenants() -> None:
     [found] = group(difference(f"t{index}", index, f"2026-11-22T10:0{index}:30Z") for index in range(2, 8))
 
     assert found.describe() == (
-        "Warehouse.delete_profile changed by alice between 2026-11-22 10:02 and 10:07 UTC on 6 tenants"
+        "Warehouse.delete_profile changed by alice between 2026-11-22 10:02:30 UTC and "
+        "2026-11-22 10:07:30 UTC on 6 tenants"
     )
     assert found.to_json()["stacks"] == ["t2", "t3", "t4", "t5", "t6", "t7"]
     assert (found.found, found.count) == (None, 6)

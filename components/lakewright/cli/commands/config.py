@@ -135,5 +135,5 @@ def _value_to_json(value: str, *, secret: bool) -> dict[str, Any]:
     printed: dict[str, Any] = {"value": value}
     if value.startswith(("{", "[")):
         with suppress(ValueError):
-            printed["objectValue"] = json.loads(value)
+            printed["object_value"] = json.loads(value)
     return printed | {"secret": secret}

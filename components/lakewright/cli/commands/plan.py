@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from lakewright_spark.times import format_json_time_as_text
 
 from lakewright.cli.stack_argument import CommandLine
 
@@ -59,10 +60,11 @@ def show(
 
 def _print_header(console: Console, document: PlanDocument) -> None:
     options = {name: value for name, value in document.options.to_json().items() if value}
+    created = format_json_time_as_text(document.created)
     lines = {
         "Plan": f"stack {document.stack} of project {document.project}",
-        "Made": f"{document.created} by the engine {document.engine} {document.engine_version}",
-        "From": f"the state of {document.state.time or 'a new stack'}",
+        "Made": f"{created} by the engine {document.engine} {document.engine_version}",
+        "From": f"the state of {format_json_time_as_text(document.state.time) or 'a new stack'}",
         "Options": ", ".join(f"{name}={json.dumps(value)}" for name, value in options.items()) or "none",
         "SHA-256": document.sha256,
         "Signed": "yes" if document.is_signed else "no",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from lakewright_spark.times import format_json_time, format_time, parse_json_time
 
 from lakewright.cli import completions
 from lakewright.cli.commands.ownership import forget
@@ -36,8 +37,8 @@ def list_stacks(
 ) -> None:
     """List the stacks of this project. One whose state cannot be read is marked, with the reason on standard error.
 
-    Resources are counted as by `up`: with stack and components, without default providers. `resourceCount` of --json is
-    the number of all entries of the state, as of `pulumi stack ls`.
+    Resources are counted as by `up`: with stack and components, without default providers. `resource_count` of --json
+    is the number of all entries of the state, as of `pulumi stack ls`.
 
     Example: lakewright stack ls --json
     """
@@ -48,8 +49,8 @@ def list_stacks(
             [
                 {
                     "name": _display_name(stack, project.name),
-                    "lastUpdate": stack.updated,
-                    "resourceCount": stack.resources,
+                    "last_update": stack.updated,
+                    "resource_count": stack.resources,
                     "problem": stack.problem,
                     "locks": [lock.to_json() for lock in stack.locks],
                 }
@@ -190,13 +191,13 @@ def history(
         (
             str(entry.get("kind", "")),
             str(entry.get("result", "")),
-            _utc(entry.get("startTime")),
+            format_time(_to_time(entry.get("startTime"))),
             f"{max(0, int(entry.get('endTime') or 0) - int(entry.get('startTime') or 0))} s",
             ", ".join(f"{count} {change}" for change, count in _changes(entry).items()),
         )
         for entry in entries
     ]
-    _print_table(("KIND", "RESULT", "STARTED (UTC)", "TOOK", "CHANGES"), rows)
+    _print_table(("KIND", "RESULT", "STARTED", "TOOK", "CHANGES"), rows)
 
 
 @app.command()
@@ -315,7 +316,7 @@ def cancel(stack: StackName, *, directory: Directory = HERE, yes: Yes = False, a
 
 
 def _history_to_json(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry as `pulumi stack history --json` prints it; a secret setting has no value."""
+    """Return an entry with the fields of `pulumi stack history --json`; a secret setting has no value."""
     config: dict[str, Any] = {}
     settings: dict[str, Any] = entry.get("config") or {}
     for key, value in settings.items():
@@ -324,14 +325,17 @@ def _history_to_json(entry: dict[str, Any]) -> dict[str, Any]:
     printed = {
         "version": entry.get("version", 0),
         "kind": entry.get("kind", ""),
-        "startTime": _utc(entry.get("startTime")),
+        "start_time": format_json_time(_to_time(entry.get("startTime"))),
         "message": entry.get("message", ""),
         "environment": entry.get("environment") or {},
         "config": config,
         "result": entry.get("result", ""),
     }
     if entry.get("endTime"):
-        printed |= {"endTime": _utc(entry["endTime"]), "resourceChanges": _changes(entry)}
+        printed |= {
+            "end_time": format_json_time(_to_time(entry["endTime"])),
+            "resource_changes": _changes(entry),
+        }
     return printed
 
 
@@ -343,9 +347,8 @@ def _changes(entry: dict[str, Any]) -> dict[str, int]:
     return entry.get("resourceChanges") or {}
 
 
-def _utc(seconds: Any) -> str:
-    """Return a Unix time as `2026-01-31T12:00:00Z`."""
-    return datetime.fromtimestamp(int(seconds or 0), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _to_time(seconds: Any) -> datetime:
+    return datetime.fromtimestamp(int(seconds or 0), UTC)
 
 
 def _print_json(value: Any) -> None:
@@ -364,11 +367,9 @@ def _text(value: Any) -> str:
 
 def _ago(timestamp: str) -> str:
     """Return the age of a timestamp, such as `3 days ago`; `n/a` without one."""
-    if not timestamp:
+    then = parse_json_time(timestamp)
+    if then is None:
         return "n/a"
-    # Go writes nanoseconds; six digits are what Python reads.
-    head, _, fraction = timestamp.removesuffix("Z").partition(".")
-    then = datetime.fromisoformat(f"{head}.{(fraction + '000000')[:6]}").replace(tzinfo=UTC)
     seconds = max(0, int((datetime.now(UTC) - then).total_seconds()))
     for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second")):
         if seconds >= size:

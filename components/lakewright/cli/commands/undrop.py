@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from lakewright_spark.times import format_time
 
 from lakewright.cli.errors import UsageError
 from lakewright.cli.options import HERE, Directory, StackName, existing_stack
@@ -13,7 +14,6 @@ from lakewright.names.table_name import QualifiedName, parse_parts, parse_table_
 from lakewright.terminal.escaping import escape_line
 
 if TYPE_CHECKING:
-    from datetime import datetime
     from pathlib import Path
 
     from lakewright.lakekeeper.lookups.undropping import DroppedTable, WarehouseRef
@@ -146,8 +146,8 @@ def _print_list(found: list[DroppedTable], *, as_json: bool) -> None:
             str(dropped.name),
             dropped.table.kind,
             dropped.table.tabular_id,
-            _utc(dropped.table.deleted_at),
-            _utc(dropped.table.expires_at),
+            format_time(dropped.table.deleted_at),
+            format_time(dropped.table.expires_at),
         )
         for dropped in found
     ]
@@ -164,8 +164,4 @@ def _to_json(dropped: DroppedTable) -> dict[str, Any]:
 
 
 def _times(dropped: DroppedTable) -> str:
-    return f"dropped {_utc(dropped.table.deleted_at)}, kept until {_utc(dropped.table.expires_at)}"
-
-
-def _utc(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+    return f"dropped {format_time(dropped.table.deleted_at)}, kept until {format_time(dropped.table.expires_at)}"

@@ -13,10 +13,11 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from lakewright_spark.times import parse_json_time
+
 from lakewright.credentials.aws_session import aws_session
 from lakewright.drift.actors.cloudtrail_events import actor_of, is_cause, is_known, resource_name
 from lakewright.drift.actors.source import AuditSourceError, DriftedObject
-from lakewright.drift.actors.times import parse_time
 from lakewright.drift.model import Actor
 from lakewright.validation.documents import list_of, mapping_of
 
@@ -168,7 +169,7 @@ class _explained:  # noqa: N801 - used as a function
 def _start(since: str) -> datetime:
     """Return the time from which records are read."""
     earliest = datetime.now(UTC) - timedelta(days=_MOST_DAYS)
-    return max(parse_time(since) or earliest, earliest)
+    return max(parse_json_time(since) or earliest, earliest)
 
 
 def _days(since: datetime) -> Iterator[date]:

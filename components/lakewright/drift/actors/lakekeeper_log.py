@@ -18,6 +18,8 @@ from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 from uuid import UUID
 
+from lakewright_spark.times import format_json_time
+
 from lakewright.drift.actors.lakekeeper_requests import (
     SEPARATOR,
     Request,
@@ -133,7 +135,7 @@ def _parse_cloud_event(entry: Mapping[str, Any]) -> tuple[list[Request], Actor] 
 def _time_of_id(event_id: str) -> str:
     """Return the time in the id of a CloudEvent, a UUID of version 7."""
     milliseconds = UUID(event_id).int >> 80
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
+    return format_json_time(datetime.fromtimestamp(milliseconds / 1000, UTC))
 
 
 def _actor_name(actor: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, cast
 
+from lakewright_spark.times import format_json_time_as_text
 from rich.markup import escape
 from rich.table import Table
 
@@ -103,7 +104,7 @@ def _actor(actor: Actor | None) -> str:
     if actor is None:
         return ""
     name = actor.describe() if actor.is_allowed_only else actor.name
-    return f"{name} at {actor.at} ({actor.source})"
+    return f"{name} at {format_json_time_as_text(actor.at)} ({actor.source})"
 
 
 def _unequal_parts(declared: Any, found: Any) -> tuple[Any, Any]:

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from lakewright_spark.times import format_json_time_as_text
+
 from lakewright.drift.model import Difference, DifferenceKind
 
 _VERBS = {
@@ -40,7 +42,7 @@ class DriftGroup:
     """Number of differences."""
 
     def describe(self) -> str:
-        """Return one line: `Warehouse.delete_profile changed by alice between ... and ... UTC on 43 tenants`."""
+        """Return one line: `Warehouse.delete_profile changed by alice between ... and ... on 43 tenants`."""
         kind = self.type.rpartition(":")[2]
         subject = f"{kind}.{self.property}" if self.property else kind
         parts = [subject, _VERBS[self.kind]]
@@ -108,11 +110,9 @@ def _group(members: list[Difference]) -> DriftGroup:
 
 
 def _span(first: str, last: str) -> str:
-    """Return `between 2026-11-22 10:02 and 10:07 UTC`, or `at 2026-11-22 10:02 UTC` within one minute."""
-    start, end = first[:16].replace("T", " "), last[:16].replace("T", " ")
-    if start == end:
-        return f"at {start} UTC"
-    return f"between {start} and {end[11:] if start[:10] == end[:10] else end} UTC"
+    """Return `between TIME and TIME`, or `at TIME` within one second."""
+    start, end = format_json_time_as_text(first), format_json_time_as_text(last)
+    return f"at {start}" if start == end else f"between {start} and {end}"
 
 
 def _short(value: Any) -> str:

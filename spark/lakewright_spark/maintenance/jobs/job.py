@@ -11,6 +11,7 @@ from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.maintenance.table.iceberg import IcebergTable
 from lakewright_spark.maintenance.table.row_buffer import OpsTable
 from lakewright_spark.policies.model import JobName, TablePolicies
+from lakewright_spark.times import format_time
 
 PAUSE = timedelta(hours=16)
 """Time after a successful run until a job is due again. OpenHouse's value: every nightly run includes the job."""
@@ -96,7 +97,7 @@ def due_after(pause: timedelta, job: JobName, history: History, now: datetime) -
     last = history.succeeded.get(job)
     if last is None:
         return DueDecision(is_due=True, reason="no earlier run")
-    return DueDecision(now - last >= pause, f"last run {last:%Y-%m-%d %H:%M}")
+    return DueDecision(now - last >= pause, f"last run {format_time(last)}")
 
 
 def due_after_change(job: JobName, facts: TableFacts, history: History) -> DueDecision:
@@ -105,5 +106,5 @@ def due_after_change(job: JobName, facts: TableFacts, history: History) -> DueDe
     if last is None:
         return DueDecision(is_due=True, reason="no earlier run")
     if facts.changed_at is None or facts.changed_at < last:
-        return DueDecision(is_due=False, reason=f"unchanged since {last:%Y-%m-%d %H:%M}")
-    return DueDecision(is_due=True, reason=f"changed {facts.changed_at:%Y-%m-%d %H:%M}")
+        return DueDecision(is_due=False, reason=f"unchanged since {format_time(last)}")
+    return DueDecision(is_due=True, reason=f"changed {format_time(facts.changed_at)}")

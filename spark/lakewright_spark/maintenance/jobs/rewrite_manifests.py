@@ -20,6 +20,7 @@ from lakewright_spark.maintenance.jobs.job import (
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, iterate
 from lakewright_spark.policies.model import TablePolicies
+from lakewright_spark.times import format_time
 
 MIN_MANIFESTS = 2
 """A single manifest cannot be grouped better."""
@@ -83,7 +84,7 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
         # All commits since then are known, and each adds a manifest or two.
         commits = sum(snapshot.committed_at > last for snapshot in facts.snapshots)
         if commits < WORTHWHILE_MANIFESTS:
-            reason = f"{commits} commits since {last:%Y-%m-%d %H:%M}; a rewrite needs {WORTHWHILE_MANIFESTS}"
+            reason = f"{commits} commits since {format_time(last)}; a rewrite needs {WORTHWHILE_MANIFESTS}"
             return DueDecision(is_due=False, reason=reason)
     return due_after(PAUSE, "rewrite-manifests", history, now)
 

@@ -25,6 +25,7 @@ from lakewright_spark.maintenance.table.ops_tables import ensure_ops_table
 from lakewright_spark.maintenance.table.sql_session import SqlSession
 from lakewright_spark.policies.model import StagedFilesPolicy, TablePolicies
 from lakewright_spark.table_identifier import literal
+from lakewright_spark.times import format_time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +119,7 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
     days = (policies.staged_files or StagedFilesPolicy()).older_than_days
     return DueDecision(
         history.oldest_candidate <= now - timedelta(days=days),
-        f"the oldest candidate was found {history.oldest_candidate:%Y-%m-%d %H:%M}; candidates wait {days} days",
+        f"the oldest candidate was found {format_time(history.oldest_candidate)}; candidates wait {days} days",
     )
 
 

@@ -19,6 +19,7 @@ from lakewright_spark.maintenance.table.sql_session import SqlSession
 from lakewright_spark.policies.builtin import COMMIT_STATISTICS, COMMITS_KEPT, PARTITION_STATISTICS, TABLE_STATISTICS
 from lakewright_spark.policies.model import TablePolicies
 from lakewright_spark.table_identifier import literal
+from lakewright_spark.times import format_time
 
 _COMMON = "table_name string, table_uuid string, collected_at timestamp"
 TABLES = OpsTable(
@@ -84,7 +85,7 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
     del policies
     last = history.succeeded.get("statistics")
     if last and facts.touched_at < last:
-        return DueDecision(is_due=False, reason=f"untouched since {last:%Y-%m-%d %H:%M}")
+        return DueDecision(is_due=False, reason=f"untouched since {format_time(last)}")
     return due_after(PAUSE, "statistics", history, now)
 
 

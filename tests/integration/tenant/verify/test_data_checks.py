@@ -16,6 +16,7 @@ from lakewright.data_checks.run import run_checks
 from lakewright.fleet.selection import Selection, select
 from lakewright_engine.project.project import PulumiProject
 from lakewright_sandbox.runtime.state import Sandbox
+from lakewright_spark.times import format_time
 
 from ....tenant_project import PASSPHRASE, Tenant
 from .conftest import made_tenant
@@ -107,7 +108,7 @@ def test_old_missing_and_empty_tables_fail(evaluate: Evaluate) -> None:
         "table executions.results.absent exists": "failed",
     }
     [age] = [check for check in result.checks if check.check.endswith("runs") and check.assertion == "newer_than"]
-    assert age.found == f"newest value: {(NOW - timedelta(days=1)).isoformat(timespec='seconds')[:19]}Z"
+    assert age.found == f"newest value: {format_time(NOW - timedelta(days=1))}"
 
 
 def test_snapshots_age_with_the_clock(evaluate: Evaluate) -> None:

@@ -24,7 +24,7 @@ NOW = datetime(2026, 1, 10, tzinfo=UTC)
         (
             {"lock": {"since": "2026-01-08T00:00:00Z", "message": "audit"}},
             "staged-files",
-            "locked since 2026-01-08T00:00:00+00:00: audit",
+            "locked since 2026-01-08 00:00:00 UTC: audit",
         ),
         ({"lock": {"since": "2026-01-08T00:00:00Z", "expires_in_days": 2}}, "staged-files", None),
         ({"lock": {"since": "2026-01-08T00:00:00Z"}}, "statistics", None),
