@@ -8,7 +8,7 @@ from lakewright_engine.steps.deployment import Deployment
 
 _WITHOUT_OBJECT = frozenset(
     f"pulumi-python:dynamic/lakekeeper:{kind}"
-    for kind in ("BucketRemoval", "DeletionGuard", "ExternalId", "TenantRecord")
+    for kind in ("BucketRemoval", "DeletionGuard", "ExternalId", "KeyRemoval", "TenantRecord")
 )
 """Types whose creation makes no object outside the state. An interrupted creation leaves nothing to find."""
 

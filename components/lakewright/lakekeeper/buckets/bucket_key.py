@@ -3,10 +3,11 @@
 # boto3 has no types; its results are cast where they are used.
 # pyright: reportMissingTypeStubs=false
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from lakewright.lakekeeper.buckets.bucket_emptying import refused
 from lakewright.lakekeeper.buckets.own_bucket import (
@@ -20,7 +21,7 @@ from lakewright.lakekeeper.buckets.own_bucket import (
 )
 from lakewright.lakekeeper.provider.errors import CannotCountError
 from lakewright.ownership.consent import Consent, ConsentKind
-from lakewright.ownership.mark import parse_tags
+from lakewright.ownership.mark import Claimant, Ownership, parse_tags
 from lakewright.ownership.marked_object import MarkedObject
 
 LOOKED_AT = 20_000
@@ -29,6 +30,8 @@ PAGE = 1000
 """Objects that are checked before the next ones are listed."""
 AT_A_TIME = 10
 """Concurrent calls, as many as a client has connections."""
+
+T = TypeVar("T")
 
 
 def alias_of(bucket: str) -> str:
@@ -145,6 +148,41 @@ def is_own_default(own: OwnBucket) -> bool:
         if found.get("Description") == description_of(own.bucket):
             return True
     return False
+
+
+def find_left_over_keys(own: OwnBucket, claimant: Claimant) -> list[str]:
+    """Return the ids of the keys that a stack created for a bucket, for a bucket that an interrupted run left.
+
+    Each key of the region is compared: the run may have ended before it made the key's alias. An identity that may
+    not list keys or their tags created none.
+
+    Raises:
+        BucketRefusedError: KMS refused a call for another reason.
+    """
+    with refused(f"looking up the KMS keys of {own.where}"):
+        kms = client_of(own, "kms")
+        pages = kms.get_paginator("list_keys").paginate()
+        key_ids = _unless_denied(lambda: [key["KeyId"] for page in pages for key in page["Keys"]], [])
+        return [key_id for key_id in key_ids if _is_left_over(kms, own, key_id, claimant)]
+
+
+def _is_left_over(kms: Any, own: OwnBucket, key_id: str, claimant: Claimant) -> bool:
+    found = _unless_denied(lambda: kms.describe_key(KeyId=key_id)["KeyMetadata"], {})
+    if found.get("Description") != description_of(own.bucket) or found.get("KeyState") == "PendingDeletion":
+        return False
+    return find_marked_key(own, key_id).mark.compare(claimant) is Ownership.OWN
+
+
+def _unless_denied(call: Callable[[], T], if_denied: T) -> T:
+    """Return the result of a call to KMS, or another value if the identity may not make it."""
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
+
+    try:
+        return call()
+    except ClientError as error:
+        if code_of(error) not in {"AccessDeniedException", "AccessDenied", "NotFoundException"}:
+            raise
+        return if_denied
 
 
 def end_key(own: OwnBucket, key_id: str) -> None:

@@ -149,10 +149,11 @@ class KeyRemovalProvider(_RemovalProvider[KeyRemovalArgs]):
 
 
 def remove_left_over(own: OwnBucket, tag: str) -> None:
-    """Delete a bucket that the stack created, if it still exists after all other resources are deleted.
+    """Delete a bucket that the stack created, and its key, if it still exists after all other resources are deleted.
 
-    A run that is killed between creating the bucket and its `BucketRemoval` leaves a bucket that no resource deletes.
-    A bucket without this stack's tag belongs to another stack.
+    A run that is killed between creating the bucket and its `BucketRemoval` leaves a bucket that no resource deletes,
+    and maybe a key without a `KeyRemoval`. The key is looked up by its mark, and first: without the bucket, a repeated
+    run would not search for it. A bucket without this stack's tag belongs to another stack.
 
     Raises:
         StillHeldError: The bucket is not empty.
@@ -163,13 +164,18 @@ def remove_left_over(own: OwnBucket, tag: str) -> None:
     except BucketTagsDeniedError as denied:  # also the bucket of another account, for which `up` was refused
         warn(f"{own.where} stays if it exists: {denied}")
         return
-    if mark.record != tag or mark.compare(Claimant(find_running_stack(), tag)) is not Ownership.OWN:
+    claimant = Claimant(find_running_stack(), tag)
+    if mark.record != tag or mark.compare(claimant) is not Ownership.OWN:
         return
     if content := own_bucket.held(own):
         raise StillHeldError(
             f"{own.where} is not deleted, since it holds {content}. An interrupted `up` created it. Empty it, and"
             " run the command again."
         )
+    if not own.is_in_store:
+        for key_id in bucket_key.find_left_over_keys(own, claimant):
+            bucket_key.end_key(own, key_id)
+            note(f"KMS key {key_id} of {own.where}, which an interrupted `up` created, is scheduled for deletion")
     bucket_emptying.delete_bucket(own)
     note(f"{own.where}, which an interrupted `up` created, is deleted")
 

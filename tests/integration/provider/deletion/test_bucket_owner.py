@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from lakewright.lakekeeper.buckets import bucket_mark
+from lakewright.lakekeeper.buckets.bucket_key import alias_of, description_of
 from lakewright.lakekeeper.buckets.bucket_removal import BucketRemovalProvider, remove_left_over
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.provider.errors import BucketTagsDeniedError, NotOwnedError
@@ -105,3 +106,27 @@ def test_consent_keeps_tags_that_cannot_be_read(own: Props, aws: AwsClient) -> N
         bucket_mark.write_mark(bucket, bucket_mark.find_marked_bucket(bucket).mark.permit("lakewright/acme"))
 
     assert list_tags(aws, own["bucket"]) == before
+
+
+def test_left_over_bucket_is_removed_with_its_key(
+    sandbox: Sandbox, bucket: str, aws: AwsClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs were killed before their key had an alias, and before `KeyRemoval`. Another stack's key is alike."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", sandbox.admin.access_key_id)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", sandbox.admin.secret_access_key.get_secret_value())
+    kms, mark = aws("kms"), {STACK_TAG: "lakewright/acme", RECORD_TAG: "0123"}
+    listed = [{"Key": name, "Value": value} for name, value in mark.items()]
+    aws("s3").put_bucket_tagging(Bucket=bucket, Tagging={"TagSet": listed})
+    keys: list[str] = []
+    for record in ("0123", "0123", "ffff"):
+        tags = [{"TagKey": name, "TagValue": value} for name, value in (mark | {RECORD_TAG: record}).items()]
+        keys.append(kms.create_key(Description=description_of(bucket), Tags=tags)["KeyMetadata"]["KeyId"])
+    kms.create_alias(AliasName=alias_of(bucket), TargetKeyId=keys[0])
+    own = OwnBucket(bucket=bucket, region=sandbox.aws.region, endpoint=sandbox.aws.endpoint)
+
+    run_as_stack(lambda: remove_left_over(own, "0123"))
+
+    states = [kms.describe_key(KeyId=key)["KeyMetadata"]["KeyState"] for key in keys]
+    assert states == ["PendingDeletion", "PendingDeletion", "Enabled"]
+    assert alias_of(bucket) not in [alias["AliasName"] for alias in kms.list_aliases()["Aliases"]]
+    assert bucket not in [found["Name"] for found in aws("s3").list_buckets()["Buckets"]]

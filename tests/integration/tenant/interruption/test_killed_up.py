@@ -84,18 +84,32 @@ def test_bucket_of_a_killed_up_is_removed_by_destroy(make_tenant: MakeTenant, aw
     assert not has_bucket()
 
 
+def find_keys(aws: Callable[..., Any], bucket: str) -> set[str]:
+    """Return the states of the keys that were created for a bucket."""
+    kms = aws("kms")
+    found = [kms.describe_key(KeyId=key["KeyId"])["KeyMetadata"] for key in kms.list_keys()["Keys"]]
+    return {key["KeyState"] for key in found if bucket in key["Description"]}
+
+
 @pytest.mark.timeout(600)
-def test_destroy_finishes_after_a_kill_at_the_removal(make_tenant: MakeTenant, aws: Callable[..., Any]) -> None:
-    """The kill comes just before the creation of `BucketRemoval`, which the state then has as pending."""
+@pytest.mark.parametrize("removal", ["BucketRemoval", "KeyRemoval"])
+def test_destroy_finishes_after_a_kill_at_the_removal(
+    make_tenant: MakeTenant, aws: Callable[..., Any], removal: str
+) -> None:
+    """The kill comes just before the creation of the removal, which the state then has as pending."""
     tenant = make_tenant()
+    if removal == "KeyRemoval":
+        tenant.spec["storage"]["main"]["encryption"] = {"kms": "own"}
+        tenant.write()
 
     def pending() -> str:
         deployment = json.loads(tenant.output("stack", "export"))["deployment"]
         return json.dumps(deployment.get("pending_operations") or [])
 
-    while "BucketRemoval" not in pending():
+    while removal not in pending():
         assert _up_killed_once_more(tenant, "before", 1).returncode < 0
 
     tenant.output("destroy", "--yes", "--engine", "embedded")
 
     assert tenant.bucket not in [bucket["Name"] for bucket in aws("s3").list_buckets()["Buckets"]]
+    assert find_keys(aws, tenant.bucket) <= {"PendingDeletion"}
