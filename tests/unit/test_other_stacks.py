@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from lakewright.cli.commands.operations import open_server_access
 from lakewright.cli.ownership.refusals import OwnedElsewhereError, refuse_owned_objects
+from lakewright.cli.ownership.state_owners import find_other_owners
 from lakewright.ownership.consent import Consent, parse_consent
 from lakewright_engine.project.project import PulumiProject
 
@@ -137,3 +140,31 @@ def test_destroy_of_an_empty_stack_is_allowed(project: PulumiProject) -> None:
     put_project(project, "theirs")
 
     assert refusal(project, deletes=True) == ""
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("cat state.json", 1),
+        ("echo \"error: no stack named 'mine' found\" >&2; exit 255", 0),
+        ("echo error: not logged in >&2; exit 255", None),
+    ],
+)
+def test_state_of_a_backend_of_the_cli_is_exported(
+    project: PulumiProject, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str, expected: int | None
+) -> None:
+    """Retained and lost objects are also found if only the Pulumi CLI reads the backend."""
+    put_project(project, "mine")
+    exported = project.backend().export(project.name, "mine")
+    (project.root / "state.json").write_text(json.dumps(exported))
+    command = tmp_path / "bin" / "pulumi"
+    command.parent.mkdir()
+    command.write_text(f"#!/bin/sh\n[ \"$*\" = '--non-interactive stack export --stack mine' ] || exit 9\n{script}\n")
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{command.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("PULUMI_BACKEND_URL", "https://api.pulumi.com")
+
+    objects = open_server_access(PulumiProject.load(project.root)).read_objects("mine")
+
+    assert (objects and len(objects.projects)) == expected
+    assert find_other_owners(open_server_access(PulumiProject.load(project.root)), "mine") == []

@@ -118,6 +118,20 @@ class PulumiCliReader:
         return {str(mapping_of(entry).get("name")): mapping_of(entry) for entry in entries}
 
 
+def export_state_by_cli(project: PulumiProject, stack: str) -> Mapping[str, Any] | None:
+    """Return the exported state of a stack in a backend that only the Pulumi CLI reads; None if there is no stack.
+
+    Raises:
+        StateError: The CLI is not installed, or it failed.
+    """
+    try:
+        return mapping_of(_run_pulumi(project, "stack", "export", "--stack", stack))
+    except StateError as error:
+        if "no stack named" in str(error):
+            return None
+        raise
+
+
 class _Decryption:
     """Decrypts the secrets of a stack: with its passphrase, else with the Pulumi CLI."""
 

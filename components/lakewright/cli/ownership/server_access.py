@@ -28,8 +28,7 @@ class ServerAccess:
         """Return the objects in the state of a stack of this project. The state is read once.
 
         Returns:
-            No objects for a stack without a state; None if the state cannot be read, or is in a backend that only the
-            Pulumi CLI reads. The run itself reports a state that cannot be read.
+            No objects for a stack without a state; None if the state cannot be read. The run itself reports that.
         """
         if stack not in self._objects:
             self._objects[stack] = self._load_objects(stack)
@@ -39,13 +38,15 @@ class ServerAccess:
         from lakewright_engine.model.errors import StateError  # noqa: PLC0415 - `--help` needs no engine
         from lakewright_engine.state.backends import is_native  # noqa: PLC0415
 
+        from lakewright.fleet.states import export_state_by_cli  # noqa: PLC0415
         from lakewright.project_files.state_objects import StateObjects, read_state_objects  # noqa: PLC0415
 
         project = self.project
-        if not is_native(project.state_url):
-            return None
-        backend = project.backend()
         try:
+            if not is_native(project.state_url):
+                exported = export_state_by_cli(project, stack)
+                return StateObjects() if exported is None else read_state_objects(exported)
+            backend = project.backend()
             if not backend.exists(project.name, stack):
                 return StateObjects()
             return read_state_objects(backend.export(project.name, stack))

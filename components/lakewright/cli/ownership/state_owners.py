@@ -62,8 +62,11 @@ def find_other_owners(access: ServerAccess, stack: str, *, deletes: bool = False
         stack: The stack.
         deletes: Whether the run deletes objects: only those in the stack's own state then matter.
     """
+    from lakewright_engine.state.backends import is_native  # noqa: PLC0415 - `--help` needs no engine
+
     spec = raw_spec(access.project.stack_file(stack))
-    own_objects = access.read_objects(stack) if spec else None
+    is_searchable = bool(spec) and is_native(access.project.state_url)  # the Pulumi CLI would export every stack
+    own_objects = access.read_objects(stack) if is_searchable else None
     if own_objects is None:
         return []
     return list(_Search(access, stack, access.project.backend(), spec, own_objects, deletes=deletes).find())
