@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ KEY = entry("aws:kms/key:Key", "acme-main-lake", keeps=True)
 COMPONENT = StateEntry(PARENT, "lakewright:index:TenantBucket", is_custom=False)
 DELETED = entry("BucketRemoval", bucket="lake", kept=[])
 KEPT = entry("BucketRemoval", bucket="lake", kept=["w"])
+KEY_WITH_ID = entry("aws:kms/key:Key", "acme-main-lake", keeps=True, keyId="k")
+ALIAS = entry("aws:kms/alias:Alias", "acme-main-lake", keeps=True, targetKeyId="k")
 KEY_REMOVAL = entry("KeyRemoval", bucket="lake", key_id="k")
 
 
@@ -109,3 +112,40 @@ def test_steps_and_counts_say_what_is_retained(tmp_path: Path, monkeypatch: pyte
         ("gone", "delete", True),
     ]
     assert result.changes == report.changes == {"retain": 1, "delete": 2, "same": 1}
+
+
+@dataclass(frozen=True)
+class EventsOfKeyRemoval:
+    """An engine that sends the events of a run which removes a key, with or without its bucket."""
+
+    leaving: list[StateEntry]
+
+    def run(self, _operation: Operation, on_event: Any, /) -> Result:
+        for left in self.leaving:
+            old = {"urn": left.urn, "type": left.type, "custom": True, "retainOnDelete": left.has_retain_option}
+            old |= {"inputs": {}, "outputs": dict(left.properties)}
+            metadata = {"op": "delete", "urn": left.urn, "type": left.type, "provider": "", "old": old, "new": None}
+            send(on_event, "resourcePreEvent", {"metadata": metadata})
+            send(on_event, "resOutputsEvent", {"metadata": metadata})
+        return Result(0, changes={"delete": len(self.leaving)})
+
+
+@pytest.mark.parametrize(
+    ("leaving", "expected"),
+    [
+        ([KEY_REMOVAL, KEY_WITH_ID, ALIAS], {"retain": 3}),
+        ([DELETED, KEY_REMOVAL, KEY_WITH_ID, ALIAS], {"delete": 4}),
+    ],
+)
+def test_key_in_use_is_retained_with_its_bucket(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, leaving: list[StateEntry], expected: dict[str, int]
+) -> None:
+    """A key whose bucket stays is kept while objects are encrypted with it."""
+    monkeypatch.setenv("PULUMI_BACKEND_URL", tmp_path.as_uri())
+    report, project = OperationReport(), PulumiProject(tmp_path / "Pulumi.yaml", "lake")
+    engine = RetentionReportingEngine(EventsOfKeyRemoval(leaving), lambda _, properties: properties["key_id"] == "k")
+
+    result = engine.run(Operation("up", project, "acme"), report.take)
+
+    assert result.changes == expected
+    assert {step.effect for step in report.steps} == expected.keys()

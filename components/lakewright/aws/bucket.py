@@ -200,7 +200,7 @@ class TenantBucket(pulumi.ComponentResource):
                     tags=tags,
                     opts=_imported(opts, found.key_id if found else None),
                 )
-                kms.Alias(
+                key_alias = kms.Alias(
                     of_bucket,
                     name=alias,
                     target_key_id=key.key_id,
@@ -210,7 +210,7 @@ class TenantBucket(pulumi.ComponentResource):
                     of_bucket,
                     bucket=own_bucket,
                     key_id=key.key_id,
-                    opts=pulumi.ResourceOptions(parent=opts.parent, depends_on=[key], aliases=opts.aliases),
+                    opts=pulumi.ResourceOptions(parent=opts.parent, depends_on=[key, key_alias], aliases=opts.aliases),
                 )
                 return key.arn, [removal]
             case arn:

@@ -13,8 +13,8 @@ from typing import Any
 from lakewright.validation.documents import list_of, mapping_of, text_of
 
 _DYNAMIC = "pulumi-python:dynamic/"
-_BUCKET_REMOVAL = f"{_DYNAMIC}lakekeeper:BucketRemoval"
-_KEY_REMOVAL = f"{_DYNAMIC}lakekeeper:KeyRemoval"
+BUCKET_REMOVAL = f"{_DYNAMIC}lakekeeper:BucketRemoval"
+KEY_REMOVAL = f"{_DYNAMIC}lakekeeper:KeyRemoval"
 _RECORD = f"{_DYNAMIC}lakekeeper:TenantRecord"
 
 RETAINED_OPS: Mapping[str, str] = {"delete": "retain", "delete-replaced": "retain-replaced"}
@@ -85,19 +85,23 @@ def _is_kept_by_removal(entry: StateEntry, others: list[StateEntry]) -> bool:
     buckets = [bucket for bucket in _find_buckets(others) if name.endswith(f"-{bucket}")]
     if buckets:
         return _keeps_bucket(max(buckets, key=len), others) is not False
-    key_id = (
-        entry.properties.get("target_key_id") or entry.properties.get("targetKeyId") or entry.properties.get("keyId")
-    )
+    key_id = find_key_id(entry.properties)
     return not any(
-        other.type == _KEY_REMOVAL and (key_id is None or other.properties.get("key_id") == key_id) for other in others
+        other.type == KEY_REMOVAL and (key_id is None or other.properties.get("key_id") == key_id) for other in others
     )
+
+
+def find_key_id(properties: Mapping[str, Any]) -> str | None:
+    """Return the id of the key of a `KeyRemoval`, a key or an alias; None if it is not known."""
+    names = ("key_id", "target_key_id", "targetKeyId", "keyId")
+    return next((str(properties[name]) for name in names if properties.get(name)), None)
 
 
 def _find_buckets(entries: Iterable[StateEntry]) -> set[str]:
     """Return the names of the buckets that a stack deletes unless they have retained data."""
     names: set[str] = set()
     for entry in entries:
-        if entry.type == _BUCKET_REMOVAL:
+        if entry.type == BUCKET_REMOVAL:
             names.add(str(entry.properties.get("bucket")))
         elif entry.type == _RECORD:
             buckets = map(mapping_of, mapping_of(entry.properties.get("buckets")).values())
@@ -112,7 +116,7 @@ def _keeps_bucket(bucket: str, entries: Iterable[StateEntry]) -> bool | None:
     """
     record: bool | None = None
     for entry in entries:
-        if entry.type == _BUCKET_REMOVAL and entry.properties.get("bucket") == bucket:
+        if entry.type == BUCKET_REMOVAL and entry.properties.get("bucket") == bucket:
             return bool(list_of(entry.properties.get("kept")))
         if entry.type == _RECORD and bucket in _find_buckets([entry]):
             warehouses = mapping_of(entry.properties.get("warehouses")).values()

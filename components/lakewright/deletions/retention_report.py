@@ -6,11 +6,20 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from lakewright_engine.display.report import to_text
 
-from lakewright.deletions.retention import RETAINED_OPS, StateEntry, is_retained, read_entry
+from lakewright.deletions.retention import (
+    BUCKET_REMOVAL,
+    KEY_REMOVAL,
+    RETAINED_OPS,
+    StateEntry,
+    find_key_id,
+    is_retained,
+    read_entry,
+)
 from lakewright.validation.documents import list_of, mapping_of
 
 if TYPE_CHECKING:
@@ -29,10 +38,12 @@ class RetentionReportingEngine:
     """Runs another engine. In its events and in its result, an object that remains is retained, not deleted."""
 
     engine: OperationEngine
+    is_key_kept: Callable[[str, Mapping[str, Any]], bool] = field(default_factory=lambda: is_key_kept)
+    """Returns whether a key stays, by the verb of the run and the properties of its `KeyRemoval`."""
 
     def run(self, operation: Operation, on_event: Callable[[EngineEvent], None], /) -> Result:
         """Run an operation, and report each event."""
-        naming = _StepNaming(lambda: _read_entries(operation))
+        naming = _StepNaming(lambda: _read_entries(operation), partial(self.is_key_kept, operation.verb))
         result = self.engine.run(operation, lambda event: on_event(naming.rename(event)))
         result.changes = naming.rename_counts(result.changes)
         return result
@@ -44,9 +55,15 @@ class _StepNaming:
 
     read_entries: Callable[[], dict[str, StateEntry]]
     """Returns the resources in the state by URN. Called when the first resource is deleted."""
+    is_key_kept: Callable[[Mapping[str, Any]], bool] = lambda _: False
+    """Returns whether a key stays because objects of its bucket, which stays, need it."""
     _entries: dict[str, StateEntry] | None = None
     _names: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     """New operations by URN and operation."""
+    _leaving_buckets: set[str] = field(default_factory=set[str])
+    """Buckets whose removal is a step of the run."""
+    _kept_keys: set[str] = field(default_factory=set[str])
+    """Ids of keys that stay although no retained data keeps their bucket."""
     _counts: Counter[str] = field(default_factory=Counter[str])
     """Number of renamed steps that did not fail, by operation."""
 
@@ -97,9 +114,22 @@ class _StepNaming:
             if self._entries is None:
                 self._entries = self.read_entries()
             self._entries[entry.urn] = entry
-            if is_retained(entry, self._entries.values()):
+            if is_retained(entry, self._entries.values()) or self._has_kept_key(entry):
                 self._names[metadata.urn, op] = RETAINED_OPS[op]
         return self._names.get((metadata.urn, op))
+
+    def _has_kept_key(self, entry: StateEntry) -> bool:
+        """Return whether a resource of a key leaves the stack, and the key stays for the objects of its bucket.
+
+        The steps come in this order: `BucketRemoval`, `KeyRemoval`, then key and alias.
+        """
+        properties = entry.properties
+        if entry.type == BUCKET_REMOVAL:
+            self._leaving_buckets.add(str(properties.get("bucket")))
+        has_bucket = properties.get("bucket") not in self._leaving_buckets
+        if entry.type == KEY_REMOVAL and has_bucket and self.is_key_kept(properties):
+            self._kept_keys.add(str(properties.get("key_id")))
+        return entry.type.startswith(("aws:kms/", KEY_REMOVAL)) and find_key_id(properties) in self._kept_keys
 
 
 def rename_retained(summary: Mapping[str, Any], document: PlanDocument) -> dict[str, Any]:
@@ -123,6 +153,25 @@ def rename_retained(summary: Mapping[str, Any], document: PlanDocument) -> dict[
         steps.append({**step, "op": RETAINED_OPS[op]} if remains else step)
     naming = _StepNaming(dict[str, StateEntry], _counts=counts)
     return {**summary, "changes": naming.rename_counts(summary["changes"]), "steps": steps}
+
+
+def is_key_kept(verb: str, properties: Mapping[str, Any]) -> bool:
+    """Return whether `KeyRemoval` keeps a key whose bucket stays: objects are encrypted with it, or may be.
+
+    Args:
+        verb: The verb of the run. `destroy` does not change how the bucket encrypts new objects.
+        properties: The properties of the `KeyRemoval`.
+    """
+    from lakewright.lakekeeper.buckets import bucket_key  # noqa: PLC0415 - slow to load
+    from lakewright.lakekeeper.buckets.bucket_removal import KeyRemovalArgs  # noqa: PLC0415
+    from lakewright.lakekeeper.provider.errors import CannotCountError  # noqa: PLC0415
+
+    own = KeyRemovalArgs.from_state(dict(properties))
+    try:
+        is_default = verb == "destroy" and bucket_key.is_default(own, own.key_id)
+        return is_default or bucket_key.encrypted(own) is not None
+    except CannotCountError:
+        return True
 
 
 def _read_entries(operation: Operation) -> dict[str, StateEntry]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from lakewright.deletions.retention_report import is_key_kept
 from lakewright.lakekeeper.buckets import bucket_key
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.provider.errors import CannotCountError
@@ -44,3 +45,24 @@ def test_more_objects_than_the_limit_are_an_error(
             bucket_key.encrypted(own)
     else:
         assert bucket_key.encrypted(own) is None
+
+
+@pytest.mark.parametrize(("verb", "expected"), [("up", False), ("destroy", True)])
+def test_destroy_keeps_the_default_key_of_a_bucket(
+    own: OwnBucket, aws: AwsClient, verb: str, *, expected: bool
+) -> None:
+    """An `up` that removes a key has changed how the bucket encrypts new objects."""
+    key = aws("kms").create_key()["KeyMetadata"]["KeyId"]
+    default = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": key}
+    rules = {"Rules": [{"ApplyServerSideEncryptionByDefault": default}]}
+    aws("s3").put_bucket_encryption(Bucket=own.bucket, ServerSideEncryptionConfiguration=rules)
+
+    assert is_key_kept(verb, own.props() | {"key_id": key}) is expected
+
+
+def test_key_of_encrypted_objects_is_kept(own: OwnBucket, aws: AwsClient) -> None:
+    key = aws("kms").create_key()["KeyMetadata"]["KeyId"]
+    encryption = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": key}
+    aws("s3").put_object(Bucket=own.bucket, Key="encrypted", Body=b"1", **encryption)
+
+    assert is_key_kept("up", own.props() | {"key_id": key})
