@@ -1,4 +1,4 @@
-"""Count what is deleted with warehouses, namespaces and tables under `deletion: purge`."""
+"""Count what is deleted with warehouses, namespaces, tables and buckets under `deletion: purge`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from lakewright.credentials.references import UnresolvedCredentialError
 from lakewright.data_checks.snapshots import current_snapshot, total
+from lakewright.deletions.bucket_contents import OpenBucket, count_bucket, deletes_contents
 from lakewright.deletions.recorded_objects import ProviderPool, RecordedObject, read_recorded
 from lakewright.lakekeeper.api.catalog import contents, namespaces, tables
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
@@ -53,6 +54,8 @@ class ContentCounter:
 
     project: PulumiProject
     stack: str
+    open_bucket: OpenBucket
+    """Returns a bucket of AWS with how the stack reaches it."""
 
     def count(self, states: Sequence[ResourceState]) -> list[DeletedContents]:
         """Return the contents of the resources whose deletion deletes data.
@@ -71,7 +74,8 @@ class ContentCounter:
                     continue
                 purged += [found] if found is not None else []
             outer = [found for found in purged if not any(_contains(other, found) for other in purged)]
-            return [*(found.count() for found in outer), *unreadable]
+            buckets = [count_bucket(state, self.open_bucket) for state in states if deletes_contents(state)]
+            return [*(found.count() for found in outer), *buckets, *unreadable]
 
 
 @dataclass

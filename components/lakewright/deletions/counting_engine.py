@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from lakewright.deletions.destroy_preview import OperationEngine
@@ -16,12 +17,16 @@ if TYPE_CHECKING:
     from lakewright_engine.plans.deleted_contents import DeletedContents
     from pulumi.automation.events import EngineEvent
 
+    from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
+
 
 @dataclass(frozen=True)
 class ContentCountingEngine:
     """Runs another engine. The result of a preview says which data its deletions delete."""
 
     engine: OperationEngine
+    find_bucket: Callable[[str, str, str | None], OwnBucket]
+    """Returns how a stack reaches a bucket, by stack, bucket and region. Raises CannotCountError."""
 
     def run(self, operation: Operation, on_event: Callable[[EngineEvent], None], /) -> Result:
         """Run an operation, and report each event."""
@@ -30,7 +35,8 @@ class ContentCountingEngine:
         def count(states: Sequence[ResourceState]) -> list[DeletedContents]:
             from lakewright.deletions.content_counts import ContentCounter  # noqa: PLC0415 - slow to load
 
-            return ContentCounter(operation.project, operation.stack).count(states)
+            open_bucket = partial(self.find_bucket, operation.stack)
+            return ContentCounter(operation.project, operation.stack, open_bucket).count(states)
 
         counting = replace(operation, count_contents=count)
         if not operation.is_dry:

@@ -214,6 +214,20 @@ def test_plan_compares_the_contents_that_it_deletes(
     assert emptied.deployment() == before
 
 
+@pytest.mark.parametrize(("fingerprint", "is_followed"), [("a", True), ("b", False)])
+def test_plan_allows_contents_that_a_service_adds(emptied: Stack, fingerprint: str, *, is_followed: bool) -> None:
+    """Access logs arrive after the plan was made. The fingerprint is that of all other objects."""
+    plan, planned = emptied.folder / "contents.json", counter(bytes=1, fingerprint="a", is_growing=True)
+    assert emptied.run("preview", save_plan=plan, count_contents=planned).exit == 0
+    current = counter(bytes=2, fingerprint=fingerprint, is_growing=True)
+
+    if is_followed:
+        assert emptied.run("up", plan=plan, count_contents=current).exit == 0
+    else:
+        with pytest.raises(PlanError, match="planned to delete 1 B, now contains 2 B"):
+            emptied.run("up", plan=plan, count_contents=current)
+
+
 def test_plan_without_recorded_contents_deletes_nothing(emptied: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     """An earlier version wrote such plans."""
     plan = emptied.folder / "old.json"

@@ -273,7 +273,7 @@ def _run_operation(
     print(format_choice(choice), file=sys.stderr)
     if ignored := ignored_sandbox(operation.project, operation.stack):
         print(f"warning: {ignored}", file=sys.stderr)
-    choice = replace(choice, engine=_add_reports(choice.engine))
+    choice = replace(choice, engine=_add_reports(choice.engine, access))
     if validate:
         choice = replace(choice, engine=ValidatingEngine(choice.engine))
     planned = 0
@@ -286,12 +286,12 @@ def _run_operation(
     raise typer.Exit(result.exit)
 
 
-def _add_reports(engine: OperationEngine) -> OperationEngine:
+def _add_reports(engine: OperationEngine, access: ServerAccess) -> OperationEngine:
     """Return an engine that also reports contents, retained and adopted objects, refusals and what remains."""
     from lakewright.cli.adoption_display import AdoptionReportingEngine  # noqa: PLC0415 - loads the embedded engine
     from lakewright.deletions.retention_report import RetentionReportingEngine  # noqa: PLC0415
 
-    counting = ContentCountingEngine(RetentionReportingEngine(engine))
+    counting = ContentCountingEngine(RetentionReportingEngine(engine), access.find_bucket)
     return AdoptionReportingEngine(RemainderReportingEngine(GuardCheckingEngine(counting)).run)
 
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from lakewright_engine.project.project import PulumiProject
 
     from lakewright.environment.environment import Environment
+    from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
     from lakewright.project_files.state_objects import StateObjects
 
 
@@ -33,6 +34,25 @@ class ServerAccess:
         if stack not in self._objects:
             self._objects[stack] = self._load_objects(stack)
         return self._objects[stack]
+
+    def find_bucket(self, stack: str, bucket: str, region: str | None) -> OwnBucket:
+        """Return a bucket in the AWS account of a stack's environment, with how the stack reaches it.
+
+        Raises:
+            CannotCountError: The environment cannot be read.
+        """
+        from lakewright.cli.errors import UsageError  # noqa: PLC0415 - slow to load
+        from lakewright.lakekeeper.buckets.own_bucket import OwnBucket  # noqa: PLC0415
+        from lakewright.lakekeeper.provider.errors import CannotCountError  # noqa: PLC0415
+        from lakewright.project_files.stack_files import raw_spec  # noqa: PLC0415
+        from lakewright.spec import SpecError  # noqa: PLC0415
+
+        name = raw_spec(self.project.stack_file(stack)).get("environment")
+        try:
+            aws = self.load_environment(str(name)).aws
+        except (SpecError, UsageError) as error:
+            raise CannotCountError(f"bucket {bucket}: environment `{name}` cannot be read: {error}") from None
+        return OwnBucket.model_validate(aws.describe_access(bucket, region or aws.region or "us-east-1"))
 
     def _load_objects(self, stack: str) -> StateObjects | None:
         from lakewright_engine.model.errors import StateError  # noqa: PLC0415 - `--help` needs no engine

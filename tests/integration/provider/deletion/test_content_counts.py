@@ -9,6 +9,8 @@ from typing import Any
 import httpx
 import pytest
 from lakewright.deletions.content_counts import ContentCounter
+from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
+from lakewright.lakekeeper.provider.errors import CannotCountError
 from lakewright.lakekeeper.table.resource import TableProvider
 from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
 from lakewright_engine.model.resources import ResourceState
@@ -27,7 +29,7 @@ COLUMNS = [{"name": "n", "type": "long"}]
 def count(tmp_path: Path) -> Count:
     """Return a function that counts the contents of resources as their state has them."""
     (tmp_path / "Pulumi.yaml").write_text("name: lakewright\nruntime: python\n")
-    counter = ContentCounter(PulumiProject.load(tmp_path), "dev")
+    counter = ContentCounter(PulumiProject.load(tmp_path), "dev", refuse_bucket)
 
     def run(*resources: Resource) -> list[DeletedContents]:
         return counter.count([to_state(resource) for resource in resources])
@@ -40,6 +42,10 @@ def to_state(resource: Resource) -> ResourceState:
     type_ = f"pulumi-python:dynamic/lakekeeper:{kind}"
     urn = f"urn:pulumi:dev::lakewright::{type_}::{kind.lower()}"
     return ResourceState(urn, type_, True, id=resource.id, outputs=wire(resource.outs))  # noqa: FBT003
+
+
+def refuse_bucket(name: str, _region: str | None) -> OwnBucket:
+    raise CannotCountError(f"bucket {name} is not expected here")
 
 
 @pytest.fixture
@@ -135,3 +141,39 @@ def test_contents_that_cannot_be_counted_are_unknown(
     assert "is inactive" in hidden.unknown
     assert "UnreachableError" in unreachable.unknown
     assert unlisted.to_message().startswith("warning: Warehouse 'warehouse': what it contains is deleted and could not")
+
+
+@pytest.mark.stand_in("puts objects into a bucket of the sandbox")
+def test_purged_log_bucket_counts_logs_and_compares_the_rest(
+    sandbox: Sandbox, bucket: str, aws: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More logs are no difference. Without `forceDestroy`, AWS deletes an empty bucket only."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", sandbox.admin.access_key_id)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", sandbox.admin.secret_access_key.get_secret_value())
+    (tmp_path / "Pulumi.yaml").write_text("name: lakewright\nruntime: python\n")
+    endpoint = sandbox.aws.endpoint
+
+    def open_bucket(name: str, region: str | None) -> OwnBucket:
+        return OwnBucket(bucket=name, region=str(region), endpoint=endpoint)
+
+    def count(*, force: bool = True) -> list[DeletedContents]:
+        outputs = {"bucket": bucket, "region": sandbox.aws.region, "forceDestroy": force}
+        urn = "urn:pulumi:dev::lakewright::aws:s3/bucket:Bucket::acme-logs"
+        state = ResourceState(urn, "aws:s3/bucket:Bucket", True, id=bucket, outputs=outputs)  # noqa: FBT003
+        return ContentCounter(PulumiProject.load(tmp_path), "dev", open_bucket).count([state])
+
+    for number in range(2):
+        key = f"lake/2026-11-23-08-00-0{number}-0123456789ABCDEF"
+        aws("s3").put_object(Bucket=bucket, Key=key, Body=b"12345")
+    [first] = count()
+    aws("s3").put_object(Bucket=bucket, Key="lake/2026-11-23-08-01-00-0123456789ABCDEF", Body=b"1")
+    [second] = count()
+    aws("s3").put_object(Bucket=bucket, Key="backup.tar", Body=b"1")
+    [third] = count()
+
+    assert first.summary == "2 access logs, 10 B"
+    assert second.summary == "3 access logs, 11 B"
+    assert (first.is_growing, first.fingerprint) == (True, second.fingerprint)
+    assert third.summary == "3 access logs, 1 object, 12 B"
+    assert third.fingerprint != second.fingerprint
+    assert count(force=False) == []
