@@ -148,6 +148,56 @@ def test_help_and_errors_need_no_terminal(
     assert "Traceback" not in errors
 
 
+@pytest.mark.parametrize("path", COMMANDS)
+def test_usage_errors_have_one_form(
+    path: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, help_text, _ = _call([*path.split(), "-h"], capsys, monkeypatch)
+    _, _, errors = _call([*path.split(), "--no-such-option"], capsys, monkeypatch)
+
+    assert (code, f"Usage: {path} " in help_text) == (0, True)
+    if not COMMANDS[path].context_settings.get("ignore_unknown_options"):
+        assert re.fullmatch(rf"error: no such option: --no-such-option(;|.*\? See|; see) `{path} --help`\n", errors)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (
+            "lakewright fleet listing",
+            "error: no such command 'listing'; did you mean 'list'? See `lakewright fleet --help`",
+        ),
+        (
+            "lakewright-spark policies",
+            "error: no such command 'policies'; did you mean 'policy'? See `lakewright-spark --help`",
+        ),
+        (
+            "lakewright-spark usage --warehous w",
+            "error: no such option: --warehous; did you mean --warehouse? See `lakewright-spark usage --help`",
+        ),
+        (
+            "lakewright-spark job",
+            "error: missing argument 'JOB'; see `lakewright-spark job --help`",
+        ),
+        (
+            "lakewright-spark maintain --grace soon",
+            "error: invalid value for '--grace': expected a duration such as 90s, 45m, 24h or 7d, found 'soon'; see "
+            "`lakewright-spark maintain --help`",
+        ),
+        (
+            "lakewright-spark maintain --job compaction --skip-job retention",
+            "error: expected either --job or --skip-job; see `lakewright-spark maintain --help`",
+        ),
+    ],
+)
+def test_usage_errors_suggest_what_was_meant(
+    words: str, expected: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, output, errors = _call(words.split(), capsys, monkeypatch)
+
+    assert (code, output, errors) == (2, "", f"{expected}\n")
+
+
 def test_commands_that_report_have_json() -> None:
     have = {path for path, command in COMMANDS.items() if any("--json" in found.opts for found in command.params)}
 

@@ -33,23 +33,7 @@ def format_error(error: Exception) -> str:
 
 def to_usage_error(error: Exception) -> Exception:
     """Return Typer's error of a command line as a UsageError that names the command's help; others unchanged."""
-    context = getattr(error, "ctx", None)
-    if not hasattr(error, "format_message") or context is None:
-        return error
-    option = _suggest_option(error)
-    # Typer's text would list every option that is a little like it.
-    message = str(getattr(error, "message", "")) if option else format_error(error).replace(": Value error, ", ": ")
-    message, _, question = message.partition(" Did you mean ")
-    message = " ".join(f"{message[:1].lower()}{message[1:]}".split()).rstrip(". ")
-    if option or question:
-        message += f"; did you mean {question.rstrip('?') or option}?"
-        return UsageError(f"{message} See `{context.command_path} --help`")
-    return UsageError(f"{message}; see `{context.command_path} --help`")
+    from lakewright_spark.usage_errors import format_usage_error  # noqa: PLC0415 - only for errors
 
-
-def _suggest_option(error: Exception) -> str:
-    """Return the option that is most like an unknown one; empty for other errors."""
-    from difflib import get_close_matches  # noqa: PLC0415 - only for errors
-
-    possibilities: list[str] = getattr(error, "possibilities", None) or []
-    return "".join(get_close_matches(str(getattr(error, "option_name", "")), possibilities, 1))
+    message = format_usage_error(error) if getattr(error, "ctx", None) is not None else None
+    return error if message is None else UsageError(message)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 BUCKET_TYPE = "aws:s3/bucket:Bucket"
 MOST_OBJECTS = 50_000
 """Most objects and versions that are listed in a bucket: 50 calls."""
-_ACCESS_LOG = re.compile(r".*\d{4}(?:-\d\d){5}-[0-9A-F]{16}")
+_ACCESS_LOG = re.compile(r".*\d{4}(?:-\d\d){5}-[0-9A-Z]{16}")
 """Key of an object with access logs: `PREFIXYYYY-mm-DD-HH-MM-SS-UniqueString`.
 
 Source: Amazon S3, "Log object key format".

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -25,8 +26,11 @@ from lakewright_spark.cli import (
 )
 from lakewright_spark.errors import LakewrightSparkError
 from lakewright_spark.session import jars
+from lakewright_spark.usage_errors import format_usage_error
 
 PROGRAM = "lakewright-spark"
+USAGE_ERROR = 2
+"""Exit code of a wrong command line, as in `lakewright_spark.errors`."""
 _COMPLETES = "_LAKEWRIGHT_SPARK_COMPLETE"
 """Variable of a shell that asks for completions; `lakewright completion` prints the scripts of both programs."""
 
@@ -34,6 +38,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
     help="Run scripts and maintenance on a tenant's warehouses; read and clean up execution results.",
 )
 # In the order in which `--help` lists them. A module declares options; it loads what a command needs when that runs.
@@ -102,9 +107,23 @@ def main() -> None:
 
         completion_init()
     try:
-        app(prog_name=PROGRAM)
+        code: Any = typer.main.get_command(app).main(prog_name=PROGRAM, standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
     except LakewrightSparkError as error:
         printing.complain(f"lakewright-spark: {error}")
         raise SystemExit(error.exit_code) from None
+    except typer.Abort:
+        printing.complain("Aborted.")
+        raise SystemExit(1) from None
+    except BrokenPipeError:  # the reader has gone, such as `head`
+        raise SystemExit(1) from None
+    except Exception as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # printed its help
+            raise SystemExit(USAGE_ERROR) from None
+        message = format_usage_error(error)
+        if message is None:
+            raise
+        printing.complain(f"error: {message}")
+        raise SystemExit(USAGE_ERROR) from None
     finally:
         printing.flush()

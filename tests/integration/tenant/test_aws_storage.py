@@ -140,6 +140,10 @@ def test_tenant_with_every_feature(make_tenant: Callable[..., Any], aws: Callabl
     logs = aws("s3").list_objects_v2(Bucket=f"{tenant.name}-logs", Prefix=f"{tenant.bucket}/")
     assert logs["KeyCount"] > 0
     tenant.verb("preview", "--refresh", "--expect-no-changes")
+    counted = {item["name"]: item["counts"] for item in tenant.verb("destroy", "--preview-only")["deleted_contents"]}
+    [counts] = [counts for name, counts in counted.items() if name.startswith("Bucket ")]
+    assert counts["access log"] > 0
+    assert counts.keys() == {"access log"}
     tenant.verb("destroy", "--yes")
     buckets = {bucket["Name"] for bucket in aws("s3").list_buckets()["Buckets"]}
     assert not buckets & {tenant.bucket, f"{tenant.name}-logs"}
