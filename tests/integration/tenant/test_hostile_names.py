@@ -126,7 +126,7 @@ JSON_OF_NAMES = {
 }
 """Commands whose JSON has no keys of its own here, and why."""
 
-ONE_LINE_EACH = {"lakewright fleet usage", "lakewright fleet verify"}
+ONE_LINE_EACH = {"lakewright fleet usage"}
 """Commands that print the names of what failed, without its reason."""
 
 

@@ -35,6 +35,12 @@ def test_allow_all_catalog_is_no_isolation(make_tenant: MakeTenant) -> None:
     assert "no isolation: the catalog allows every request; to fix it: start Lakekeeper with" in line
     assert lines[-1].startswith(f"{tenant.name}: no proof of isolation. {len(failed)} checks do not hold: ")
 
+    by_stack = tenant.run("fleet", "verify").stdout.splitlines()
+
+    assert by_stack[0] == f"{tenant.name}:"
+    assert len([line for line in by_stack if line.startswith(("failed ", "not proven "))]) == len(failed)
+    assert line in by_stack
+
 
 def test_stack_that_was_never_deployed_is_an_error(make_tenant: MakeTenant) -> None:
     tenant = make_tenant()

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from lakewright.verify.session.sessions import TenantSession
     from lakewright.verify.session.subjects import ProbeIdentity
 
-_FAILED = {"not proven": "not proven"}
-"""Status of a check that does not hold, if it is not `failed`."""
-
 
 def verify(
     stack: StackName,
@@ -83,19 +80,13 @@ def _to_json(stack: str, report: VerifyReport, checks: Sequence[VerifyCheck]) ->
 
 
 def _print_lines(stack: str, report: VerifyReport, checks: Sequence[VerifyCheck]) -> None:
-    from lakewright.terminal.check_lines import CheckLine, print_check_lines  # noqa: PLC0415
+    from lakewright.terminal.check_lines import print_check_lines  # noqa: PLC0415
     from lakewright.terminal.console import open_console  # noqa: PLC0415
     from lakewright.terminal.escaping import escape_line  # noqa: PLC0415
+    from lakewright.verify.check_text import to_check_line  # noqa: PLC0415
 
-    lines: list[CheckLine] = []
-    for check in checks:
-        who = "/".join(part for part in (check.identity, check.warehouse) if part)
-        subject = ": ".join(part for part in (check.probe, who, check.attempt) if part)
-        found = check.found if check.holds else f"{check.found}, expected {check.expected}"
-        status = ("ok", "green") if check.holds else (_FAILED.get(check.found, "failed"), "red")
-        lines.append(CheckLine(*status, subject, f"{found}: {check.evidence}", check.remedy))
     console = open_console(highlight=False, markup=False)
-    print_check_lines(console, lines)
+    print_check_lines(console, [to_check_line(check) for check in checks])
     for note in report.notes:
         console.print(f"note: {escape_line(note)}", soft_wrap=True)
     held = sum(check.holds for check in report.checks)

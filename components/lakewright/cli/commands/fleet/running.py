@@ -133,7 +133,22 @@ def print_report(options: FleetOptions, report: FleetReport) -> None:
         return
     logs = [result.log for result in report.results if result.log]
     folder = os.path.relpath(Path(logs[0]).parent) if logs else "none"
+    _print_failed_checks(report)
     print("\n".join([*(detail_lines(report) if options.details else []), *summary_lines(report, folder)]))
+
+
+def _print_failed_checks(report: FleetReport) -> None:
+    """Print the checks of `verify` that do not hold, by stack."""
+    from lakewright.terminal.check_lines import print_check_lines  # noqa: PLC0415
+    from lakewright.terminal.console import open_console  # noqa: PLC0415
+    from lakewright.verify.check_text import read_failed_checks, to_check_line  # noqa: PLC0415
+
+    console = open_console(highlight=False, markup=False)
+    for result in report.results:
+        if lines := [to_check_line(check) for check in read_failed_checks(result.document)]:
+            console.print(f"{result.stack.name}:")
+            print_check_lines(console, lines)
+            console.print()
 
 
 def end(options: FleetOptions, report: FleetReport) -> None:
