@@ -24,7 +24,7 @@ from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import BusyError, LakekeeperError, NotFoundError
 from lakewright.lakekeeper.api.connection.retry import until
 from lakewright.lakekeeper.api.connection.server import ServerRef
-from lakewright.lakekeeper.api.management import projects, roles, users, warehouses
+from lakewright.lakekeeper.api.management import project_record, projects, roles, users, warehouses
 from lakewright_sandbox.runtime.state import AwsState, LakekeeperState, Sandbox
 
 ENDPOINT = "TEST_REAL_LAKEKEEPER"
@@ -214,6 +214,7 @@ class RealServers:
             self._remove_warehouse(warehouse_id)
         for role in roles.list_all(self.client, project_id):
             roles.delete(self.client, project_id, str(role["id"]))
+        project_record.delete_mark(self.client, project_id)
         projects.delete(self.client, project_id)
 
     def _remove_warehouse(self, warehouse_id: str) -> None:
