@@ -58,6 +58,7 @@ def consent(
     for item in consents:
         marks.write_consent(item, adopter)
         print(f"{item}: stack `{adopter}` may adopt it.")
+    print(f"`lakewright up --refresh --stack {name}` adopts what the stack declares.")
 
 
 def forget(

@@ -18,7 +18,7 @@ from lakewright.lakekeeper.provider.inputs import CreateOnly, Deletable, Replace
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.names.types import Deletion, ProjectId, ProjectName
-from lakewright.ownership.mark import OwnershipMark
+from lakewright.ownership.mark import Claimant, Ownership, OwnershipMark
 from lakewright.ownership.marked_object import MarkedObject
 from lakewright.ownership.running_stack import find_running_stack
 
@@ -106,9 +106,12 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
         if name is None:
             return None
         seen = known.declared.model_copy(update={"name": name})
-        if seen.mark.names_owner and not project_record.read_cached_mark(client, known.id).names_owner:
-            # The mark of another stack is no drift, which `up` would revert. It refuses instead.
-            seen = seen.model_copy(update={"stack": None, "record": None})
+        if seen.mark.names_owner:
+            mark = project_record.read_cached_mark(client, known.id)
+            is_consented = mark.compare(Claimant(seen.stack, seen.record)) is Ownership.CONSENTED
+            if is_consented or not mark.names_owner:
+                # Without a consent, the mark of another stack is no drift, which `up` would revert. It refuses instead.
+                seen = seen.model_copy(update={"stack": None, "record": None})
         return ObservedResource(seen)
 
     @override

@@ -50,6 +50,14 @@ def read_mark(http: httpx.Client, project_id: str) -> OwnershipMark:
     return parse_description(list_roles(http, project_id)[RECORD_ROLE])
 
 
+def write_mark(http: httpx.Client, project_id: str, mark: OwnershipMark) -> None:
+    header = {"x-project-id": project_id}
+    listed = http.get("/management/v1/role", headers=header).json()["roles"]
+    record = next(role for role in listed if role["name"] == RECORD_ROLE)
+    body = {"name": RECORD_ROLE, "description": mark.to_description()}
+    http.post(f"/management/v1/role/{record['id']}", json=body, headers=header).raise_for_status()
+
+
 def list_projects(http: httpx.Client) -> set[str]:
     return {project["project-id"] for project in http.get("/management/v1/project-list").json()["projects"]}
 
@@ -89,6 +97,20 @@ def test_deleted_mark_is_drift_and_is_written_again(http: httpx.Client, declared
     assert run_as(OWNER, project.refresh) == "update"
     assert run_as(OWNER, lambda: project.up(**declared)) == "update"
     assert read_mark(http, declared["project_id"]).stack == "lakewright/acme"
+
+
+def test_consent_to_the_former_owner_is_drift(http: httpx.Client, declared: Props) -> None:
+    """A stack whose project another stack adopted owns it again after a consent and `up --refresh`."""
+    project = Resource(ProjectProvider())
+    run_as(OWNER, lambda: project.up(**declared))
+    write_mark(http, declared["project_id"], OwnershipMark("lakewright/copy", "fedcba9876543210"))
+    assert run_as(OWNER, project.refresh) == "same"
+
+    permitted = OwnershipMark("lakewright/copy", "fedcba9876543210", "lakewright/acme")
+    write_mark(http, declared["project_id"], permitted)
+    assert run_as(OWNER, project.refresh) == "update"
+    assert run_as(OWNER, lambda: project.up(**declared)) == "update"
+    assert read_mark(http, declared["project_id"]) == OwnershipMark("lakewright/acme", RECORD)
 
 
 def test_copy_of_a_state_changes_and_deletes_nothing(http: httpx.Client, declared: Props) -> None:
