@@ -88,10 +88,10 @@ def shared_with(
                 if other.environment == spec.environment
                 else f"; its environment `{other.environment}` has the same Lakekeeper, {theirs.lakekeeper}"
             )
-            yield (
-                "name",
-                f"expected a tenant that no other stack declares; {name} declares tenant `{spec.name}` too{where}",
+            path, kind, shared = (
+                ("name", "tenant", spec.name) if other.name == spec.name else ("project.id", "project", spec.project_id)
             )
+            yield path, f"expected a {kind} that no other stack declares; {name} declares {kind} `{shared}` too{where}"
             continue
         if own.lakekeeper == theirs.lakekeeper:
             yield from _shared_clients(spec, other, name)

@@ -51,6 +51,13 @@ def test_one_tenant_in_two_stacks() -> None:
     assert message == "expected a tenant that no other stack declares; other.yaml declares tenant `acme` too"
 
 
+def test_one_project_of_two_tenants() -> None:
+    other = tenant("beta", project={"id": "acme"})
+    assert found(tenant("acme"), other) == {
+        "project.id": "expected a project that no other stack declares; other.yaml declares project `acme` too"
+    }
+
+
 def acme(environment: str, bucket: str = "") -> TenantSpec:
     return tenant("acme", {"backend": "aws", "bucket": bucket or f"acme-{environment}"}, environment=environment)
 
