@@ -13,6 +13,8 @@ from lakewright_sandbox.runtime.state import Sandbox
 from ..conftest import AwsClient
 from ..resource import Props, Resource
 
+pytestmark = pytest.mark.stand_in("plays a bucket that the stack makes on AWS")
+
 SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "n", "type": "int", "required": False}]}
 
 

@@ -16,6 +16,8 @@ from lakewright_sandbox.runtime.state import Sandbox
 from ..conftest import AwsClient
 from ..resource import Props, Resource
 
+pytestmark = pytest.mark.stand_in("plays a bucket that the stack makes on AWS")
+
 
 @pytest.fixture
 def own(sandbox: Sandbox, bucket: str, monkeypatch: pytest.MonkeyPatch) -> Props:

@@ -18,6 +18,8 @@ from lakewright_sandbox.runtime.state import Sandbox
 from ..conftest import AwsClient
 from ..resource import Props, Resource
 
+pytestmark = pytest.mark.stand_in("plays a bucket that the stack makes on AWS")
+
 TABLE = "0193c5a0-0000-7000-8000-00000000000a/0193c5a0-0000-7000-8000-00000000000b"
 METADATA = "metadata/00000-0193c5a0-0000-7000-8000-00000000000c.gz.metadata.json"
 

@@ -91,6 +91,7 @@ def find_keys(aws: Callable[..., Any], bucket: str) -> set[str]:
     return {key["KeyState"] for key in found if bucket in key["Description"]}
 
 
+@pytest.mark.stand_in("kills the removal of a bucket on AWS")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("removal", ["BucketRemoval", "KeyRemoval"])
 def test_destroy_finishes_after_a_kill_at_the_removal(
