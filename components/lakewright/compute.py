@@ -10,7 +10,7 @@ from lakewright_spark.catalog.auth import ClientCredentialsAuth
 
 from lakewright.environment.cluster import Cluster
 from lakewright.environment.platform import Platform
-from lakewright.environment.unit_identity import UnitIdentity, identity_of
+from lakewright.environment.unit_identity import UnitIdentity, find_identity
 from lakewright.kubernetes import connect, images, manifests, texera
 from lakewright.kubernetes.activator import manifests as activator_manifests
 from lakewright.kubernetes.activator.component import Activator
@@ -44,7 +44,7 @@ def compute_for(
         made.append(Activator(spec, image=_jobs_image(spec, cluster), cluster=cluster, opts=in_namespace))
     for unit in spec.computing_units:
         visible = unit.visible_warehouses(spec.warehouse_names)
-        identity = identity_of(spec, platform.environment, unit.name)
+        identity = find_identity(spec, platform.environment, unit.name)
         made.append(
             ComputingUnit(
                 spec,
@@ -63,7 +63,7 @@ def compute_for(
             )
         )
     if spec.maintenance:
-        identity = identity_of(spec, platform.environment, MAINTENANCE)
+        identity = find_identity(spec, platform.environment, MAINTENANCE)
         made.append(
             Maintenance(
                 spec,
@@ -123,7 +123,9 @@ def _outgoing_urls(
 ) -> list[str]:
     """Return the addresses that pods with these warehouses must reach: catalog, token endpoint and storages."""
     auth = platform.environment.lakekeeper.jobs_auth
-    stores = [storage[spec.storage_of(warehouse)] for warehouse in spec.warehouses if warehouse.name in warehouses]
+    stores = [
+        storage[spec.find_storage_name(warehouse)] for warehouse in spec.warehouses if warehouse.name in warehouses
+    ]
     return [
         # With a gateway, the policies allow its pods instead of the address.
         *([] if platform.environment.kubernetes.catalog_pods else [platform.catalog_uri]),

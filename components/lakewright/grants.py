@@ -11,7 +11,7 @@ from lakewright.environment.platform import Platform
 from lakewright.lakekeeper import Grant, Role, Table
 from lakewright.spec import TenantSpec
 from lakewright.spec.grant import GrantSpec
-from lakewright.spec.standard_roles import ON_WAREHOUSE, role_of
+from lakewright.spec.standard_roles import ON_WAREHOUSE, name_role
 from lakewright.warehouse import TenantWarehouse
 
 
@@ -79,7 +79,7 @@ def grants_for(
 
 def _before_renaming(tenant: TenantSpec, grant: GrantSpec) -> GrantSpec | None:
     """Return the grant as it was before its warehouse was renamed; None if it was not."""
-    earlier = tenant.renamed(grant.on.warehouse or "")
+    earlier = tenant.find_earlier_name(grant.on.warehouse or "")
     if earlier is None:
         return None
     role = _earlier_roles(tenant).get(grant.role or "")
@@ -90,7 +90,7 @@ def _before_renaming(tenant: TenantSpec, grant: GrantSpec) -> GrantSpec | None:
 def _earlier_roles(tenant: TenantSpec) -> dict[str, str]:
     """Return the earlier names of the roles of renamed warehouses."""
     return {
-        role_of(warehouse.name, kind): role_of(warehouse.renamed_from, kind)
+        name_role(warehouse.name, kind): name_role(warehouse.renamed_from, kind)
         for warehouse in tenant.warehouses
         if warehouse.renamed_from
         for kind in ON_WAREHOUSE

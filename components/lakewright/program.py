@@ -11,7 +11,7 @@ from lakewright.environment.platform import Platform
 from lakewright.environment.platform_reference import read_in_program
 from lakewright.environment.sandbox_clients import provide_client
 from lakewright.environment.stack_config import read_stack_config
-from lakewright.environment.store_trust import trusting_stores
+from lakewright.environment.store_trust import trust_stores
 from lakewright.project_files.project_root import project_root
 from lakewright.spec import SPEC_KEY, SpecError
 from lakewright.tenant import Tenant
@@ -44,7 +44,7 @@ def _tenant() -> Tenant:
         region=region,
         read_platform=read_in_program,
     )
-    environment = trusting_stores(environment, [storage.store_certificates for storage in spec.storage.values()])
+    environment = trust_stores(environment, [storage.store_certificates for storage in spec.storage.values()])
     provide_client(environment, spec.name)
     platform = Platform(environment, tenant=spec.name, project_id=spec.project_id, default_region=region)
     return Tenant(spec, platform)

@@ -21,7 +21,7 @@ def tables_for(
         path = spec.path
         namespace = ".".join(path.namespace)
         warehouse = warehouses[path.warehouse]
-        deletion = tenant.deletion_of(spec)
+        deletion = tenant.find_deletion(spec)
         own = pulumi.ResourceOptions(
             depends_on=[warehouse.namespaces[namespace]],
             retain_on_delete=deletion == "retain",
@@ -54,6 +54,6 @@ def tables_for(
 def _earlier_names(tenant: TenantSpec, spec: TableSpec) -> list[str]:
     """Return the earlier names of a table: before its rename, its warehouse's, or both."""
     names = [spec.path, *([parse_table_name(spec.renamed_from)] if spec.renamed_from else [])]
-    if earlier := tenant.renamed(spec.path.warehouse):
+    if earlier := tenant.find_earlier_name(spec.path.warehouse):
         names += [name._replace(warehouse=earlier) for name in names]
     return [str(name) for name in names if name != spec.path]

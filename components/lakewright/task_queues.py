@@ -33,7 +33,7 @@ def task_queues_for(
                 pulumi.ResourceOptions(
                     retain_on_delete=name in retained,
                     aliases=[pulumi.Alias(name=f"{tenant.name}-{earlier}-{queue}")]
-                    if (earlier := tenant.renamed(name))
+                    if (earlier := tenant.find_earlier_name(name))
                     else None,
                 ),
             ),

@@ -55,7 +55,7 @@ class Tenant(pulumi.ComponentResource):
                 warehouse,
                 platform=platform,
                 project_id=project.project_id,
-                storage=storage[spec.storage_of(warehouse)],
+                storage=storage[spec.find_storage_name(warehouse)],
                 record=record,
                 adopted=adopted,
                 after=[project],
@@ -174,7 +174,7 @@ def _purged_tables(spec: TenantSpec) -> dict[str, list[list[str]]] | None:
     purged: dict[str, list[list[str]]] = {}
     for warehouse in spec.warehouses:
         for table in spec.tables:
-            is_purged = table.path.warehouse == warehouse.name and spec.deletion_of(table) == "purge"
+            is_purged = table.path.warehouse == warehouse.name and spec.find_deletion(table) == "purge"
             if is_purged and warehouse.deletion == "retain":
                 purged.setdefault(warehouse.name, []).append([*table.path.namespace, table.path.name])
     return purged or None
@@ -185,7 +185,7 @@ def _guarded_buckets(
 ) -> Iterator[dict[str, Any]]:
     """Yield the buckets that are deleted with the stack, with the key prefixes that are emptied first."""
     for name, made in storage.items():
-        on_storage = [warehouse for warehouse in spec.warehouses if spec.storage_of(warehouse) == name]
+        on_storage = [warehouse for warehouse in spec.warehouses if spec.find_storage_name(warehouse) == name]
         if made.own_bucket and not any(warehouse.deletion == "retain" for warehouse in on_storage):
             purged = [warehouse.name for warehouse in on_storage if warehouse.deletion == "purge"]
             yield made.own_bucket | {
@@ -209,7 +209,7 @@ def _catalog_config(
             ca_bundle=ca_bundle,
             truststore=truststore,
             warehouses=[
-                catalog_warehouse(spec, warehouse, storage[spec.storage_of(warehouse)], ids[warehouse.name])
+                catalog_warehouse(spec, warehouse, storage[spec.find_storage_name(warehouse)], ids[warehouse.name])
                 for warehouse in spec.warehouses
             ],
             policies=(*(spec.maintenance.defaults() if spec.maintenance else ()), *spec.policies),

@@ -53,12 +53,12 @@ def _warehouses(spec: TenantSpec) -> dict[str, dict[str, Any]]:
         tables = [table for table in spec.tables if table.path.warehouse == warehouse.name]
         renamed_tables = [parse_table_name(table.renamed_from) for table in tables if table.renamed_from]
         fields = {
-            "bucket": spec.storage[spec.storage_of(warehouse)].bucket,
+            "bucket": spec.storage[spec.find_storage_name(warehouse)].bucket,
             "deletion": warehouse.deletion,
             "renamed_from": warehouse.renamed_from,
             "key_prefix": warehouse.key_prefix,
             "namespaces": sorted(warehouse.namespace_paths) or None,
-            "tables": {table.path.in_warehouse: spec.deletion_of(table) for table in tables} or None,
+            "tables": {table.path.in_warehouse: spec.find_deletion(table) for table in tables} or None,
             "renamed_tables": [name.in_warehouse for name in renamed_tables] or None,
         }
         recorded[warehouse.name] = {name: value for name, value in fields.items() if value is not None}

@@ -132,7 +132,9 @@ def _lifecycles(
 ) -> pulumi.Output[Mapping[str, PrefixLifecycle | None]]:
     """Return the key prefixes in a bucket with their lifecycles. Data of removed warehouses has the storage's."""
     own = {
-        warehouse.name: warehouse.lifecycle for warehouse in spec.warehouses if spec.storage_of(warehouse) == storage
+        warehouse.name: warehouse.lifecycle
+        for warehouse in spec.warehouses
+        if spec.find_storage_name(warehouse) == storage
     }
 
     def by_prefix(values: list[Any]) -> Mapping[str, PrefixLifecycle | None]:
@@ -151,6 +153,6 @@ def _kept_warehouses(spec: TenantSpec, storage: str, bucket: str, record: Tenant
     declared = [
         warehouse.name
         for warehouse in spec.warehouses
-        if spec.storage_of(warehouse) == storage and warehouse.deletion == "retain"
+        if spec.find_storage_name(warehouse) == storage and warehouse.deletion == "retain"
     ]
     return record.kept_warehouses(bucket).apply(lambda earlier: [*declared, *earlier])

@@ -17,7 +17,7 @@ from lakewright.lakekeeper.warehouse.role_proof import RoleProof
 from lakewright.spec import TenantSpec, WarehouseSpec
 from lakewright.spec.warehouse_writers import writers
 from lakewright.storage.backend import WarehouseAccess
-from lakewright.storage.existing import reserved_key
+from lakewright.storage.existing import name_external_id_key
 from lakewright.tenant_storage import TenantStorage
 from lakewright.warehouse_roles import RoleSettings, WarehouseRoles, roles_of_warehouse
 
@@ -61,7 +61,7 @@ class TenantWarehouse(pulumi.ComponentResource):
         within = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(aliases=aliases(earlier)))
         prefix = record.of_warehouse(spec.name, "key_prefix")
 
-        external_id = _external_id(name, tenant.storage_of(spec), storage, within)
+        external_id = _external_id(name, tenant.find_storage_name(spec), storage, within)
         settings = RoleSettings(tenant, spec, platform, storage, record, after, within)
         self.roles = roles_of_warehouse(settings, external_id)
         access = WarehouseAccess(
@@ -166,7 +166,9 @@ def _external_id(
         return None
     chosen = storage.backend.external_id_of_tenant
     if chosen is None:
-        reserved = None if storage.backend.makes_role else pulumi.Config().get_secret(reserved_key(storage_name))
+        reserved = (
+            None if storage.backend.makes_role else pulumi.Config().get_secret(name_external_id_key(storage_name))
+        )
         return reserved or ExternalId(name, opts=opts).value
     if chosen.startswith("config:"):
         return pulumi.Config().require_secret(chosen.removeprefix("config:"))

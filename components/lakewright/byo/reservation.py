@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from lakewright.storage.existing import ExistingStorage, reserved_key
+from lakewright.storage.existing import ExistingStorage, name_external_id_key
 
 _CONFIG = "config:"
 
@@ -59,7 +59,7 @@ def reserve_external_id(
     chosen = storage.external_id_of_tenant
     if chosen is not None and not is_kept(storage):
         return Reservation(chosen, is_new=False, key=None)
-    key = chosen.removeprefix(_CONFIG) if chosen else reserved_key(name)
+    key = chosen.removeprefix(_CONFIG) if chosen else name_external_id_key(name)
     if kept := settings.get(key):
         return Reservation(kept, is_new=False, key=key, others=_others(kept, made, warehouses))
     earlier = [made[warehouse] for warehouse in warehouses if warehouse in made]

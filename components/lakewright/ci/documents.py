@@ -9,7 +9,7 @@ from pydantic_core import from_json
 
 from lakewright.ci.errors import DocumentError
 from lakewright.fleet.text_table import plural
-from lakewright.validation.problems import problems_of
+from lakewright.validation.problems import list_problems
 
 VERSION = 1
 """Version of both documents."""
@@ -212,7 +212,7 @@ def _read(model: type[Document], text: str | bytes, command: str) -> Document:
     try:
         return model.model_validate(document)
     except ValidationError as error:
-        problems = problems_of(error, cast(object, document))
+        problems = list_problems(error, cast(object, document))
         more = f"; {len(problems) - _MOST_PROBLEMS} more" if len(problems) > _MOST_PROBLEMS else ""
         listed = "; ".join(f"`{problem.path}`: {problem.expected}" for problem in problems[:_MOST_PROBLEMS])
         raise DocumentError(f"expected the JSON that `{command}` prints: {listed}{more}") from None

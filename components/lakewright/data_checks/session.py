@@ -151,7 +151,7 @@ class CheckSession:
         if profile.get("type") != "s3":
             raise NotEvaluatedError(f"warehouse {warehouse} is not in S3")
         spec, account = self.target.spec, self.target.aws
-        access = spec.storage[spec.storage_of(self.declared(warehouse))].stack_access
+        access = spec.storage[spec.find_storage_name(self.declared(warehouse))].stack_access
         if access is None:
             file = account.shared_credentials_file
             access = {

@@ -13,7 +13,7 @@ from lakewright.lakekeeper.buckets import own_bucket
 from lakewright.lakekeeper.provider.errors import CannotCountError
 from lakewright.names.table_name import QualifiedName
 from lakewright.spec.monitoring.warehouse_check import WarehouseCheck
-from lakewright.validation.quantity import bytes_of
+from lakewright.validation.quantity import parse_bytes
 
 CONCURRENT_LOADS = 8
 NAMED = 3
@@ -27,7 +27,7 @@ def title(check: WarehouseCheck) -> str:
 
 def evaluate(check: WarehouseCheck, session: CheckSession) -> Iterator[Verdict]:
     """Yield whether the warehouse is small enough."""
-    most = bytes_of(check.max_bytes)
+    most = parse_bytes(check.max_bytes)
     expected = f"at most {check.max_bytes} {check.of}"
     if check.of == "stored":
         found, is_whole = _stored(check.warehouse, most, session)

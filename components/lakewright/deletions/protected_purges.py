@@ -13,7 +13,7 @@ def find_contradictions(spec: TenantSpec) -> list[Problem]:
             ("warehouses", index, warehouse.protected, warehouse.deletion)
             for index, warehouse in enumerate(spec.warehouses)
         ),
-        *(("tables", index, table.protected, spec.deletion_of(table)) for index, table in enumerate(spec.tables)),
+        *(("tables", index, table.protected, spec.find_deletion(table)) for index, table in enumerate(spec.tables)),
     ]
     return [
         Problem(

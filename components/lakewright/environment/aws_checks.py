@@ -8,7 +8,7 @@ from typing import Any
 from lakewright_spark.aws_partition import partition_of
 
 from lakewright.environment.environment import Environment
-from lakewright.spec.checks.cross_checks import is_on_aws, makes_roles, on_storages
+from lakewright.spec.checks.cross_checks import is_on_aws, makes_roles, place_warehouses
 from lakewright.validation.documents import mapping_of
 from lakewright.validation.problems import Problem
 
@@ -28,18 +28,18 @@ def aws_problems(document: Mapping[str, Any], environment: Environment, region: 
         region: Region of storages that name none.
     """
     name = str(document.get("environment"))
-    yield from _token_lifetimes(document, environment, name)
+    yield from _check_token_lifetimes(document, environment, name)
     yield from _tags(document, environment, name)
     if makes_roles(document):
         yield from _partitions(document, environment, region, name)
 
 
-def _token_lifetimes(document: Mapping[str, Any], environment: Environment, name: str) -> Iterator[Problem]:
+def _check_token_lifetimes(document: Mapping[str, Any], environment: Environment, name: str) -> Iterator[Problem]:
     principal = environment.lakekeeper.principal_arn
     if principal and ":user/" in principal:
         return
     identity = f"runs as {principal}, whose sessions are those of a role" if principal else "has no `principal_arn`"
-    for index, warehouse, storage in on_storages(document):
+    for index, warehouse, storage in place_warehouses(document):
         seconds = warehouse.get("token_seconds")
         if is_on_aws(storage) and isinstance(seconds, int) and seconds > LONGEST_CHAINED_SESSION:
             yield Problem(
@@ -71,33 +71,33 @@ def _partitions(
     document: Mapping[str, Any], environment: Environment, region: str | None, name: str
 ) -> Iterator[Problem]:
     """Find ARNs of another partition than the buckets: IAM knows none of another partition."""
-    wanted: set[str] = set()
-    for index, warehouse, storage in on_storages(document):
-        place = storage.get("region") or region
-        if not is_on_aws(storage) or not isinstance(place, str):
+    partitions: set[str] = set()
+    for index, warehouse, storage in place_warehouses(document):
+        storage_region = storage.get("region") or region
+        if not is_on_aws(storage) or not isinstance(storage_region, str):
             continue
-        partition = partition_of(place)
-        wanted.add(partition)
-        others = {
+        partition = partition_of(storage_region)
+        partitions.add(partition)
+        role_documents = {
             "maintenance_role": mapping_of(warehouse.get("maintenance_role")),
             **{f"shares.{key}": mapping_of(value) for key, value in mapping_of(warehouse.get("shares")).items()},
         }
-        for key, trusted in others.items():
+        for key, trusted in role_documents.items():
             arn = trusted.get("principal_arn")
             if isinstance(arn, str) and arn.startswith("arn:") and arn.split(":")[1] != partition:
                 yield Problem(
                     f"warehouses.{index}.{key}.principal_arn",
-                    f"expected an ARN of partition {partition}, that of region {place}",
+                    f"expected an ARN of partition {partition}, that of region {storage_region}",
                     arn,
                 )
-    own = {
+    arns = {
         "lakekeeper.principal_arn": environment.lakekeeper.principal_arn,
         "aws.permissions_boundary": environment.aws.permissions_boundary,
     }
-    for key, arn in own.items():
-        if arn and wanted and arn.split(":")[1] not in wanted:
+    for key, arn in arns.items():
+        if arn and partitions and arn.split(":")[1] not in partitions:
             yield Problem(
                 f"environment {name}: {key}",
-                f"expected an ARN of partition {' or '.join(sorted(wanted))}, that of the tenant's regions",
+                f"expected an ARN of partition {' or '.join(sorted(partitions))}, that of the tenant's regions",
                 arn,
             )

@@ -11,7 +11,7 @@ from lakewright.environment.environment import Environment
 from lakewright.kubernetes import jobs_identity, network, texera, trust
 from lakewright.kubernetes.runtimes import CONFIG_DIR
 from lakewright.spec import TenantSpec
-from lakewright.spec.quota import needed, quota_mistakes
+from lakewright.spec.quota import quota_mistakes, sum_amounts
 from lakewright.validation.problems import Problem
 
 
@@ -20,23 +20,25 @@ def compute_problems(spec: TenantSpec, environment: Environment, name: str) -> I
     if not spec.computing_units and spec.maintenance is None:
         return
     cluster = environment.kubernetes
-    for resource, found in quota_mistakes(spec.quota, cluster.quota, needed(spec.computing_units, spec.maintenance)):
+    for resource, mistake in quota_mistakes(
+        spec.quota, cluster.quota, sum_amounts(spec.computing_units, spec.maintenance)
+    ):
         of_spec = spec.quota is not None and getattr(spec.quota, resource) is not None
-        yield Problem(f"quota.{resource}" if of_spec else f"environment {name}: kubernetes.quota.{resource}", found)
+        yield Problem(f"quota.{resource}" if of_spec else f"environment {name}: kubernetes.quota.{resource}", mistake)
     for index, unit in enumerate(spec.computing_units):
-        if found := texera.mistake(unit, cluster.texera):
-            yield Problem(f"computing_units.{index}.texera.catalog", found)
-    if cluster.ca_bundle and (found := trust.mistake(cluster.ca_bundle)):
-        yield Problem(f"environment {name}: kubernetes.ca_bundle.file", found)
-    if found := jobs_identity.token_mistake(environment.lakekeeper.jobs_auth):
-        yield Problem(f"environment {name}: lakekeeper.jobs_auth.path", found)
-    for path, place in zip(("jobs_ca_bundle", "jobs_truststore"), environment.trust_paths, strict=True):
-        if cluster.ca_bundle and place and PurePosixPath(place).is_relative_to(CONFIG_DIR):
-            reason = f"expected a path outside {CONFIG_DIR}, where another volume of the pod is; found {place}"
+        if mistake := texera.mistake(unit, cluster.texera):
+            yield Problem(f"computing_units.{index}.texera.catalog", mistake)
+    if cluster.ca_bundle and (mistake := trust.mistake(cluster.ca_bundle)):
+        yield Problem(f"environment {name}: kubernetes.ca_bundle.file", mistake)
+    if mistake := jobs_identity.token_mistake(environment.lakekeeper.jobs_auth):
+        yield Problem(f"environment {name}: lakekeeper.jobs_auth.path", mistake)
+    for path, file_path in zip(("jobs_ca_bundle", "jobs_truststore"), environment.trust_paths, strict=True):
+        if cluster.ca_bundle and file_path and PurePosixPath(file_path).is_relative_to(CONFIG_DIR):
+            reason = f"expected a path outside {CONFIG_DIR}, where another volume of the pod is; found {file_path}"
             yield Problem(f"environment {name}: lakekeeper.{path}", reason)
     for path, url in _addresses(environment):
-        if found := network.mistake(url):
-            yield Problem(f"environment {name}: {path}", found)
+        if mistake := network.mistake(url):
+            yield Problem(f"environment {name}: {path}", mistake)
 
 
 def _addresses(environment: Environment) -> Iterator[tuple[str, str]]:

@@ -19,8 +19,8 @@ from lakewright.environment.drift_settings import EnvironmentDrift
 from lakewright.environment.platform_reference import (
     PlatformReader,
     PlatformReference,
-    named_platform,
     platform_document,
+    read_platform_name,
 )
 from lakewright.environment.tenant_spec_rules import TenantSpecRules
 from lakewright.kubernetes import jobs_identity, trust
@@ -38,7 +38,7 @@ from lakewright.names.types import (
     StorageEndpoint,
 )
 from lakewright.validation.documents import mapping_of
-from lakewright.validation.problems import Problem, SpecError, problems_of
+from lakewright.validation.problems import Problem, SpecError, list_problems
 from lakewright.validation.strict_model import StrictModel
 from lakewright.validation.yaml_text import load_yaml
 
@@ -191,8 +191,8 @@ class Environment(StrictModel):
     @model_validator(mode="after")
     def _secret_is_wanted(self) -> Environment:
         secret = self.kubernetes.jobs_secret
-        if secret and (found := jobs_identity.mistake(self.lakekeeper.jobs_auth, secret)):
-            raise ValueError(f"kubernetes.jobs_secret: {found}")
+        if secret and (mistake := jobs_identity.mistake(self.lakekeeper.jobs_auth, secret)):
+            raise ValueError(f"kubernetes.jobs_secret: {mistake}")
         return self
 
     @property
@@ -212,11 +212,11 @@ class Environment(StrictModel):
         """References to secrets of the environment, which no spec may name."""
         parts = (self.lakekeeper.auth, self.lakekeeper.jobs_auth)
         holders = (*parts, self.directory)
-        found = {getattr(part, name, None) for part in holders for name in ("token", "client_secret", "password")}
+        references = {getattr(part, name, None) for part in holders for name in ("token", "client_secret", "password")}
         files = [part.path for part in parts if part.kind == "token-file"]
         if self.aws.shared_credentials_file:
             files.append(str(self.aws.shared_credentials_file))
-        return frozenset(reference for reference in found if reference) | {f"file:{path}" for path in files}
+        return frozenset(reference for reference in references if reference) | {f"file:{path}" for path in files}
 
     @classmethod
     def load(
@@ -239,7 +239,7 @@ class Environment(StrictModel):
         source = str(path)
         document = _read(path, source)
         folder = path.resolve().parent
-        if stack := named_platform(document):
+        if stack := read_platform_name(document):
             document = _with_defaults(document, platform_document(stack, read_platform))
         if sandbox := _sandbox_folder(document.get("sandbox"), folder, environ):
             defaults = _sandbox_document(sandbox)
@@ -250,7 +250,7 @@ class Environment(StrictModel):
         try:
             return cls.model_validate(document)
         except ValidationError as error:
-            raise SpecError(source, problems_of(error, document)) from None
+            raise SpecError(source, list_problems(error, document)) from None
 
 
 def _with_defaults(document: dict[str, Any], defaults: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -259,13 +259,13 @@ def _with_defaults(document: dict[str, Any], defaults: Mapping[str, Mapping[str,
     return document | sections
 
 
-def _sandbox_folder(named: object, folder: Path, environ: Mapping[str, str]) -> Path | None:
-    if not isinstance(named, str):
+def _sandbox_folder(setting: object, folder: Path, environ: Mapping[str, str]) -> Path | None:
+    if not isinstance(setting, str):
         return None  # LAKEWRIGHT_SANDBOX never changes a production environment
-    if chosen := environ.get(SANDBOX_VARIABLE):
+    if override := environ.get(SANDBOX_VARIABLE):
         # Relative to the root, above environments/: engines run programs in other folders.
-        return _anchored(folder.parent, chosen)
-    return _anchored(folder, named)
+        return _anchor(folder.parent, override)
+    return _anchor(folder, setting)
 
 
 def is_sandbox_stopped(document: Mapping[str, Any], folder: Path, environ: Mapping[str, str]) -> bool:
@@ -280,7 +280,7 @@ def is_sandbox_stopped(document: Mapping[str, Any], folder: Path, environ: Mappi
     return sandbox is not None and not (sandbox / _SANDBOX_STATE).is_file()
 
 
-def _anchored(folder: Path, path: str | Path) -> Path:
+def _anchor(folder: Path, path: str | Path) -> Path:
     return (folder / Path(path).expanduser()).resolve()
 
 
@@ -291,7 +291,7 @@ def _with_anchored(document: Mapping[str, Any], keys: Sequence[str], folder: Pat
     if inner and isinstance(value, Mapping):
         return {**document, first: _with_anchored(mapping_of(cast(object, value)), inner, folder)}
     if not inner and isinstance(value, str):
-        return {**document, first: str(_anchored(folder, value))}
+        return {**document, first: str(_anchor(folder, value))}
     return {**document}
 
 

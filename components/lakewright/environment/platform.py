@@ -79,8 +79,8 @@ class Platform:
 
     def tags(self, spec: TenantSpec) -> dict[str, str]:
         """Return the tags of AWS objects: those of tenant and environment, and two of the toolkit."""
-        own = {TENANT_TAG: spec.name, "lakewright:owner": spec.owner}
-        return {**spec.labels, **self.environment.aws.tags, **own}
+        toolkit_tags = {TENANT_TAG: spec.name, "lakewright:owner": spec.owner}
+        return {**spec.labels, **self.environment.aws.tags, **toolkit_tags}
 
     def _aws(self, region: str) -> pulumi_aws.Provider:
         account = self.environment.aws

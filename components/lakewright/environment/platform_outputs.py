@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from lakewright.kubernetes.settings import CatalogPods
 from lakewright.names.types import PrincipalArn, ServiceUrl
-from lakewright.validation.problems import SpecError, problems_of
+from lakewright.validation.problems import SpecError, list_problems
 from lakewright.validation.strict_model import StrictModel
 
 OUTPUT = "platform"
@@ -45,10 +45,10 @@ class PlatformOutputs(StrictModel):
             "principal_has_session_tags": self.principal_has_session_tags or None,
             "allow_plain_http": self.allow_plain_http or None,
         }
-        found: dict[str, Any] = {key: value for key, value in lakekeeper.items() if value is not None}
+        settings: dict[str, Any] = {key: value for key, value in lakekeeper.items() if value is not None}
         cluster = {"catalog_pods": self.catalog_pods.model_dump(mode="json")} if self.catalog_pods else {}
         # `null` requests tokens of the cluster's own audience, so it is written too.
-        return {"lakekeeper": {**found, "jobs_token_audience": self.jobs_token_audience}, "kubernetes": cluster}
+        return {"lakekeeper": {**settings, "jobs_token_audience": self.jobs_token_audience}, "kubernetes": cluster}
 
 
 def parse_platform_outputs(outputs: Any, stack: str) -> PlatformOutputs:
@@ -56,4 +56,4 @@ def parse_platform_outputs(outputs: Any, stack: str) -> PlatformOutputs:
     try:
         return PlatformOutputs.model_validate(outputs)
     except ValidationError as error:
-        raise SpecError(f"output `{OUTPUT}` of stack {stack}", problems_of(error, outputs)) from None
+        raise SpecError(f"output `{OUTPUT}` of stack {stack}", list_problems(error, outputs)) from None

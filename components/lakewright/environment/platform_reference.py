@@ -45,7 +45,7 @@ def read_in_program(stack: str) -> Any:
     return result.value["outputs"].get(OUTPUT)
 
 
-def named_platform(document: Mapping[str, Any]) -> str | None:
+def read_platform_name(document: Mapping[str, Any]) -> str | None:
     """Return the platform stack that an environment's document names; None without one, or if the name is wrong."""
     stack = mapping_of(document.get("platform")).get("stack")
     return stack if isinstance(stack, str) and _STACK.fullmatch(stack) else None

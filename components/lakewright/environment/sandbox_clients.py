@@ -9,7 +9,7 @@ from pathlib import Path
 from lakewright_spark.catalog.auth import ClientCredentialsAuth
 
 from lakewright.environment.environment import Environment
-from lakewright.names.placeholders import filled_in
+from lakewright.names.placeholders import fill_placeholders
 
 
 def provide_client(environment: Environment, tenant: str) -> None:
@@ -17,8 +17,8 @@ def provide_client(environment: Environment, tenant: str) -> None:
     auth = environment.lakekeeper.jobs_auth
     if environment.sandbox is None or not isinstance(auth, ClientCredentialsAuth):
         return
-    scheme, _, place = filled_in(auth.client_secret, tenant).partition(":")
-    file = Path(place)
+    scheme, _, path = fill_placeholders(auth.client_secret, tenant).partition(":")
+    file = Path(path)
     if scheme != "file" or not file.is_relative_to(environment.sandbox) or file.exists():
         return
     # A complete file takes its name at once, so that no reader finds a part of the secret.

@@ -16,11 +16,11 @@ from lakewright.environment.unit_identity import identity_problems
 from lakewright.kubernetes import connect, images
 from lakewright.kubernetes.runtimes import RUNTIMES
 from lakewright.spec import Problem, SpecError, TenantSpec, parse_spec
-from lakewright.spec.checks.aws import vending_checks
-from lakewright.spec.checks.cross_checks import is_on_aws, made_storages, makes_roles, on_storages
+from lakewright.spec.checks.aws import check_vending
+from lakewright.spec.checks.cross_checks import find_made_storages, is_on_aws, makes_roles, place_warehouses
 from lakewright.spec.computing_unit import Runtime
 from lakewright.validation.documents import items_of, list_of, mapping_of
-from lakewright.validation.problems import dotted
+from lakewright.validation.problems import format_path
 
 
 def read_stack_config(
@@ -53,10 +53,10 @@ def read_stack_config(
     name = document.get("environment")
     # A problem of the name itself is reported already.
     if isinstance(name, str) and not any(problem.path == "environment" for problem in problems):
-        environment, found = _environment(environments / f"{name}.yaml", environ, read_platform)
-        problems += found
+        environment, environment_problems = _environment(environments / f"{name}.yaml", environ, read_platform)
+        problems += environment_problems
     if environment is not None:
-        problems += _missing_settings(document, environment, region)
+        problems += _find_missing_settings(document, environment, region)
         problems += aws_problems(document, environment, region or environment.aws.region)
         problems += _images(document, environment, str(name))
         problems += _connect(document, environment, str(name))
@@ -93,54 +93,62 @@ def _environment(
 def _images(document: Mapping[str, Any], environment: Environment, name: str) -> list[Problem]:
     """Find missing images, and images without a digest. The path of a default image is in the environment."""
     cluster = environment.kubernetes
-    wanted: list[tuple[str, object, str, str | None]] = []
+    required_images: list[tuple[str, object, str, str | None]] = []
     for index, unit in enumerate(list_of(document.get("computing_units"))):
         runtime = mapping_of(unit).get("runtime")
         if isinstance(runtime, str) and runtime in RUNTIMES:
-            place = f"kubernetes.images.{runtime}"
-            wanted.append(
+            setting = f"kubernetes.images.{runtime}"
+            required_images.append(
                 (
                     f"computing_units.{index}.image",
                     mapping_of(unit).get("image"),
-                    place,
+                    setting,
                     cluster.image(cast(Runtime, runtime)),
                 )
             )
     maintenance = mapping_of(document.get("maintenance"))
-    own = cluster.maintenance_image
-    place = "kubernetes.maintenance_image" if own else "kubernetes.images.spark"
+    maintenance_image = cluster.maintenance_image
+    setting = "kubernetes.maintenance_image" if maintenance_image else "kubernetes.images.spark"
     if maintenance:
-        wanted.append(("maintenance.image", maintenance.get("image"), place, own or cluster.image("spark")))
+        required_images.append(
+            ("maintenance.image", maintenance.get("image"), setting, maintenance_image or cluster.image("spark"))
+        )
     for index, unit in items_of(document, "computing_units"):
         # The activator of idle units has the image of the maintenance jobs.
         if unit.get("idle_after") is not None and not maintenance.get("image"):
-            wanted.append((f"computing_units.{index}.idle_after", None, place, own or cluster.image("spark")))
-    found: dict[str, str] = {}
-    for path, named, place, default in wanted:
-        if named is None and (reason := images.mistake(default, trial=cluster.trial)):
-            found[path if default is None else f"environment {name}: {place}"] = reason
-        elif isinstance(named, str) and (reason := images.mistake(named, trial=cluster.trial)):
-            found[path] = reason
-    return [Problem(path, reason) for path, reason in found.items()]
+            required_images.append(
+                (f"computing_units.{index}.idle_after", None, setting, maintenance_image or cluster.image("spark"))
+            )
+    mistakes: dict[str, str] = {}
+    for path, image, setting, default in required_images:
+        if image is None and (reason := images.mistake(default, trial=cluster.trial)):
+            mistakes[path if default is None else f"environment {name}: {setting}"] = reason
+        elif isinstance(image, str) and (reason := images.mistake(image, trial=cluster.trial)):
+            mistakes[path] = reason
+    return [Problem(path, reason) for path, reason in mistakes.items()]
 
 
 def _connect(document: Mapping[str, Any], environment: Environment, name: str) -> list[Problem]:
     """Find computing units that clients in other pods could not reach."""
     cluster = environment.kubernetes
     runtimes = [mapping_of(unit).get("runtime") for unit in list_of(document.get("computing_units"))]
-    found = [connect.mistake(runtime, cluster.connect, trial=cluster.trial) for runtime in runtimes]
-    return [Problem(f"environment {name}: kubernetes.connect", reason) for reason in dict.fromkeys(found) if reason]
+    mistakes = [connect.mistake(runtime, cluster.connect, trial=cluster.trial) for runtime in runtimes]
+    return [Problem(f"environment {name}: kubernetes.connect", reason) for reason in dict.fromkeys(mistakes) if reason]
 
 
-def _missing_settings(document: Mapping[str, Any], environment: Environment, region: str | None) -> list[Problem]:
+def _find_missing_settings(document: Mapping[str, Any], environment: Environment, region: str | None) -> list[Problem]:
     """Return required settings that neither spec, stack nor environment have."""
     problems: list[Problem] = []
     if not (region or environment.aws.region):
-        made = {name: item for name, item in made_storages(document).items() if is_on_aws(item)}
-        problems += [Problem(f"storage.{name}.region", NO_REGION) for name in made if not made[name].get("region")]
+        new_storages = {name: item for name, item in find_made_storages(document).items() if is_on_aws(item)}
+        problems += [
+            Problem(f"storage.{name}.region", NO_REGION)
+            for name in new_storages
+            if not new_storages[name].get("region")
+        ]
     if default := region or environment.aws.region:
-        found = vending_checks(on_storages(document), default)
-        problems += [Problem(dotted(path), expected) for path, expected in found]
+        mistakes = check_vending(place_warehouses(document), default)
+        problems += [Problem(format_path(path), expected) for path, expected in mistakes]
     if makes_roles(document) and not environment.lakekeeper.principal_arn:
         problems.append(Problem(f"environment {document['environment']}: lakekeeper.principal_arn", NO_PRINCIPAL))
     return problems

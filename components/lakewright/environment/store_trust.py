@@ -10,7 +10,7 @@ from lakewright.environment.environment import Environment
 from lakewright.kubernetes.settings import CaBundle
 
 
-def trusting_stores(environment: Environment, certificates: Sequence[str | None]) -> Environment:
+def trust_stores(environment: Environment, certificates: Sequence[str | None]) -> Environment:
     """Return the environment with the authorities of stores in the file that pods trust.
 
     A ConfigMap or Secret of the platform, and a file of the images, must have them already.
@@ -19,13 +19,13 @@ def trusting_stores(environment: Environment, certificates: Sequence[str | None]
         environment: The environment.
         certificates: Certificates of the tenant's stores in PEM; None for a store that every machine trusts.
     """
-    own = [text for text in dict.fromkeys(certificates) if text]
+    authorities = [text for text in dict.fromkeys(certificates) if text]
     bundle = environment.kubernetes.ca_bundle
     is_given = bundle.file is None if bundle else environment.lakekeeper.jobs_ca_bundle is not None
-    if not own or is_given:
+    if not authorities or is_given:
         return environment
     trusted = bundle.file.read_text(encoding="utf-8") if bundle and bundle.file else _public(environment)
-    file = certificate_file("".join([trusted, *own]))
+    file = certificate_file("".join([trusted, *authorities]))
     cluster = environment.kubernetes.model_copy(update={"ca_bundle": CaBundle(file=file)})
     return environment.model_copy(update={"kubernetes": cluster})
 

@@ -15,8 +15,8 @@ from pydantic import AfterValidator
 
 from lakewright.credentials.references import FORMS, SCHEMES, check_reference
 from lakewright.names.host_kinds import HostKind, kind_of_host
-from lakewright.names.placeholders import filled_in
-from lakewright.names.types import normalised_endpoint
+from lakewright.names.placeholders import fill_placeholders
+from lakewright.names.types import normalize_endpoint
 from lakewright.storage.registry import CONFIG_KEY_PATHS, ENDPOINT_PATHS, REFERENCE_PATHS
 from lakewright.validation.documents import items_of, mapping_of
 from lakewright.validation.problems import Problem
@@ -29,12 +29,12 @@ _PORTS = {"http": "80", "https": "443"}
 
 
 def _prefix(value: str) -> str:
-    scheme, colon, rest = value.partition(":")
+    scheme, colon, pattern = value.partition(":")
     if not colon or scheme not in SCHEMES:
         raise ValueError(
             f"expected the beginning of a reference with its colon, such as `config:` or `env:STORE_` ({FORMS})"
         )
-    if ".." in re.split(r"[/#]", rest):
+    if ".." in re.split(r"[/#]", pattern):
         raise ValueError("expected a prefix without `..`")
     return value
 
@@ -97,27 +97,27 @@ class RuleCheck:
     def problems(self, document: Mapping[str, Any]) -> Iterator[Problem]:
         """Yield each field, reference and endpoint of a spec, as written, that the environment does not allow."""
         tenant = str(document.get("name"))
-        yield from self._forbidden_fields(document)
+        yield from self._find_forbidden_fields(document)
         for name, storage in mapping_of(document.get("storage")).items():
             store = mapping_of(storage)
-            references = {path: value_at(store, path) for path in REFERENCE_PATHS}
+            references = {path: read_value(store, path) for path in REFERENCE_PATHS}
             references |= {
                 path: value
                 for path in CONFIG_KEY_PATHS
-                if isinstance(value := value_at(store, path), str) and value.startswith("config:")
+                if isinstance(value := read_value(store, path), str) and value.startswith("config:")
             }
             for path, value in sorted(references.items()):
                 if reason := self._reason_against_reference(value, tenant):
                     yield Problem(f"storage.{name}.{path}", reason)
             for path in sorted(ENDPOINT_PATHS):
-                if reason := self._reason_against_endpoint(value_at(store, path)):
+                if reason := self._reason_against_endpoint(read_value(store, path)):
                     yield Problem(f"storage.{name}.{path}", reason)
 
         for path, reference in client_secrets(document):
             if reason := self._reason_against_reference(reference, tenant):
                 yield Problem(path, reason)
 
-    def _forbidden_fields(self, document: Mapping[str, Any]) -> Iterator[Problem]:
+    def _find_forbidden_fields(self, document: Mapping[str, Any]) -> Iterator[Problem]:
         if ForbiddenField.ADOPT in self.rules.forbid:
             parts = {"": document}
             for key in ("warehouses", "tables"):
@@ -126,7 +126,7 @@ class RuleCheck:
                 # `false` is the default. A value of another type is a mistake that other checks report.
                 if part.get("adopt"):
                     yield Problem(f"{path}adopt", self._reason_against_field("taking over existing objects"))
-        if ForbiddenField.PROJECT_ID in self.rules.forbid and value_at(document, "project.id") is not None:
+        if ForbiddenField.PROJECT_ID in self.rules.forbid and read_value(document, "project.id") is not None:
             yield Problem("project.id", self._reason_against_field("naming the id of a project"))
 
     def _reason_against_field(self, action: str) -> str:
@@ -142,37 +142,40 @@ class RuleCheck:
             return None  # the value may be the secret itself
         if reference is None:
             return None
-        if any(_is_same_secret(reference, filled_in(own, tenant)) for own in self.own_references):
+        if any(
+            _is_same_secret(reference, fill_placeholders(own_reference, tenant))
+            for own_reference in self.own_references
+        ):
             return f"expected a secret of the tenant; environment {self.environment} itself uses `{reference}`"
         if reference.startswith("vault:") and not _PLAIN_VAULT_REFERENCE.fullmatch(reference):
             return (
                 "expected a reference into Vault whose path has letters, digits, `_`, `.` and `-` between its slashes,"
                 f" found `{reference}`"
             )
-        if any(_covers(filled_in(prefix, tenant), reference) for prefix in self.rules.references):
+        if any(_covers(fill_placeholders(prefix, tenant), reference) for prefix in self.rules.references):
             return None
-        listed = ", ".join(f"`{prefix}`" for prefix in self.rules.references) or "none"
+        allowed = ", ".join(f"`{prefix}`" for prefix in self.rules.references) or "none"
         return (
-            f"expected a reference that environment {self.environment} allows ({listed}), found `{reference}`. Run"
+            f"expected a reference that environment {self.environment} allows ({allowed}), found `{reference}`. Run"
             " `lakewright config set --secret KEY` and name `config:KEY`, or list the reference in"
             " `tenant_specs.references` of the environment"
         )
 
     def _reason_against_endpoint(self, value: object) -> str | None:
         try:
-            endpoint = normalised_endpoint(value, keep_path=True) if isinstance(value, str) else None
+            endpoint = normalize_endpoint(value, keep_path=True) if isinstance(value, str) else None
         except ValueError:
             return None
         if endpoint is None or any(_matches(pattern, endpoint) for pattern in self.rules.endpoints):
             return None
-        listed = ", ".join(self.rules.endpoints) or "none"
+        allowed = ", ".join(self.rules.endpoints) or "none"
         kind = kind_of_host(urlsplit(endpoint).hostname or "")
         if kind is HostKind.METADATA:
             return None  # the spec refuses it
-        what = f", which is {kind.value}" if kind in {HostKind.INTERNAL, HostKind.SHORT_NAME} else ""
+        description = f", which is {kind.value}" if kind in {HostKind.INTERNAL, HostKind.SHORT_NAME} else ""
         return (
-            f"expected a store that environment {self.environment} allows ({listed}), found {endpoint}{what}. List it"
-            " in `tenant_specs.endpoints` of the environment"
+            f"expected a store that environment {self.environment} allows ({allowed}), found {endpoint}{description}."
+            " List it in `tenant_specs.endpoints` of the environment"
         )
 
 
@@ -184,7 +187,7 @@ def client_secrets(document: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
         yield f"{prefix}identity.client_secret", mapping_of(owner.get("identity")).get("client_secret")
 
 
-def value_at(document: Mapping[str, Any], path: str) -> object:
+def read_value(document: Mapping[str, Any], path: str) -> object:
     """Return the value at a dotted path; None if there is none."""
     value: object = document
     for key in path.split("."):
@@ -204,49 +207,49 @@ def _covers(prefix: str, reference: str) -> bool:
 
 
 def _matches(pattern: str, endpoint: str) -> bool:
-    wanted, found = _PATTERN.fullmatch(pattern), urlsplit(endpoint)
-    if wanted is None or wanted["scheme"] != found.scheme:
+    allowed, url = _PATTERN.fullmatch(pattern), urlsplit(endpoint)
+    if allowed is None or allowed["scheme"] != url.scheme:
         return False
-    port = wanted["port"] or _PORTS[found.scheme]
-    if port not in {"*", str(found.port or _PORTS[found.scheme])}:
+    port = allowed["port"] or _PORTS[url.scheme]
+    if port not in {"*", str(url.port or _PORTS[url.scheme])}:
         return False
-    host, kind = wanted["host"].strip("[]"), kind_of_host(found.hostname or "")
+    host, kind = allowed["host"].strip("[]"), kind_of_host(url.hostname or "")
     if kind is HostKind.METADATA:
         return False
     if "*" not in host:
-        return host == found.hostname
+        return host == url.hostname
     # A short name may be in the cluster, so a bare `*` does not match it.
     kinds = {HostKind.NAME} if host == "*" else {HostKind.NAME, HostKind.SHORT_NAME}
-    return kind in kinds and (found.hostname or "").endswith(host.removeprefix("*"))
+    return kind in kinds and (url.hostname or "").endswith(host.removeprefix("*"))
 
 
-def _is_same_secret(reference: str, own: str) -> bool:
+def _is_same_secret(reference: str, own_reference: str) -> bool:
     """Return whether two references name the same place, with any key."""
-    (scheme, place), (own_scheme, own_place) = _place(reference), _place(own)
+    (scheme, location), (own_scheme, own_location) = _place(reference), _place(own_reference)
     if scheme != own_scheme:
         return False
     # Secrets Manager accepts an ARN with or without the random suffix.
-    longer, shorter = sorted((place, own_place), key=len, reverse=True)
-    return place == own_place or (scheme == "aws-secretsmanager" and longer.startswith(shorter))
+    longer, shorter = sorted((location, own_location), key=len, reverse=True)
+    return location == own_location or (scheme == "aws-secretsmanager" and longer.startswith(shorter))
 
 
 def _place(reference: str) -> tuple[str, str]:
-    scheme, _, rest = reference.partition(":")
+    scheme, _, location = reference.partition(":")
     if scheme == "config":
-        return scheme, rest.removeprefix("lakewright:")
+        return scheme, location.removeprefix("lakewright:")
     if scheme == "env":
-        return scheme, rest
+        return scheme, location
     if scheme == "file":
-        return scheme, _file_path(rest)
-    path = rest.partition("#")[0]
+        return scheme, _file_path(location)
+    path = location.partition("#")[0]
     if scheme == "vault":
         path = unquote(path.partition("?")[0])
     return scheme, posixpath.normpath(path.lstrip("/"))
 
 
 def _with_home(reference: str) -> str:
-    scheme, colon, rest = reference.partition(":")
-    return scheme + colon + (_expand_home(rest) if scheme == "file" else rest)
+    scheme, colon, location = reference.partition(":")
+    return scheme + colon + (_expand_home(location) if scheme == "file" else location)
 
 
 def _file_path(path: str) -> str:

@@ -12,7 +12,7 @@ from lakewright.credentials.client_token import ClientToken
 from lakewright.environment.environment import Environment, LakekeeperSettings
 from lakewright.kubernetes.jobs_identity import PodIdentity
 from lakewright.names.object_names import MAINTENANCE, namespace_name
-from lakewright.names.placeholders import TENANT, filled_in
+from lakewright.names.placeholders import TENANT, fill_placeholders
 from lakewright.spec import Problem, TenantSpec
 from lakewright.spec.identity import IdentitySpec
 from lakewright.spec.standard_roles import role_problems
@@ -83,8 +83,8 @@ class ServiceAccountPrincipal:
         """
         if self.by_name:
             return f"{KUBERNETES}~{self.username}"
-        known = self.uid or uid
-        return f"{KUBERNETES}~{known}" if known else None
+        account_uid = self.uid or uid
+        return f"{KUBERNETES}~{account_uid}" if account_uid else None
 
 
 Principal: TypeAlias = NoPrincipal | SharedPrincipal | ClientPrincipal | ServiceAccountPrincipal
@@ -118,48 +118,49 @@ class UnitIdentity:
     """How to get a token from outside the cluster; None if the unit has no identity of its own."""
 
 
-def identity_of(spec: TenantSpec, environment: Environment, unit: str) -> UnitIdentity:
+def find_identity(spec: TenantSpec, environment: Environment, unit: str) -> UnitIdentity:
     """Return the identity of a computing unit, or of the maintenance job (`names.object_names.MAINTENANCE`)."""
-    named = _identity_spec(spec, unit)
-    auth = _auth(spec.name, environment.lakekeeper, named)
-    principal = _principal(spec, environment, unit, auth, named)
+    identity = _identity_spec(spec, unit)
+    auth = _auth(spec.name, environment.lakekeeper, identity)
+    principal = _principal(spec, environment, unit, auth, identity)
     return UnitIdentity(
         unit=unit,
         auth=auth,
         pod=PodIdentity(
-            (named and named.secret) or environment.kubernetes.jobs_secret, environment.lakekeeper.jobs_token_audience
+            (identity and identity.secret) or environment.kubernetes.jobs_secret,
+            environment.lakekeeper.jobs_token_audience,
         ),
         principal=principal,
-        token=_token(environment, auth, principal, named),
+        token=_find_token(environment, auth, principal, identity),
     )
 
 
 def tenant_auth(spec: TenantSpec, environment: Environment) -> CatalogAuth:
     """Return the authentication of jobs outside units, with the tenant's identity."""
-    return _auth(spec.name, environment.lakekeeper, _client_of(spec.identity))
+    return _auth(spec.name, environment.lakekeeper, _find_client(spec.identity))
 
 
-def units_of(spec: TenantSpec) -> list[str]:
+def list_units(spec: TenantSpec) -> list[str]:
     """Return the names of all that authenticates: the computing units, and the maintenance job if there is one."""
     return [*(unit.name for unit in spec.computing_units), *([MAINTENANCE] if spec.maintenance else [])]
 
 
-def identities_of(spec: TenantSpec, environment: Environment) -> dict[str, UnitIdentity]:
+def find_identities(spec: TenantSpec, environment: Environment) -> dict[str, UnitIdentity]:
     """Return the identity of each unit and job by its name."""
-    return {unit: identity_of(spec, environment, unit) for unit in units_of(spec)}
+    return {unit: find_identity(spec, environment, unit) for unit in list_units(spec)}
 
 
 def identity_problems(spec: TenantSpec, environment: Environment) -> Iterator[Problem]:
     """Yield what is wrong with the identities of a spec in an environment."""
     server, auth = environment.lakekeeper, environment.lakekeeper.jobs_auth
-    for path, named in _named(spec):
-        if _client_of(named) and not isinstance(auth, ClientCredentialsAuth | TokenAuth):
+    for path, identity in _list_identities(spec):
+        if _find_client(identity) and not isinstance(auth, ClientCredentialsAuth | TokenAuth):
             yield Problem(
                 path,
                 "expected an environment with `lakekeeper.jobs_auth` of kind client-credentials or token, whose"
                 f" tokens the client gets; found {auth.kind}. Change the environment, or remove `{path}`",
             )
-        elif named.service_account_uid and not isinstance(auth, TokenFileAuth):
+        elif identity.service_account_uid and not isinstance(auth, TokenFileAuth):
             yield Problem(
                 f"{path}.service_account_uid",
                 "expected an environment with `lakekeeper.jobs_auth` of kind token-file, where units authenticate by"
@@ -173,8 +174,8 @@ def identity_problems(spec: TenantSpec, environment: Environment) -> Iterator[Pr
     if isinstance(auth, ClientCredentialsAuth):
         yield from _client_problems(spec, server, auth)
     elif isinstance(auth, TokenAuth):
-        for path, named in _named(spec):
-            if named.client_id and not named.subject:
+        for path, identity in _list_identities(spec):
+            if identity.client_id and not identity.subject:
                 yield Problem(
                     f"{path}.subject", "required: the subject of the tokens of the client that `client_id` names"
                 )
@@ -192,11 +193,11 @@ def identity_problems(spec: TenantSpec, environment: Environment) -> Iterator[Pr
 def _client_problems(spec: TenantSpec, server: LakekeeperSettings, auth: ClientCredentialsAuth) -> Iterator[Problem]:
     """Yield units and jobs without a client of their own, and clients without a subject."""
     # Jobs outside units use the tenant's client as well.
-    for path, named in {("identity", spec.identity): None} | {
-        (_path(spec, unit), _identity_spec(spec, unit)): None for unit in units_of(spec)
+    for path, identity in {("identity", spec.identity): None} | {
+        (_path(spec, unit), _identity_spec(spec, unit)): None for unit in list_units(spec)
     }:
-        own = named is not None and named.client_id is not None
-        if not own and TENANT not in auth.client_id:
+        has_client = identity is not None and identity.client_id is not None
+        if not has_client and TENANT not in auth.client_id:
             if not server.trial:
                 yield Problem(
                     path,
@@ -205,7 +206,7 @@ def _client_problems(spec: TenantSpec, server: LakekeeperSettings, auth: ClientC
                     " client per tenant and set `client_id` and `subject` here, or write `{tenant}` in"
                     " `lakekeeper.jobs_auth.client_id`. For a trial, set `lakekeeper.trial: true` in the environment",
                 )
-        elif _find_subject(spec.name, server, auth, named) is None:
+        elif _find_subject(spec.name, server, auth, identity) is None:
             yield Problem(
                 f"{path}.subject",
                 "required: the subject of the client's tokens, by which Lakekeeper knows it. Or set"
@@ -214,22 +215,22 @@ def _client_problems(spec: TenantSpec, server: LakekeeperSettings, auth: ClientC
 
 
 def _find_subject(
-    tenant: str, server: LakekeeperSettings, auth: ClientCredentialsAuth, named: IdentitySpec | None
+    tenant: str, server: LakekeeperSettings, auth: ClientCredentialsAuth, identity: IdentitySpec | None
 ) -> str | None:
     """Return the subject of a client's tokens: the spec's, or the one that the environment derives.
 
     A subject that follows from the tenant alone is not that of a client that the spec names.
     """
-    if named and named.subject:
-        return named.subject
-    own_client = named.client_id if named else None
+    if identity and identity.subject:
+        return identity.subject
+    own_client = identity.client_id if identity else None
     if server.jobs_subject is None or (own_client and CLIENT_ID not in server.jobs_subject):
         return None
-    client_id = own_client or filled_in(auth.client_id, tenant)
-    return filled_in(server.jobs_subject, tenant).replace(CLIENT_ID, client_id)
+    client_id = own_client or fill_placeholders(auth.client_id, tenant)
+    return fill_placeholders(server.jobs_subject, tenant).replace(CLIENT_ID, client_id)
 
 
-def _named(spec: TenantSpec) -> Iterator[tuple[str, IdentitySpec]]:
+def _list_identities(spec: TenantSpec) -> Iterator[tuple[str, IdentitySpec]]:
     if spec.identity:
         yield "identity", spec.identity
     for index, unit in enumerate(spec.computing_units):
@@ -242,39 +243,41 @@ def _named(spec: TenantSpec) -> Iterator[tuple[str, IdentitySpec]]:
 def _identity_spec(spec: TenantSpec, unit: str) -> IdentitySpec | None:
     """Return the identity that the spec names for a unit: its own, or the tenant's."""
     if unit == MAINTENANCE:
-        own = spec.maintenance.identity if spec.maintenance else None
+        identity = spec.maintenance.identity if spec.maintenance else None
     else:
-        own = next(known.identity for known in spec.computing_units if known.name == unit)
-    return own or spec.identity
+        identity = next(candidate.identity for candidate in spec.computing_units if candidate.name == unit)
+    return identity or spec.identity
 
 
 def _path(spec: TenantSpec, unit: str) -> str:
     """Return the path of the identity that a unit uses."""
     if unit == MAINTENANCE:
         return "maintenance.identity" if spec.maintenance and spec.maintenance.identity else "identity"
-    index, found = next((at, known) for at, known in enumerate(spec.computing_units) if known.name == unit)
-    return f"computing_units.{index}.identity" if found.identity else "identity"
+    index, unit_spec = next(
+        (at, candidate) for at, candidate in enumerate(spec.computing_units) if candidate.name == unit
+    )
+    return f"computing_units.{index}.identity" if unit_spec.identity else "identity"
 
 
-def _client_of(named: IdentitySpec | None) -> IdentitySpec | None:
-    return named if named and not named.service_account_uid else None
+def _find_client(identity: IdentitySpec | None) -> IdentitySpec | None:
+    return identity if identity and not identity.service_account_uid else None
 
 
-def _auth(tenant: str, server: LakekeeperSettings, named: IdentitySpec | None) -> CatalogAuth:
+def _auth(tenant: str, server: LakekeeperSettings, identity: IdentitySpec | None) -> CatalogAuth:
     auth = server.jobs_auth
     if not isinstance(auth, ClientCredentialsAuth):
         return auth
-    wanted = {
-        "client_id": (named and named.client_id) or filled_in(auth.client_id, tenant),
-        "client_secret": filled_in(auth.client_secret, tenant),
-        "audience": (named and named.audience) or auth.audience,
-        "scope": (named and named.scope) or auth.scope,
+    settings = {
+        "client_id": (identity and identity.client_id) or fill_placeholders(auth.client_id, tenant),
+        "client_secret": fill_placeholders(auth.client_secret, tenant),
+        "audience": (identity and identity.audience) or auth.audience,
+        "scope": (identity and identity.scope) or auth.scope,
     }
-    return auth.model_copy(update=wanted)
+    return auth.model_copy(update=settings)
 
 
 def _principal(
-    spec: TenantSpec, environment: Environment, unit: str, auth: CatalogAuth, named: IdentitySpec | None
+    spec: TenantSpec, environment: Environment, unit: str, auth: CatalogAuth, identity: IdentitySpec | None
 ) -> Principal:
     server = environment.lakekeeper
     if isinstance(auth, NoAuth):
@@ -284,20 +287,20 @@ def _principal(
             namespace=namespace_name(spec.name),
             name=unit,
             by_name=server.kubernetes_subject == "username",
-            uid=named.service_account_uid if named else None,
+            uid=identity.service_account_uid if identity else None,
         )
     client_id = auth.client_id if isinstance(auth, ClientCredentialsAuth) else None
-    subject = named.subject if named else None
+    subject = identity.subject if identity else None
     if isinstance(auth, ClientCredentialsAuth):
-        own = (named and named.client_id) or TENANT in getattr(server.jobs_auth, "client_id", "")
-        if not own:
+        has_client = (identity and identity.client_id) or TENANT in getattr(server.jobs_auth, "client_id", "")
+        if not has_client:
             return SharedPrincipal(client_id)
-        subject = _find_subject(spec.name, server, auth, named)
+        subject = _find_subject(spec.name, server, auth, identity)
     return ClientPrincipal(client_id, subject, server.identity_provider) if subject else SharedPrincipal(client_id)
 
 
-def _token(
-    environment: Environment, auth: CatalogAuth, principal: Principal, named: IdentitySpec | None
+def _find_token(
+    environment: Environment, auth: CatalogAuth, principal: Principal, identity: IdentitySpec | None
 ) -> TokenSource | None:
     if isinstance(principal, ServiceAccountPrincipal):
         audience = environment.lakekeeper.jobs_token_audience
@@ -309,7 +312,7 @@ def _token(
     return ClientToken(
         token_url=auth.token_url,
         client_id=auth.client_id,
-        client_secret=(named.client_secret if named else None) or outside,
+        client_secret=(identity.client_secret if identity else None) or outside,
         audience=auth.audience,
         scope=auth.scope,
     )

@@ -8,11 +8,11 @@ from enum import StrEnum
 from typing import Any
 
 from lakewright.environment.environment import Environment
-from lakewright.environment.unit_identity import identities_of
+from lakewright.environment.unit_identity import find_identities
 from lakewright.names.object_names import namespace_name, role_name
 from lakewright.spec import TenantSpec
 from lakewright.spec.checks.cross_checks import is_on_aws
-from lakewright.spec.quota import RESOURCES, amount_of, effective, needed
+from lakewright.spec.quota import RESOURCES, effective, read_amount, sum_amounts
 from lakewright.spec.standard_roles import standard_roles
 from lakewright.validation.documents import list_of, mapping_of
 
@@ -56,27 +56,27 @@ def effective_values(
         environment: Its environment.
         region: `aws:region` of the stack's settings.
     """
-    values = {value.path: value for value in _written(document, spec.model_dump(mode="json"))}
-    for value in (*_from_environment(document, spec, environment, region), *_derived(spec, environment)):
+    values = {value.path: value for value in _list_spec_values(document, spec.model_dump(mode="json"))}
+    for value in (*_from_environment(document, spec, environment, region), *_list_derived_values(spec, environment)):
         if value.path not in values or values[value.path].source is ValueSource.DEFAULT:
             values[value.path] = value
             values.pop(value.path.rpartition(".")[0], None)  # a section that the spec leaves out
     return list(values.values())
 
 
-def _written(document: Any, value: Any, path: tuple[str, ...] = ()) -> Iterator[EffectiveValue]:
+def _list_spec_values(document: Any, value: Any, path: tuple[str, ...] = ()) -> Iterator[EffectiveValue]:
     """Yield the values of the spec and the defaults, one for each leaf."""
     if entries := mapping_of(value):
         written = mapping_of(document)
         for name, child in entries.items():
             # A shorter notation, such as a list instead of a mapping, stands for all that it sets.
             part = written.get(name, _ABSENT) if isinstance(document, Mapping) else document
-            yield from _written(part, child, (*path, name))
+            yield from _list_spec_values(part, child, (*path, name))
     elif any(isinstance(item, Mapping | list) for item in list_of(value)):
         written_items = list_of(document)
         for position, item in enumerate(list_of(value)):
             part = written_items[position] if position < len(written_items) else _ABSENT
-            yield from _written(part, item, (*path, str(position)))
+            yield from _list_spec_values(part, item, (*path, str(position)))
     else:
         source = ValueSource.DEFAULT if document is _ABSENT else ValueSource.SPEC
         yield EffectiveValue(".".join(path), value, source)
@@ -98,9 +98,9 @@ def _from_environment(
     cluster = environment.kubernetes
     for position, unit in enumerate(spec.computing_units):
         if unit.image is None:
-            place = f"{file}: kubernetes.images.{unit.runtime}"
+            origin = f"{file}: kubernetes.images.{unit.runtime}"
             value = cluster.image(unit.runtime)
-            yield replace(from_file, path=f"computing_units.{position}.image", value=value, place=place)
+            yield replace(from_file, path=f"computing_units.{position}.image", value=value, place=origin)
     if spec.maintenance and spec.maintenance.image is None:
         key = "maintenance_image" if cluster.maintenance_image else "images.spark"
         value = cluster.maintenance_image or cluster.image("spark")
@@ -110,16 +110,16 @@ def _from_environment(
 
 
 def _quota(spec: TenantSpec, environment: Environment, file: str) -> Iterator[EffectiveValue]:
-    need = needed(spec.computing_units, spec.maintenance)
+    need = sum_amounts(spec.computing_units, spec.maintenance)
     limits = effective(spec.quota, environment.kubernetes.quota, need)
     for name in RESOURCES:
-        source, place = ValueSource.DERIVED, "sum of all computing units and maintenance jobs"
-        if amount_of(environment.kubernetes.quota, name) is not None:
-            source, place = ValueSource.ENVIRONMENT, f"{file}: kubernetes.quota.{name}"
-        yield EffectiveValue(f"quota.{name}", limits.text(name), source, place)
+        source, origin = ValueSource.DERIVED, "sum of all computing units and maintenance jobs"
+        if read_amount(environment.kubernetes.quota, name) is not None:
+            source, origin = ValueSource.ENVIRONMENT, f"{file}: kubernetes.quota.{name}"
+        yield EffectiveValue(f"quota.{name}", limits.text(name), source, origin)
 
 
-def _derived(spec: TenantSpec, environment: Environment) -> Iterator[EffectiveValue]:
+def _list_derived_values(spec: TenantSpec, environment: Environment) -> Iterator[EffectiveValue]:
     """Yield the names and addresses that follow from the spec and its environment."""
     file = f"environments/{spec.environment}.yaml"
     server = environment.lakekeeper
@@ -127,19 +127,21 @@ def _derived(spec: TenantSpec, environment: Environment) -> Iterator[EffectiveVa
     yield _name("lakekeeper.project_id", spec.project_id, "the tenant's name, or `project.id`")
     for position, warehouse in enumerate(spec.warehouses):
         path = f"warehouses.{position}"
-        storage = spec.storage_of(warehouse)
+        storage = spec.find_storage_name(warehouse)
         yield _name(f"{path}.storage", storage, "the named storage, or the only one")
-        yield _name(f"{path}.key_prefix", spec.prefix_of(warehouse), "`key_prefix`, or TENANT/FIRST NAME OF WAREHOUSE")
+        yield _name(
+            f"{path}.key_prefix", spec.find_key_prefix(warehouse), "`key_prefix`, or TENANT/FIRST NAME OF WAREHOUSE"
+        )
         if spec.storage[storage].backend == "aws":
             yield _name(f"{path}.role", role_name(spec.name, warehouse.name), "lakewright.TENANT.WAREHOUSE")
     for role in standard_roles(spec):
         yield _name(f"roles.{role}", role, "role in Lakekeeper, WAREHOUSE-KIND")
     if spec.computing_units or spec.maintenance:
         yield _name("kubernetes.namespace", namespace_name(spec.name), "tenant-TENANT")
-    for unit, identity in identities_of(spec, environment).items():
+    for unit, identity in find_identities(spec, environment).items():
         user = identity.principal.user_id()
         yield _name(f"identities.{unit}", user, "user in Lakekeeper; none until the cluster assigns it, or shared")
 
 
-def _name(path: str, value: Any, place: str) -> EffectiveValue:
-    return EffectiveValue(path, value, ValueSource.DERIVED, place)
+def _name(path: str, value: Any, origin: str) -> EffectiveValue:
+    return EffectiveValue(path, value, ValueSource.DERIVED, origin)

@@ -62,7 +62,7 @@ class FieldDocumentation:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Position:
     """A node of the schema, and how it was reached."""
 
     node: Mapping[str, Any]
@@ -84,115 +84,115 @@ def explain_field(schema: Mapping[str, Any], path: str, example: Any = None) -> 
     Raises:
         UnknownFieldError: There is no such field.
     """
-    places = [_Place(schema)]
+    positions = [_Position(schema)]
     done: list[str] = []
     for step in path.split(".") if path else []:
-        found = [place for before in places for place in _below(schema, before, step)]
-        if not found:
-            raise UnknownFieldError(_unknown(schema, places, done, step))
-        places = found
+        children = [position for before in positions for position in _below(schema, before, step)]
+        if not children:
+            raise UnknownFieldError(_unknown(schema, positions, done, step))
+        positions = children
         done.append(step)
-    documentation = [_document(schema, place, path, example) for place in places]
+    documentation = [_document(schema, position, path, example) for position in positions]
     unique: dict[str, FieldDocumentation] = {}
     for item in documentation:
         unique.setdefault(repr({**asdict(item), "variant": ""}), item)
     return list(unique.values())
 
 
-def _unknown(schema: Mapping[str, Any], places: Sequence[_Place], done: Sequence[str], step: str) -> str:
-    names = sorted({name for place in places for name in _fields_of(schema, place.node)})
-    where = f"`{'.'.join(done)}`" if done else "the spec"
-    known = f"it has: {', '.join(names)}" if names else "it has no fields"
-    return f"{where} has no field `{step}`; {known}"
+def _unknown(schema: Mapping[str, Any], positions: Sequence[_Position], done: Sequence[str], step: str) -> str:
+    names = sorted({name for position in positions for name in _list_fields(schema, position.node)})
+    parent = f"`{'.'.join(done)}`" if done else "the spec"
+    hint = f"it has: {', '.join(names)}" if names else "it has no fields"
+    return f"{parent} has no field `{step}`; {hint}"
 
 
-def _below(schema: Mapping[str, Any], place: _Place, step: str) -> Iterator[_Place]:
+def _below(schema: Mapping[str, Any], position: _Position, step: str) -> Iterator[_Position]:
     """Yield the nodes of a step: a field, a position in a list, or a key of a map."""
-    for variant, node in _objects(schema, place):
+    for variant, node in _objects(schema, position):
         fields = mapping_of(node.get("properties"))
         if step in fields:
             is_required = step in list_of(node.get("required"))
-            yield _Place(mapping_of(fields[step]), variant, is_required, (*place.trail, step))
+            yield _Position(mapping_of(fields[step]), variant, is_required, (*position.trail, step))
         for key in ("additionalProperties", "items"):
             if not isinstance(node.get(key), Mapping) or step in fields:
                 continue
-            entry = _Place(mapping_of(node[key]), variant, trail=(*place.trail, "*"))
+            entry = _Position(mapping_of(node[key]), variant, trail=(*position.trail, "*"))
             # A field of the entries, else the key or position of one.
-            if step in _fields_of(schema, entry.node):
+            if step in _list_fields(schema, entry.node):
                 yield from _below(schema, entry, step)
             elif key == "additionalProperties" or step.isdigit() or step == "*":
                 yield entry
 
 
-def _objects(schema: Mapping[str, Any], place: _Place) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _objects(schema: Mapping[str, Any], position: _Position) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the alternatives of a node that may have fields or entries, each with the choice that it belongs to."""
-    node = _resolved(schema, place.node)
+    node = _resolve(schema, position.node)
     choices = [*list_of(node.get("oneOf")), *list_of(node.get("anyOf"))]
     if not choices:
-        yield place.variant, node
+        yield position.variant, node
     name = text_of(mapping_of(node.get("discriminator")).get("propertyName"))
     for choice in choices:
-        alternative = _resolved(schema, mapping_of(choice))
+        alternative = _resolve(schema, mapping_of(choice))
         value = mapping_of(mapping_of(alternative.get("properties")).get(name or "")).get("const")
-        variant = f"{name}: {value}" if value is not None else place.variant
-        yield from _objects(schema, _Place(alternative, variant, trail=place.trail))
+        variant = f"{name}: {value}" if value is not None else position.variant
+        yield from _objects(schema, _Position(alternative, variant, trail=position.trail))
 
 
-def _resolved(schema: Mapping[str, Any], node: Mapping[str, Any]) -> Mapping[str, Any]:
+def _resolve(schema: Mapping[str, Any], node: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a node with the definition that it refers to; its own keys override those."""
     reference = text_of(node.get("$ref"))
     if reference is None:
         return node
     definition = mapping_of(mapping_of(schema.get("$defs")).get(reference.rpartition("/")[2]))
-    return {**_resolved(schema, definition), **{key: value for key, value in node.items() if key != "$ref"}}
+    return {**_resolve(schema, definition), **{key: value for key, value in node.items() if key != "$ref"}}
 
 
-def _fields_of(schema: Mapping[str, Any], node: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def _list_fields(schema: Mapping[str, Any], node: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Return the fields below a node, through lists, maps and alternatives."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for _, alternative in _objects(schema, _Place(node)):
+    fields: dict[str, Mapping[str, Any]] = {}
+    for _, alternative in _objects(schema, _Position(node)):
         for name, child in mapping_of(alternative.get("properties")).items():
-            found.setdefault(name, mapping_of(child))
+            fields.setdefault(name, mapping_of(child))
         for key in ("items", "additionalProperties"):
             if isinstance(alternative.get(key), Mapping):
-                found |= _fields_of(schema, mapping_of(alternative[key]))
-    return found
+                fields |= _list_fields(schema, mapping_of(alternative[key]))
+    return fields
 
 
-def _document(schema: Mapping[str, Any], place: _Place, path: str, example: Any) -> FieldDocumentation:
-    node = _resolved(schema, place.node)
-    alternatives = [alternative for _, alternative in _objects(schema, place)]
-    allowed = [value for alternative in alternatives for value in _allowed(alternative)]
+def _document(schema: Mapping[str, Any], position: _Position, path: str, example: Any) -> FieldDocumentation:
+    node = _resolve(schema, position.node)
+    alternatives = [alternative for _, alternative in _objects(schema, position)]
+    allowed = [value for alternative in alternatives for value in _list_allowed_values(alternative)]
     return FieldDocumentation(
         path=path,
-        variant=place.variant,
+        variant=position.variant,
         type=_type(schema, node),
         description=_description(schema, node),
-        is_required=place.is_required,
+        is_required=position.is_required,
         default=node.get("default"),
         allowed=tuple(dict.fromkeys(allowed)),
         limits=tuple(dict.fromkeys(text for alternative in alternatives for text in _limits(alternative))),
-        example=_example(example, place.trail, alternatives),
+        example=_example(example, position.trail, alternatives),
         fields=tuple(
             FieldSummary(name, _type(schema, child), _first_sentence(_description(schema, child)))
-            for name, child in _fields_of(schema, node).items()
+            for name, child in _list_fields(schema, node).items()
         ),
     )
 
 
 def _description(schema: Mapping[str, Any], node: Mapping[str, Any]) -> str:
     """Return the description of a node, or that of the entries or the model that it names."""
-    node = _resolved(schema, node)
+    node = _resolve(schema, node)
     if text := text_of(node.get("description")):
         return " ".join(text.split())
     inner: list[Any] = [node.get("items"), node.get("additionalProperties"), *list_of(node.get("anyOf"))]
-    found = (_description(schema, child) for part in inner if (child := mapping_of(part)))
-    return next((text for text in found if text), "")
+    descriptions = (_description(schema, child) for part in inner if (child := mapping_of(part)))
+    return next((text for text in descriptions if text), "")
 
 
 def _type(schema: Mapping[str, Any], node: Mapping[str, Any]) -> str:
     """Return the type in words, such as `list of text`."""
-    node = _resolved(schema, node)
+    node = _resolve(schema, node)
     if choices := [*list_of(node.get("oneOf")), *list_of(node.get("anyOf"))]:
         names = [_type(schema, mapping_of(choice)) for choice in choices]
         return " or ".join(name for name in dict.fromkeys(names) if name != "null")
@@ -204,7 +204,7 @@ def _type(schema: Mapping[str, Any], node: Mapping[str, Any]) -> str:
     return {"string": "text"}.get(name, name)
 
 
-def _allowed(node: Mapping[str, Any]) -> list[Any]:
+def _list_allowed_values(node: Mapping[str, Any]) -> list[Any]:
     if "const" in node:
         return [node["const"]]
     return list_of(node.get("enum")) or list_of(mapping_of(node.get("items")).get("enum"))
@@ -221,23 +221,23 @@ def _first_sentence(text: str) -> str:
 
 def _example(example: Any, steps: Sequence[str], alternatives: Sequence[Mapping[str, Any]]) -> Any:
     """Return a value of the example spec at a path, else one that follows from the schema."""
-    found = next(_at(example, steps), None) if steps else None
-    if found is not None:
-        return found
+    example_value = next(_find_values(example, steps), None) if steps else None
+    if example_value is not None:
+        return example_value
     for node in alternatives:
-        if values := [*list_of(node.get("examples")), *_allowed(node)]:
+        if values := [*list_of(node.get("examples")), *_list_allowed_values(node)]:
             return values[-1]
     return next((node["default"] for node in alternatives if node.get("default") is not None), None)
 
 
-def _at(value: Any, steps: Sequence[str]) -> Iterator[Any]:
+def _find_values(value: Any, steps: Sequence[str]) -> Iterator[Any]:
     """Yield the values at a path."""
     if not steps:
         yield value
         return
     entries = mapping_of(value)
     if steps[0] in entries:
-        yield from _at(entries[steps[0]], steps[1:])
+        yield from _find_values(entries[steps[0]], steps[1:])
     elif steps[0] == "*":
         for entry in [*entries.values(), *list_of(value)]:
-            yield from _at(entry, steps[1:])
+            yield from _find_values(entry, steps[1:])

@@ -12,7 +12,7 @@ from lakewright.environment.platform import Platform
 from lakewright.environment.unit_identity import (
     ServiceAccountPrincipal,
     UnitIdentity,
-    identities_of,
+    find_identities,
 )
 from lakewright.identities.members import Membership, memberships, people_of_groups
 from lakewright.lakekeeper import RoleMembers, User, get_server_info
@@ -54,7 +54,7 @@ def identities_for(tenant: TenantSpec, platform: Platform) -> TenantIdentities:
     """
     known = {
         unit: identity
-        for unit, identity in identities_of(tenant, platform.environment).items()
+        for unit, identity in find_identities(tenant, platform.environment).items()
         if _has_user(identity, platform)
     }
     if not (known or tenant.role_members):

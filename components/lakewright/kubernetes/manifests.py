@@ -15,7 +15,7 @@ from lakewright.kubernetes.runtimes import CONFIG_DIR, RUNTIMES, SCRATCH_DIR, ca
 from lakewright.kubernetes.settings import DEFAULT_CLUSTER, ClusterSettings
 from lakewright.names.object_names import ACTIVATOR, COMPUTING_UNITS, catalog_name, namespace_name
 from lakewright.spec import ComputingUnitSpec, Size, TenantSpec
-from lakewright.validation.quantity import canonical_memory, cpu_text, millicores_of
+from lakewright.validation.quantity import canonical_memory, cpu_text, parse_millicores
 
 Manifest = dict[str, Any]
 
@@ -199,7 +199,7 @@ def _container(
 def resources(size: Size, cluster: ClusterSettings) -> dict[str, Any]:
     """Return requests and limits of a container, in the API server's notation."""
     amounts = {
-        "cpu": cpu_text(millicores_of(size.cpu)),
+        "cpu": cpu_text(parse_millicores(size.cpu)),
         "memory": canonical_memory(size.memory),
         "ephemeral-storage": canonical_memory(size.scratch),
         **({cluster.gpu.resource: str(size.gpu)} if size.gpu else {}),

@@ -9,7 +9,7 @@ from lakewright.kubernetes.manifests import UNIT_LABEL, Manifest, labels
 from lakewright.kubernetes.settings import DEFAULT_CLUSTER, ClusterSettings
 from lakewright.names.object_names import COMPUTING_UNITS, DENY_ALL, TRUST, namespace_name
 from lakewright.spec import TenantSpec
-from lakewright.spec.quota import Amounts, amounts_of, effective, needed
+from lakewright.spec.quota import Amounts, count_amounts, effective, sum_amounts
 from lakewright.spec.size import Size
 
 DEFAULT_CONTAINER = Size(cpu="250m", memory="512Mi", scratch="1Gi")
@@ -41,7 +41,7 @@ def deny_all(tenant: TenantSpec) -> Manifest:
 
 def quota_of(tenant: TenantSpec, cluster: ClusterSettings = DEFAULT_CLUSTER) -> Amounts:
     """Return the limits for the sum of all pods."""
-    return effective(tenant.quota, cluster.quota, needed(tenant.computing_units, tenant.maintenance))
+    return effective(tenant.quota, cluster.quota, sum_amounts(tenant.computing_units, tenant.maintenance))
 
 
 def resource_quota(tenant: TenantSpec, cluster: ClusterSettings = DEFAULT_CLUSTER) -> Manifest:
@@ -60,7 +60,7 @@ def resource_quota(tenant: TenantSpec, cluster: ClusterSettings = DEFAULT_CLUSTE
 
 def limit_range(tenant: TenantSpec, cluster: ClusterSettings = DEFAULT_CLUSTER) -> Manifest:
     """Return the defaults and limits of single containers. No container may exceed the quota of the namespace."""
-    highest, default = quota_of(tenant, cluster), amounts_of(DEFAULT_CONTAINER)
+    highest, default = quota_of(tenant, cluster), count_amounts(DEFAULT_CONTAINER)
     names = {"cpu": "cpu", "memory": "memory", "ephemeral-storage": "scratch"}
     least = Amounts(**{own: min(getattr(highest, own), getattr(default, own)) for own in names.values()})
     ordinary = {name: least.text(own) for name, own in names.items()}

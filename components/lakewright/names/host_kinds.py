@@ -75,7 +75,7 @@ def kind_of_host(host: str) -> HostKind:
         return _kind_of_address(address)
     if name in METADATA_NAMES:
         return HostKind.METADATA
-    embedded = {_kind_of_address(address) for address in _embedded(name)}
+    embedded = {_kind_of_address(address) for address in _find_addresses(name)}
     if HostKind.METADATA in embedded:
         return HostKind.METADATA
     if _is_in_address_zone(name):
@@ -104,7 +104,7 @@ def _is_in_address_zone(name: str) -> bool:
     return any(name == zone or name.endswith(f".{zone}") for zone in _ADDRESS_ZONES)
 
 
-def _embedded(name: str) -> Iterator[Address]:
+def _find_addresses(name: str) -> Iterator[Address]:
     """Yield the addresses within a name. In address zones, each label may be an address in any spelling."""
     for match in _EMBEDDED.finditer(name):
         text = match[1]

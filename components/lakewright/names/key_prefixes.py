@@ -8,8 +8,8 @@ def overlaps(prefix: str, other: str) -> bool:
 
 def is_within(prefix: str, other: str) -> bool:
     """Return whether a key prefix equals the other one or is below it."""
-    parts, others = _parts(prefix), _parts(other)
-    return parts[: len(others)] == others
+    parts, other_parts = _parts(prefix), _parts(other)
+    return parts[: len(other_parts)] == other_parts
 
 
 def _parts(prefix: str) -> list[str]:

@@ -63,6 +63,6 @@ def names_of_tenant(tenant: str) -> frozenset[str]:
     return frozenset({namespace_name(tenant), DENY_ALL, COMPUTING_UNITS, MAINTENANCE, catalog_name(MAINTENANCE)})
 
 
-def reserved_names(tenant: str) -> frozenset[str]:
+def list_reserved_names(tenant: str) -> frozenset[str]:
     """Return the names that no unit may have: the unit's object would replace another one of that name."""
     return names_of_tenant(tenant) | {DEFAULT_SERVICE_ACCOUNT}

@@ -6,6 +6,6 @@ TENANT = "{tenant}"
 """Placeholder of the tenant's name."""
 
 
-def filled_in(text: str, tenant: str) -> str:
+def fill_placeholders(text: str, tenant: str) -> str:
     """Return a setting for a tenant."""
     return text.replace(TENANT, tenant)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, TypeAdapter
 
-from lakewright.names.table_name import parse_parts, quoted
+from lakewright.names.table_name import parse_parts, quote
 from lakewright.names.types import NamespacePath, TableName
 
 _NAMESPACE = TypeAdapter[str](NamespacePath)
@@ -19,7 +19,7 @@ def _table(value: str) -> str:
         raise ValueError("expected NAMESPACE.TABLE; the namespace may have several levels")
     _NAMESPACE.validate_python(".".join(parts[:-1]))
     _TABLE_NAME.validate_python(parts[-1])
-    return ".".join(quoted(part) for part in parts)
+    return ".".join(quote(part) for part in parts)
 
 
 TableInWarehouse = Annotated[str, AfterValidator(_table)]

@@ -24,7 +24,7 @@ class QualifiedName(NamedTuple):
     @property
     def in_warehouse(self) -> str:
         """Dotted name without the warehouse, with quotes where needed."""
-        return ".".join(quoted(part) for part in (*self.namespace, self.name))
+        return ".".join(quote(part) for part in (*self.namespace, self.name))
 
     def same_as(self, other: QualifiedName) -> bool:
         """Return whether the server treats both names as the same."""
@@ -32,7 +32,7 @@ class QualifiedName(NamedTuple):
 
     def __str__(self) -> str:
         """Return the dotted name, with quotes where needed."""
-        return ".".join(quoted(part) for part in (self.warehouse, *self.namespace, self.name))
+        return ".".join(quote(part) for part in (self.warehouse, *self.namespace, self.name))
 
 
 def parse_table_name(text: str) -> QualifiedName:
@@ -50,17 +50,17 @@ def parse_parts(text: str) -> list[str]:
     parts: list[str] = []
     at, more = 0, True
     while more:
-        found = _PART.match(text, at)
-        if found is None:
+        match = _PART.match(text, at)
+        if match is None:
             return []
-        double, back = found["double"], found["back"]
+        double, back = match["double"], match["back"]
         parts.append(
-            double.replace('""', '"') if double else back.replace("``", "`") if back else found["plain"].strip()
+            double.replace('""', '"') if double else back.replace("``", "`") if back else match["plain"].strip()
         )
-        at, more = found.end(), found["dot"] == "."
+        at, more = match.end(), match["dot"] == "."
     return parts if at == len(text) and all(parts) else []
 
 
-def quoted(part: str) -> str:
+def quote(part: str) -> str:
     """Return a part as it is written: in backquotes if it contains a dot, a quote or outer spaces."""
     return f"`{part.replace('`', '``')}`" if re.search(r"""[."`]|^\s|\s$""", part) else part

@@ -87,8 +87,8 @@ def _aws_bucket_name(value: str) -> str:
     if _is_ipv4(value):
         raise ValueError("a bucket name on AWS must not be an IP address")
     if value.startswith(_RESERVED_PREFIXES) or value.endswith(_RESERVED_SUFFIXES):
-        listed = ", ".join(f"`{part}`" for part in (*_RESERVED_PREFIXES, *_RESERVED_SUFFIXES))
-        raise ValueError(f"a bucket name on AWS must not begin or end with a reserved part: {listed}")
+        parts = ", ".join(f"`{part}`" for part in (*_RESERVED_PREFIXES, *_RESERVED_SUFFIXES))
+        raise ValueError(f"a bucket name on AWS must not begin or end with a reserved part: {parts}")
     return value
 
 
@@ -245,7 +245,7 @@ def _external_id(value: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def normalised_endpoint(value: str, *, keep_path: bool = False, keep_query: bool = False) -> str:
+def normalize_endpoint(value: str, *, keep_path: bool = False, keep_query: bool = False) -> str:
     """Return a URL as Lakekeeper normalizes it: host in lower case, no default port, a slash after it.
 
     Raises:
@@ -270,19 +270,19 @@ def normalised_endpoint(value: str, *, keep_path: bool = False, keep_query: bool
 
 
 def _storage_endpoint(value: str) -> str:
-    return normalised_endpoint(value)
+    return normalize_endpoint(value)
 
 
 def _sts_endpoint(value: str) -> str:
-    return normalised_endpoint(value, keep_path=True)
+    return normalize_endpoint(value, keep_path=True)
 
 
 def _service_url(value: str) -> str:
-    return normalised_endpoint(value, keep_path=True).rstrip("/")
+    return normalize_endpoint(value, keep_path=True).rstrip("/")
 
 
-def _token_url(value: str) -> str:
-    return normalised_endpoint(value, keep_path=True, keep_query=True)
+def _normalize_token_url(value: str) -> str:
+    return normalize_endpoint(value, keep_path=True, keep_query=True)
 
 
 TenantName = Annotated[str, AfterValidator(_tenant_name)]
@@ -322,7 +322,7 @@ StorageEndpoint = Annotated[str, AfterValidator(_storage_endpoint)]
 StsEndpoint = Annotated[str, AfterValidator(_sts_endpoint)]
 ServiceUrl = Annotated[str, AfterValidator(_service_url)]
 """Address of a service, with an optional path and without a trailing slash."""
-TokenUrl = Annotated[str, AfterValidator(_token_url)]
+TokenUrl = Annotated[str, AfterValidator(_normalize_token_url)]
 """Token endpoint, kept as written: a trailing slash or a query matters to some identity providers."""
 Seconds = Annotated[int, Field(ge=1)]
 FormatVersion = Literal[1, 2, 3]

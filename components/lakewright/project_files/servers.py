@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from lakewright.names.types import normalised_endpoint
+from lakewright.names.types import normalize_endpoint
 from lakewright.validation.documents import mapping_of
 
 _AWS = re.compile(r"s3[.a-z0-9-]*\.amazonaws\.com")
@@ -96,7 +96,7 @@ def is_same_store(one: str | None, other: str | None) -> bool:
 def _address(url: str, network: str) -> ServiceAddress:
     url = _LAST_DOT.sub(r"\1", url.strip())
     try:
-        normal = normalised_endpoint(url, keep_path=True).rstrip("/")
+        normal = normalize_endpoint(url, keep_path=True).rstrip("/")
     except ValueError:
         normal = url.strip().rstrip("/")
     host = urlsplit(normal).hostname or ""

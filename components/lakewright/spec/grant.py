@@ -65,8 +65,8 @@ class GrantTarget(StrictModel):
     def __str__(self) -> str:
         """Return kind and name."""
         inside = self.table or self.namespace
-        where = f"{self.warehouse}.{inside}" if inside else self.warehouse
-        return f"{self.kind} {where}" if where else self.kind
+        full_name = f"{self.warehouse}.{inside}" if inside else self.warehouse
+        return f"{self.kind} {full_name}" if full_name else self.kind
 
 
 class GrantSpec(StrictModel):
@@ -79,11 +79,11 @@ class GrantSpec(StrictModel):
     on: GrantTarget
 
     @model_validator(mode="after")
-    def _known_there(self) -> Self:
-        known = RELATIONS[self.on.kind]
-        if self.privilege not in known:
+    def _check_privilege(self) -> Self:
+        privileges = RELATIONS[self.on.kind]
+        if self.privilege not in privileges:
             raise ValueError(
-                f"`{self.privilege}` cannot be granted on a {self.on.kind}; expected one of {', '.join(known)}"
+                f"`{self.privilege}` cannot be granted on a {self.on.kind}; expected one of {', '.join(privileges)}"
             )
         return self
 

@@ -14,7 +14,7 @@ from lakewright.spec.identity import IdentitySpec
 from lakewright.spec.size import Size, SizeChoice
 from lakewright.validation.cron import Cron
 from lakewright.validation.duration import seconds_between
-from lakewright.validation.quantity import Cpu, Memory, bytes_of, bytes_text
+from lakewright.validation.quantity import Cpu, Memory, bytes_text, parse_bytes
 from lakewright.validation.strict_model import StrictModel
 
 _LEAST_EXECUTOR = 2**30
@@ -22,13 +22,13 @@ _LEAST_EXECUTOR = 2**30
 _SWITCHES = frozenset(queue.switch for queue in QUEUES)
 
 
-def seconds_of(duration: str) -> int:
+def parse_deadline(duration: str) -> int:
     """Return the seconds of a duration such as `45m` or `4h`. Raises ValueError."""
     return seconds_between(duration, 600, 86_400, "a time of ten minutes to a day, such as `45m` or `4h`")
 
 
 def _deadline(value: str) -> str:
-    seconds_of(value)
+    parse_deadline(value)
     return value
 
 
@@ -94,12 +94,12 @@ class ExecutorsSpec(StrictModel):
     @property
     def heap(self) -> str:
         """`spark.executor.memory`, in MiB. Spark adds an overhead of at least 384 MiB or a tenth to it."""
-        total = bytes_of(self.memory) // 2**20
+        total = parse_bytes(self.memory) // 2**20
         return f"{min(total - 384, total * 10 // 11)}m"
 
 
 def _memory_of_executors(executors: ExecutorsSpec) -> ExecutorsSpec:
-    if bytes_of(executors.memory) < _LEAST_EXECUTOR:
+    if parse_bytes(executors.memory) < _LEAST_EXECUTOR:
         raise ValueError(
             f"expected at least {bytes_text(_LEAST_EXECUTOR)} of memory for an executor; found {executors.memory}"
         )
@@ -164,10 +164,10 @@ class MaintenanceSpec(StrictModel):
 
     def cron_jobs(self) -> tuple[CronJobSpec, ...]:
         """Return the CronJobs: one for each of `schedules`, and one for the jobs without a schedule of their own."""
-        own = tuple(CronJobSpec(job, schedule, jobs=(job,)) for job, schedule in self.schedules.items())
-        others: list[JobName] = [job for job in self.jobs or JOBS if job not in self.schedules]
-        if not others:
-            return own
-        named: tuple[JobName, ...] = tuple(others) if self.jobs else ()
+        scheduled = tuple(CronJobSpec(job, schedule, jobs=(job,)) for job, schedule in self.schedules.items())
+        unscheduled: list[JobName] = [job for job in self.jobs or JOBS if job not in self.schedules]
+        if not unscheduled:
+            return scheduled
+        job_names: tuple[JobName, ...] = tuple(unscheduled) if self.jobs else ()
         skipped: tuple[JobName, ...] = () if self.jobs else tuple(self.schedules)
-        return (CronJobSpec(None, self.schedule, jobs=named, skipped=skipped), *own)
+        return (CronJobSpec(None, self.schedule, jobs=job_names, skipped=skipped), *scheduled)

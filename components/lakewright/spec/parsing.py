@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from lakewright.project_files.stack_files import SPEC_KEY
 from lakewright.spec.tenant import TenantSpec
-from lakewright.validation.problems import Problem, SpecError, problems_of
+from lakewright.validation.problems import Problem, SpecError, list_problems
 from lakewright.validation.yaml_text import load_yaml
 
 
@@ -25,12 +25,14 @@ def parse_spec(raw: Any, source: str) -> TenantSpec:
         SpecError: With all problems.
     """
     if not isinstance(raw, dict):
-        found = "nothing" if raw is None else f"a {type(raw).__name__}"
-        raise SpecError(source, [Problem("", "expected a mapping with version, name, storage, warehouses, ...", found)])
+        description = "nothing" if raw is None else f"a {type(raw).__name__}"
+        raise SpecError(
+            source, [Problem("", "expected a mapping with version, name, storage, warehouses, ...", description)]
+        )
     try:
         return TenantSpec.model_validate(raw)
     except ValidationError as error:
-        raise SpecError(source, problems_of(error, cast(dict[str, Any], raw))) from None
+        raise SpecError(source, list_problems(error, cast(dict[str, Any], raw))) from None
 
 
 def read_stack_file(path: Path) -> TenantSpec:

@@ -11,7 +11,7 @@ from pydantic import Field
 from lakewright.spec.computing_unit import ComputingUnitSpec
 from lakewright.spec.maintenance import MaintenanceSpec
 from lakewright.spec.size import Size
-from lakewright.validation.quantity import Cpu, Memory, bytes_of, bytes_text, cpu_text, millicores_of
+from lakewright.validation.quantity import Cpu, Memory, bytes_text, cpu_text, parse_bytes, parse_millicores
 from lakewright.validation.strict_model import StrictModel
 
 ACTIVATOR_SIZE = Size(cpu="100m", memory="256Mi", scratch="128Mi")
@@ -62,36 +62,36 @@ RESOURCES = tuple(field.name for field in fields(Amounts))
 """Names of the resources, as in `QuotaSpec`."""
 
 
-def amounts_of(size: Size) -> Amounts:
+def count_amounts(size: Size) -> Amounts:
     """Return the amounts of one pod."""
-    return Amounts(millicores_of(size.cpu), bytes_of(size.memory), bytes_of(size.scratch), size.gpu, 1)
+    return Amounts(parse_millicores(size.cpu), parse_bytes(size.memory), parse_bytes(size.scratch), size.gpu, 1)
 
 
-def needed(units: list[ComputingUnitSpec], maintenance: MaintenanceSpec | None) -> Amounts:
+def sum_amounts(units: list[ComputingUnitSpec], maintenance: MaintenanceSpec | None) -> Amounts:
     """Return the sum of all pods that may run at the same time."""
-    total = sum((amounts_of(unit.size) for unit in units), Amounts())
+    total = sum((count_amounts(unit.size) for unit in units), Amounts())
     if any(unit.idle_after for unit in units):
-        total += amounts_of(ACTIVATOR_SIZE)
+        total += count_amounts(ACTIVATOR_SIZE)
     if maintenance:
-        run = amounts_of(maintenance.size)
+        run = count_amounts(maintenance.size)
         if executors := maintenance.executors:
-            run += amounts_of(executors.pod_size) * executors.count
+            run += count_amounts(executors.pod_size) * executors.count
         total += run * len(maintenance.cron_jobs())
     return total
 
 
 def effective(quota: QuotaSpec | None, platform: QuotaSpec | None, need: Amounts) -> Amounts:
     """Return the quota: the tenant's, else the platform's, else what is needed."""
-    chosen = {name: _first(name, quota, platform) for name in RESOURCES}
-    return Amounts(**{name: getattr(need, name) if amount is None else amount for name, amount in chosen.items()})
+    limits = {name: _first(name, quota, platform) for name in RESOURCES}
+    return Amounts(**{name: getattr(need, name) if amount is None else amount for name, amount in limits.items()})
 
 
 def quota_mistakes(quota: QuotaSpec | None, platform: QuotaSpec | None, need: Amounts) -> Iterator[tuple[str, str]]:
     """Yield the resource and the mistake where a quota is above the platform's, or below what is needed."""
     limits = effective(quota, platform, need)
     for name in RESOURCES:
-        own, highest = amount_of(quota, name), amount_of(platform, name)
-        if own is not None and highest is not None and own > highest:
+        amount, highest = read_amount(quota, name), read_amount(platform, name)
+        if amount is not None and highest is not None and amount > highest:
             highest_text = Amounts(**{name: highest}).text(name)
             yield (
                 name,
@@ -105,13 +105,13 @@ def quota_mistakes(quota: QuotaSpec | None, platform: QuotaSpec | None, need: Am
             )
 
 
-def amount_of(quota: QuotaSpec | None, resource: str) -> int | None:
+def read_amount(quota: QuotaSpec | None, resource: str) -> int | None:
     """Return the amount of a resource in millicores, bytes or pieces; None if the quota does not limit it."""
     value = getattr(quota, resource) if quota else None
     if value is None or isinstance(value, int):
         return value
-    return millicores_of(value) if resource == "cpu" else bytes_of(value)
+    return parse_millicores(value) if resource == "cpu" else parse_bytes(value)
 
 
 def _first(resource: str, *quotas: QuotaSpec | None) -> int | None:
-    return next((found for quota in quotas if (found := amount_of(quota, resource)) is not None), None)
+    return next((amount for quota in quotas if (amount := read_amount(quota, resource)) is not None), None)

@@ -13,7 +13,7 @@ from lakewright.spec.warehouse import WarehouseSpec
 from lakewright.validation.problems import Path
 
 
-def sharing_mistakes(
+def find_sharing_mistakes(
     warehouses: Sequence[WarehouseSpec],
     tables: Sequence[TableSpec],
     grants: Sequence[GrantSpec],
@@ -24,15 +24,19 @@ def sharing_mistakes(
     Only declared tables and tables that a grant names are checked; others may not exist yet.
     """
     owners = {warehouse.name: warehouse.owner for warehouse in warehouses}
-    declared = [table.path for table in tables]
+    declared_tables = [table.path for table in tables]
     for index, grant in enumerate(grants):
-        named = [_named(grant.on)] if grant.on.table else []
-        for table in dict.fromkeys([*named, *(path for path in declared if _reaches(grant.on, path))]):
-            if grant.to != owners.get(table.warehouse) and (setting := _unshared_by(table, tables, policies)):
+        granted_tables = [_read_table_name(grant.on)] if grant.on.table else []
+        for table in dict.fromkeys([*granted_tables, *(path for path in declared_tables if _reaches(grant.on, path))]):
+            if grant.to != owners.get(table.warehouse) and (
+                setting := _find_forbidding_setting(table, tables, policies)
+            ):
                 yield ("grants", index), f"expected no grant that reaches {table}, which is not shared, by {setting}"
 
 
-def _unshared_by(table: QualifiedName, tables: Sequence[TableSpec], policies: Sequence[PolicyPattern]) -> str | None:
+def _find_forbidding_setting(
+    table: QualifiedName, tables: Sequence[TableSpec], policies: Sequence[PolicyPattern]
+) -> str | None:
     """Return the path of the setting that forbids sharing a table; None if it may be shared."""
     for index, spec in enumerate(tables):
         if spec.path.same_as(table) and spec.policies.sharing is not None:
@@ -44,7 +48,7 @@ def _unshared_by(table: QualifiedName, tables: Sequence[TableSpec], policies: Se
     return None
 
 
-def _named(on: GrantTarget) -> QualifiedName:
+def _read_table_name(on: GrantTarget) -> QualifiedName:
     namespace, name = on.table_path
     return QualifiedName(on.warehouse or "", tuple(namespace.split(".")), name)
 

@@ -31,33 +31,37 @@ class Place:
         return f"s3://{self.bucket}/{self.prefix}".rstrip("/") + at
 
 
-def places_of(spec: TenantSpec, servers: Servers) -> list[Place]:
+def list_locations(spec: TenantSpec, servers: Servers) -> list[Place]:
     """Return the buckets that a stack makes, and the prefixes of its warehouses on other buckets."""
-    places = [
+    locations = [
         Place(servers.store(storage.own_endpoint), storage.bucket, path=f"storage.{name}.bucket")
         for name, storage in spec.storage.items()
         if storage.makes_bucket
     ]
     for index, warehouse in enumerate(spec.warehouses):
-        storage = spec.storage[spec.storage_of(warehouse)]
+        storage = spec.storage[spec.find_storage_name(warehouse)]
         if not storage.makes_bucket:
             store = servers.store(storage.own_endpoint)
-            prefix = spec.prefix_of(warehouse).strip("/")
-            places.append(Place(store, storage.bucket, prefix, f"warehouses.{index}.key_prefix"))
-    return places
+            prefix = spec.find_key_prefix(warehouse).strip("/")
+            locations.append(Place(store, storage.bucket, prefix, f"warehouses.{index}.key_prefix"))
+    return locations
 
 
-def clients_of(spec: TenantSpec) -> dict[str, str]:
+def list_clients(spec: TenantSpec) -> dict[str, str]:
     """Return the subjects of the OAuth2 clients that a spec names, by path."""
     owners = {f"computing_units.{index}.": unit.identity for index, unit in enumerate(spec.computing_units)}
     owners |= {"": spec.identity, "maintenance.": spec.maintenance.identity if spec.maintenance else None}
-    return {f"{prefix}identity.subject": own.subject for prefix, own in owners.items() if own and own.subject}
+    return {
+        f"{prefix}identity.subject": identity.subject
+        for prefix, identity in owners.items()
+        if identity and identity.subject
+    }
 
 
-def _shared_clients(spec: TenantSpec, other: TenantSpec, name: str) -> Iterator[tuple[str, str]]:
-    theirs = set(clients_of(other).values())
-    for path, subject in clients_of(spec).items():
-        if subject in theirs:
+def _find_shared_clients(spec: TenantSpec, other: TenantSpec, name: str) -> Iterator[tuple[str, str]]:
+    other_clients = set(list_clients(other).values())
+    for path, subject in list_clients(spec).items():
+        if subject in other_clients:
             yield (
                 path,
                 f"expected a client that no other tenant uses; {name} names subject `{subject}` too, so the catalog"
@@ -65,36 +69,39 @@ def _shared_clients(spec: TenantSpec, other: TenantSpec, name: str) -> Iterator[
             )
 
 
-def shared_with(
-    spec: TenantSpec, others: Mapping[str, TenantSpec], servers: Callable[[str], Servers]
+def find_stack_conflicts(
+    spec: TenantSpec, other_specs: Mapping[str, TenantSpec], servers: Callable[[str], Servers]
 ) -> Iterator[tuple[str, str]]:
     """Find tenants and places that other stacks on the same servers declare, too.
 
     Args:
         spec: A tenant.
-        others: Specs of other stacks, by the name of the stack or of its file.
+        other_specs: Specs of other stacks, by the name of the stack or of its file.
         servers: Returns the servers of an environment by its name.
 
     Yields:
         Path in `spec`, and the problem.
     """
-    own = servers(spec.environment)
-    for name, other in others.items():
-        theirs = servers(other.environment)
+    own_servers = servers(spec.environment)
+    for name, other in other_specs.items():
+        other_servers = servers(other.environment)
         is_same = other.name == spec.name or other.project_id == spec.project_id
-        if is_same and own.lakekeeper == theirs.lakekeeper:
-            where = (
+        if is_same and own_servers.lakekeeper == other_servers.lakekeeper:
+            server_hint = (
                 ""
                 if other.environment == spec.environment
-                else f"; its environment `{other.environment}` has the same Lakekeeper, {theirs.lakekeeper}"
+                else f"; its environment `{other.environment}` has the same Lakekeeper, {other_servers.lakekeeper}"
             )
             path, kind, shared = (
                 ("name", "tenant", spec.name) if other.name == spec.name else ("project.id", "project", spec.project_id)
             )
-            yield path, f"expected a {kind} that no other stack declares; {name} declares {kind} `{shared}` too{where}"
+            expected = f"expected a {kind} that no other stack declares"
+            yield path, f"{expected}; {name} declares {kind} `{shared}` too{server_hint}"
             continue
-        if own.lakekeeper == theirs.lakekeeper:
-            yield from _shared_clients(spec, other, name)
-        for place in places_of(spec, own):
-            if found := next((candidate for candidate in places_of(other, theirs) if candidate.overlaps(place)), None):
-                yield place.path, f"expected a place that no other stack uses; {name} declares {found} too"
+        if own_servers.lakekeeper == other_servers.lakekeeper:
+            yield from _find_shared_clients(spec, other, name)
+        for location in list_locations(spec, own_servers):
+            if conflict := next(
+                (candidate for candidate in list_locations(other, other_servers) if candidate.overlaps(location)), None
+            ):
+                yield location.path, f"expected a place that no other stack uses; {name} declares {conflict} too"

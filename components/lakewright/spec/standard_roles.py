@@ -28,7 +28,7 @@ ON_NAMESPACES: dict[RoleKind, tuple[Privilege, ...]] = {"writer": ("modify",)}
 """Privileges of each role on the declared namespaces of its warehouse."""
 
 
-def role_of(warehouse: str, kind: RoleKind) -> str:
+def name_role(warehouse: str, kind: RoleKind) -> str:
     """Return the name of a warehouse's role."""
     return f"{warehouse}-{kind}"
 
@@ -37,7 +37,7 @@ def standard_roles(spec: TenantSpec) -> list[str]:
     """Return the names of the roles of all warehouses; none if the spec turns them off."""
     if not spec.standard_roles:
         return []
-    return [role_of(warehouse.name, kind) for warehouse in spec.warehouses for kind in ON_WAREHOUSE]
+    return [name_role(warehouse.name, kind) for warehouse in spec.warehouses for kind in ON_WAREHOUSE]
 
 
 def standard_grants(spec: TenantSpec) -> list[GrantSpec]:
@@ -52,23 +52,23 @@ def roles_of_unit(spec: TenantSpec, unit: str) -> list[str]:
     if not spec.standard_roles:
         return []
     if unit == MAINTENANCE:
-        return [role_of(name, "maintainer") for name in spec.warehouse_names]
-    found = next(known for known in spec.computing_units if known.name == unit)
-    return [role_of(name, "writer") for name in found.visible_warehouses(spec.warehouse_names)]
+        return [name_role(name, "maintainer") for name in spec.warehouse_names]
+    unit_spec = next(candidate for candidate in spec.computing_units if candidate.name == unit)
+    return [name_role(name, "writer") for name in unit_spec.visible_warehouses(spec.warehouse_names)]
 
 
 def role_problems(spec: TenantSpec) -> Iterator[tuple[str, str]]:
     """Yield path and reason of each entry of `role_members` whose role nothing is granted to."""
-    known = [*standard_roles(spec), *(grant.role for grant in spec.grants if grant.role)]
+    roles = [*standard_roles(spec), *(grant.role for grant in spec.grants if grant.role)]
     for name in spec.role_members:
-        if name not in known:
+        if name not in roles:
             yield (
                 f"role_members.{name}",
-                f"expected {', or one of '.join(_known_roles(spec))}; nothing is granted to `{name}`",
+                f"expected {', or one of '.join(_describe_roles(spec))}; nothing is granted to `{name}`",
             )
 
 
-def _known_roles(spec: TenantSpec) -> Iterator[str]:
+def _describe_roles(spec: TenantSpec) -> Iterator[str]:
     yield "a role that `grants` names"
     if spec.standard_roles:
         yield ", ".join(standard_roles(spec))
@@ -76,7 +76,7 @@ def _known_roles(spec: TenantSpec) -> Iterator[str]:
 
 def _grants_on(warehouse: WarehouseSpec) -> Iterator[GrantSpec]:
     for kind, privileges in ON_WAREHOUSE.items():
-        to = f"role:{role_of(warehouse.name, kind)}"
+        to = f"role:{name_role(warehouse.name, kind)}"
         for privilege in privileges:
             yield GrantSpec(to=to, privilege=privilege, on=GrantTarget(warehouse=warehouse.name))
         for privilege in ON_NAMESPACES.get(kind, ()):

@@ -18,7 +18,7 @@ from lakewright.validation.strict_model import StrictModel
 _TABLE_NAME = TypeAdapter[str](TableName)
 
 
-def _qualified(text: str) -> str:
+def _normalize_table_name(text: str) -> str:
     name = parse_table_name(text)
     _TABLE_NAME.validate_python(name.name)
     return str(name)
@@ -27,9 +27,9 @@ def _qualified(text: str) -> str:
 class TableSpec(StrictModel):
     """A table that the stack creates, and changes in place while its data stays readable."""
 
-    name: Annotated[str, AfterValidator(_qualified)]
+    name: Annotated[str, AfterValidator(_normalize_table_name)]
     """WAREHOUSE.NAMESPACE.TABLE; quote a part that contains a dot."""
-    renamed_from: Annotated[str, AfterValidator(_qualified)] | None = None
+    renamed_from: Annotated[str, AfterValidator(_normalize_table_name)] | None = None
     """Earlier name in this spec, in the same warehouse. The table is renamed in place."""
     columns: Columns
     identifier: list[str] = []
@@ -79,11 +79,11 @@ class TableSpec(StrictModel):
         return self
 
     def _policy_mistakes(self) -> list[str]:
-        own = [f"`{name}` belongs in `policies`" for name in sorted(self.properties) if name.startswith(PREFIX)]
-        own += self.policies.column_mistakes([path for path, _, _ in paths(self.columns)])
+        mistakes = [f"`{name}` belongs in `policies`" for name in sorted(self.properties) if name.startswith(PREFIX)]
+        mistakes += self.policies.column_mistakes([path for path, _, _ in paths(self.columns)])
         if self.policies.retention is None:
-            return own
+            return mistakes
         columns = {column.name: str(column.type) for column in self.columns}
         partitions = [parse_partition(text) for text in self.partition_by]
         layout = [(partition.column, partition.transform) for partition in partitions]
-        return [*own, *retention_mistakes(self.policies.retention, columns, layout)]
+        return [*mistakes, *retention_mistakes(self.policies.retention, columns, layout)]

@@ -17,8 +17,8 @@ from lakewright.spec.identity import IdentitySpec, RoleMembersSpec
 from lakewright.spec.maintenance import MaintenanceSpec
 from lakewright.spec.monitoring.drift_rules import DriftRules
 from lakewright.spec.monitoring.entry import CheckEntry
-from lakewright.spec.quota import QuotaSpec, needed, quota_mistakes
-from lakewright.spec.sharing_checks import sharing_mistakes
+from lakewright.spec.quota import QuotaSpec, quota_mistakes, sum_amounts
+from lakewright.spec.sharing_checks import find_sharing_mistakes
 from lakewright.spec.table import TableSpec
 from lakewright.spec.warehouse import CatalogName, WarehouseSpec
 from lakewright.storage.registry import StorageSpec
@@ -108,34 +108,34 @@ class TenantSpec(StrictModel):
     @classmethod
     def _whole(cls, raw: Any, handler: ModelWrapValidatorHandler[TenantSpec]) -> TenantSpec:
         """Report problems of single values and of combinations of values together."""
-        found = [_cross_check(path, message) for path, message in cross_checks(raw)]
+        mistakes = [_cross_check(path, message) for path, message in cross_checks(raw)]
         try:
             spec = handler(raw)
         except ValidationError as error:
-            if not found:
+            if not mistakes:
                 raise
             value_errors = [restate(details) for details in error.errors(include_url=False, include_context=False)]
-            found = value_errors + found
+            mistakes = value_errors + mistakes
         else:
-            if not found:
-                unshared = sharing_mistakes(spec.warehouses, spec.tables, spec.grants, spec.policies)
-                found = [_cross_check(path, message) for path, message in unshared]
-                need = needed(spec.computing_units, spec.maintenance)
+            if not mistakes:
+                unshared = find_sharing_mistakes(spec.warehouses, spec.tables, spec.grants, spec.policies)
+                mistakes = [_cross_check(path, message) for path, message in unshared]
+                need = sum_amounts(spec.computing_units, spec.maintenance)
                 small = quota_mistakes(spec.quota, None, need)
-                found += [_cross_check(("quota", name), message) for name, message in small]
-            if not found:
+                mistakes += [_cross_check(("quota", name), message) for name, message in small]
+            if not mistakes:
                 return spec
-        raise ValidationError.from_exception_data("TenantSpec", found)
+        raise ValidationError.from_exception_data("TenantSpec", mistakes)
 
-    def storage_of(self, warehouse: WarehouseSpec) -> str:
+    def find_storage_name(self, warehouse: WarehouseSpec) -> str:
         """Return the name of a warehouse's storage: the one that it names, or the only one."""
         return warehouse.storage or next(iter(self.storage))
 
-    def prefix_of(self, warehouse: WarehouseSpec) -> str:
+    def find_key_prefix(self, warehouse: WarehouseSpec) -> str:
         """Return the key prefix of a warehouse by the spec. The tenant's record has the real one."""
         return warehouse.key_prefix or f"{self.name}/{warehouse.renamed_from or warehouse.name}"
 
-    def renamed(self, name: str) -> str | None:
+    def find_earlier_name(self, name: str) -> str | None:
         """Return the earlier name of a warehouse that the spec renames."""
         return next((warehouse.renamed_from for warehouse in self.warehouses if warehouse.name == name), None)
 
@@ -143,7 +143,7 @@ class TenantSpec(StrictModel):
         """Return whether an existing warehouse (with its role and namespaces) or table is adopted."""
         return self.adopt or part.adopt
 
-    def deletion_of(self, table: TableSpec) -> Deletion:
+    def find_deletion(self, table: TableSpec) -> Deletion:
         """Return what happens to a table that is no longer declared: its own setting, or its warehouse's."""
         warehouse = next(warehouse for warehouse in self.warehouses if warehouse.name == table.path.warehouse)
         return table.deletion or warehouse.deletion

@@ -111,8 +111,10 @@ class WarehouseSpec(StrictModel):
     @property
     def namespace_paths(self) -> list[str]:
         """Return declared namespaces and their parents, parents first, without duplicates."""
-        declared = self.namespaces
-        paths = [*PRESETS[declared.preset], *declared.also] if isinstance(declared, NamespacePreset) else declared
+        namespaces = self.namespaces
+        paths = (
+            [*PRESETS[namespaces.preset], *namespaces.also] if isinstance(namespaces, NamespacePreset) else namespaces
+        )
         with_parents = (
             ".".join(levels[:depth])
             for levels in (path.split(".") for path in paths)

@@ -23,16 +23,18 @@ def writers(tenant: TenantSpec, warehouse: WarehouseSpec) -> tuple[str, ...]:
     """Return the principals in a stable order. None for a warehouse without an owner, where all may write."""
     if warehouse.owner is None:
         return ()
-    given: dict[str, frozenset[str]] = {}
+    privileges: dict[str, frozenset[str]] = {}
     for grant in tenant.grants:
-        if _reaches_all_of(grant, warehouse.name):
+        if _reaches_warehouse(grant, warehouse.name):
             more = _IMPLIED.get((grant.on.kind, grant.privilege), frozenset())
-            given[grant.to] = given.get(grant.to, frozenset()) | more
+            privileges[grant.to] = privileges.get(grant.to, frozenset()) | more
     return tuple(
-        sorted(principal for principal, actions in given.items() if actions == _BOTH and principal != warehouse.owner)
+        sorted(
+            principal for principal, actions in privileges.items() if actions == _BOTH and principal != warehouse.owner
+        )
     )
 
 
-def _reaches_all_of(grant: GrantSpec, warehouse: str) -> bool:
+def _reaches_warehouse(grant: GrantSpec, warehouse: str) -> bool:
     # A run creates tables for its results, which a grant on one namespace does not allow.
     return grant.on.kind == "project" or (grant.on.kind == "warehouse" and grant.on.warehouse == warehouse)

@@ -35,12 +35,12 @@ def fill_missing_roles(spec: Any) -> tuple[Any, list[str]]:
     return {**document, "storage": stores | roles}, missing
 
 
-def reserved_key(storage: str) -> str:
+def name_external_id_key(storage: str) -> str:
     """Return the key of the stack's configuration that holds the reserved external ID of a storage."""
     return f"byo_external_id_{storage}"
 
 
-def _named(value: Any) -> Any:
+def _require_role(value: Any) -> Any:
     if value is None:
         raise ValueError(
             "required: the ARN of the role that the bucket's owner makes. `lakewright byo reserve` prints its policies"
@@ -60,7 +60,7 @@ class ExistingStorage(AwsBackend):
 
     backend: Literal["existing"]
     region: Region
-    role_arn: Annotated[RoleArn, BeforeValidator(_named)]
+    role_arn: Annotated[RoleArn, BeforeValidator(_require_role)]
     external_id: Annotated[ExternalIdValue, ConfigKeyOrText()] | None = None
     """External ID that the tenant's role requires (`sts:ExternalId`), or `config:KEY` of the stack's configuration.
 

@@ -40,8 +40,8 @@ def lifecycle_rules(
     if not any(by_prefix.values()):
         return _rules("", "", uploads_days, version_days)
     rules: list[dict[str, Any]] = []
-    for prefix, own in sorted(by_prefix.items()):
-        lifecycle = own or PrefixLifecycle()
+    for prefix, prefix_lifecycle in sorted(by_prefix.items()):
+        lifecycle = prefix_lifecycle or PrefixLifecycle()
         rules += _rules(
             f"{prefix}/",
             f":{prefix}",

@@ -35,7 +35,7 @@ def find_backend(storage: Mapping[str, Any]) -> type[StorageBackend] | None:
     return BACKENDS.get(name) if isinstance(name, str) else None
 
 
-def _known(value: Any) -> Any:
+def _check_backend(value: Any) -> Any:
     if isinstance(value, Mapping) and find_backend(cast(Mapping[str, Any], value)) is None:
         *first, last = [f"'{name}'" for name in BACKENDS]
         names = f"{', '.join(first)} or {last}"
@@ -43,5 +43,5 @@ def _known(value: Any) -> Any:
     return cast(Any, value)
 
 
-StorageSpec = Annotated[_Models, Field(discriminator="backend"), BeforeValidator(_known)]
+StorageSpec = Annotated[_Models, Field(discriminator="backend"), BeforeValidator(_check_backend)]
 """A storage of a spec. An unknown backend is refused by name."""

@@ -22,8 +22,8 @@ def _cron(value: str) -> str:
     if len(fields) != len(_FIELDS):
         raise ValueError(f"expected a cron schedule of five fields, such as `0 2 * * *` (UTC), found {len(fields)}")
     for text, (field, lowest, highest, names) in zip(fields, _FIELDS, strict=True):
-        known = {name: lowest + index for index, name in enumerate(names.split())}
-        if not all(_fits(term, lowest, highest, known) for term in text.split(",")):
+        numbers_by_name = {name: lowest + index for index, name in enumerate(names.split())}
+        if not all(_fits(term, lowest, highest, numbers_by_name) for term in text.split(",")):
             raise ValueError(
                 f"{field}: expected numbers from {lowest} to {highest}, `*`, ranges or steps, found {text}"
             )

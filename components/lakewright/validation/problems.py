@@ -26,8 +26,8 @@ class Problem:
 
     def __str__(self) -> str:
         """Return the problem as one line."""
-        where = f"{self.path}: " if self.path else ""
-        return f"{where}{self.expected}" + (f" (found {self.found})" if self.found else "")
+        prefix = f"{self.path}: " if self.path else ""
+        return f"{prefix}{self.expected}" + (f" (found {self.found})" if self.found else "")
 
 
 class SpecError(Exception):
@@ -41,18 +41,18 @@ class SpecError(Exception):
         super().__init__("\n".join([f"{source}: {count}", *(f"  - {problem}" for problem in problems)]))
 
 
-def dotted(path: Path) -> str:
+def format_path(path: Path) -> str:
     """Return a path as users write it: `warehouses.0.name`."""
     return ".".join(str(step) for step in path)
 
 
-def problems_of(error: ValidationError, document: object) -> list[Problem]:
+def list_problems(error: ValidationError, document: object) -> list[Problem]:
     """Convert the errors of pydantic on a document."""
     return [_problem(details, document) for details in error.errors(include_url=False)]
 
 
 def _problem(details: ErrorDetails, document: object) -> Problem:
-    path = dotted(_without_union_members(details["loc"], document))
+    path = format_path(_drop_union_members(details["loc"], document))
     match details["type"]:
         case "extra_forbidden":
             return Problem(path, "unknown key")
@@ -70,7 +70,7 @@ def _problem(details: ErrorDetails, document: object) -> Problem:
             return Problem(path, _lower_first(details["msg"]), _quote(details["input"]))
 
 
-def _without_union_members(location: Path, document: object) -> Path:
+def _drop_union_members(location: Path, document: object) -> Path:
     """Return pydantic's path without names of union members, which are not part of the document."""
     path: list[str | int] = []
     for index, step in enumerate(location):

@@ -10,7 +10,7 @@ _BYTES = re.compile(r"(\d+(?:\.\d+)?)\s*(Ki|Mi|Gi|Ti|k|M|G|T)?B?")
 _CPU = re.compile(r"(\d+(?:\.\d{1,3})?)|(\d+)m")
 
 
-def bytes_of(size: str) -> int:
+def parse_bytes(size: str) -> int:
     """Return the bytes of a size such as `8Gi` or `512MiB`. Raises ValueError."""
     match = _BYTES.fullmatch(size)
     if not match:
@@ -21,7 +21,7 @@ def bytes_of(size: str) -> int:
     return amount
 
 
-def millicores_of(cpu: str) -> int:
+def parse_millicores(cpu: str) -> int:
     """Return the millicores of a quantity such as `2` or `500m`. Raises ValueError."""
     match = _CPU.fullmatch(cpu)
     amount = 0 if not match else int(match[2]) if match[2] else round(float(match[1]) * 1000)
@@ -46,7 +46,7 @@ def bytes_text(amount: int) -> str:
 
 def canonical_memory(size: str) -> str:
     """Return a size in the notation that the API server keeps: `1.5Gi` is `1536Mi`. Other notations would drift."""
-    return bytes_text(bytes_of(size))
+    return bytes_text(parse_bytes(size))
 
 
 def text_of_number(value: object) -> object:
@@ -55,19 +55,19 @@ def text_of_number(value: object) -> object:
 
 
 def _memory(size: str) -> str:
-    bytes_of(size)
+    parse_bytes(size)
     if size.endswith("B"):
         raise ValueError("expected the notation of Kubernetes, `512Mi` instead of `512MiB`")
     return size
 
 
 def _file_size(size: str) -> str:
-    bytes_of(size)
+    parse_bytes(size)
     return size
 
 
 def _cpu(cpu: str) -> str:
-    millicores_of(cpu)
+    parse_millicores(cpu)
     return cpu
 
 

@@ -11,19 +11,19 @@ from lakewright_spark.catalog.auth import TokenAuth as JobTokenAuth
 from lakewright.credentials import references
 from lakewright.credentials.client_token import ClientToken
 from lakewright.environment.environment import Environment
-from lakewright.environment.tenant_spec_rules import value_at
+from lakewright.environment.tenant_spec_rules import read_value
 from lakewright.environment.unit_identity import (
     NoPrincipal,
     ServiceAccountToken,
     SharedPrincipal,
     UnitIdentity,
-    identities_of,
-    identity_of,
+    find_identities,
+    find_identity,
     tenant_auth,
 )
 from lakewright.kubernetes import connect
 from lakewright.names.object_names import MAINTENANCE
-from lakewright.names.placeholders import filled_in
+from lakewright.names.placeholders import fill_placeholders
 from lakewright.spec import TenantSpec
 from lakewright.storage.registry import REFERENCE_PATHS
 from lakewright.verify.roles.documents import AwsSettings
@@ -90,7 +90,7 @@ def subjects_of(spec: TenantSpec, environment: Environment) -> list[ProbeIdentit
         return [replace(jobs, problem=_NO_UNIT, remedy=remedy)]
     subjects: dict[object, ProbeIdentity] = {}
     for unit in spec.computing_units:
-        identity = identity_of(spec, environment, unit.name)
+        identity = find_identity(spec, environment, unit.name)
         source, warehouses = _source(identity), tuple(unit.visible_warehouses(spec.warehouse_names))
         key = source or unit.name
         if before := subjects.get(key):
@@ -115,7 +115,7 @@ def _is_shared_with_maintenance(spec: TenantSpec, environment: Environment, sour
     """Return whether the maintenance jobs authenticate with the same client or token."""
     if spec.maintenance is None or source is None:
         return False
-    other = _source(identity_of(spec, environment, MAINTENANCE))
+    other = _source(find_identity(spec, environment, MAINTENANCE))
     if isinstance(source, ClientToken) and isinstance(other, ClientToken):
         return (source.token_url, source.client_id) == (other.token_url, other.client_id)
     return source == other
@@ -155,13 +155,13 @@ def _from_auth(auth: CatalogAuth) -> CredentialSource | None:
 def _own_secrets(spec: TenantSpec, environment: Environment) -> frozenset[str]:
     """Return the names of the Secrets that the pods need themselves."""
     served = [connect.secret_names(unit, environment.kubernetes.connect) for unit in spec.computing_units]
-    secrets = [identity.pod.secret for identity in identities_of(spec, environment).values()]
+    secrets = [identity.pod.secret for identity in find_identities(spec, environment).values()]
     return frozenset(secret.name for secret in secrets if secret).union(*served)
 
 
 def _references(spec: TenantSpec, environment: Environment) -> frozenset[str]:
     """Return the references to secrets of environment and spec."""
     stores = [storage.model_dump() for storage in spec.storage.values()]
-    keys = [value_at(store, path) for store in stores for path in REFERENCE_PATHS]
-    own = {filled_in(reference, spec.name) for reference in environment.own_references}
+    keys = [read_value(store, path) for store in stores for path in REFERENCE_PATHS]
+    own = {fill_placeholders(reference, spec.name) for reference in environment.own_references}
     return frozenset(own | {key for key in keys if isinstance(key, str)})

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from lakewright.environment.environment import Environment
-from lakewright.environment.store_trust import trusting_stores
+from lakewright.environment.store_trust import trust_stores
 
 STORE = "-----BEGIN CERTIFICATE-----\nof a store\n-----END CERTIFICATE-----\n"
 PLATFORM = "-----BEGIN CERTIFICATE-----\nof the platform\n-----END CERTIFICATE-----\n"
@@ -32,14 +32,14 @@ def trusted(found: Environment) -> str:
 
 
 def test_pods_trust_the_authority_of_a_store() -> None:
-    found = trusting_stores(environment(), [None, STORE, STORE])
+    found = trust_stores(environment(), [None, STORE, STORE])
 
     assert trusted(found) == STORE
     assert found.trust_paths[0] is not None
 
 
 def test_pods_keep_public_authorities_for_a_catalog_with_tls() -> None:
-    found = trusted(trusting_stores(environment("https://lakekeeper.example"), [STORE]))
+    found = trusted(trust_stores(environment("https://lakekeeper.example"), [STORE]))
 
     assert found.endswith(STORE)
     assert found.count("BEGIN CERTIFICATE") > 50
@@ -48,7 +48,7 @@ def test_pods_keep_public_authorities_for_a_catalog_with_tls() -> None:
 def test_authority_is_added_to_the_environments_file(tmp_path: Path) -> None:
     (tmp_path / "platform.pem").write_text(PLATFORM)
 
-    found = trusting_stores(environment(ca_bundle={"file": str(tmp_path / "platform.pem")}), [STORE])
+    found = trust_stores(environment(ca_bundle={"file": str(tmp_path / "platform.pem")}), [STORE])
 
     assert trusted(found) == PLATFORM + STORE
 
@@ -57,10 +57,10 @@ def test_authority_is_added_to_the_environments_file(tmp_path: Path) -> None:
 def test_bundle_of_the_platform_stays(source: str) -> None:
     given = environment(ca_bundle={source: "trust", "truststore_key": "truststore.p12"})
 
-    assert trusting_stores(given, [STORE]) is given
+    assert trust_stores(given, [STORE]) is given
 
 
 def test_stores_with_public_certificates_change_nothing() -> None:
     given = environment()
 
-    assert trusting_stores(given, [None]) is given
+    assert trust_stores(given, [None]) is given

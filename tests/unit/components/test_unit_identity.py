@@ -16,7 +16,7 @@ from lakewright.environment.unit_identity import (
     ServiceAccountPrincipal,
     ServiceAccountToken,
     SharedPrincipal,
-    identity_of,
+    find_identity,
     identity_problems,
     tenant_auth,
 )
@@ -63,7 +63,7 @@ def problems(spec: TenantSpec, found: Environment) -> dict[str, str]:
 
 
 def test_unit_is_its_service_account() -> None:
-    identity = identity_of(tenant(), environment(PODS), "cu")
+    identity = find_identity(tenant(), environment(PODS), "cu")
 
     assert identity.principal == ServiceAccountPrincipal("tenant-acme", "cu")
     assert identity.principal.user_id() is None
@@ -72,7 +72,7 @@ def test_unit_is_its_service_account() -> None:
 
 
 def test_server_that_knows_accounts_by_name_needs_no_uid() -> None:
-    identity = identity_of(tenant(), environment(PODS, kubernetes_subject="username"), "cu")
+    identity = find_identity(tenant(), environment(PODS, kubernetes_subject="username"), "cu")
 
     assert identity.principal.user_id() == "kubernetes~system:serviceaccount:tenant-acme:cu"
 
@@ -80,31 +80,31 @@ def test_server_that_knows_accounts_by_name_needs_no_uid() -> None:
 def test_uid_of_the_spec_is_for_rendered_manifests() -> None:
     spec = tenant(computing_units=[CU | {"identity": {"service_account_uid": UID}}])
 
-    assert identity_of(spec, environment(PODS), "cu").principal.user_id() == f"kubernetes~{UID}"
+    assert find_identity(spec, environment(PODS), "cu").principal.user_id() == f"kubernetes~{UID}"
 
 
 def test_maintenance_has_an_account_of_its_own() -> None:
     spec = tenant(maintenance={"schedule": "0 2 * * *"})
 
-    assert identity_of(spec, environment(PODS), MAINTENANCE).principal == ServiceAccountPrincipal(
+    assert find_identity(spec, environment(PODS), MAINTENANCE).principal == ServiceAccountPrincipal(
         "tenant-acme", "maintenance"
     )
 
 
 def test_cluster_audience_is_no_audience() -> None:
-    token = identity_of(tenant(), environment(PODS, jobs_token_audience=None), "cu").token
+    token = find_identity(tenant(), environment(PODS, jobs_token_audience=None), "cu").token
 
     assert token == ServiceAccountToken("tenant-acme", "cu", ())
 
 
 def test_catalog_without_authentication_has_no_principals() -> None:
-    identity = identity_of(tenant(), environment({"kind": "none"}), "cu")
+    identity = find_identity(tenant(), environment({"kind": "none"}), "cu")
 
     assert (identity.principal, identity.token) == (NoPrincipal(), None)
 
 
 def test_client_of_the_tenant_replaces_the_shared_one() -> None:
-    identity = identity_of(tenant(identity=OWN), environment(CLIENT), "cu")
+    identity = find_identity(tenant(identity=OWN), environment(CLIENT), "cu")
 
     assert identity.principal == ClientPrincipal("acme-jobs", "5f0c")
     assert identity.principal.user_id() == "oidc~5f0c"
@@ -117,7 +117,7 @@ def test_unit_overrides_client_and_secret_of_the_tenant() -> None:
     own = {"client_id": "acme-cu", "subject": "77", "secret": {"name": "cu-client", "key": "s"}, "scope": "catalog"}
     spec = tenant(identity=OWN, computing_units=[CU | {"identity": own}])
 
-    identity = identity_of(spec, environment(CLIENT), "cu")
+    identity = find_identity(spec, environment(CLIENT), "cu")
 
     assert identity.principal.user_id() == "oidc~77"
     assert identity.pod.secret is not None
@@ -133,7 +133,7 @@ def test_environment_makes_a_client_per_tenant() -> None:
     named = CLIENT | {"client_id": "jobs-{tenant}", "client_secret": "file:/run/clients/{tenant}"}
     found = environment(named, jobs_subject="{client_id}@clients")
 
-    identity = identity_of(tenant(), found, "cu")
+    identity = find_identity(tenant(), found, "cu")
 
     assert identity.principal.user_id() == "oidc~jobs-acme@clients"
     assert isinstance(identity.auth, ClientCredentialsAuth)
@@ -147,7 +147,7 @@ def test_subject_of_a_named_client_follows_from_environment() -> None:
     by_client = environment(CLIENT, jobs_subject="{client_id}@clients")
 
     assert problems(spec, by_client) == {}
-    assert identity_of(spec, by_client, "maintenance").principal.user_id() == "oidc~acme-maintenance@clients"
+    assert find_identity(spec, by_client, "maintenance").principal.user_id() == "oidc~acme-maintenance@clients"
 
     by_tenant = environment(CLIENT, jobs_subject="jobs-{tenant}")
     assert list(problems(spec, by_tenant)) == ["maintenance.identity.subject"], "two clients would be one user"
@@ -165,7 +165,7 @@ def test_shared_client_is_allowed_in_trials() -> None:
     trial = environment(CLIENT, trial=True)
 
     assert problems(tenant(), trial) == {}
-    identity = identity_of(tenant(), trial, "cu")
+    identity = find_identity(tenant(), trial, "cu")
     assert (identity.principal, identity.token) == (SharedPrincipal("jobs"), None)
 
 

@@ -9,7 +9,7 @@ from lakewright.kubernetes import manifests, namespace_manifests
 from lakewright.kubernetes.activator import manifests as activator
 from lakewright.kubernetes.settings import ClusterSettings
 from lakewright.spec import SpecError, TenantSpec, parse_spec
-from lakewright.spec.quota import QuotaSpec, needed, quota_mistakes
+from lakewright.spec.quota import QuotaSpec, quota_mistakes, sum_amounts
 from lakewright.spec.size import SIZES
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 
@@ -90,7 +90,7 @@ def test_platform_limits_the_quota_of_tenants() -> None:
     declared = tenant(unit(), quota={"memory": "64Gi"})
 
     (mistake,) = quota_mistakes(
-        declared.quota, QuotaSpec(memory="32Gi"), needed(declared.computing_units, declared.maintenance)
+        declared.quota, QuotaSpec(memory="32Gi"), sum_amounts(declared.computing_units, declared.maintenance)
     )
 
     assert mistake[0] == "memory"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from lakewright.project_files.servers import Servers, same_url, servers_of
 from lakewright.spec import TenantSpec
-from lakewright.spec.stack_conflicts import shared_with
+from lakewright.spec.stack_conflicts import find_stack_conflicts
 
 ROLE = "arn:aws:iam::123456789012:role/lake"
 OWN = {"backend": "existing", "bucket": "lake", "region": "eu-west-1", "role_arn": ROLE}
@@ -43,7 +43,7 @@ def servers(name: str) -> Servers:
 
 
 def found(one: TenantSpec, other: TenantSpec) -> dict[str, str]:
-    return dict(shared_with(one, {"other.yaml": other}, servers))
+    return dict(find_stack_conflicts(one, {"other.yaml": other}, servers))
 
 
 def test_one_tenant_in_two_stacks() -> None:

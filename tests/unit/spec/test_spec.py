@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lakewright.names.object_names import reserved_names
+from lakewright.names.object_names import list_reserved_names
 from lakewright.spec import SpecError, TenantSpec, parse_spec, read_stack_file
 from lakewright.spec.json_schema import schema_text
 
@@ -198,7 +198,7 @@ def test_default_prefix_counts_as_a_prefix() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", sorted(reserved_names("acme")))
+@pytest.mark.parametrize("name", sorted(list_reserved_names("acme")))
 def test_unit_cannot_have_the_name_of_another_object(name: str) -> None:
     """A NetworkPolicy of a unit named `deny-all` replaced the one that closes the namespace."""
     unit = {"name": name, "runtime": "spark", "warehouse": "executions"}

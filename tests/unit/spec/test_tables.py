@@ -41,7 +41,7 @@ def test_table_has_a_namespace_and_a_deletion() -> None:
     assert made.tables[0].path == ("curated", ("sales", "daily"), "orders")
     assert made.tables[0].partition_by == ["days(day)"]
     assert made.tables[1].path.name == "orders.v2"
-    assert [made.deletion_of(item) for item in made.tables] == ["protect", "purge"]
+    assert [made.find_deletion(item) for item in made.tables] == ["protect", "purge"]
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def environment_inputs(project: PulumiProject, stack: str) -> dict[str, str]:
     """Return hashes of the stack's environment and of the platform that it names; empty if the stack is no tenant."""
     from lakewright_engine.plans.state_version import content_hash  # noqa: PLC0415
 
-    from lakewright.environment.platform_reference import named_platform  # noqa: PLC0415 - slow to load
+    from lakewright.environment.platform_reference import read_platform_name  # noqa: PLC0415 - slow to load
 
     name = stack_files.raw_spec(project.stack_file(stack)).get("environment")
     if not isinstance(name, str) or not name:
@@ -59,7 +59,7 @@ def environment_inputs(project: PulumiProject, stack: str) -> dict[str, str]:
     document = stack_files.raw_environment(project.root, name)
     file = stack_files.environment_file(project.root, name)
     inputs = {str(file.relative_to(project.root)): content_hash(document)}
-    if platform := named_platform(document):
+    if platform := read_platform_name(document):
         from lakewright.cli.engines.environment_loading import platform_reader  # noqa: PLC0415 - slow to load
 
         inputs[f"outputs of {platform}"] = content_hash(platform_reader(project)(platform))

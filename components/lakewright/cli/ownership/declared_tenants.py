@@ -53,14 +53,14 @@ def refuse_shared_tenant(access: ServerAccess, stack: str) -> None:
     if not (others.specs or others.mistaken or others.unreadable):
         return
     from lakewright.spec import Problem, SpecError, read_stack_file  # noqa: PLC0415 - slow to load
-    from lakewright.spec.stack_conflicts import shared_with  # noqa: PLC0415
+    from lakewright.spec.stack_conflicts import find_stack_conflicts  # noqa: PLC0415
 
     try:
         spec = read_stack_file(file)
     except SpecError:
         return  # the run reports it
     servers = _with_server_ids(access, stack, spec, others.specs)
-    found = [*shared_with(spec, others.specs, servers), *_possible_owners(spec, others, servers)]
+    found = [*find_stack_conflicts(spec, others.specs, servers), *_possible_owners(spec, others, servers)]
     if found:
         raise SpecError(str(file), [Problem(path, expected) for path, expected in found])
 

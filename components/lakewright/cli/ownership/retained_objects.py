@@ -114,7 +114,7 @@ def _list_role_names(spec: TenantSpec) -> Iterator[str]:
     from lakewright.names.object_names import role_name, share_purpose  # noqa: PLC0415 - slow to load
 
     for warehouse in spec.warehouses:
-        if not spec.storage[spec.storage_of(warehouse)].makes_role:
+        if not spec.storage[spec.find_storage_name(warehouse)].makes_role:
             continue
         yield role_name(spec.name, warehouse.name)
         purposes = [

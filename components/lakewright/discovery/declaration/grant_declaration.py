@@ -9,7 +9,7 @@ from typing import Any
 from lakewright.discovery.declaration.omission import Omission
 from lakewright.discovery.listing.project_objects import FoundGrant, ProjectObjects
 from lakewright.lakekeeper.api.connection.privileges import OWNERS
-from lakewright.names.table_name import quoted
+from lakewright.names.table_name import quote
 from lakewright.spec import TenantSpec
 from lakewright.spec.standard_roles import standard_grants
 
@@ -94,7 +94,7 @@ def _grant(found: ProjectObjects, grant: FoundGrant) -> dict[str, Any]:
     if grant.on.kind == "namespace":
         on["namespace"] = ".".join(grant.inside)
     if grant.on.kind == "table":
-        on["table"] = ".".join(quoted(level) for level in grant.inside)
+        on["table"] = ".".join(quote(level) for level in grant.inside)
     name = entry.principal if entry.kind == "user" else found.role_name(entry.principal)
     return {"to": f"{entry.kind}:{name}", "privilege": entry.privilege, "on": on}
 

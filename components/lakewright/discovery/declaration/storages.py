@@ -10,7 +10,7 @@ from typing import Any
 
 from lakewright.discovery.listing.aws_roles import RoleFacts
 from lakewright.discovery.listing.buckets import BucketFacts
-from lakewright.names.types import normalised_endpoint
+from lakewright.names.types import normalize_endpoint
 from lakewright.storage.s3 import S3Storage
 
 NAMESPACE_OF_STORE_KEYS = "config"
@@ -95,7 +95,7 @@ def _in_store(profile: Mapping[str, Any], credential: str | None, hints: Storage
     found: dict[str, Any] = {
         "backend": "s3",
         "bucket": profile["bucket"],
-        "endpoint": normalised_endpoint(str(endpoint)).rstrip("/"),
+        "endpoint": normalize_endpoint(str(endpoint)).rstrip("/"),
         "region": profile["region"],
         "path_style": bool(profile.get("path-style-access")),
         "sts_endpoint": profile.get("sts-endpoint"),

@@ -359,10 +359,10 @@ class _Draft:
 
     def _differing(self, spec: TenantSpec) -> Iterator[tuple[str, str, list[str]]]:
         for warehouse in spec.warehouses:
-            backend = spec.storage[spec.storage_of(warehouse)]
+            backend = spec.storage[spec.find_storage_name(warehouse)]
             found = self.by_name[warehouse.name]
             if reasons := warehouse_declaration.differences(
-                warehouse, backend, found, self.defaults, spec.prefix_of(warehouse)
+                warehouse, backend, found, self.defaults, spec.find_key_prefix(warehouse)
             ):
                 yield "warehouse", warehouse.name, reasons
         for table in spec.tables:

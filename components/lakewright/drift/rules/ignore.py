@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from lakewright.drift.model import Difference, DifferenceKind, DriftReport, IgnoredBy
 from lakewright.spec.monitoring.drift_rules import DriftRules, IgnoreRule
 from lakewright.validation.documents import mapping_of
-from lakewright.validation.problems import Problem, problems_of
+from lakewright.validation.problems import Problem, list_problems
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def read_rules(drift: object, source: str) -> tuple[list[PlacedRule], list[str]]
         # Environments have other settings about drift beside the rules.
         rules = DriftRules.model_validate(_without_audit(drift))
     except ValidationError as error:
-        return [], [f"{source}: {_under_drift(problem)}" for problem in problems_of(error, mapping_of(drift))]
+        return [], [f"{source}: {_under_drift(problem)}" for problem in list_problems(error, mapping_of(drift))]
     return [PlacedRule(rule, f"{source}: drift.ignore.{index}") for index, rule in enumerate(rules.ignore)], []
 
 

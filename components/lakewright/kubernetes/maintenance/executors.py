@@ -19,7 +19,7 @@ from lakewright.kubernetes.settings import ClusterSettings
 from lakewright.names.object_names import EXECUTORS, MAINTENANCE, namespace_name
 from lakewright.spec import TenantSpec
 from lakewright.spec.maintenance import ExecutorsSpec
-from lakewright.validation.quantity import bytes_of, canonical_memory, cpu_text, millicores_of
+from lakewright.validation.quantity import canonical_memory, cpu_text, parse_bytes, parse_millicores
 
 _TEMPLATE_DIR, _TEMPLATE = "/etc/lakewright-executors", "pod.yaml"
 _API = "k8s://https://kubernetes.default.svc"
@@ -124,7 +124,7 @@ def egress_of_driver(cluster: ClusterSettings) -> list[network.Rule]:
 
 def arguments(tenant: TenantSpec, executors: ExecutorsSpec, image: str) -> list[str]:
     """Return the arguments of `lakewright-spark maintain` that make executors."""
-    cpu = cpu_text(millicores_of(executors.cpu))
+    cpu = cpu_text(parse_millicores(executors.cpu))
     heap = int(executors.heap.removesuffix("m"))
     properties = {
         "spark.kubernetes.namespace": namespace_name(tenant.name),
@@ -134,11 +134,11 @@ def arguments(tenant: TenantSpec, executors: ExecutorsSpec, image: str) -> list[
         "spark.kubernetes.authenticate.serviceAccountName": MAINTENANCE,
         "spark.kubernetes.authenticate.executor.serviceAccountName": MAINTENANCE,
         "spark.executor.instances": str(executors.count),
-        "spark.executor.cores": str(max(1, millicores_of(executors.cpu) // 1000)),
+        "spark.executor.cores": str(max(1, parse_millicores(executors.cpu) // 1000)),
         "spark.kubernetes.executor.request.cores": cpu,
         "spark.kubernetes.executor.limit.cores": cpu,
         "spark.executor.memory": f"{heap}m",
-        "spark.executor.memoryOverhead": f"{bytes_of(executors.memory) // 2**20 - heap}m",
+        "spark.executor.memoryOverhead": f"{parse_bytes(executors.memory) // 2**20 - heap}m",
         "spark.driver.host": "$(POD_IP)",
         "spark.driver.bindAddress": "$(POD_IP)",
         "spark.driver.port": str(_DRIVER_PORT),

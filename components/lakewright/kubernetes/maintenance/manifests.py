@@ -14,7 +14,7 @@ from lakewright.kubernetes.runtimes import CONFIG_DIR, RUNTIMES
 from lakewright.kubernetes.settings import DEFAULT_CLUSTER, ClusterSettings
 from lakewright.names.object_names import MAINTENANCE, catalog_name, namespace_name
 from lakewright.spec import MaintenanceSpec, TenantSpec
-from lakewright.spec.maintenance import CronJobSpec, seconds_of
+from lakewright.spec.maintenance import CronJobSpec, parse_deadline
 
 GRACE_SECONDS = 150
 """Seconds between SIGTERM and SIGKILL of a run. The scheduler stops its jobs within two minutes."""
@@ -74,7 +74,7 @@ def cron_job_name(cron: CronJobSpec) -> str:
 
 def longest_seconds(maintenance: MaintenanceSpec) -> int:
     """Return the seconds after which a run is killed and its token expires."""
-    return seconds_of(maintenance.deadline) + _LATE_SECONDS
+    return parse_deadline(maintenance.deadline) + _LATE_SECONDS
 
 
 def cron_job_spec(

@@ -14,7 +14,7 @@ from lakewright.platform_stack.settings.extra_env import problems_of_extra_env
 from lakewright.platform_stack.settings.platform import PlatformSpec
 from lakewright.platform_stack.settings.types import image_mistake, in_cluster_secret, is_minted
 from lakewright.platform_stack.settings.variables import PREFIX, release, settings_of
-from lakewright.validation.problems import Problem, SpecError, problems_of
+from lakewright.validation.problems import Problem, SpecError, list_problems
 
 SUPPORTED = ("0.11", "0.12", "0.13", "0.14")
 _TAG = re.compile(r":v?(\d+\.\d+\.\d+)(?:@|$)")
@@ -25,7 +25,7 @@ def parse_platform_spec(raw: Any, source: str) -> PlatformSpec:
     try:
         spec = PlatformSpec.model_validate(raw)
     except ValidationError as error:
-        raise SpecError(source, problems_of(error, raw)) from None
+        raise SpecError(source, list_problems(error, raw)) from None
     if problems := [problem for check in _CHECKS for problem in check(spec)]:
         raise SpecError(source, problems)
     return spec

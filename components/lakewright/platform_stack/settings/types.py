@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from lakewright.credentials.references import FORMS, check_reference
-from lakewright.names.types import normalised_endpoint
+from lakewright.names.types import normalize_endpoint
 
 GENERATED = "generated"
 """Source of a secret that the stack mints once and keeps encrypted in its state."""
@@ -58,7 +58,7 @@ def _host(value: str) -> str:
 
 
 def _url(value: str) -> str:
-    return normalised_endpoint(value, keep_path=True).rstrip("/")
+    return normalize_endpoint(value, keep_path=True).rstrip("/")
 
 
 SecretSource = Annotated[str, AfterValidator(_secret_source)]

@@ -43,11 +43,11 @@ def role_checks(tenant: object, warehouses: PlacedWarehouses) -> Iterator[SpecMi
 
 def _purposes(warehouse: Mapping[str, Any]) -> list[str]:
     """Return the purposes of the roles that a warehouse has besides that of the catalog."""
-    named = [str(share) for share in mapping_of(warehouse.get("shares"))]
+    share_names = [str(share) for share in mapping_of(warehouse.get("shares"))]
     return [
         *(["vending"] if warehouse.get("vending_role") is True else []),
         *(["maintenance"] if warehouse.get("maintenance_role") else []),
-        *(share_purpose(share) for share in named),
+        *(share_purpose(share) for share in share_names),
     ]
 
 
@@ -75,7 +75,7 @@ def access_checks(warehouses: PlacedWarehouses) -> Iterator[SpecMistake]:
 def log_checks(storages: Mapping[str, Mapping[str, Any]]) -> Iterator[SpecMistake]:
     """Yield buckets of access logs that hold data, or that two storages would make."""
     buckets = {item["bucket"]: name for name, item in storages.items() if isinstance(item.get("bucket"), str)}
-    made: dict[str, str] = {}
+    bucket_makers: dict[str, str] = {}
     for name, item in storages.items():
         logs = mapping_of(item.get("access_logs"))
         bucket = logs.get("bucket")
@@ -84,11 +84,11 @@ def log_checks(storages: Mapping[str, Mapping[str, Any]]) -> Iterator[SpecMistak
         path = ("storage", name, "access_logs", "bucket")
         if bucket in buckets:
             yield path, f"expected a bucket without data of warehouses; `{bucket}` is that of storage.{buckets[bucket]}"
-        elif logs.get("owner") == "stack" and made.setdefault(bucket, name) != name:
+        elif logs.get("owner") == "stack" and bucket_makers.setdefault(bucket, name) != name:
             yield (
                 path,
-                f"expected another bucket; storage.{made[bucket]} makes `{bucket}`. For one bucket of all logs, use"
-                " `owner: platform`",
+                f"expected another bucket; storage.{bucket_makers[bucket]} makes `{bucket}`. For one bucket of all"
+                " logs, use `owner: platform`",
             )
 
 
@@ -99,7 +99,7 @@ def tag_checks(owner: object, warehouses: PlacedWarehouses) -> Iterator[SpecMist
         yield ("owner",), f"expected the value of a tag, which the objects on AWS get: {reason}"
 
 
-def vending_checks(warehouses: PlacedWarehouses, default_region: str | None = None) -> Iterator[SpecMistake]:
+def check_vending(warehouses: PlacedWarehouses, default_region: str | None = None) -> Iterator[SpecMistake]:
     """Yield warehouses that would vend useless credentials in their partition.
 
     Lakekeeper writes `arn:aws:s3:::BUCKET` into the session policy of each vended credential (0.11 to 0.14,

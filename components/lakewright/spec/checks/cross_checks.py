@@ -8,7 +8,7 @@ from typing import Any, cast, get_args
 
 from lakewright.names import key_prefixes
 from lakewright.names.principal import RoleKind
-from lakewright.spec.checks.aws import access_checks, log_checks, role_checks, tag_checks, vending_checks
+from lakewright.spec.checks.aws import access_checks, check_vending, log_checks, role_checks, tag_checks
 from lakewright.spec.checks.data_checks import data_check_mistakes
 from lakewright.spec.checks.maintenance import maintenance_checks
 from lakewright.spec.checks.tables import table_checks
@@ -24,39 +24,39 @@ def cross_checks(raw: Any) -> Iterator[SpecMistake]:
     if not isinstance(raw, Mapping):
         return
     document = cast(Mapping[str, Any], raw)
-    yield from _duplicatenames_in(document, "warehouses")
-    yield from _duplicatenames_in(document, "computing_units")
-    yield from _duplicatenames_in(document, "tables")
+    yield from _find_duplicate_names(document, "warehouses")
+    yield from _find_duplicate_names(document, "computing_units")
+    yield from _find_duplicate_names(document, "tables")
     yield from _lookalike_warehouses(document)
     yield from warehouse_checks(document)
     yield from queue_checks(document)
     yield from remote_signing_checks(document)
-    yield from _shared_buckets(document)
+    yield from _find_shared_buckets(document)
     yield from _storages_of_warehouses(document)
-    yield from role_checks(document.get("name"), on_storages(document))
-    yield from vending_checks(on_storages(document))
-    yield from access_checks(on_storages(document))
+    yield from role_checks(document.get("name"), place_warehouses(document))
+    yield from check_vending(place_warehouses(document))
+    yield from access_checks(place_warehouses(document))
     yield from log_checks(_storages(document))
-    yield from tag_checks(document.get("owner"), on_storages(document))
-    yield from _overlapping_prefixes(document)
+    yield from tag_checks(document.get("owner"), place_warehouses(document))
+    yield from _find_overlapping_prefixes(document)
     yield from unit_checks(document)
     yield from _warehouses_of_data(document)
-    yield from _repeated_grants(document)
+    yield from _find_repeated_grants(document)
     yield from table_checks(document)
     yield from maintenance_checks(document, names_in(document, "warehouses"))
     yield from data_check_mistakes(document, _standard_roles(document))
 
 
-def on_storages(document: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any], Mapping[str, Any]]]:
+def place_warehouses(document: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any], Mapping[str, Any]]]:
     """Return position, document and storage of each warehouse; an empty storage if it is unknown."""
     storages = _storages(document)
     return [
-        (index, warehouse, storages.get(_storage_of(document, warehouse) or "", {}))
+        (index, warehouse, storages.get(_find_storage_name(document, warehouse) or "", {}))
         for index, warehouse in items_of(document, "warehouses")
     ]
 
 
-def made_storages(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def find_made_storages(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Return the storages whose buckets the stack makes, by name."""
     return {
         name: item
@@ -73,7 +73,7 @@ def is_on_aws(storage: Mapping[str, Any]) -> bool:
 
 def makes_roles(document: Mapping[str, Any]) -> bool:
     """Return whether the stack makes a role for a warehouse."""
-    backends = (find_backend(storage) for _, _, storage in on_storages(document))
+    backends = (find_backend(storage) for _, _, storage in place_warehouses(document))
     return any(backend.makes_role for backend in backends if backend)
 
 
@@ -82,7 +82,7 @@ def _storages(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     return {str(name): cast(Mapping[str, Any], item) for name, item in storages.items() if isinstance(item, Mapping)}
 
 
-def _duplicatenames_in(document: Mapping[str, Any], section: str) -> Iterator[SpecMistake]:
+def _find_duplicate_names(document: Mapping[str, Any], section: str) -> Iterator[SpecMistake]:
     first_at: dict[str, int] = {}
     for index, item in items_of(document, section):
         name = text_of(item.get("name"))
@@ -107,9 +107,9 @@ def _lookalike_warehouses(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
                 yield ("warehouses", index, "name"), message
 
 
-def _shared_buckets(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
-    made = {name: item.get("bucket") for name, item in made_storages(document).items()}
-    for (first, bucket), (second, other) in combinations(made.items(), 2):
+def _find_shared_buckets(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
+    buckets = {name: item.get("bucket") for name, item in find_made_storages(document).items()}
+    for (first, bucket), (second, other) in combinations(buckets.items(), 2):
         if bucket is not None and bucket == other:
             yield (
                 ("storage", second, "bucket"),
@@ -117,10 +117,10 @@ def _shared_buckets(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
             )
 
 
-def _storage_of(document: Mapping[str, Any], warehouse: Mapping[str, Any]) -> str | None:
-    named = text_of(warehouse.get("storage"))
+def _find_storage_name(document: Mapping[str, Any], warehouse: Mapping[str, Any]) -> str | None:
+    storage_name = text_of(warehouse.get("storage"))
     storages = list(_storages(document))
-    return named or (storages[0] if len(storages) == 1 else None)
+    return storage_name or (storages[0] if len(storages) == 1 else None)
 
 
 def _storages_of_warehouses(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
@@ -128,15 +128,15 @@ def _storages_of_warehouses(document: Mapping[str, Any]) -> Iterator[SpecMistake
     names = [str(name) for name in mapping_of(document.get("storage"))]
     servers = mapping_of(mapping_of(document.get("maintenance")).get("server"))
     for index, warehouse in items_of(document, "warehouses"):
-        named = text_of(warehouse.get("storage"))
-        if named is None and len(names) > 1 and warehouse.get("storage") is None:
+        storage_name = text_of(warehouse.get("storage"))
+        if storage_name is None and len(names) > 1 and warehouse.get("storage") is None:
             yield ("warehouses", index, "storage"), f"required with several storages: {join_names(names)}"
-        if named is not None and named not in names:
+        if storage_name is not None and storage_name not in names:
             yield (
                 ("warehouses", index, "storage"),
-                f"expected one of the storages {join_names(names)}; there is no `{named}`",
+                f"expected one of the storages {join_names(names)}; there is no `{storage_name}`",
             )
-        storage = storages.get(_storage_of(document, warehouse) or "", {})
+        storage = storages.get(_find_storage_name(document, warehouse) or "", {})
         delegation = warehouse.get("delegation", "vended")
         backend = find_backend(storage)
         name = str(warehouse.get("name"))
@@ -157,17 +157,17 @@ def _storages_of_warehouses(document: Mapping[str, Any]) -> Iterator[SpecMistake
             )
 
 
-def _overlapping_prefixes(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
+def _find_overlapping_prefixes(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
     storages = _storages(document)
-    places: list[tuple[int, Any, str]] = []
+    prefixes: list[tuple[int, Any, str]] = []
     for index, warehouse in items_of(document, "warehouses"):
-        storage = storages.get(_storage_of(document, warehouse) or "", {})
+        storage = storages.get(_find_storage_name(document, warehouse) or "", {})
         prefix = text_of(warehouse.get("key_prefix"))
         if prefix is None and warehouse.get("key_prefix") is None and text_of(warehouse.get("name")):
             prefix = f"{document.get('name')}/{warehouse['name']}"
         if storage.get("bucket") is not None and prefix is not None:
-            places.append((index, storage["bucket"], prefix.strip(" /")))
-    for (first, bucket, prefix), (second, other_bucket, other) in combinations(places, 2):
+            prefixes.append((index, storage["bucket"], prefix.strip(" /")))
+    for (first, bucket, prefix), (second, other_bucket, other) in combinations(prefixes, 2):
         if bucket == other_bucket and key_prefixes.overlaps(prefix, other):
             yield (
                 ("warehouses", second, "key_prefix"),
@@ -177,16 +177,16 @@ def _overlapping_prefixes(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
 
 
 def _warehouses_of_data(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
-    known = names_in(document, "warehouses")
+    warehouses = names_in(document, "warehouses")
     for index, grant in items_of(document, "grants"):
-        named = text_of(mapping_of(grant.get("on")).get("warehouse"))
-        if named is not None and named not in known:
-            yield ("grants", index, "on", "warehouse"), no_such_warehouse(named, known)
+        warehouse = text_of(mapping_of(grant.get("on")).get("warehouse"))
+        if warehouse is not None and warehouse not in warehouses:
+            yield ("grants", index, "on", "warehouse"), no_such_warehouse(warehouse, warehouses)
     for index, item in items_of(document, "policies"):
         path = text_of(item.get("match"))
-        named = path.split(".")[0] if path else None
-        if named and "*" not in named and named not in known:
-            yield ("policies", index, "match"), no_such_warehouse(named, known)
+        warehouse = path.split(".")[0] if path else None
+        if warehouse and "*" not in warehouse and warehouse not in warehouses:
+            yield ("policies", index, "match"), no_such_warehouse(warehouse, warehouses)
 
 
 def _standard_roles(document: Mapping[str, Any]) -> list[str]:
@@ -195,10 +195,10 @@ def _standard_roles(document: Mapping[str, Any]) -> list[str]:
     return [f"{name}-{kind}" for name in names_in(document, "warehouses") for kind in get_args(RoleKind)]
 
 
-def _repeated_grants(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
-    seen: list[tuple[int, Mapping[str, Any]]] = []
+def _find_repeated_grants(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
+    earlier_grants: list[tuple[int, Mapping[str, Any]]] = []
     for index, grant in items_of(document, "grants"):
-        earlier = next((at for at, other in seen if other == grant), None)
+        earlier = next((at for at, other in earlier_grants if other == grant), None)
         if earlier is not None:
             yield ("grants", index), f"expected each grant once; grants.{earlier} is the same"
-        seen.append((index, grant))
+        earlier_grants.append((index, grant))

@@ -23,30 +23,33 @@ def data_check_mistakes(document: Mapping[str, Any], roles: list[str]) -> Iterat
     """
     warehouses = names_in(document, "warehouses")
     granted = [text_of(grant.get("to")) or "" for _, grant in items_of(document, "grants")]
-    known = [*roles, *(to.removeprefix("role:") for to in granted if to.startswith("role:"))]
+    role_names = [*roles, *(to.removeprefix("role:") for to in granted if to.startswith("role:"))]
     for index, check in items_of(document, "checks"):
-        if (table := _parsed(check.get("table"))) is not None:
+        if (table := _parse_table(check.get("table"))) is not None:
             if table.warehouse not in warehouses:
                 yield ("checks", index, "table"), no_such_warehouse(table.warehouse, warehouses)
             yield from _column(document, index, table, text_of(check.get("column")))
         target = mapping_of(check.get("on"))
-        for path, named in ((("warehouse",), check.get("warehouse")), (("on", "warehouse"), target.get("warehouse"))):
-            if isinstance(named, str) and named not in warehouses:
-                yield ("checks", index, *path), no_such_warehouse(named, warehouses)
+        for path, warehouse in (
+            (("warehouse",), check.get("warehouse")),
+            (("on", "warehouse"), target.get("warehouse")),
+        ):
+            if isinstance(warehouse, str) and warehouse not in warehouses:
+                yield ("checks", index, *path), no_such_warehouse(warehouse, warehouses)
         kind, _, role = (text_of(check.get("principal")) or "").partition(":")
-        if kind == "role" and role not in known:
+        if kind == "role" and role not in role_names:
             yield (
                 ("checks", index, "principal"),
-                f"expected one of the roles {join_names(dict.fromkeys(known))}; role `{role}` is not declared",
+                f"expected one of the roles {join_names(dict.fromkeys(role_names))}; role `{role}` is not declared",
             )
 
 
 def _column(document: Mapping[str, Any], index: int, table: QualifiedName, column: str | None) -> Iterator[SpecMistake]:
     """Yield a column that a declared table lacks, or that has no time. Other tables are made by jobs."""
-    found = [item for _, item in items_of(document, "tables") if _same(item.get("name"), table)]
-    if column is None or not found:
+    tables = [item for _, item in items_of(document, "tables") if _same(item.get("name"), table)]
+    if column is None or not tables:
         return
-    types = {str(part.get("name")): text_of(part.get("type")) for _, part in items_of(found[0], "columns")}
+    types = {str(part.get("name")): text_of(part.get("type")) for _, part in items_of(tables[0], "columns")}
     if column not in types:
         yield ("checks", index, "column"), f"expected one of the columns {join_names(types)}; there is no `{column}`"
     elif types[column] not in TIME_TYPES:
@@ -57,11 +60,11 @@ def _column(document: Mapping[str, Any], index: int, table: QualifiedName, colum
 
 
 def _same(written: object, table: QualifiedName) -> bool:
-    parsed = _parsed(written)
+    parsed = _parse_table(written)
     return parsed is not None and parsed.same_as(table)
 
 
-def _parsed(text: object) -> QualifiedName | None:
+def _parse_table(text: object) -> QualifiedName | None:
     try:
         return parse_table_name(text) if isinstance(text, str) else None
     except ValueError:

@@ -27,8 +27,8 @@ def maintenance_checks(document: Mapping[str, Any], warehouses: list[str]) -> It
             names = join_names(warehouses)
             yield ("maintenance", "server", warehouse), f"expected one of the warehouses {names}"
         for queue in QUEUES:
-            for section, named in (("jobs", jobs), ("schedules", scheduled)):
-                both = [job for job in queue.jobs if job in named]
+            for section, job_names in (("jobs", jobs), ("schedules", scheduled)):
+                both = [job for job in queue.jobs if job in job_names]
                 if both and mapping_of(side).get(queue.name) not in (None, False):
                     yield (
                         ("maintenance", "server", warehouse, queue.name),

@@ -18,7 +18,7 @@ def table_checks(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
     """Yield tables whose warehouse or namespace is not declared or contradicts them. Never raises."""
     warehouses = {str(warehouse.get("name")): warehouse for _, warehouse in items_of(document, "warehouses")}
     for index, table in items_of(document, "tables"):
-        name = _parsed(table.get("name"))
+        name = _parse_table(table.get("name"))
         if name is None:
             continue
         warehouse = warehouses.get(name.warehouse)
@@ -26,15 +26,15 @@ def table_checks(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
             names = join_names(warehouses)
             yield ("tables", index, "name"), f"expected one of the warehouses {names}; there is no `{name.warehouse}`"
             continue
-        yield from _against_warehouse(index, table, name, warehouse)
+        yield from _compare_with_warehouse(index, table, name, warehouse)
 
 
-def _against_warehouse(
+def _compare_with_warehouse(
     index: int, table: Mapping[str, Any], name: QualifiedName, warehouse: Mapping[str, Any]
 ) -> Iterator[SpecMistake]:
-    declared = _namespaces(warehouse.get("namespaces"))
-    if ".".join(name.namespace) not in declared:
-        names = join_names(sorted(declared))
+    namespaces = _namespaces(warehouse.get("namespaces"))
+    if ".".join(name.namespace) not in namespaces:
+        names = join_names(sorted(namespaces))
         yield (
             ("tables", index, "name"),
             f"expected one of the namespaces of warehouse {name.warehouse}: {names}; declare"
@@ -44,17 +44,17 @@ def _against_warehouse(
     if version is not None and isinstance(allowed, list) and version not in allowed:
         versions = ", ".join(str(number) for number in cast(list[Any], allowed))
         yield ("tables", index, "format_version"), f"expected one that warehouse {name.warehouse} allows: {versions}"
-    of_warehouse, own = warehouse.get("deletion") or "protect", table.get("deletion")
-    fitting = _ALLOWED_DELETIONS.get(of_warehouse) if isinstance(of_warehouse, str) else None
-    if own in _ALLOWED_DELETIONS and fitting and own not in fitting:
+    warehouse_deletion, deletion = warehouse.get("deletion") or "protect", table.get("deletion")
+    fitting = _ALLOWED_DELETIONS.get(warehouse_deletion) if isinstance(warehouse_deletion, str) else None
+    if deletion in _ALLOWED_DELETIONS and fitting and deletion not in fitting:
         yield (
             ("tables", index, "deletion"),
             f"expected {' or '.join(f'`{choice}`' for choice in fitting)}, since warehouse {name.warehouse} has"
-            f" `deletion: {of_warehouse}`",
+            f" `deletion: {warehouse_deletion}`",
         )
 
 
-def _parsed(text: object) -> QualifiedName | None:
+def _parse_table(text: object) -> QualifiedName | None:
     try:
         return parse_table_name(text) if isinstance(text, str) else None
     except ValueError:

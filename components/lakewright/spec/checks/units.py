@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lakewright.names.object_names import ACTIVATOR, EXECUTORS, catalog_name, reserved_names
+from lakewright.names.object_names import ACTIVATOR, EXECUTORS, catalog_name, list_reserved_names
 from lakewright.validation.documents import items_of, join_names, list_of, mapping_of, names_in, text_of
 from lakewright.validation.problems import Path, SpecMistake
-from lakewright.validation.quantity import bytes_of
+from lakewright.validation.quantity import parse_bytes
 
 
 def unit_checks(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
     """Yield mistakes of the computing units of a spec."""
     yield from _names_of_units(document)
     yield from _warehouses_of_units(document)
-    yield from _shared_memory(document)
+    yield from _check_shared_memory(document)
     yield from _settings_of_runtimes(document)
 
 
-def no_such_warehouse(name: str, known: list[str]) -> str:
+def no_such_warehouse(name: str, warehouses: list[str]) -> str:
     """Return the mistake of naming a warehouse that is not in the spec."""
-    return f"expected one of the warehouses {join_names(known)}; there is no `{name}`"
+    return f"expected one of the warehouses {join_names(warehouses)}; there is no `{name}`"
 
 
 def _names_of_extras(document: Mapping[str, Any]) -> set[str]:
@@ -33,7 +33,7 @@ def _names_of_extras(document: Mapping[str, Any]) -> set[str]:
 
 def _names_of_units(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
     """Find units whose Kubernetes objects would replace others of the tenant, such as its NetworkPolicy `deny-all`."""
-    reserved = reserved_names(str(document.get("name"))) | _names_of_extras(document)
+    reserved = list_reserved_names(str(document.get("name"))) | _names_of_extras(document)
     config_maps = {catalog_name(name): name for name in names_in(document, "computing_units")}
     for index, unit in items_of(document, "computing_units"):
         name = text_of(unit.get("name"))
@@ -45,22 +45,22 @@ def _names_of_units(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
 
 
 def _warehouses_of_units(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
-    known = names_in(document, "warehouses")
+    warehouses = names_in(document, "warehouses")
     for index, unit in items_of(document, "computing_units"):
         if (unit.get("warehouse") is None) == (unit.get("warehouses") is None):
             yield (
                 ("computing_units", index),
                 "expected either `warehouse` (bound at creation) or `warehouses` (chosen per execution)",
             )
-        named = text_of(unit.get("warehouse"))
-        if named is not None and named not in known:
-            yield ("computing_units", index, "warehouse"), no_such_warehouse(named, known)
+        warehouse = text_of(unit.get("warehouse"))
+        if warehouse is not None and warehouse not in warehouses:
+            yield ("computing_units", index, "warehouse"), no_such_warehouse(warehouse, warehouses)
         for position, name in enumerate(list_of(unit.get("warehouses"))):
-            if isinstance(name, str) and name not in known:
-                yield ("computing_units", index, "warehouses", position), no_such_warehouse(name, known)
+            if isinstance(name, str) and name not in warehouses:
+                yield ("computing_units", index, "warehouses", position), no_such_warehouse(name, warehouses)
 
 
-def _shared_memory(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
+def _check_shared_memory(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
     for path, size, default in _sizes(document):
         shm, memory = text_of(size.get("shm")), text_of(size.get("memory", default))
         if shm and memory and _bytes(shm) > _bytes(memory) > 0:
@@ -83,6 +83,6 @@ def _settings_of_runtimes(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
 
 def _bytes(size: str) -> int:
     try:
-        return bytes_of(size)
+        return parse_bytes(size)
     except ValueError:
         return 0

@@ -27,7 +27,7 @@ def _age(value: str) -> str:
     return value
 
 
-def _qualified(text: str) -> str:
+def _normalize_table_name(text: str) -> str:
     name = parse_table_name(text)
     _TABLE_NAME.validate_python(name.name)
     return str(name)
@@ -42,7 +42,7 @@ Age = Annotated[
 class TableCheck(StrictModel):
     """A table exists. Optionally, it has rows, and recent ones."""
 
-    table: Annotated[str, AfterValidator(_qualified)]
+    table: Annotated[str, AfterValidator(_normalize_table_name)]
     """WAREHOUSE.NAMESPACE.TABLE; quote a part that contains a dot. Tables that jobs make need no declaration."""
     min_rows: Annotated[int, Field(ge=1)] | None = None
     """Fewest rows of the current snapshot."""

@@ -10,7 +10,7 @@ import pytest
 from lakewright.credentials.client_token import ClientToken
 from lakewright.credentials.references import resolve
 from lakewright.environment.environment import Environment
-from lakewright.environment.unit_identity import identity_of
+from lakewright.environment.unit_identity import find_identity
 from lakewright.spec import TenantSpec
 from lakewright_sandbox.runtime.state import Sandbox
 
@@ -101,7 +101,7 @@ def lake_of(tenant: Tenant) -> Lake:
 def caller_of(tenant: Tenant, unit: str = "cu", project: str | None = None) -> Caller:
     """Return a client with a token of a unit, requested as from outside the cluster."""
     environment = Environment.load(tenant.folder / "environments" / "sandbox.yaml")
-    token = identity_of(TenantSpec.model_validate(tenant.spec), environment, unit).token
+    token = find_identity(TenantSpec.model_validate(tenant.spec), environment, unit).token
     assert isinstance(token, ClientToken)
     assert token.client_secret is not None
     secret = resolve(token.client_secret)

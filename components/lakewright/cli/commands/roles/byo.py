@@ -62,7 +62,7 @@ def reserve(
     project = load_project(directory)
     spec, environment = _spec(project, stack)
     name, chosen = _storage(spec, storage)
-    warehouses = [warehouse for warehouse in spec.warehouses if spec.storage_of(warehouse) == name]
+    warehouses = [warehouse for warehouse in spec.warehouses if spec.find_storage_name(warehouse) == name]
     if not warehouses:
         raise UsageError(f"no warehouse of stack '{stack}' uses storage `{name}`; declare one first")
     principal = environment.lakekeeper.principal_arn

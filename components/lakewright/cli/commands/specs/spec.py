@@ -47,7 +47,7 @@ def validate(
     from lakewright.deletions.protected_purges import find_contradictions  # noqa: PLC0415
     from lakewright.environment.stack_file_check import check_stack_file  # noqa: PLC0415
     from lakewright.spec import Problem, SpecError, TenantSpec  # noqa: PLC0415
-    from lakewright.spec.stack_conflicts import shared_with  # noqa: PLC0415
+    from lakewright.spec.stack_conflicts import find_stack_conflicts  # noqa: PLC0415
 
     specs: dict[Path, TenantSpec] = {}
     mistakes: dict[Path, SpecError] = {}
@@ -64,7 +64,7 @@ def validate(
     servers = servers_by_environment(root or directory)
     for file, spec in specs.items():
         others = {str(other): found for other, found in specs.items() if other.resolve() != file.resolve()}
-        if problems := [Problem(path, expected) for path, expected in shared_with(spec, others, servers)]:
+        if problems := [Problem(path, expected) for path, expected in find_stack_conflicts(spec, others, servers)]:
             mistakes[file] = SpecError(str(file), problems)
     if as_json:
         warnings = {file: find_contradictions(spec) for file, spec in specs.items()}
