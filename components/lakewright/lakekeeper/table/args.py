@@ -18,13 +18,13 @@ from lakewright.lakekeeper.provider.inputs import (
     has_unknown,
     tidied,
 )
-from lakewright.lakekeeper.table.schema.columns import OBSERVED, Columns, observed
+from lakewright.lakekeeper.table.schema.columns import OBSERVED, Columns, is_observed
 from lakewright.lakekeeper.table.schema.layout import PartitionText, SortingText, layout_mistakes
 from lakewright.lakekeeper.table.schema.properties import TableProperties
 from lakewright.names.types import FormatVersion, NamespacePath, TableName, namespace_parts
 
 
-def _without_slash(location: str | None) -> str | None:
+def _strip_slash(location: str | None) -> str | None:
     return location.rstrip("/") if location else None
 
 
@@ -49,7 +49,7 @@ class TableArgs(Deletable):
     """Declared table properties. Other properties, which engines and the server write, stay unchanged."""
     format_version: Annotated[FormatVersion | None, Update(via="commit"), ServerKeeps()] = None
     """Iceberg format version. It can only be raised."""
-    location: Annotated[str | None, AfterValidator(_without_slash), Replace(), ServerKeeps()] = None
+    location: Annotated[str | None, AfterValidator(_strip_slash), Replace(), ServerKeeps()] = None
     """Folder of the table, within the warehouse. If left out, the server chooses it."""
     protected: Annotated[bool | None, Update(via="protection"), ServerKeeps()] = None
     """Whether the server refuses to drop the table. If left out, the server's value stays."""
@@ -77,7 +77,7 @@ class TableArgs(Deletable):
 
     @model_validator(mode="after")
     def _fits_together(self, info: ValidationInfo) -> Self:
-        if observed(info):
+        if is_observed(info):
             return self
         parts = (self.columns, self.identifier, self.partition_by, self.sort_by, self.format_version)
         if any(has_unknown(part) for part in parts):

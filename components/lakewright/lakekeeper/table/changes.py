@@ -24,108 +24,114 @@ TRIES = 5
 """Attempts of a change after conflicts or lost responses, each after a lookup."""
 
 
-def where(declared: TableArgs) -> str:
+def describe_table(args: TableArgs) -> str:
     """Return the name of a table for messages."""
-    return f"table `{declared.full_name}` in warehouse {declared.warehouse_id} at {declared.server.endpoint}"
+    return f"table `{args.full_name}` in warehouse {args.warehouse_id} at {args.server.endpoint}"
 
 
-def refuse(declared: TableArgs, problems: list[str]) -> None:
+def refuse(args: TableArgs, problems: list[str]) -> None:
     """Raise EvolutionRefusedError with all reasons if there are any."""
     if problems:
-        raise EvolutionRefusedError(refusal(declared, problems))
+        raise EvolutionRefusedError(format_refusal(args, problems))
 
 
-def refusal(declared: TableArgs, problems: list[str]) -> str:
+def format_refusal(args: TableArgs, problems: list[str]) -> str:
     """Return the error message of a refused change."""
-    return f"{where(declared)} was not changed: {' '.join(problems)}"
+    return f"{describe_table(args)} was not changed: {' '.join(problems)}"
 
 
-def hidden_drift(there: LoadedTable, state: TableArgs, *, again: bool) -> list[str]:
+def find_hidden_drift(live_table: LoadedTable, state: TableArgs, *, is_recreated: bool) -> list[str]:
     """Return drift that no property shows: a new uuid or location, which only a replacement can change."""
-    location = str(there.metadata["location"]).rstrip("/")
+    location = str(live_table.metadata["location"]).rstrip("/")
     moved = [f"moved to {location}"] if state.location not in {None, location} else []
-    return [*([f"recreated as {there.table_id}"] if again else []), *moved]
+    return [*([f"recreated as {live_table.table_id}"] if is_recreated else []), *moved]
 
 
 def expiry(client: Client, warehouse_id: str, dropped: Tabular) -> str:
     """Return until when (UTC) a soft-deleted table can be restored."""
-    found = tabulars.deleted(client, warehouse_id)
-    return next((str(table["expiration-date"]) for table in found if table["id"] == dropped.tabular_id), "now")
+    deleted_tables = tabulars.deleted(client, warehouse_id)
+    return next((str(table["expiration-date"]) for table in deleted_tables if table["id"] == dropped.tabular_id), "now")
 
 
-def found_again(client: Client, old: TableArgs, new: TableArgs, table_id: str) -> LoadedTable:
+def find_or_restore(client: Client, old: TableArgs, new: TableArgs, table_id: str) -> LoadedTable:
     """Find the table of the state under any name. Restore it if it was soft-deleted."""
-    for declared in (old, new):  # its namespace may just have been renamed
-        there = table_finding.find_by_name(client, old.warehouse_id, declared.path, declared.name)
-        if there and there.table_id == table_id:
-            return there
+    for args in (old, new):  # its namespace may just have been renamed
+        live_table = table_finding.find_by_name(client, old.warehouse_id, args.path, args.name)
+        if live_table and live_table.table_id == table_id:
+            return live_table
     lost = None
     if client.is_active(old.warehouse_id):
         lost = table_finding.elsewhere(client, old.warehouse_id, old.path, table_id)
     if isinstance(lost, Tabular):
-        lost = _brought_back(client, old, lost)
+        lost = _restore(client, old, lost)
     if lost is None:
         raise DeletedOutsideStackError(
-            f"{where(old)} ({table_id}) does not exist any more, or its warehouse is inactive. Run `up --refresh`."
+            f"{describe_table(old)} ({table_id}) does not exist any more, or its warehouse is inactive. Run `up"
+            " --refresh`."
         )
     return lost
 
 
-def _brought_back(client: Client, old: TableArgs, dropped: Tabular) -> LoadedTable | None:
+def _restore(client: Client, old: TableArgs, dropped: Tabular) -> LoadedTable | None:
     try:
         tabulars.undrop(client, old.warehouse_id, dropped)
     except AlreadyExistsError:
         raise NotOwnedError(
-            f"{where(old)} was dropped and cannot be restored, because another table has its name. Rename or"
+            f"{describe_table(old)} was dropped and cannot be restored, because another table has its name. Rename or"
             " drop that table, and run `up` again."
         ) from None
     return table_finding.find_by_name(client, old.warehouse_id, dropped.namespace, dropped.name)
 
 
-def renamed(client: Client, there: LoadedTable, new: TableArgs) -> LoadedTable:
+def rename(client: Client, live_table: LoadedTable, new: TableArgs) -> LoadedTable:
     """Rename the table to its declared name. After a lost response, look it up before the next request."""
-    wanted = LoadedTable(new.path, new.name, there.metadata)
+    renamed_table = LoadedTable(new.path, new.name, live_table.metadata)
     for tries_left in reversed(range(TRIES)):
-        if (there.path, there.name) == (wanted.path, wanted.name):
+        if (live_table.path, live_table.name) == (renamed_table.path, renamed_table.name):
             break
         try:
-            tables.rename(client, new.warehouse_id, (there.path, there.name), (new.path, new.name))
+            tables.rename(client, new.warehouse_id, (live_table.path, live_table.name), (new.path, new.name))
         except AlreadyExistsError:
-            raise _name_taken(there, new) from None
+            raise _name_taken(live_table, new) from None
         except (UnconfirmedError, ResponseTimeoutError, NotFoundError) as error:
-            found = looked(lambda: table_finding.find_by_name(client, new.warehouse_id, new.path, new.name), error)
-            if found and found.table_id == there.table_id:
-                return found
-            if isinstance(error, NotFoundError) and _is_refused_name(client, there, new, error):
-                raise _name_taken(there, new) from None
+            confirmed_table = looked(
+                lambda: table_finding.find_by_name(client, new.warehouse_id, new.path, new.name), error
+            )
+            if confirmed_table and confirmed_table.table_id == live_table.table_id:
+                return confirmed_table
+            if isinstance(error, NotFoundError) and _is_refused_name(client, live_table, new, error):
+                raise _name_taken(live_table, new) from None
             if not tries_left or isinstance(error, NotFoundError):
                 raise
             continue
-        there = wanted
-    return wanted
+        live_table = renamed_table
+    return renamed_table
 
 
-def _is_refused_name(client: Client, there: LoadedTable, new: TableArgs, missing: NotFoundError) -> bool:
+def _is_refused_name(client: Client, live_table: LoadedTable, new: TableArgs, missing: NotFoundError) -> bool:
     """Return whether a rename to a taken name was refused.
 
     Servers before 0.14 report the table as missing then. On them, a dropped table keeps its name.
     """
     if missing.kind != "NoSuchTableException":
         return False
-    source = looked(lambda: table_finding.find_by_name(client, new.warehouse_id, there.path, there.name), missing)
-    return source is not None and source.table_id == there.table_id
+    source = looked(
+        lambda: table_finding.find_by_name(client, new.warehouse_id, live_table.path, live_table.name), missing
+    )
+    return source is not None and source.table_id == live_table.table_id
 
 
-def _name_taken(there: LoadedTable, new: TableArgs) -> NotOwnedError:
+def _name_taken(live_table: LoadedTable, new: TableArgs) -> NotOwnedError:
     return NotOwnedError(
-        f"table `{'.'.join(there.path)}.{there.name}` ({there.table_id}) cannot be renamed:"
-        f" {where(new)} is taken by another table or view, which may be a dropped one. Choose another name, or drop"
+        f"table `{'.'.join(live_table.path)}.{live_table.name}` ({live_table.table_id}) cannot be renamed:"
+        f" {describe_table(new)} is taken by another table or view, which may be a dropped one. Choose another"
+        " name, or drop"
         " or purge that one."
     )
 
 
-def committed(
-    client: Client, there: LoadedTable, old: TableArgs | None, new: TableArgs, ids: dict[str, int]
+def commit_changes(
+    client: Client, live_table: LoadedTable, old: TableArgs | None, new: TableArgs, ids: dict[str, int]
 ) -> LoadedTable:
     """Commit the declared changes. Keep concurrent changes of other clients while the declared ones stay safe.
 
@@ -133,25 +139,30 @@ def committed(
     is read again, and the remaining changes are committed.
     """
     for tries_left in reversed(range(TRIES)):
-        needed = commit(there.metadata, old, new, ids)
+        needed = commit(live_table.metadata, old, new, ids)
         refuse(new, needed.problems)
         if not needed.updates:
-            return there
+            return live_table
         try:
             return LoadedTable(
-                there.path, there.name, tables.commit(client, new.warehouse_id, there.path, there.name, needed.body)
+                live_table.path,
+                live_table.name,
+                tables.commit(client, new.warehouse_id, live_table.path, live_table.name, needed.body),
             )
         except (ConflictError, UnconfirmedError, ResponseTimeoutError) as error:
             if not tries_left:
                 raise
-            there = _read_again(client, there, new, error)
+            live_table = _read_again(client, live_table, new, error)
     raise AssertionError("the last try returns or raises")
 
 
-def _read_again(client: Client, there: LoadedTable, new: TableArgs, after: LakekeeperError) -> LoadedTable:
-    now = looked(lambda: table_finding.find_by_name(client, new.warehouse_id, there.path, there.name), after)
-    if now is None or now.table_id != there.table_id:
+def _read_again(client: Client, live_table: LoadedTable, new: TableArgs, after: LakekeeperError) -> LoadedTable:
+    current_table = looked(
+        lambda: table_finding.find_by_name(client, new.warehouse_id, live_table.path, live_table.name), after
+    )
+    if current_table is None or current_table.table_id != live_table.table_id:
         raise DeletedOutsideStackError(
-            f"{where(new)} ({there.table_id}) was dropped, renamed or recreated during this change. Run `up --refresh`."
+            f"{describe_table(new)} ({live_table.table_id}) was dropped, renamed or recreated during this"
+            " change. Run `up --refresh`."
         )
-    return now
+    return current_table

@@ -34,23 +34,23 @@ def find_by_name(client: Client, warehouse_id: str, path: Path, name: str) -> Lo
 
 def elsewhere(client: Client, warehouse_id: str, path: Path, table_id: str) -> LoadedTable | Tabular | None:
     """Find a table that was renamed, or (returned as a Tabular) soft-deleted. Search its namespace first."""
-    if found := _listed(client, warehouse_id, path, table_id):
-        return find_by_name(client, warehouse_id, found.namespace, found.name)
+    if tabular := _find_in_namespace(client, warehouse_id, path, table_id):
+        return find_by_name(client, warehouse_id, tabular.namespace, tabular.name)
     dropped = next((table for table in tabulars.dropped(client, warehouse_id) if table.tabular_id == table_id), None)
     if dropped:
         return dropped
     pending = [child.path for child in namespaces.children(client, warehouse_id)]
     while pending:
         other = pending.pop(0)
-        if other != path and (found := _listed(client, warehouse_id, other, table_id)):
-            return find_by_name(client, warehouse_id, found.namespace, found.name)
+        if other != path and (tabular := _find_in_namespace(client, warehouse_id, other, table_id)):
+            return find_by_name(client, warehouse_id, tabular.namespace, tabular.name)
         pending += [child.path for child in namespaces.children(client, warehouse_id, other)]
     return None
 
 
-def _listed(client: Client, warehouse_id: str, path: Path, table_id: str) -> Tabular | None:
+def _find_in_namespace(client: Client, warehouse_id: str, path: Path, table_id: str) -> Tabular | None:
     try:
-        there = tabulars.listed(client, warehouse_id, path, "table")
-        return next((table for table in there if table.tabular_id == table_id), None)
+        tabulars_of_namespace = tabulars.listed(client, warehouse_id, path, "table")
+        return next((table for table in tabulars_of_namespace if table.tabular_id == table_id), None)
     except NotFoundError:
         return None

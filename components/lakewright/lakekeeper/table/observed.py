@@ -17,55 +17,55 @@ from lakewright.lakekeeper.table.schema.columns import (
 from lakewright.lakekeeper.table.schema.layout import Partition, column_names, parse_partition, partitions, sort_texts
 
 
-def observed(metadata: Json, declared: TableArgs) -> TableArgs:
+def observe(metadata: Json, args: TableArgs) -> TableArgs:
     """Return the declared properties as found on the server, and undeclared columns unless they are kept."""
     schema = current_schema(metadata)
     names = column_names(metadata)
-    keep = declared.undeclared_columns == "keep"
+    keep = args.undeclared_columns == "keep"
     columns = [
-        _column(live, _by_name(declared.columns), keep=keep) for live in _fields(schema, declared.columns, keep=keep)
+        _column(live, _index_columns(args.columns), keep=keep) for live in _fields(schema, args.columns, keep=keep)
     ]
-    properties = cast(dict[str, str], metadata.get("properties") or {})
+    live_properties = cast(dict[str, str], metadata.get("properties") or {})
     identifier = [names[number] for number in cast(list[int], schema.get("identifier-field-ids") or [])]
-    found = {
+    properties = {
         "columns": [column.model_dump(exclude_none=True) for column in columns],
-        "identifier": _in_order(identifier, declared.identifier),
-        "partition_by": _partition_by(metadata, declared),
+        "identifier": _sort_identifier(identifier, args.identifier),
+        "partition_by": _partition_by(metadata, args),
         "sort_by": sort_texts(metadata),
-        "properties": {key: value for key, value in properties.items() if key in declared.properties},
-        "format_version": metadata["format-version"] if declared.format_version is not None else None,
-        "location": str(metadata["location"]).rstrip("/") if declared.location is not None else None,
+        "properties": {key: value for key, value in live_properties.items() if key in args.properties},
+        "format_version": metadata["format-version"] if args.format_version is not None else None,
+        "location": str(metadata["location"]).rstrip("/") if args.location is not None else None,
     }
-    return TableArgs.from_state({**declared.props(), **found})
+    return TableArgs.from_state({**args.props(), **properties})
 
 
-def _in_order(found: list[str], declared: list[str]) -> list[str]:
+def _sort_identifier(identifier: list[str], declared: list[str]) -> list[str]:
     """Return the found identifier, in the declared order if it has the same columns."""
-    return declared if set(found) == set(declared) else found
+    return declared if set(identifier) == set(declared) else identifier
 
 
-def _by_name(columns: list[Column]) -> dict[str, Column]:
+def _index_columns(columns: list[Column]) -> dict[str, Column]:
     return {column.name: column for column in columns}
 
 
-def _fields(schema: Json, declared: list[Column], *, keep: bool) -> list[Json]:
+def _fields(schema: Json, declared_columns: list[Column], *, keep: bool) -> list[Json]:
     fields = cast(list[Json], schema["fields"])
-    names = _by_name(declared)
+    names = _index_columns(declared_columns)
     return [field for field in fields if not keep or field["name"] in names]
 
 
-def _column(live: Json, declared: dict[str, Column], *, keep: bool) -> Column:
-    known = declared.get(str(live["name"]))
-    made: Json = {
+def _column(live: Json, declared_columns: dict[str, Column], *, keep: bool) -> Column:
+    declared_column = declared_columns.get(str(live["name"]))
+    column: Json = {
         "name": live["name"],
-        "type": _type(live["type"], known.type if known else None, keep=keep),
+        "type": _type(live["type"], declared_column.type if declared_column else None, keep=keep),
         "required": bool(live.get("required")),
         # An undeclared `doc` or `default` belongs to the engine that wrote it.
-        "doc": live.get("doc") if known and known.doc is not None else None,
-        "default": live.get("write-default") if known and known.default is not None else None,
-        "renamed_from": known.renamed_from if known else None,
+        "doc": live.get("doc") if declared_column and declared_column.doc is not None else None,
+        "default": live.get("write-default") if declared_column and declared_column.default is not None else None,
+        "renamed_from": declared_column.renamed_from if declared_column else None,
     }
-    return Column.model_validate(made, context=OBSERVED)
+    return Column.model_validate(column, context=OBSERVED)
 
 
 def _type(live: Any, declared: Any, *, keep: bool) -> Any:
@@ -76,7 +76,7 @@ def _type(live: Any, declared: Any, *, keep: bool) -> Any:
         case "struct":
             inner = declared.fields if isinstance(declared, StructType) else []
             hide = keep and bool(inner)
-            fields = [_column(field, _by_name(inner), keep=keep) for field in _fields(parts, inner, keep=hide)]
+            fields = [_column(field, _index_columns(inner), keep=keep) for field in _fields(parts, inner, keep=hide)]
             return {"type": "struct", "fields": [field.model_dump(exclude_none=True) for field in fields]}
         case "list":
             inner = declared.element if isinstance(declared, ListType) else None
@@ -93,14 +93,16 @@ def _type(live: Any, declared: Any, *, keep: bool) -> Any:
             }
 
 
-def _partition_by(metadata: Json, declared: TableArgs) -> list[str]:
-    wanted = [parse_partition(text) for text in declared.partition_by]
-    unnamed = [(field.column, field.transform) for field in wanted if field.name is None]
-    found = [
+def _partition_by(metadata: Json, args: TableArgs) -> list[str]:
+    declared_partitions = [parse_partition(text) for text in args.partition_by]
+    unnamed = [(field.column, field.transform) for field in declared_partitions if field.name is None]
+    live_partitions = [
         Partition(field.column, field.transform) if (field.column, field.transform) in unnamed else field
         for field in partitions(metadata)
     ]
-    found = [field for field in found if field.transform != "void" or str(field) in declared.partition_by]
-    if metadata["format-version"] == 1 and {str(field) for field in found} == set(declared.partition_by):
-        return declared.partition_by  # version 1 never reorders the fields, so the order does not matter
-    return [str(field) for field in found]
+    live_partitions = [
+        field for field in live_partitions if field.transform != "void" or str(field) in args.partition_by
+    ]
+    if metadata["format-version"] == 1 and {str(field) for field in live_partitions} == set(args.partition_by):
+        return args.partition_by  # version 1 never reorders the fields, so the order does not matter
+    return [str(field) for field in live_partitions]

@@ -64,47 +64,50 @@ def create_request(new: TableArgs) -> Json:
 
 def commit(metadata: Json, old: TableArgs | None, new: TableArgs, ids: dict[str, int]) -> Commit:
     """Return the commit that changes a table to a declaration. The arguments are those of `evolve`."""
-    made = Commit(str(metadata["table-uuid"]))
-    _format_version(made, metadata, new)
+    table_commit = Commit(str(metadata["table-uuid"]))
+    _format_version(table_commit, metadata, new)
     schema = evolve(metadata, old, new, ids)
-    _schema(made, metadata, schema)
-    _partitioning(made, metadata, new, schema)
-    _sort_order(made, metadata, new, schema)
+    _schema(table_commit, metadata, schema)
+    _partitioning(table_commit, metadata, new, schema)
+    _sort_order(table_commit, metadata, new, schema)
     location = str(metadata["location"]).rstrip("/")
     if old is not None and new.location not in {
         None,
         location,
     }:  # drift; a change of the declared location is a replacement
-        made.problems.append(
+        table_commit.problems.append(
             f"location: the table is at {location}, not at the declared {new.location}, and the server cannot move a"
             " table. Remove `location` to keep the current one."
         )
-    _properties(made, cast(dict[str, str], metadata.get("properties") or {}), old, new)
-    return made
+    _properties(table_commit, cast(dict[str, str], metadata.get("properties") or {}), old, new)
+    return table_commit
 
 
-def _format_version(made: Commit, metadata: Json, new: TableArgs) -> None:
-    there = int(metadata["format-version"])
-    wanted = new.format_version or there
-    if wanted > there:
-        made.updates.append({"action": "upgrade-format-version", "format-version": wanted})
-        made.changes.append(f"format_version: {there} -> {wanted}")
-    if wanted < there:
-        made.problems.append(f"format_version: a table of version {there} cannot go back to {wanted}. Declare {there}.")
+def _format_version(table_commit: Commit, metadata: Json, new: TableArgs) -> None:
+    live_version = int(metadata["format-version"])
+    declared_version = new.format_version or live_version
+    if declared_version > live_version:
+        table_commit.updates.append({"action": "upgrade-format-version", "format-version": declared_version})
+        table_commit.changes.append(f"format_version: {live_version} -> {declared_version}")
+    if declared_version < live_version:
+        table_commit.problems.append(
+            f"format_version: a table of version {live_version} cannot go back to {declared_version}. Declare"
+            f" {live_version}."
+        )
 
 
-def _schema(made: Commit, metadata: Json, schema: Evolution) -> None:
-    made.problems += schema.problems
-    made.problems += _sources_dropped(metadata, schema)
+def _schema(table_commit: Commit, metadata: Json, schema: Evolution) -> None:
+    table_commit.problems += schema.problems
+    table_commit.problems += _sources_dropped(metadata, schema)
     if not schema.changes:
         return
-    made.changes += schema.changes
-    made.require("assert-current-schema-id", "current-schema-id", metadata["current-schema-id"])
-    made.require("assert-last-assigned-field-id", "last-assigned-field-id", metadata["last-column-id"])
+    table_commit.changes += schema.changes
+    table_commit.require("assert-current-schema-id", "current-schema-id", metadata["current-schema-id"])
+    table_commit.require("assert-last-assigned-field-id", "last-assigned-field-id", metadata["last-column-id"])
     number = max(int(earlier["schema-id"]) for earlier in metadata["schemas"]) + 1
     added = {**schema.schema, "schema-id": number}
-    made.updates.append({"action": "add-schema", "schema": added, "last-column-id": schema.last_id})
-    made.updates.append({"action": "set-current-schema", "schema-id": _LAST_ADDED})
+    table_commit.updates.append({"action": "add-schema", "schema": added, "last-column-id": schema.last_id})
+    table_commit.updates.append({"action": "set-current-schema", "schema-id": _LAST_ADDED})
 
 
 def _sources_dropped(metadata: Json, schema: Evolution) -> Iterator[str]:
@@ -117,48 +120,50 @@ def _sources_dropped(metadata: Json, schema: Evolution) -> Iterator[str]:
                 )
 
 
-def _partitioning(made: Commit, metadata: Json, new: TableArgs, schema: Evolution) -> None:
+def _partitioning(table_commit: Commit, metadata: Json, new: TableArgs, schema: Evolution) -> None:
     specs = {spec["spec-id"]: cast(list[Json], spec["fields"]) for spec in metadata["partition-specs"]}
-    there = partition_fields(metadata)
+    live_fields = partition_fields(metadata)
     by_path = ids_by_path(schema.schema)
-    wanted = [parse_partition(text) for text in new.partition_by]
-    sources = [by_path.get(partition.column) for partition in wanted]
+    declared_partitions = [parse_partition(text) for text in new.partition_by]
+    sources = [by_path.get(partition.column) for partition in declared_partitions]
     if None in sources:
         return  # `_schema` reports this problem
-    kept = [
-        next((live for live in there if _matches(live, partition, source)), None)
-        for partition, source in zip(wanted, sources, strict=True)
+    matches = [
+        next((live for live in live_fields if _matches(live, partition, source)), None)
+        for partition, source in zip(declared_partitions, sources, strict=True)
     ]
-    live = [current for current in there if current["transform"] != "void" or current in kept]
-    if kept == live or (metadata["format-version"] == 1 and None not in kept and len(kept) == len(live)):
+    live = [current for current in live_fields if current["transform"] != "void" or current in matches]
+    if matches == live or (metadata["format-version"] == 1 and None not in matches and len(matches) == len(live)):
         return
     earlier = [former for fields in specs.values() for former in fields]
     fields = [
         have
         or next((former for former in earlier if _matches(former, partition, source)), None)
         or _partition_json(partition, by_path)
-        for have, partition, source in zip(kept, wanted, sources, strict=True)
+        for have, partition, source in zip(matches, declared_partitions, sources, strict=True)
     ]
     if metadata["format-version"] == 1:  # readers identify its fields by position, so none is removed
-        fields = [current if current in kept else _voided(current) for current in there] + [
-            added for added in fields if added not in there
+        fields = [current if current in matches else _void(current) for current in live_fields] + [
+            added for added in fields if added not in live_fields
         ]
-    made.changes.append(f"partition_by: {', '.join(new.partition_by) or 'none'}")
-    made.require("assert-default-spec-id", "default-spec-id", metadata["default-spec-id"])
-    made.require("assert-last-assigned-partition-id", "last-assigned-partition-id", metadata["last-partition-id"])
-    made.updates.append({"action": "add-spec", "spec": {"spec-id": max(specs) + 1, "fields": fields}})
-    made.updates.append({"action": "set-default-spec", "spec-id": _LAST_ADDED})
+    table_commit.changes.append(f"partition_by: {', '.join(new.partition_by) or 'none'}")
+    table_commit.require("assert-default-spec-id", "default-spec-id", metadata["default-spec-id"])
+    table_commit.require(
+        "assert-last-assigned-partition-id", "last-assigned-partition-id", metadata["last-partition-id"]
+    )
+    table_commit.updates.append({"action": "add-spec", "spec": {"spec-id": max(specs) + 1, "fields": fields}})
+    table_commit.updates.append({"action": "set-default-spec", "spec-id": _LAST_ADDED})
 
 
-def _matches(there: Json, wanted: Partition, source: int | None) -> bool:
-    named = wanted.name is None or there["name"] == wanted.name
-    return named and (there.get("source-id"), there["transform"]) == (source, wanted.transform)
+def _matches(live_field: Json, partition: Partition, source: int | None) -> bool:
+    has_name = partition.name is None or live_field["name"] == partition.name
+    return has_name and (live_field.get("source-id"), live_field["transform"]) == (source, partition.transform)
 
 
-def _voided(there: Json) -> Json:
-    if there["transform"] == "void":
-        return there
-    return {**there, "transform": "void", "name": f"{there['name']}_{there['field-id']}"}
+def _void(live_field: Json) -> Json:
+    if live_field["transform"] == "void":
+        return live_field
+    return {**live_field, "transform": "void", "name": f"{live_field['name']}_{live_field['field-id']}"}
 
 
 def _partition_json(partition: Partition, by_path: dict[str, int]) -> Json:
@@ -169,22 +174,23 @@ def _partition_json(partition: Partition, by_path: dict[str, int]) -> Json:
     }
 
 
-def _sort_order(made: Commit, metadata: Json, new: TableArgs, schema: Evolution) -> None:
+def _sort_order(table_commit: Commit, metadata: Json, new: TableArgs, schema: Evolution) -> None:
     default = metadata["default-sort-order-id"]
-    there = sort_fields(metadata)
+    live_fields = sort_fields(metadata)
     by_path = ids_by_path(schema.schema)
     if any(parse_sorting(text).column not in by_path for text in new.sort_by):
         return
     fields = _sort_fields(new, by_path)
     if fields == [
-        {key: current.get(key) for key in ("transform", "source-id", "direction", "null-order")} for current in there
+        {key: current.get(key) for key in ("transform", "source-id", "direction", "null-order")}
+        for current in live_fields
     ]:
         return
-    made.changes.append(f"sort_by: {', '.join(new.sort_by) or 'none'}")
-    made.require("assert-default-sort-order-id", "default-sort-order-id", default)
+    table_commit.changes.append(f"sort_by: {', '.join(new.sort_by) or 'none'}")
+    table_commit.require("assert-default-sort-order-id", "default-sort-order-id", default)
     number = max((int(order["order-id"]) for order in metadata["sort-orders"]), default=0) + 1 if fields else 0
-    made.updates.append({"action": "add-sort-order", "sort-order": {"order-id": number, "fields": fields}})
-    made.updates.append({"action": "set-default-sort-order", "sort-order-id": _LAST_ADDED})
+    table_commit.updates.append({"action": "add-sort-order", "sort-order": {"order-id": number, "fields": fields}})
+    table_commit.updates.append({"action": "set-default-sort-order", "sort-order-id": _LAST_ADDED})
 
 
 def _sort_fields(new: TableArgs, by_path: dict[str, int]) -> list[Json]:
@@ -199,18 +205,18 @@ def _sort_fields(new: TableArgs, by_path: dict[str, int]) -> list[Json]:
     ]
 
 
-def _properties(made: Commit, there: dict[str, str], old: TableArgs | None, new: TableArgs) -> None:
-    made.problems += [
-        f"properties.{key}: cannot change from its current value {there[key]!r}. Declare that value."
-        for key in sorted(FIXED & there.keys())
-        if (key in new.properties and new.properties[key] != there[key])
+def _properties(table_commit: Commit, live_properties: dict[str, str], old: TableArgs | None, new: TableArgs) -> None:
+    table_commit.problems += [
+        f"properties.{key}: cannot change from its current value {live_properties[key]!r}. Declare that value."
+        for key in sorted(FIXED & live_properties.keys())
+        if (key in new.properties and new.properties[key] != live_properties[key])
         or (old is not None and key in old.properties and key not in new.properties)
     ]
-    updates = {key: value for key, value in new.properties.items() if there.get(key) != value}
-    removals = sorted((old.properties.keys() if old else set[str]()) - new.properties.keys() & there.keys())
-    removals = [key for key in removals if key in there]
+    updates = {key: value for key, value in new.properties.items() if live_properties.get(key) != value}
+    removals = sorted((old.properties.keys() if old else set[str]()) - new.properties.keys() & live_properties.keys())
+    removals = [key for key in removals if key in live_properties]
     if updates:
-        made.updates.append({"action": "set-properties", "updates": updates})
+        table_commit.updates.append({"action": "set-properties", "updates": updates})
     if removals:
-        made.updates.append({"action": "remove-properties", "removals": removals})
-    made.changes += [f"properties.{key}" for key in [*updates, *removals]]
+        table_commit.updates.append({"action": "remove-properties", "removals": removals})
+    table_commit.changes += [f"properties.{key}" for key in [*updates, *removals]]

@@ -27,9 +27,9 @@ from lakewright.lakekeeper.table import changes as table_changes
 from lakewright.lakekeeper.table import finding as table_finding
 from lakewright.lakekeeper.table import removal as table_removal
 from lakewright.lakekeeper.table.args import TableArgs
-from lakewright.lakekeeper.table.changes import where
+from lakewright.lakekeeper.table.changes import describe_table
 from lakewright.lakekeeper.table.finding import LoadedTable
-from lakewright.lakekeeper.table.observed import observed
+from lakewright.lakekeeper.table.observed import observe
 from lakewright.lakekeeper.table.requests import commit, create_request
 from lakewright.lakekeeper.table.schema.columns import current_schema, ids_by_path, paths
 from lakewright.names.types import Deletion
@@ -52,7 +52,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
 
     @override
     def title(self, declared: TableArgs) -> str:
-        return where(declared)
+        return describe_table(declared)
 
     @override
     def find_marked(self, client: Client, declared: TableArgs) -> MarkedObject | None:
@@ -63,7 +63,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         there = table_finding.find_by_name(client, new.warehouse_id, new.path, new.name)
         if there is None:
             return None
-        now = observed(there.metadata, new).model_copy(update={"protected": self._protected(client, there, new)})
+        now = observe(there.metadata, new).model_copy(update={"protected": self._protected(client, there, new)})
         return there.table_id, ObservedResource(now, {"metadata": there.metadata})
 
     @override
@@ -93,14 +93,14 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         if there is None:
             active = client.is_active(state.warehouse_id)
             if active is False:
-                warn(f"{where(state)} cannot be seen while its warehouse is inactive")
+                warn(f"{describe_table(state)} cannot be seen while its warehouse is inactive")
                 return ObservedResource(state, _computed(known), state.warehouse_id)
             lost = table_finding.elsewhere(client, state.warehouse_id, state.path, table_id) if active else None
             if lost is None:
                 return None
             if isinstance(lost, Tabular):
                 until = table_changes.expiry(client, state.warehouse_id, lost)
-                warn(f"{where(state)} was dropped; `up --refresh` restores it if it runs before {until}")
+                warn(f"{describe_table(state)} was dropped; `up --refresh` restores it if it runs before {until}")
                 return ObservedResource(
                     state, {**_computed(known), "drift": [f"dropped; can be restored until {until}"]}
                 )
@@ -112,7 +112,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
     ) -> ObservedResource[TableArgs]:
         state, again = known.declared, there.table_id != _table_id(known)
         where_now = {"namespace": ".".join(there.path), "name": there.name}
-        now = observed(there.metadata, state).model_copy(
+        now = observe(there.metadata, state).model_copy(
             update=where_now | {"protected": self._protected(client, there, state), "location": state.location}
         )
         ids = {} if again else _ids(known)
@@ -124,11 +124,14 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         # A declaration of what was found does not solve these.
         lasting = set(commit(there.metadata, now, now, ids).problems) | {*_drift(known)}
         found.computed["drift"] = [
-            *table_changes.hidden_drift(there, state, again=again),
+            *table_changes.find_hidden_drift(there, state, is_recreated=again),
             *(problem for problem in found.computed["unsafe"] if problem in lasting),
         ]
         if again:
-            warn(f"{where(state)} was dropped and recreated: its uuid is {there.table_id} now, was {_table_id(known)}")
+            warn(
+                f"{describe_table(state)} was dropped and recreated: its uuid is {there.table_id} now, was"
+                f" {_table_id(known)}"
+            )
         return found
 
     @override
@@ -164,7 +167,9 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         if any(isinstance(change.mark, Replace) for change in moved):
             return result  # `diff` decides on replacements
         problems = self._refused(known, new)
-        return CheckResult(news, [CheckFailure("", table_changes.refusal(new, problems))]) if problems else result
+        return (
+            CheckResult(news, [CheckFailure("", table_changes.format_refusal(new, problems))]) if problems else result
+        )
 
     @override
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
@@ -193,9 +198,9 @@ class TableProvider(LakekeeperProvider[TableArgs]):
 
     @override
     def change(self, client: Client, known: RecordedResource[TableArgs], new: TableArgs) -> ObservedResource[TableArgs]:
-        there = table_changes.found_again(client, known.declared, new, _table_id(known))
-        there = table_changes.renamed(client, there, new)
-        there = table_changes.committed(client, there, known.declared, new, _ids(known))
+        there = table_changes.find_or_restore(client, known.declared, new, _table_id(known))
+        there = table_changes.rename(client, there, new)
+        there = table_changes.commit_changes(client, there, known.declared, new, _ids(known))
         self._protect(client, there, new)
         return _found(new, there)
 
@@ -216,13 +221,13 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         moved = [f"location: {location} -> {new.location}"] if new.location not in {None, location} else []
         written = there.metadata.get("current-snapshot-id") not in {None, -1}
         found = "; ".join([*moved, *differs.changes, *differs.problems, *(["it contains data"] if written else [])])
-        self.require_ours(client, observed(there.metadata, new), new, origin, found and f"not as created: {found}")
+        self.require_ours(client, observe(there.metadata, new), new, origin, found and f"not as created: {found}")
         if moved:
             raise NotOwnedError(
-                f"{where(new)} is at {location}, not at the declared {new.location}, and cannot be moved."
+                f"{describe_table(new)} is at {location}, not at the declared {new.location}, and cannot be moved."
                 " Declare its current location."
             )
-        return table_changes.committed(client, there, None, new, {})
+        return table_changes.commit_changes(client, there, None, new, {})
 
     def _protect(self, client: Client, there: LoadedTable, new: TableArgs) -> None:
         if new.protected is not None and self._protected(client, there, new) != new.protected:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from lakewright.lakekeeper.table.args import TableArgs
-from lakewright.lakekeeper.table.observed import observed
+from lakewright.lakekeeper.table.observed import observe
 from lakewright.lakekeeper.table.requests import Commit, commit, create_request
 from lakewright.lakekeeper.table.schema.columns import ids_by_path
 from pydantic import ValidationError
@@ -79,7 +79,7 @@ def test_unchanged_table_needs_no_commit() -> None:
     )
 
     assert from_to(table, table).updates == []
-    assert observed(made(table), table) == table
+    assert observe(made(table), table) == table
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_safe_changes_are_one_commit(columns: list[Props], change: str) -> None:
     assert kinds == ["assert-table-uuid", "assert-current-schema-id", "assert-last-assigned-field-id"]
     after = made(old) | {"schemas": [{**schema_of(done), "schema-id": 0}]}
     assert from_to(old, new, after).updates == []
-    assert observed(after, new).columns == new.columns
+    assert observe(after, new).columns == new.columns
 
 
 def test_column_ids_are_stable_and_new_ones_unused() -> None:
@@ -194,12 +194,12 @@ def test_column_added_by_a_job_is_drift_once_seen() -> None:
     metadata = made(table)
     metadata["schemas"][0]["fields"].append({"id": 90, "name": "extra", "required": False, "type": "string"})
 
-    seen = observed(metadata, table)
+    seen = observe(metadata, table)
     keeping = declared(undeclared_columns="keep")
 
     assert [column.name for column in seen.columns][-1] == "extra"
     assert "`extra` is in the table and not declared" in commit(metadata, seen, table, {}).problems[0]
-    assert observed(metadata, keeping) == keeping
+    assert observe(metadata, keeping) == keeping
     assert commit(metadata, seen, keeping, {}).updates == []
 
 
@@ -209,7 +209,7 @@ def test_column_renamed_by_a_job_is_renamed_back_by_id() -> None:
     ids = ids_by_path(metadata["schemas"][0])
     metadata["schemas"][0]["fields"][1]["name"] = "when"
 
-    done = commit(metadata, observed(metadata, table), table, ids)
+    done = commit(metadata, observe(metadata, table), table, ids)
 
     assert (done.changes, done.problems) == (["when: renamed to day"], [])
     assert ids_by_path(schema_of(done))["day"] == ids["day"]
@@ -223,7 +223,7 @@ def test_column_dropped_by_a_job_is_restored_with_its_data() -> None:
     without["fields"] = [field for field in metadata["schemas"][0]["fields"] if field["name"] != "day"]
     metadata |= {"schemas": [*metadata["schemas"], without], "current-schema-id": 1}
 
-    done = commit(metadata, observed(metadata, table), table, ids)
+    done = commit(metadata, observe(metadata, table), table, ids)
 
     assert done.changes == ["day: restored, with its data"]
     assert ids_by_path(schema_of(done))["day"] == ids["day"]
@@ -356,6 +356,6 @@ def test_existing_tables_may_break_the_declarations_rules() -> None:
     odd = {"id": 90, "name": "odd.Name", "required": False, "type": "interval"}
     metadata["schemas"][0]["fields"] += [odd, {**odd, "id": 91, "name": "DAY"}]
 
-    seen = observed(metadata, table)
+    seen = observe(metadata, table)
 
     assert TableArgs.from_state(seen.props()) == seen

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lakewright.lakekeeper.table.args import TableArgs
-from lakewright.lakekeeper.table.observed import observed
+from lakewright.lakekeeper.table.observed import observe
 from lakewright.lakekeeper.table.requests import commit, create_request
 from lakewright.lakekeeper.table.schema.columns import current_schema, ids_by_path, paths
 from lakewright_sandbox.lakekeeper.catalog.metadata.table_builder import TableBuilder
@@ -106,7 +106,7 @@ def _loosened(draw: st.DrawFn, column: Props) -> Props:
 def test_random_evolution(pair: tuple[TableArgs, TableArgs], *, drops: bool) -> None:
     old, new = pair
     before = _made(old)
-    assert observed(before, old) == old
+    assert observe(before, old) == old
     assert commit(before, old, old, {}).updates == []
     ids = ids_by_path(current_schema(before))
     known = [path for path, _, _ in paths(old.columns)]
@@ -123,7 +123,7 @@ def test_random_evolution(pair: tuple[TableArgs, TableArgs], *, drops: bool) -> 
     after = apply_updates(TableBuilder(before, [1, 2, 3], 1), needed.updates)
     assert commit(after, old, new, ids).updates == []
     assert commit(after, new, new, ids).updates == []
-    seen = observed(after, new)
+    seen = observe(after, new)
     assert seen.model_copy(update={"columns": new.columns}) == new
     now = ids_by_path(current_schema(after))
     assert len(set(now.values())) == len(now)

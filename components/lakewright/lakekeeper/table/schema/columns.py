@@ -27,7 +27,7 @@ OBSERVED = {"observed": True}
 """Validation context of values from a server or a state. Rules for declarations do not apply to other engines."""
 
 
-def observed(info: ValidationInfo) -> bool:
+def is_observed(info: ValidationInfo) -> bool:
     """Return whether the validated value was observed, not declared."""
     return info.context == OBSERVED
 
@@ -37,7 +37,7 @@ class _Part(BaseModel):
 
 
 def _column_name(name: str, info: ValidationInfo) -> str:
-    if observed(info):
+    if is_observed(info):
         return name
     if not name.strip():
         raise ValueError("a column's name must not be empty")
@@ -52,7 +52,7 @@ def _column_type(value: Any, info: ValidationInfo) -> Any:
     try:
         return _canonical(value)
     except ValueError:
-        if observed(info):
+        if is_observed(info):
             return value
         raise
 
@@ -61,7 +61,7 @@ def _canonical(value: str) -> Any:
     """Return the canonical form of a type: text for a primitive type, a mapping for a nested one."""
     text = value.strip()
     if nested := _NESTED.fullmatch(text):
-        return _nested(nested[1], [part.strip() for part in _split(nested[2])])
+        return _parse_nested(nested[1], [part.strip() for part in _split(nested[2])])
     if decimal := _DECIMAL.fullmatch(text):
         precision, scale = int(decimal[1]), int(decimal[2])
         if not 0 < precision <= 38 or scale > precision:
@@ -74,7 +74,7 @@ def _canonical(value: str) -> Any:
     return text
 
 
-def _nested(kind: str, parts: list[str]) -> Json:
+def _parse_nested(kind: str, parts: list[str]) -> Json:
     if kind == "list" and len(parts) == 1:
         return {"type": kind, "element": parts[0]}
     if kind == "map" and len(parts) == 2:
@@ -119,7 +119,7 @@ class Column(_Part):
 
     @model_validator(mode="after")
     def _default_fits(self, info: ValidationInfo) -> Column:
-        if observed(info):
+        if is_observed(info):
             return self
         if self.default is not None and not _fits(self.default, self.type):
             raise ValueError("`default` must be a value of the column's type, which must not be nested")
@@ -128,7 +128,7 @@ class Column(_Part):
 
 def _unique(columns: list[Column], info: ValidationInfo) -> list[Column]:
     names = [column.name.casefold() for column in columns]
-    if not observed(info) and len(names) != len(set(names)):
+    if not is_observed(info) and len(names) != len(set(names)):
         raise ValueError("expected names that differ in more than upper and lower case, which engines ignore")
     return columns
 
@@ -202,7 +202,7 @@ def type_text(kind: Any) -> str:
     return f"map<{type_text(parts['key'])}, {type_text(parts['value'])}>"
 
 
-def children(kind: Any, path: str) -> Iterator[tuple[str, Column | None, Any]]:
+def list_children(kind: Any, path: str) -> Iterator[tuple[str, Column | None, Any]]:
     """Yield the parts of a declared type: path, column (None for elements, keys and values) and type."""
     match kind:
         case StructType():
@@ -222,7 +222,7 @@ def paths(columns: list[Column]) -> Iterator[tuple[str, Column | None, Any]]:
     pending: list[tuple[Any, str]] = [(StructType.model_construct(fields=columns), "")]
     while pending:
         kind, above = pending.pop(0)
-        for path, column, inner in children(kind, above):
+        for path, column, inner in list_children(kind, above):
             yield path, column, inner
             pending.append((inner, path))
 
@@ -243,7 +243,7 @@ def same_type(live: Any, declared: Any) -> bool:
 
 def ids_by_path(schema: Json) -> dict[str, int]:
     """Return the ids of all fields of a schema in Iceberg's JSON, by path."""
-    found: dict[str, int] = {}
+    ids: dict[str, int] = {}
 
     def walk(kind: Any, path: str) -> None:
         if not isinstance(kind, dict):
@@ -251,15 +251,15 @@ def ids_by_path(schema: Json) -> dict[str, int]:
         parts = cast(Json, kind)
         for field in cast(list[Json], parts.get("fields", [])):
             inner = f"{path}.{field['name']}" if path else str(field["name"])
-            found[inner] = int(field["id"])
+            ids[inner] = int(field["id"])
             walk(field["type"], inner)
         for part in ("element", "key", "value"):
             if part in parts:
-                found[f"{path}.{part}"] = int(parts[f"{part}-id"])
+                ids[f"{path}.{part}"] = int(parts[f"{part}-id"])
                 walk(parts[part], f"{path}.{part}")
 
     walk(schema, "")
-    return found
+    return ids
 
 
 def current_schema(metadata: Json) -> Json:

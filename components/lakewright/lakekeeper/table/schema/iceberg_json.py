@@ -10,14 +10,14 @@ from lakewright.lakekeeper.table.schema.columns import Column, Json, ListType, M
 
 def field_json(column: Column, number: Callable[[], int]) -> Json:
     """Return a new field in Iceberg's JSON. `number` returns the next id."""
-    made: Json = {"id": number(), "name": column.name, "required": column.required}
-    made["type"] = type_json(column.type, number)
+    field: Json = {"id": number(), "name": column.name, "required": column.required}
+    field["type"] = type_json(column.type, number)
     if column.doc is not None:
-        made["doc"] = column.doc
+        field["doc"] = column.doc
     if column.default is not None:
         value = single_value(column.default, column.type)
-        made |= {"initial-default": value, "write-default": value}
-    return made
+        field |= {"initial-default": value, "write-default": value}
+    return field
 
 
 def type_json(kind: Any, number: Callable[[], int]) -> Any:
@@ -26,11 +26,11 @@ def type_json(kind: Any, number: Callable[[], int]) -> Any:
         case StructType():
             return {"type": "struct", "fields": [field_json(column, number) for column in kind.fields]}
         case ListType():
-            made = {"type": "list", "element-id": number(), "element-required": kind.element_required}
-            return {**made, "element": type_json(kind.element, number)}
+            list_type = {"type": "list", "element-id": number(), "element-required": kind.element_required}
+            return {**list_type, "element": type_json(kind.element, number)}
         case MapType():
-            made = {"type": "map", "key-id": number(), "value-id": number(), "value-required": kind.value_required}
-            return {**made, "key": type_json(kind.key, number), "value": type_json(kind.value, number)}
+            map_type = {"type": "map", "key-id": number(), "value-id": number(), "value-required": kind.value_required}
+            return {**map_type, "key": type_json(kind.key, number), "value": type_json(kind.value, number)}
         case _:
             return kind
 

@@ -14,8 +14,8 @@ from lakewright.lakekeeper.table.schema.columns import (
     StructType,
     current_schema,
     ids_by_path,
+    is_observed,
     needs_version_3,
-    observed,
     partition_fields,
     sort_fields,
     type_text,
@@ -104,37 +104,37 @@ def _transform_text(column: str, transform: str) -> str:
 
 def _transform(text: str) -> tuple[str, str]:
     """Parse a transform. Return column and transform."""
-    found = _TRANSFORM.fullmatch(text.strip())
-    if not found:
+    match = _TRANSFORM.fullmatch(text.strip())
+    if not match:
         raise ValueError(
             "expected a column or one of years(c), months(c), days(c), hours(c), bucket(n, c), truncate(n, c), void(c)"
         )
-    if found["time"]:
-        return found["of"], _TIME[found["time"]]
-    if found["sized"]:
-        return found["from"], f"{found['sized']}[{int(found['size'])}]"
-    return (found["void"], "void") if found["void"] else (found["plain"], "identity")
+    if match["time"]:
+        return match["of"], _TIME[match["time"]]
+    if match["sized"]:
+        return match["from"], f"{match['sized']}[{int(match['size'])}]"
+    return (match["void"], "void") if match["void"] else (match["plain"], "identity")
 
 
 def parse_partition(text: str) -> Partition:
     """Parse `days(ts)`, or with an explicit name `bucket(16, id) as shard`. Raises ValueError."""
     alias = _ALIAS.fullmatch(text.strip())
     column, transform = _transform(alias["what"] if alias else text)
-    made = Partition(column, transform)
-    return Partition(column, transform, alias["name"]) if alias and alias["name"] != made.field_name else made
+    partition = Partition(column, transform)
+    return Partition(column, transform, alias["name"]) if alias and alias["name"] != partition.field_name else partition
 
 
 def parse_sorting(text: str) -> Sorting:
     """Parse `ts`, `ts desc` or `bucket(16, id) asc nulls last`. Raises ValueError."""
-    found = _ORDER.fullmatch(text.strip())
-    if not found:
+    match = _ORDER.fullmatch(text.strip())
+    if not match:
         raise ValueError(
             "expected a column or transform, optionally with `asc` or `desc` and `nulls first` or `nulls last`"
         )
-    column, transform = _transform(found["what"])
-    direction = (found["way"] or "asc").lower()
+    column, transform = _transform(match["what"])
+    direction = (match["way"] or "asc").lower()
     return Sorting(
-        column, transform, direction, (found["nulls"] or ("first" if direction == "asc" else "last")).lower()
+        column, transform, direction, (match["nulls"] or ("first" if direction == "asc" else "last")).lower()
     )
 
 
@@ -157,13 +157,13 @@ def sort_texts(metadata: Json) -> list[str]:
 def partitions(metadata: Json) -> list[Partition]:
     """Return the partition fields for new files, each with its name if it is not the default one."""
     names = column_names(metadata)
-    found: list[Partition] = []
+    parsed: list[Partition] = []
     for field in partition_fields(metadata):
         column = names.get(field.get("source-id", 0), str(field.get("source-ids", field.get("source-id"))))
         usual = Partition(column, str(field["transform"]))
-        named = Partition(column, usual.transform, str(field["name"]))
-        found.append(usual if usual.field_name == field["name"] else named)
-    return found
+        partition = Partition(column, usual.transform, str(field["name"]))
+        parsed.append(usual if usual.field_name == field["name"] else partition)
+    return parsed
 
 
 def column_names(metadata: Json) -> dict[int, str]:
@@ -172,16 +172,16 @@ def column_names(metadata: Json) -> dict[int, str]:
 
 
 def _partition_text(text: str, info: ValidationInfo) -> str:
-    return text if observed(info) else str(parse_partition(text))
+    return text if is_observed(info) else str(parse_partition(text))
 
 
-def _sorting_text(text: str, info: ValidationInfo) -> str:
-    return text if observed(info) else str(parse_sorting(text))
+def _normalize_sorting(text: str, info: ValidationInfo) -> str:
+    return text if is_observed(info) else str(parse_sorting(text))
 
 
 PartitionText = Annotated[str, AfterValidator(_partition_text)]
 """`days(ts)`, `bucket(16, id)`, `region`, `truncate(4, zip) as area`."""
-SortingText = Annotated[str, AfterValidator(_sorting_text)]
+SortingText = Annotated[str, AfterValidator(_normalize_sorting)]
 """`ts desc`, `bucket(16, id)`, `name asc nulls last`."""
 
 
@@ -230,14 +230,14 @@ def _identifier_mistakes(leaves: dict[str, Column], path: str) -> Iterator[str]:
         yield f"identifier `{path}` must not be a floating-point number"
 
 
-def _transform_mistakes(where: str, column: str, transform: str, leaves: dict[str, Column]) -> Iterator[str]:
-    found = leaves.get(column)
-    if found is None:
-        yield f"{where}: there is no column `{column}` (outside of lists and maps)"
+def _transform_mistakes(field_path: str, column: str, transform: str, leaves: dict[str, Column]) -> Iterator[str]:
+    leaf = leaves.get(column)
+    if leaf is None:
+        yield f"{field_path}: there is no column `{column}` (outside of lists and maps)"
         return
     kind = transform.partition("[")[0]
-    if not isinstance(found.type, str) or not re.fullmatch(_APPLIES[kind], found.type):
-        yield f"{where}: {kind} does not apply to `{column}`, which is {type_text(found.type)}"
+    if not isinstance(leaf.type, str) or not re.fullmatch(_APPLIES[kind], leaf.type):
+        yield f"{field_path}: {kind} does not apply to `{column}`, which is {type_text(leaf.type)}"
 
 
 def _partition_mistakes(partitions: list[Partition], leaves: dict[str, Column]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, ValidationInfo
 
-from lakewright.lakekeeper.table.schema.columns import observed
+from lakewright.lakekeeper.table.schema.columns import is_observed
 
 RESERVED = frozenset(
     {
@@ -50,12 +50,12 @@ def property_mistakes(properties: dict[str, str]) -> Iterator[str]:
         elif key == _CODEC and value not in _CODECS:
             yield f"`{key}`: expected {' or '.join(_CODECS)}, found {value!r}"
         elif key.startswith("write.metadata") and key not in _WRITE_METADATA and not key.startswith(_METRICS):
-            known = ", ".join(f"`{name}`" for name in [*sorted(_WRITE_METADATA), f"{_METRICS}*"])
-            yield f"`{key}` is refused by Lakekeeper, which accepts only {known}; remove it"
+            accepted = ", ".join(f"`{name}`" for name in [*sorted(_WRITE_METADATA), f"{_METRICS}*"])
+            yield f"`{key}` is refused by Lakekeeper, which accepts only {accepted}; remove it"
 
 
 def _declarable(properties: dict[str, str], info: ValidationInfo) -> dict[str, str]:
-    if not observed(info) and (mistakes := "; ".join(property_mistakes(properties))):
+    if not is_observed(info) and (mistakes := "; ".join(property_mistakes(properties))):
         raise ValueError(mistakes)
     return properties
 
