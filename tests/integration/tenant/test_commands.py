@@ -16,6 +16,7 @@ from lakewright_spark.catalog import CatalogConfig
 pytestmark = pytest.mark.timeout(300)
 
 
+@pytest.mark.stand_in("writes a tenant on AWS, which the sandbox plays")
 def test_new_tenant_is_valid_and_never_overwrites(make_tenant: Callable[..., Any]) -> None:
     tenant = make_tenant()
     words = ("new", "acme", "--owner", "data@acme.example", "--preset", "texera", "--computing-unit", "texera")

@@ -134,6 +134,7 @@ def test_grants_are_deployed_and_destroyed_with_the_tenant(make_tenant: Any, ope
     assert openfga.get("/management/v1/project").status_code == 403
 
 
+@pytest.mark.stand_in("starts a server of its own")
 def test_first_up_on_an_empty_server_makes_users(make_tenant: Any, empty_server: httpx.Client) -> None:
     """Nobody may provision users before the bootstrap ended. Subjects follow from clients in this environment."""
     maintenance = {"schedule": "0 2 * * *", "identity": {"client_id": "acme-maintenance"}}
