@@ -42,11 +42,12 @@ def location_of_table(tenant: Any, warehouse: str, table: str) -> Place:
 def vended_keys(tenant: Any, warehouse: str, table: str) -> dict[str, str]:
     """Return the keys in the response to a table load, as any client of the catalog gets them."""
     config = tenant.catalog_config().warehouse(warehouse)
-    answer = httpx.get(
-        f"{tenant.sandbox.lakekeeper.catalog_uri}/v1/{config.id}/namespaces/results/tables/{table}",
-        headers={"X-Iceberg-Access-Delegation": "vended-credentials"},
-        timeout=60,
-    ).raise_for_status()
+    client = tenant.real.http() if tenant.real else httpx.Client(timeout=60)
+    with client:
+        answer = client.get(
+            f"{tenant.sandbox.lakekeeper.catalog_uri}/v1/{config.id}/namespaces/results/tables/{table}",
+            headers={"X-Iceberg-Access-Delegation": "vended-credentials"},
+        ).raise_for_status()
     vended_config = answer.json()["config"]
     return {
         "aws_access_key_id": vended_config["s3.access-key-id"],
