@@ -15,9 +15,21 @@ RECORD_ROLE = "lakewright-record"
 """Name of the record role. Specs must not declare a role of this name."""
 
 
+_OWN_PROVIDER = "lakekeeper"
+"""Provider of roles that users of the server create. Servers before 0.12 name no provider."""
+
+
 def is_record_role(role: Mapping[str, Any]) -> bool:
-    """Return whether a role in the server's JSON is the record of its project. The server ignores case in names."""
-    return str(role.get("name", "")).casefold() == RECORD_ROLE
+    """Return whether a role in the server's JSON is the record of its project. The server ignores case in names.
+
+    A role of an identity provider is not: its name may come from a directory, in which others create groups.
+    """
+    return is_record_name(str(role.get("name", ""))) and (role.get("provider-id") or _OWN_PROVIDER) == _OWN_PROVIDER
+
+
+def is_record_name(name: str) -> bool:
+    """Return whether a name is that of record roles."""
+    return name.casefold() == RECORD_ROLE
 
 
 def exclude_record_role(roles: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -20,11 +20,11 @@ from lakewright.lakekeeper.provider.options import ServerInput, delete_first, gi
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.names.types import ProjectId, RoleProviderId
 from lakewright.ownership.marked_object import MarkedObject
-from lakewright.ownership.record_role import is_record_role
+from lakewright.ownership.record_role import is_record_name
 
 
 def _free_name(value: str) -> str:
-    if is_record_role({"name": value}):
+    if is_record_name(value):
         raise ValueError(f"`{value}` is the record of the project's owner; choose another name")
     return value
 
