@@ -14,7 +14,7 @@ from lakewright.ownership.mark import (
 )
 from lakewright.ownership.record_role import RECORD_ROLE, exclude_record_role, find_mark
 from lakewright.ownership.refusal import format_adoption_refusal, format_change_refusal
-from lakewright.ownership.running_stack import find_running_stack, parse_stack
+from lakewright.ownership.running_stack import find_running_stack, parse_stack, run_as_stack
 
 MARK = OwnershipMark("lakewright/acme", "0123456789abcdef")
 
@@ -53,8 +53,11 @@ def test_other_descriptions_are_possible_owners(text: str | None) -> None:
 
 def test_the_record_role_is_recognized_by_its_name() -> None:
     roles = [{"name": "analysts"}, {"name": RECORD_ROLE.upper(), "description": MARK.to_description()}]
+    synced = {"name": RECORD_ROLE, "provider-id": "directory", "description": MARK.permit("x/y").to_description()}
 
     assert find_mark(roles) == MARK
+    assert find_mark([synced, *roles]) == MARK
+    assert exclude_record_role([synced]) == [synced]
     assert find_mark(roles[:1]) == OwnershipMark()
     assert exclude_record_role(roles) == roles[:1]
 
@@ -85,6 +88,7 @@ def test_the_running_stack_is_that_of_the_request() -> None:
 
     assert delete(SimpleNamespace(urn=urn)) == parse_stack(urn) == "lakewright/acme"
     assert find_running_stack() is None
+    assert run_as_stack("lakewright", "copy", find_running_stack) == "lakewright/copy"
 
 
 def test_refusals_name_the_owner_and_the_way_out() -> None:

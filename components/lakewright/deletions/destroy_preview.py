@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def _find_refusals(operation: Operation, steps: Sequence[StepReport]) -> Iterato
     from lakewright.credentials.references import UnresolvedCredentialError  # noqa: PLC0415
     from lakewright.deletions.recorded_objects import ProviderPool, find_deleted  # noqa: PLC0415
     from lakewright.lakekeeper.api.connection.errors import LakekeeperError  # noqa: PLC0415
+    from lakewright.ownership.running_stack import run_as_stack  # noqa: PLC0415
 
     guards = [found for found in find_deleted(steps) if found.type == GUARD]
     if not guards:
@@ -60,6 +62,8 @@ def _find_refusals(operation: Operation, steps: Sequence[StepReport]) -> Iterato
             provider = providers.get(guard)
             assert provider is not None
             try:
-                provider.delete(guard.id, guard.outputs)  # only checks: the guard has no object
+                # It only checks: the guard has no object. The stack is the one that would run, whatever the state says.
+                delete = partial(provider.delete, guard.id, guard.outputs)
+                run_as_stack(operation.project.name, operation.stack, delete)
             except (LakekeeperError, UnresolvedCredentialError, EngineError) as error:
                 yield f"{type(error).__name__}: {error}"

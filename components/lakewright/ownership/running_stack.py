@@ -8,10 +8,15 @@ therefore read from the frames that call the provider. Both engines use this ser
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
 
 from lakewright.ownership.mark import format_stack
 
 _URN = "urn:pulumi:"
+
+T = TypeVar("T")
 
 
 def find_running_stack() -> str | None:
@@ -38,6 +43,20 @@ def find_running_urn() -> str | None:
             return urn
         frame = frame.f_back
     return None
+
+
+def run_as_stack(project: str, stack: str, hook: Callable[[], T]) -> T:
+    """Call a provider's hook outside an engine, as an engine does for a stack."""
+    return _call_hook(_HookRequest(f"{_URN}{stack}::{project}::pulumi:pulumi:Stack::{project}-{stack}"), hook)
+
+
+@dataclass(frozen=True)
+class _HookRequest:
+    urn: str
+
+
+def _call_hook(request: _HookRequest, hook: Callable[[], T]) -> T:  # noqa: ARG001 - `find_running_urn` reads it
+    return hook()
 
 
 def find_program_stack() -> str:
