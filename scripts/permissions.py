@@ -371,6 +371,28 @@ Vended credentials have less: their session policy limits them to one table. A p
 """
 
 
+_DEPLOYER = """
+## What does the identity that runs the program need, to compare owners?
+
+[Marks](taking-over.md) say which stack owns an object. A run that may not read or write a mark stops, and names the
+right that is missing. Names in brackets are relations of OpenFGA in Lakekeeper 0.13.
+
+| right | on | for |
+|---|---|---|
+| `list_roles` (`describe`) | the project | reading its mark, in each `preview`, `up` and `destroy` |
+| `create_role` (`role_creator`) | the project | the first mark of an existing project, checked before any creation |
+| `update`, `delete` (`ownership`, `security_admin`) | role `lakewright-record` | changing it; deleting the project |
+| `get_metadata` (`describe`) | warehouses | deleting namespaces, tables and grants in them |
+| `s3:GetBucketTagging`, `s3:PutBucketTagging` | buckets | reading and writing the mark of a bucket |
+| `kms:ListResourceTags` | the keys of buckets | deleting and adopting a key |
+| `iam:GetRole` | roles of warehouses | adopting a role |
+
+The creator of a project has the first four rights in it. A tenant's user who has none of `role_creator`,
+`security_admin` and the ownership of a role in the project can neither write nor remove a mark. Groups that an identity
+provider synchronizes as roles are never a mark, whatever their names are.
+"""
+
+
 def page() -> str:
     """Return the page."""
     parts = [_INTRODUCTION]
@@ -379,7 +401,7 @@ def page() -> str:
         lines = [f"| | {' | '.join(columns)} |", f"|---|{'---|' * len(columns)}"]
         lines += [f"| {row} | {' | '.join(cells[column] for column in columns)} |" for row, cells in table.items()]
         parts.append(f"\n## {heading}\n\n" + "\n".join(lines) + "\n")
-    return "".join(parts)
+    return "".join([*parts, _DEPLOYER])
 
 
 if __name__ == "__main__":

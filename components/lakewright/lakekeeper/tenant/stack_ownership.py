@@ -9,6 +9,8 @@ from typing import Protocol
 from lakewright.credentials.references import UnresolvedCredentialError
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import (
+    ForbiddenError,
+    LakekeeperError,
     NotAuthenticatedError,
     RefusedError,
     ResponseTimeoutError,
@@ -19,9 +21,8 @@ from lakewright.lakekeeper.buckets import bucket_mark
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.errors import BucketTagsDeniedError, CannotCountError, NotOwnedError
-from lakewright.lakekeeper.tenant.tenant_history import RecordedBucket
-from lakewright.ownership.mark import Claimant, Ownership
-from lakewright.ownership.marked_object import MarkedObject
+from lakewright.lakekeeper.tenant.tenant_history import RecordedBucket, Warehouses, removed
+from lakewright.ownership.mark import Claimant, Ownership, OwnershipMark
 
 _UNCHECKED = (
     CannotCountError,
@@ -47,6 +48,16 @@ class OwnedPlaces(Protocol):
         """Buckets that the stack creates, by name of the storage."""
         ...
 
+    @property
+    def warehouses(self) -> Warehouses:
+        """Warehouses by name."""
+        ...
+
+    @property
+    def adopting(self) -> list[str]:
+        """Names of warehouses to take over if they exist."""
+        ...
+
 
 def refuse_foreign(
     connect: Callable[[], Client], declared: OwnedPlaces, before: OwnedPlaces | None, claimant: Claimant
@@ -61,50 +72,98 @@ def refuse_foreign(
 
     Raises:
         BucketTagsDeniedError: The owner of a bucket that stays is not known.
+        CannotCountError: The owner of a bucket cannot be read, and the run deletes or adopts something.
+        ForbiddenError: The identity may not read the mark of the project, or may not write it.
         NotOwnedError: The project or a bucket belongs to another stack.
     """
     if not claimant.stack:
         return  # no engine runs the check
+    if_unread = _warn if _keeps_all(declared, before) else _refuse
     problems: list[str | None] = []
     if before is not None:
-        problems += _check(lambda: [project_record.find_marked_project(connect(), before.project)], claimant)
+        problems += _check(lambda: [_find_project_problem(connect(), before.project, claimant)], if_unread)
+    elif declared.adopting:
+        problems += _check(lambda: [_find_adoption_right(connect(), declared.project, claimant)], if_unread)
     buckets = {own.bucket: own for own in (before.buckets if before else {}).values()}
     declared_names = {own.bucket for own in declared.buckets.values()}
     staying = [own for name, own in buckets.items() if name in declared_names]
-    problems += _check(lambda: bucket_mark.find_marked_buckets(staying), claimant)
+    problems += _check(lambda: _find_bucket_problems(staying, claimant), if_unread)
     for own in [own for name, own in buckets.items() if name not in declared_names]:
-        problems += _check_readable(own, claimant)
+        problems += _check_readable(lambda own=own: _find_bucket_problems([own], claimant), if_unread)
     for own in [own for own in declared.buckets.values() if own.bucket not in buckets]:
-        problems += _check_readable(own, claimant, is_in_state=False)
+        problems += _check_readable(lambda own=own: _find_new_bucket_problem(own, claimant), if_unread)
     if refusals := [problem for problem in problems if problem]:
         raise NotOwnedError(" ".join(refusals))
 
 
-def _check_readable(own: OwnBucket, claimant: Claimant, *, is_in_state: bool = True) -> list[str | None]:
+def _find_project_problem(client: Client, project_id: str, claimant: Claimant) -> str | None:
+    """Return why a stack must not change the project in its state, or cannot mark it; None if it may."""
+    marked = project_record.find_marked_project(client, project_id)
+    if problem := marked.find_change_problem(claimant):
+        return problem
+    return project_record.find_missing_right(client, project_id, OwnershipMark(claimant.stack, claimant.record))
+
+
+def _find_adoption_right(client: Client, project_id: str, claimant: Claimant) -> str | None:
+    """Return why a stack cannot mark a project that it may adopt. The project's own check reports other problems."""
+    if project_record.find_marked_project(client, project_id).find_adoption_problem(claimant):
+        return None
+    return project_record.find_missing_right(client, project_id, OwnershipMark(claimant.stack, claimant.record))
+
+
+def _find_bucket_problems(buckets: Sequence[OwnBucket], claimant: Claimant) -> list[str | None]:
+    return [marked.find_change_problem(claimant) for marked in bucket_mark.find_marked_buckets(buckets)]
+
+
+def _find_new_bucket_problem(own: OwnBucket, claimant: Claimant) -> list[str | None]:
+    marked = bucket_mark.find_marked_bucket(own)
+    return [marked.find_adoption_problem(claimant)] if marked.mark.names_owner else []
+
+
+def _keeps_all(declared: OwnedPlaces, before: OwnedPlaces | None) -> bool:
+    """Return whether a run deletes no warehouse or bucket, and adopts nothing."""
+    if declared.adopting:
+        return False
+    if before is None:
+        return True
+    names = {own.bucket for own in declared.buckets.values()}
+    return all(own.bucket in names for own in before.buckets.values()) and not removed(
+        declared.warehouses, before.warehouses
+    )
+
+
+def _warn(error: Exception) -> None:
+    warn(f"could not compare the owner of the tenant's objects: {error}")
+
+
+def _refuse(error: Exception) -> None:
+    if isinstance(error, LakekeeperError):
+        error.add("Nothing was changed, since this run deletes or adopts objects whose owner is not known.")
+    raise error
+
+
+def _check(find_problems: Callable[[], list[str | None]], if_unread: Callable[[Exception], None]) -> list[str | None]:
+    try:
+        return find_problems()
+    except (BucketTagsDeniedError, ForbiddenError):
+        raise  # the aws plugin changes a bucket without asking for its owner
+    except _UNCHECKED as error:
+        if_unread(error)
+        return []
+
+
+def _check_readable(
+    find_problems: Callable[[], list[str | None]], if_unread: Callable[[Exception], None]
+) -> list[str | None]:
     """Compare the owner of a bucket that this run creates, adopts or deletes.
 
     A bucket whose tags may not be read is perhaps one of another account, for which an `up` was refused. Creating,
     adopting or deleting it fails with the reason.
     """
     try:
-        return _check(lambda: [bucket_mark.find_marked_bucket(own)], claimant, is_in_state=is_in_state)
+        return _check(find_problems, if_unread)
     except BucketTagsDeniedError:
         return []
-
-
-def _check(
-    find_marked: Callable[[], list[MarkedObject]], claimant: Claimant, *, is_in_state: bool = True
-) -> list[str | None]:
-    try:
-        found = find_marked()
-    except BucketTagsDeniedError:
-        raise  # the aws plugin changes a bucket without asking for its owner
-    except _UNCHECKED as error:
-        warn(f"could not compare the owner of the tenant's objects: {error}")
-        return []
-    if is_in_state:
-        return [marked.find_change_problem(claimant) for marked in found]
-    return [marked.find_adoption_problem(claimant) for marked in found if marked.mark.names_owner]
 
 
 def release(client: Client, project_id: str, buckets: Sequence[OwnBucket], claimant: Claimant) -> None:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import httpx
 import pytest
 from lakewright.lakekeeper.api.connection.errors import ForbiddenError, UnsupportedServerError
+from lakewright.lakekeeper.provider import run_context
+from lakewright.lakekeeper.provider.errors import NotOwnedError
 from lakewright.lakekeeper.server.project import ProjectProvider
+from lakewright.lakekeeper.tenant.tenant_record import TenantRecordProvider
 from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
+from lakewright.ownership.running_stack import run_as_stack
 
 from ..resource import Props, Resource
 
@@ -125,3 +129,23 @@ def test_managed_access_needs_an_authorizer_with_permissions(
         Resource(WarehouseProvider()).up(**light_declared, managed_access=managed)
     headers = {"x-project-id": light_declared["project_id"]}
     assert light.get("/management/v1/warehouse", headers=headers).json()["warehouses"] == []
+
+
+def test_missing_right_to_mark_a_project_is_named_first(
+    guarded: httpx.Client, guarded_project: Props, monkeypatch: pytest.MonkeyPatch, unique: str
+) -> None:
+    """The project is of an earlier version, without a mark. The deployer may create warehouses, and no roles."""
+    record = Resource(TenantRecordProvider())
+    tenant = guarded_project | {"tenant": unique, "warehouses": {}, "buckets": {}}
+    run_as_stack("lakewright", "acme", lambda: record.up(**tenant))
+    as_stranger(record, monkeypatch, unique)
+    deployer = tenant | {"server": record.inputs["server"]}
+    for relation in ("describe", "create", "modify"):
+        give(guarded, f"project/{unique}", f"stranger-{unique}", relation)
+
+    with pytest.raises(NotOwnedError, match=rf"nothing was changed: .* Allow `create_role` on project {unique} "):
+        run_as_stack("lakewright", "acme", lambda: record.preview(**deployer))
+
+    run_context.start(run_context.current().next())
+    give(guarded, f"project/{unique}", f"stranger-{unique}", "role_creator")
+    assert run_as_stack("lakewright", "acme", lambda: record.preview(**deployer)) == "same"

@@ -1,11 +1,14 @@
 """Calls about the record role of a project, which contains the mark of the owning stack."""
 
+from typing import Any, cast
+
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import (
     AlreadyExistsError,
     ForbiddenError,
     LakekeeperError,
     NotFoundError,
+    RefusedError,
     ResponseTimeoutError,
     UnconfirmedError,
 )
@@ -50,8 +53,16 @@ def find_marked_project(client: Client, project_id: str, *others: Consent) -> Ma
         project_id: Id of the project.
         others: Consents that also permit the adoption of an object in the project.
     """
+    return _to_marked(client, project_id, read_cached_mark(client, project_id), *others)
+
+
+def find_live_marked_project(client: Client, project_id: str, *others: Consent) -> MarkedObject:
+    """Return what `find_marked_project` returns, read from the server now."""
+    return _to_marked(client, project_id, read_mark(client, project_id), *others)
+
+
+def _to_marked(client: Client, project_id: str, mark: OwnershipMark, *others: Consent) -> MarkedObject:
     consents = (Consent(ConsentKind.PROJECT, project_id), *others)
-    mark = read_cached_mark(client, project_id)
     return MarkedObject(f"project {project_id} at {client.endpoint}", mark, consents)
 
 
@@ -59,23 +70,80 @@ def find_marked_warehouse(client: Client, warehouse_id: str) -> MarkedObject | N
     """Return the project of a warehouse with its mark; None if the warehouse does not exist.
 
     The errors are those of `read_mark`.
+
+    Raises:
+        ForbiddenError: The warehouse may not be read. Some authorizers also refuse a warehouse that does not exist.
     """
     key = (client, "project of warehouse", warehouse_id)
     try:
         warehouse = client.lists.get_cached_in_run(key, lambda: warehouses.get(client, warehouse_id))
-    except ForbiddenError:
-        return None  # OpenFGA refuses a warehouse that does not exist
+    except ForbiddenError as denied:
+        denied.add(
+            f"The owner of warehouse {warehouse_id} is therefore not known. Allow `get_metadata` on it to the identity"
+            " that runs the program."
+        )
+        raise
     return find_marked_project(client, str(warehouse["project-id"])) if warehouse else None
 
 
 def write_mark(client: Client, project_id: str, mark: OwnershipMark) -> None:
-    """Write the mark of a project. Create the record role if there is none."""
+    """Write the mark of a project. Create the record role if there is none.
+
+    Raises:
+        ForbiddenError: The identity may not create or change the record role. The message names the right.
+    """
+    role = _find_record(client, project_id)
+    try:
+        if role is None:
+            _create_record(client, project_id, mark)
+        elif role.get("description") != mark.to_description():
+            roles.replace(client, project_id, str(role["id"]), RECORD_ROLE, mark.to_description())
+    except ForbiddenError as denied:
+        denied.add(_describe_missing_right(client, project_id, role))
+        raise
+    finally:
+        client.lists.forget_run()
+
+
+def find_missing_right(client: Client, project_id: str, mark: OwnershipMark) -> str | None:
+    """Return which right on a project is missing to write a mark; None if nothing is missing, or it is not known.
+
+    A project that does not exist has no rights that are missing: its creator has all of them.
+
+    Args:
+        client: Client of the server.
+        project_id: Id of the project.
+        mark: The mark to write. Nothing is asked if the project has it.
+    """
+    if read_cached_mark(client, project_id) == mark:
+        return None
     role = _find_record(client, project_id)
     if role is None:
-        _create_record(client, project_id, mark)
-    elif role.get("description") != mark.to_description():
-        roles.replace(client, project_id, str(role["id"]), RECORD_ROLE, mark.to_description())
-    client.lists.forget_run()
+        path, action = f"{projects.ROOT}/project/actions", "create_role"
+    else:
+        path, action = f"{roles.ROOT}/{role['id']}/actions", "update"
+    try:
+        answer = client.json("GET", path, project=project_id)
+    except RefusedError:
+        return None  # the project does not exist, or the server does not tell: the write itself is refused
+    allowed = cast(list[dict[str, Any]], answer["allowed-actions"])
+    if any(candidate.get("action") == action for candidate in allowed):
+        return None
+    right = _describe_missing_right(client, project_id, role)
+    return f"nothing was changed: project {project_id} at {client.endpoint} cannot get the mark of its owner. {right}"
+
+
+def _describe_missing_right(client: Client, project_id: str, role: roles.RoleResponse | None) -> str:
+    who = "the identity that runs the program"
+    if role is None:
+        return (
+            f"Allow `create_role` on project {project_id} at {client.endpoint} to {who} (with OpenFGA, its"
+            f" `role_creator`): the role `{RECORD_ROLE}` records which stack owns the project."
+        )
+    return (
+        f"Allow `update` on role {role['id']} (`{RECORD_ROLE}`) at {client.endpoint} to {who} (with OpenFGA, the role's"
+        " `ownership`, or `security_admin` of the project): it records which stack owns the project."
+    )
 
 
 def delete_mark(client: Client, project_id: str) -> None:
@@ -89,9 +157,14 @@ def delete_mark(client: Client, project_id: str) -> None:
 def _create_record(client: Client, project_id: str, mark: OwnershipMark) -> None:
     try:
         roles.create(client, project_id, {"name": RECORD_ROLE, "description": mark.to_description()})
-    except (AlreadyExistsError, ResponseTimeoutError, UnconfirmedError):
+    except (AlreadyExistsError, ResponseTimeoutError, UnconfirmedError) as error:
         # A lost response may be that of this request. Another stack's record has another mark.
         role = _find_record(client, project_id)
+        if role is None and isinstance(error, AlreadyExistsError):
+            error.add(
+                f"A role of an identity provider has the name `{RECORD_ROLE}`, which is that of the record of the"
+                " project's owner. Rename or delete it at the identity provider."
+            )
         if role is None or role.get("description") != mark.to_description():
             raise
 
@@ -99,7 +172,11 @@ def _create_record(client: Client, project_id: str, mark: OwnershipMark) -> None
 def _find_record(client: Client, project_id: str) -> roles.RoleResponse | None:
     try:
         return roles.find_record(client, project_id)
-    except (NotFoundError, ForbiddenError):
-        if projects.name_of(client, project_id) is not None:
-            raise
-        return None  # the project does not exist
+    except (NotFoundError, ForbiddenError) as refused:
+        if projects.name_of(client, project_id) is None:
+            return None  # the project does not exist
+        refused.add(
+            f"The owner of project {project_id} is therefore not known. Allow `list_roles` on the project to the"
+            " identity that runs the program (with OpenFGA, its `describe`)."
+        )
+        raise
