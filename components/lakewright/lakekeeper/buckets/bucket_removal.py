@@ -35,6 +35,7 @@ from lakewright.lakekeeper.provider.errors import (
 )
 from lakewright.lakekeeper.provider.inputs import failures
 from lakewright.lakekeeper.provider.options import given, not_imported
+from lakewright.ownership import record_identity
 from lakewright.ownership.mark import Claimant, Ownership
 from lakewright.ownership.marked_object import MarkedObject
 from lakewright.ownership.running_stack import find_running_stack
@@ -86,23 +87,29 @@ class _RemovalProvider(ResourceProvider, Generic[B]):
         changes = difference.between(self.args.from_state(_olds), self.args.from_state(_news))
         replaced = [change.path for change in changes if change.path in self.replacing]
         # The contents leave the earlier bucket before it is deleted, so the new one is created first.
-        return DiffResult(changes=bool(changes), replaces=replaced, delete_before_replace=False)
+        is_outdated = record_identity.is_outdated(run_context.current().record_id, _olds)
+        return DiffResult(changes=bool(changes) or is_outdated, replaces=replaced, delete_before_replace=False)
 
     @override
     def create(self, props: dict[str, Any]) -> CreateResult:
         own = self.args.from_state(props)
-        return CreateResult(own.bucket, own.props())
+        return CreateResult(own.bucket, own.props() | self._to_record())
 
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
         own = self.args.from_state(props).props()
-        return ReadResult(id_, own, own)
+        return ReadResult(id_, own | record_identity.to_record(None, props), own)
 
     def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> UpdateResult:
-        return UpdateResult(self.args.from_state(_news).props())
+        return UpdateResult(self.args.from_state(_news).props() | self._to_record(_olds))
+
+    @staticmethod
+    def _to_record(outs: dict[str, Any] | None = None) -> dict[str, Any]:
+        return record_identity.to_record(run_context.current().record_id, outs)
 
     def delete(self, _id: str, _props: dict[str, Any]) -> None:
         own = self.args.from_state(_props)
-        claimant = Claimant(find_running_stack(), run_context.current().record_id)
+        record_id = run_context.current().record_id or record_identity.find_recorded(_props)
+        claimant = Claimant(find_running_stack(), record_id)
         if claimant != Claimant() and (problem := self.find_marked(own).find_change_problem(claimant)):
             raise NotOwnedError(problem)
         self.remove(own)

@@ -26,7 +26,7 @@ from lakewright.lakekeeper.provider.errors import (
 from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceInputs, ServerKeeps, StateOnly, Update
 from lakewright.lakekeeper.provider.options import ServerInput, given, not_imported
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
-from lakewright.ownership.mark import MARK_TAGS, OwnershipMark, parse_tags
+from lakewright.ownership.mark import MARK_TAGS, Claimant, Ownership, OwnershipMark, parse_tags
 from lakewright.ownership.marked_object import MarkedObject
 from lakewright.ownership.running_stack import find_running_stack
 
@@ -153,8 +153,9 @@ class StoreBucketProvider(LakekeeperProvider[StoreBucketArgs]):
         bucket_emptying.delete_unless_held(own, own.kept)
 
     def _is_marked(self, new: StoreBucketArgs) -> bool:
-        record = bucket_mark.find_marked_bucket(new.resolving(self.secret)).mark.record
-        return record is not None and record == new.record_tag
+        """Return whether the bucket has this stack's mark. A copy of a state has the same record id."""
+        mark = bucket_mark.find_marked_bucket(new.resolving(self.secret)).mark
+        return mark.record is not None and mark.compare(Claimant(new.stack, new.record_tag)) is Ownership.OWN
 
     def _mark(self, own: StoreBucketArgs) -> None:
         """Tag the bucket, so that an interrupted run finds it again."""

@@ -34,6 +34,7 @@ from lakewright.lakekeeper.provider.ownership_conflicts import Claim, ClaimKey
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.lakekeeper.provider.run_context import Taking
 from lakewright.names.types import RoleId, UserId
+from lakewright.ownership.marked_object import MarkedObject
 
 
 class GrantArgs(ResourceInputs):
@@ -77,6 +78,11 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
     """Grants and revokes a privilege. The id is the text of the grant."""
 
     args = GrantArgs
+    may_be_on_foreign_objects = True
+
+    @override
+    def find_marked(self, client: Client, declared: GrantArgs) -> MarkedObject | None:
+        return grant_target.find_marked(client, declared.on)
 
     @override
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:

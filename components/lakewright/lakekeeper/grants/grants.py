@@ -23,6 +23,7 @@ from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceI
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider.ownership_conflicts import Claim
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
+from lakewright.ownership.marked_object import MarkedObject
 
 Kept = frozenset[GrantEntry]
 """Ownership that the resource keeps: the server granted it to the creator of the object."""
@@ -69,6 +70,11 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
     seen_by = ("grants",)
     natural_key = ("on",)
     belongs_to_maker = False
+    may_be_on_foreign_objects = True
+
+    @override
+    def find_marked(self, client: Client, declared: GrantsArgs) -> MarkedObject | None:
+        return grant_target.find_marked(client, declared.on)
 
     @override
     def title(self, declared: GrantsArgs) -> str:

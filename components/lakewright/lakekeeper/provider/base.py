@@ -1,7 +1,7 @@
 """Base class of all resource providers: check, diff, create, read, update and delete."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic
 
 from pulumi.dynamic import (
@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from lakewright.credentials import references as credentials
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import InsecureEndpointError
+from lakewright.lakekeeper.api.connection.errors import ForbiddenError, InsecureEndpointError, RefusedError
 from lakewright.lakekeeper.api.connection.plain_http import as_recorded, require_tls
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.lakekeeper.provider import adoption, errors, inactive_warehouses, run_context, server_identity
@@ -29,7 +29,8 @@ from lakewright.lakekeeper.provider.diff import Change
 from lakewright.lakekeeper.provider.inputs import Replace, failures, has_unknown, require_supported
 from lakewright.lakekeeper.provider.resource_state import D, ObservedResource, RecordedResource
 from lakewright.lakekeeper.provider.run_context import RunContext
-from lakewright.ownership.mark import Claimant
+from lakewright.ownership import record_identity
+from lakewright.ownership.mark import Claimant, Ownership
 from lakewright.ownership.marked_object import MarkedObject
 from lakewright.ownership.running_stack import find_running_stack
 
@@ -48,6 +49,8 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
     """Properties that must be known to compare an existing object with a declaration."""
     belongs_to_maker = True
     """Whether an existing object belongs to the stack that created it. Settings of an object have no owner."""
+    may_be_on_foreign_objects = False
+    """Whether stacks declare it on objects of others too, such as grants. Then only a recorded owner is compared."""
     config: credentials.ConfigLookup = staticmethod(credentials.no_config)
     own_run: RunContext | None = None
     """Context of a stack, where one process reads many stacks. Never set in a program."""
@@ -107,6 +110,11 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         """
         return None
 
+    def find_marked_for_deletion(self, client: Client, declared: D) -> list[MarkedObject]:
+        """Return the objects whose marks are compared before a declared object is deleted."""
+        marked = self.find_marked(client, declared)
+        return [marked] if marked else []
+
     # Pulumi's hooks.
 
     def configure(self, req: ConfigureRequest) -> None:
@@ -157,6 +165,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         return DiffResult(
             changes=bool(changes)
             or server_identity.is_outdated(_olds)
+            or record_identity.is_outdated(self.run.record_id, _olds)
             or inactive_warehouses.must_read(_olds, self.run.to_activate, lambda: self._reach(old.server, new.server)),
             replaces=[change.path for change in replaced],
             delete_before_replace=True,
@@ -166,8 +175,9 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         """Create or adopt the object."""
         new = self.args.from_state(props)
         client = self.client(new.server)
+        recorded = self._to_record(client, new)
         object_id, found = self._made(client, new)
-        return CreateResult(object_id, found.outs() | server_identity.to_record(client))
+        return CreateResult(object_id, found.outs() | recorded)
 
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
         """Return the object as it is now, as properties of a declaration."""
@@ -177,7 +187,8 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         if found is None:
             self._require_proven(client, props, state)
             return ReadResult(None, {})
-        return ReadResult(id_, found.outs() | server_identity.to_record(client), found.declared.props())
+        recorded = server_identity.to_record(client) | record_identity.to_record(None, props)
+        return ReadResult(id_, found.outs() | recorded, found.declared.props())
 
     def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> UpdateResult:
         """Update the object in place. If only the state changes, request only the server's id."""
@@ -187,13 +198,12 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         if server_identity.is_outdated(_olds) and self.find(client, known) is None:
             self._require_proven(client, _olds, old)
             raise errors.DeletedOutsideStackError(f"{self.title(old)} does not exist. Run `up --refresh`.")
-        if self.needs_calls(known, new):
-            self.refuse_foreign(client, old)
-        if inactive_warehouses.can_read(_olds, lambda: client):
-            found = self._seen_again(client, known, new)
-        else:
-            found = self._updated(known, new)
-        return UpdateResult(found.outs() | server_identity.to_record(client))
+        is_visible_again = inactive_warehouses.can_read(_olds, lambda: client)
+        if is_visible_again or self.needs_calls(known, new):
+            self._refuse_foreign(lambda: [self.find_marked(client, old)], _olds)
+        recorded = self._to_record(client, new, _olds)
+        found = self._seen_again(client, known, new) if is_visible_again else self._updated(known, new)
+        return UpdateResult(found.outs() | recorded)
 
     def _updated(self, known: RecordedResource[D], new: D) -> ObservedResource[D]:
         if self.needs_calls(known, new):
@@ -229,7 +239,12 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         is_uncertain = getattr(state, "deletion", None) == "protect" and not server_identity.is_proven(client, _props)
         if is_uncertain and self.find(client, known) is None:
             raise server_identity.unproven(client, self.title(state))
-        self.refuse_foreign(client, state)
+        try:
+            self._refuse_foreign(lambda: self.find_marked_for_deletion(client, state), _props)
+        except ForbiddenError:
+            # Nothing is deleted by `retain`, and of an object that does not exist, whose project is refused as well.
+            if getattr(state, "deletion", None) != "retain" and self._may_exist(client, known):
+                raise
         self.remove(client, known)
 
     # Methods that subclasses share.
@@ -249,13 +264,40 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         """The running stack, as far as it is known."""
         return Claimant(find_running_stack(), self.run.record_id)
 
-    def refuse_foreign(self, client: Client, state: D) -> None:
+    def _refuse_foreign(self, find_marked: Callable[[], Sequence[MarkedObject | None]], outs: dict[str, Any]) -> None:
         """Raise NotOwnedError if the mark of an object in the state names another stack."""
-        if (claimant := self.claimant) == Claimant():
+        recorded = record_identity.find_recorded(outs)
+        if self.may_be_on_foreign_objects and not recorded:
+            return
+        claimant = Claimant(find_running_stack(), self.run.record_id or recorded)
+        if claimant == Claimant():
             return  # nothing to compare
-        marked = self.find_marked(client, state)
-        if marked and (problem := marked.find_change_problem(claimant)):
-            raise errors.NotOwnedError(problem)
+        for marked in find_marked():
+            if marked and (problem := marked.find_change_problem(claimant)):
+                raise errors.NotOwnedError(problem)
+
+    def _may_exist(self, client: Client, known: RecordedResource[D]) -> bool:
+        client.lists.forget()
+        try:
+            return self.find(client, known) is not None
+        except RefusedError:
+            return True
+
+    def _to_record(self, client: Client, new: D, outs: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return the outputs that identify the server, and the tenant's record whose mark the object has."""
+        recorded = record_identity.to_record(self.run.record_id, outs)
+        is_new = recorded != record_identity.to_record(None, outs)
+        if is_new and self.may_be_on_foreign_objects and self._is_foreign(client, new):
+            recorded = {}
+        return server_identity.to_record(client) | recorded
+
+    def _is_foreign(self, client: Client, new: D) -> bool:
+        """Return whether the mark of an object names another stack, or may not be read."""
+        try:
+            marked = self.find_marked(client, new)
+        except ForbiddenError:
+            return True
+        return marked is not None and marked.mark.compare(self.claimant) is Ownership.FOREIGN
 
     def require_ours(
         self, client: Client, there: D, new: D, origin: Origin, differs: str = "", *, object_id: str | None = None

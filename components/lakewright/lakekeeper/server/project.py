@@ -8,7 +8,12 @@ from pulumi.dynamic import Resource
 from typing_extensions import override
 
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import ForbiddenError, NotEmptyError, NotFoundError
+from lakewright.lakekeeper.api.connection.errors import (
+    ForbiddenError,
+    LakekeeperError,
+    NotEmptyError,
+    NotFoundError,
+)
 from lakewright.lakekeeper.api.management import project_record, projects, warehouses
 from lakewright.lakekeeper.provider.adoption import Adopting
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
@@ -62,6 +67,11 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
     @override
     def find_marked(self, client: Client, declared: ProjectArgs) -> MarkedObject:
         return project_record.find_marked_project(client, declared.project_id)
+
+    @override
+    def find_marked_for_deletion(self, client: Client, declared: ProjectArgs) -> list[MarkedObject]:
+        """Return the project with the mark that it has now."""
+        return [project_record.find_live_marked_project(client, declared.project_id)]
 
     @override
     def existing(self, client: Client, new: ProjectArgs) -> tuple[str, ObservedResource[ProjectArgs]] | None:
@@ -154,15 +164,25 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
 
     @staticmethod
     def _delete(client: Client, project_id: str) -> None:
-        """Delete a project and its record role, which the server counts as content. Keep both if it has more."""
+        """Delete a project and its record role, which the server counts as content. Keep both if that fails."""
         mark = project_record.read_mark(client, project_id)
         project_record.delete_mark(client, project_id)
         try:
             projects.delete(client, project_id)
-        except NotEmptyError:
+        except BaseException as failed:
             if mark != OwnershipMark():
-                project_record.write_mark(client, project_id, mark)
+                _restore_mark(client, project_id, mark, failed)
             raise
+
+
+def _restore_mark(client: Client, project_id: str, mark: OwnershipMark, failed: BaseException) -> None:
+    """Write the mark of a project again after a failed deletion, which may have taken effect nevertheless."""
+    try:
+        if projects.name_of(client, project_id) is not None:
+            project_record.write_mark(client, project_id, mark)
+    except LakekeeperError as unmarked:
+        if isinstance(failed, LakekeeperError):
+            failed.add(f"The mark of its owner {mark.stack} may be missing now: {unmarked}")
 
 
 def _has_any(client: Client, project_id: str, names: list[str]) -> bool:

@@ -12,7 +12,7 @@ from typing_extensions import override
 from lakewright.credentials.references import UnresolvedCredentialError
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError
-from lakewright.lakekeeper.api.management import task_queues, warehouses
+from lakewright.lakekeeper.api.management import project_record, task_queues, warehouses
 from lakewright.lakekeeper.api.management.task_queues import LOG_CLEANUP, SOFT_DELETION, QueueConfig, Scope
 from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
@@ -24,6 +24,7 @@ from lakewright.lakekeeper.provider.options import ServerInput, given, not_impor
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.lakekeeper.warehouse.changes import awake
 from lakewright.names.types import NotBlank, ProjectId
+from lakewright.ownership.marked_object import MarkedObject
 
 _DURATION = TypeAdapter(timedelta)
 _EVERYWHERE = frozenset({SOFT_DELETION, "tabular_purge", LOG_CLEANUP})
@@ -83,6 +84,13 @@ class TaskQueueConfigProvider(LakekeeperProvider[TaskQueueConfigArgs]):
     args = TaskQueueConfigArgs
     natural_key = ("warehouse_id", "project_id", "queue")
     belongs_to_maker = False
+    may_be_on_foreign_objects = True
+
+    @override
+    def find_marked(self, client: Client, declared: TaskQueueConfigArgs) -> MarkedObject | None:
+        if declared.warehouse_id:
+            return project_record.find_marked_warehouse(client, declared.warehouse_id)
+        return project_record.find_marked_project(client, declared.project_id) if declared.project_id else None
 
     @override
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:

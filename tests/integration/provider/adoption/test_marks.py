@@ -8,12 +8,16 @@ from typing import Any, TypeVar
 
 import httpx
 import pytest
+from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError, ForbiddenError, RefusedError
 from lakewright.lakekeeper.identity.role import RoleProvider
 from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.provider.errors import NotOwnedError
 from lakewright.lakekeeper.server.project import ProjectProvider
 from lakewright.lakekeeper.tenant.deletion_guard import DeletionGuardProvider
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecordProvider
+from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
+from lakewright.lakekeeper.warehouse.task_queue_config import TaskQueueConfigProvider
+from lakewright.ownership import record_identity
 from lakewright.ownership.consent import ADOPT
 from lakewright.ownership.mark import OwnershipMark, parse_description
 from lakewright.ownership.record_role import RECORD_ROLE
@@ -25,7 +29,7 @@ pytestmark = pytest.mark.any_server
 T = TypeVar("T")
 
 OWNER, COPY = "acme", "copy"
-RECORD = "0123456789abcdef"
+RECORD, OTHER_RECORD = "0123456789abcdef", "fedcba9876543210"
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +43,16 @@ def run_as(stack: str, hook: Callable[[], T]) -> T:
     run_context.start(run_context.current().next())
     assert request
     return hook()
+
+
+def run_with_record(stack: str, record: str, hook: Callable[[], T]) -> T:
+    """Run a provider's hook in a run whose first check was that of the tenant's record."""
+
+    def run() -> T:
+        run_context.current().record_id = record
+        return hook()
+
+    return run_as(stack, run)
 
 
 def list_roles(http: httpx.Client, project_id: str) -> dict[str, str | None]:
@@ -239,3 +253,114 @@ def test_role_must_not_have_the_name_of_the_record(server: Props, project_id: st
     refused = role.failures(server=server, project_id=project_id, name=name, adopt=True)
 
     assert "the record of the project's owner" in refused["name"]
+
+
+def test_interrupted_destroy_spares_what_a_namesake_owns(http: httpx.Client, declared: Props) -> None:
+    """The guard is deleted already, so that only the resources know the record id."""
+    project, role = Resource(ProjectProvider()), Resource(RoleProvider())
+    members = {"server": declared["server"], "project_id": declared["project_id"], "name": "analysts"}
+    run_with_record(OWNER, RECORD, lambda: project.up(**declared))
+    run_with_record(OWNER, RECORD, lambda: role.up(**members))
+    run_as(OWNER, role.refresh)
+    write_mark(http, declared["project_id"], OwnershipMark("lakewright/acme", OTHER_RECORD))
+
+    for delete in (role.destroy, project.destroy):
+        with pytest.raises(NotOwnedError, match="a stack `lakewright/acme` in another backend"):
+            run_as(OWNER, delete)
+
+    assert set(list_roles(http, declared["project_id"])) == {"analysts", RECORD_ROLE}
+
+
+def test_state_without_record_ids_is_neither_updated_nor_kept(http: httpx.Client, declared: Props) -> None:
+    """States of earlier versions have none."""
+    role = Resource(RoleProvider())
+    members = {"server": declared["server"], "project_id": declared["project_id"], "name": "analysts"}
+    run_as(OWNER, lambda: Resource(ProjectProvider()).up(**declared))
+    run_with_record(OWNER, RECORD, lambda: role.up(**members))
+    del role.outs[record_identity.RECORDED]
+
+    assert run_with_record(OWNER, RECORD, lambda: role.up(**members)) == "same"
+    run_as(OWNER, role.destroy)
+    assert set(list_roles(http, declared["project_id"])) == {RECORD_ROLE}
+
+
+def test_new_tenant_record_is_recorded_by_an_update(http: httpx.Client, declared: Props) -> None:
+    """Someone removed the record from the state. Its old id would stop a later `destroy`."""
+    role = Resource(RoleProvider())
+    members = {"server": declared["server"], "project_id": declared["project_id"], "name": "analysts"}
+    run_as(OWNER, lambda: Resource(ProjectProvider()).up(**declared))
+    run_with_record(OWNER, RECORD, lambda: role.up(**members))
+    write_mark(http, declared["project_id"], OwnershipMark("lakewright/acme", OTHER_RECORD))
+
+    assert run_with_record(OWNER, OTHER_RECORD, lambda: role.up(**members)) == "update"
+    assert role.outs[record_identity.RECORDED] == OTHER_RECORD
+
+
+def test_settings_of_a_lost_project_stay(http: httpx.Client, declared: Props) -> None:
+    queue = Resource(TaskQueueConfigProvider())
+    settings = {"server": declared["server"], "project_id": declared["project_id"], "queue": "task_log_cleanup"}
+    run_as(OWNER, lambda: Resource(ProjectProvider()).up(**declared))
+    run_with_record(OWNER, RECORD, lambda: queue.up(**settings, max_seconds_since_last_heartbeat=300))
+    write_mark(http, declared["project_id"], OwnershipMark("lakewright/copy", OTHER_RECORD))
+
+    for attack in (queue.destroy, lambda: queue.up(**settings, max_seconds_since_last_heartbeat=600)):
+        with pytest.raises(NotOwnedError, match="belongs to stack `lakewright/copy`"):
+            run_as(OWNER, attack)
+
+
+def test_settings_on_another_stacks_project_are_deleted(declared: Props) -> None:
+    """A stack of the platform may declare settings and grants in the projects of tenants."""
+    queue = Resource(TaskQueueConfigProvider())
+    settings = {"server": declared["server"], "project_id": declared["project_id"], "queue": "task_log_cleanup"}
+    run_as(OWNER, lambda: Resource(ProjectProvider()).up(**declared))
+
+    run_with_record(COPY, OTHER_RECORD, lambda: queue.up(**settings, max_seconds_since_last_heartbeat=300))
+    run_as(COPY, queue.destroy)
+
+
+@pytest.mark.since("0.12")
+def test_role_of_an_identity_provider_is_no_mark(http: httpx.Client, declared: Props) -> None:
+    """A directory may have a group of any name, and others than operators create groups there."""
+    project_id = declared["project_id"]
+    http.post("/management/v1/project", json={"project-id": project_id, "project-name": "acme"}).raise_for_status()
+    forged = OwnershipMark("lakewright/copy", OTHER_RECORD).to_description()
+    synced = {"name": RECORD_ROLE, "description": forged, "provider-id": "directory", "source-id": "group-1"}
+    http.post("/management/v1/role", headers={"x-project-id": project_id}, json=synced).raise_for_status()
+    project = Resource(ProjectProvider())
+
+    assert "has no mark of a stack" in run_as(COPY, lambda: project.failures(**declared | {"adopt": True}))["adopt"]
+    with pytest.raises(AlreadyExistsError, match="Rename or delete it at the identity provider"):
+        run_as(OWNER, lambda: project.up(**declared | {"adopt": True}))
+
+
+@pytest.mark.stand_in("injects errors")
+@pytest.mark.parametrize("status", [403, 500])
+def test_failed_deletion_of_a_project_keeps_its_mark(light: httpx.Client, light_project: Props, status: int) -> None:
+    declared = light_project | {"name": "acme", "record": RECORD, "adopt": True}
+    project = Resource(ProjectProvider())
+    run_as(OWNER, lambda: project.up(**declared))
+    fail = {"method": "DELETE", "path": "/management/v1/project", "action": "answer", "status": status, "count": None}
+    light.put("/sandbox/v1/faults", json=[fail]).raise_for_status()
+
+    with pytest.raises(RefusedError):
+        run_as(OWNER, project.destroy)
+
+    assert read_mark(light, declared["project_id"]) == OwnershipMark("lakewright/acme", RECORD)
+
+
+@pytest.mark.stand_in("injects errors")
+def test_namespace_of_an_unknown_owner_is_not_dropped(
+    light: httpx.Client, light_warehouse: Resource, light_project: Props
+) -> None:
+    namespace = Resource(NamespaceProvider())
+    declared = {"server": light_project["server"], "warehouse_id": light_warehouse.id, "name": "sales"}
+    run_as(OWNER, lambda: namespace.up(**declared, deletion="purge"))
+    path = f"/management/v1/warehouse/{light_warehouse.id}"
+    hidden = {"method": "GET", "path": path, "action": "answer", "status": 403, "count": None}
+    light.put("/sandbox/v1/faults", json=[hidden]).raise_for_status()
+
+    with pytest.raises(ForbiddenError, match=r"owner of warehouse .* is therefore not known. Allow `get_metadata`"):
+        run_as(OWNER, namespace.destroy)
+    light.delete("/sandbox/v1/faults").raise_for_status()
+
+    light.get(f"/catalog/v1/{light_warehouse.id}/namespaces/sales").raise_for_status()

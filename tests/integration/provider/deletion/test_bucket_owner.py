@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,9 +12,11 @@ from lakewright.lakekeeper.buckets import bucket_mark
 from lakewright.lakekeeper.buckets.bucket_key import alias_of, description_of
 from lakewright.lakekeeper.buckets.bucket_removal import BucketRemovalProvider, remove_left_over
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
-from lakewright.lakekeeper.provider.errors import BucketTagsDeniedError, NotOwnedError
+from lakewright.lakekeeper.provider import run_context
+from lakewright.lakekeeper.provider.errors import BucketTagsDeniedError, CannotCountError, NotOwnedError
 from lakewright.lakekeeper.tenant.deletion_guard import DeletionGuardProvider
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecordProvider
+from lakewright.ownership import running_stack
 from lakewright.ownership.mark import RECORD_TAG, STACK_TAG
 from lakewright_sandbox.runtime.state import Sandbox
 
@@ -44,10 +45,16 @@ def own(sandbox: Sandbox, bucket: str, aws: AwsClient, unique: str, monkeypatch:
     return {"bucket": bucket, "region": sandbox.aws.region, "endpoint": sandbox.aws.endpoint}
 
 
+@pytest.fixture
+def admin(sandbox: Sandbox, bucket: str, monkeypatch: pytest.MonkeyPatch) -> Props:
+    """An empty bucket, for an identity that may do everything."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", sandbox.admin.access_key_id)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", sandbox.admin.secret_access_key.get_secret_value())
+    return {"bucket": bucket, "region": sandbox.aws.region, "endpoint": sandbox.aws.endpoint}
+
+
 def run_as_stack(hook: Callable[[], Any]) -> Any:
-    request = SimpleNamespace(urn="urn:pulumi:acme::lakewright::pulumi-python:dynamic:Resource::acme")
-    assert request
-    return hook()
+    return running_stack.run_as_stack("lakewright", "acme", hook)
 
 
 def list_tags(aws: AwsClient, bucket: str) -> dict[str, str]:
@@ -130,3 +137,36 @@ def test_left_over_bucket_is_removed_with_its_key(
     assert states == ["PendingDeletion", "PendingDeletion", "Enabled"]
     assert alias_of(bucket) not in [alias["AliasName"] for alias in kms.list_aliases()["Aliases"]]
     assert bucket not in [found["Name"] for found in aws("s3").list_buckets()["Buckets"]]
+
+
+def test_only_a_run_that_keeps_all_goes_on_without_tags(
+    admin: Props, server: Props, unique: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """S3 does not answer at all."""
+    warehouse = {"bucket": admin["bucket"], "deletion": "purge", "key_prefix": "main"}
+    record = Resource(TenantRecordProvider())
+    tenant = {"server": server, "tenant": unique, "warehouses": {"main": warehouse}}
+    record.up(**tenant, buckets={"main": admin})
+    unreachable = {"buckets": {"main": admin | {"endpoint": "http://127.0.0.1:9"}}}
+    record.inputs, record.outs = record.inputs | unreachable, record.outs | unreachable
+
+    assert run_as_stack(lambda: record.preview(**tenant, **unreachable)) == "same"
+    assert "could not compare the owner" in capsys.readouterr().err
+    for risky in ({**tenant, "warehouses": {}}, {**tenant, "adopting": ["main"]}):
+        with pytest.raises(CannotCountError, match="this run deletes or adopts objects whose owner is not known"):
+            run_as_stack(lambda risky=risky: record.preview(**risky, **unreachable))
+
+
+def test_interrupted_destroy_spares_a_namesakes_bucket(admin: Props, aws: AwsClient) -> None:
+    """The guard is deleted already, so that only the resource knows the record id."""
+    removal = Resource(BucketRemovalProvider())
+    run_context.current().record_id = "0123"
+    removal.up(**admin)
+    run_context.start(run_context.current().next())
+    namesake = [{"Key": STACK_TAG, "Value": "lakewright/acme"}, {"Key": RECORD_TAG, "Value": "ffff"}]
+    aws("s3").put_bucket_tagging(Bucket=admin["bucket"], Tagging={"TagSet": namesake})
+
+    with pytest.raises(NotOwnedError, match="a stack `lakewright/acme` in another backend"):
+        run_as_stack(removal.destroy)
+
+    aws("s3").head_bucket(Bucket=admin["bucket"])

@@ -7,10 +7,11 @@ from pydantic import Field, Tag
 from lakewright.lakekeeper.api.catalog import namespaces, tabulars
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.privileges import Object
-from lakewright.lakekeeper.api.management import tags, warehouses
+from lakewright.lakekeeper.api.management import project_record, tags, warehouses
 from lakewright.lakekeeper.provider.errors import InactiveWarehouseError, TargetMissingError
 from lakewright.lakekeeper.provider.inputs import Declared, one_of
 from lakewright.names.types import NamespacePath, ProjectId, RoleId, namespace_parts
+from lakewright.ownership.marked_object import MarkedObject
 
 TabularType = Literal["table", "view", "generic-table"]
 
@@ -170,6 +171,20 @@ def _inside(client: Client, on: OnNamespace | OnTabular) -> Object | None:
             on.warehouse_id,
         )
     return None
+
+
+def find_marked(client: Client, on: GrantTarget) -> MarkedObject | None:
+    """Return the project of an object with its mark; None for the server, and if the warehouse does not exist.
+
+    The errors are those of `project_record.read_mark`.
+    """
+    match on:
+        case OnServer():
+            return None
+        case OnProject() | OnRole() | OnTag():
+            return project_record.find_marked_project(client, on.project_id)
+        case OnWarehouse() | OnNamespace() | OnTabular():
+            return project_record.find_marked_warehouse(client, on.warehouse_id)
 
 
 def resolved_now(client: Client, on: GrantTarget) -> Object | None:

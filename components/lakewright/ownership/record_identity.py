@@ -1,0 +1,36 @@
+"""Identity of a stack's tenant record in each resource: the record id, as the marks of the stack's objects have it.
+
+The deletion guard tells a run the record id. A run with targets, or one that continues an interrupted `destroy`, has no
+guard, so each resource records the id as well. States of earlier versions lack it, and get it with the next update.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+RECORDED = "record_id"
+"""Output of every resource of a tenant: id of the tenant's record."""
+_INPUTS = ("record", "record_tag")
+"""Inputs of resources that write the record id to a mark: `Project`, `DeletionGuard` and `StoreBucket`."""
+
+
+def to_record(record_id: str | None, outs: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the output that records the id; empty without a tenant record.
+
+    Args:
+        record_id: The id in this run; None if the run does not know it.
+        outs: Earlier outputs, whose id stays if the run does not know it.
+    """
+    recorded = record_id or (outs or {}).get(RECORDED)
+    return {RECORDED: recorded} if recorded else {}
+
+
+def find_recorded(outs: Mapping[str, Any]) -> str | None:
+    """Return the record id in a resource's outputs; None for resources without it."""
+    values = [outs.get(name) for name in (RECORDED, *_INPUTS)]
+    return next((value for value in values if isinstance(value, str) and value), None)
+
+
+def is_outdated(record_id: str | None, outs: Mapping[str, Any]) -> bool:
+    """Return whether outputs have another record id than the run: the tenant's record was created again."""
+    recorded = outs.get(RECORDED)
+    return bool(recorded and record_id and recorded != record_id)
