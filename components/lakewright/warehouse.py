@@ -89,6 +89,7 @@ class TenantWarehouse(pulumi.ComponentResource):
             allowed_format_versions=list(spec.format_versions) if spec.format_versions else None,
             deletion=spec.deletion,
             own_bucket=storage.own_bucket,
+            is_adopted=record.is_adopted(spec.name),
             adopt=tenant.adopts(spec),
             opts=pulumi.ResourceOptions.merge(within, pulumi.ResourceOptions(depends_on=storage.made_by)),
         )

@@ -120,6 +120,8 @@ class RunContext:
     declarations: Declarations = field(default_factory=Declarations)
     """Claims of the resources that a program declares, in the program's own process."""
     preflights: Reported = field(default_factory=Reported)
+    explained_warehouses: set[str] = field(default_factory=set[str])
+    """Ids of adopted warehouses whose tables explained all objects under their key prefixes, as the run began."""
     record_id: str | None = None
     """Id of the tenant's record. The record's check sets it, which is the first one of a run."""
     store_certificates: dict[str, str] = field(default_factory=dict[str, str])

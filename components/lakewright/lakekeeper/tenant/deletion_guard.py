@@ -12,7 +12,7 @@ from lakewright.lakekeeper.api.catalog import contents
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import ForbiddenError, NotFoundError, ProtectedError
 from lakewright.lakekeeper.api.management import project_record, projects, roles, warehouses
-from lakewright.lakekeeper.buckets import bucket_mark, own_bucket
+from lakewright.lakekeeper.buckets import bucket_mark, own_bucket, unexplained_objects
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.preflight import surroundings
 from lakewright.lakekeeper.preflight import warehouse_contents as warehouse_removal
@@ -22,7 +22,7 @@ from lakewright.lakekeeper.provider.errors import CannotCountError, HoldsTablesE
 from lakewright.lakekeeper.provider.inputs import Deletable, StateOnly
 from lakewright.lakekeeper.provider.options import ServerInput, given, not_imported
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
-from lakewright.lakekeeper.tenant import protected_removals, unexplained_objects
+from lakewright.lakekeeper.tenant import protected_removals
 from lakewright.names.types import Deletion
 from lakewright.ownership.mark import Claimant
 
@@ -140,7 +140,7 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
             if not bucket.kept:
                 others += _neighbours(client, bucket, (state.declared or {}).values())
             with _noting(uncounted):
-                others += _unexplained(client, bucket, state)
+                others += self._find_unexplained(client, bucket, state)
         protected = protected_removals.find_at_destruction(client, state, uncounted)
         if tables or others:
             found = "; ".join([*tables, *others, *protected, *uncounted])
@@ -172,6 +172,20 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
         problems = [problem for marked in found if (problem := marked.find_change_problem(claimant))]
         if problems:
             raise NotOwnedError(" ".join(problems))
+
+    def _find_unexplained(self, client: Client, bucket: GuardedBucket, state: DeletionGuardArgs) -> list[str]:
+        """Describe objects of others under the key prefixes of adopted warehouses, which a purge would delete."""
+        problems: list[str] = []
+        for name, key_prefix in sorted((state.adopted or {}).items()):
+            warehouse_id = (state.declared or {}).get(name)
+            if key_prefix not in bucket.emptied or not warehouse_id:
+                continue
+            problem = unexplained_objects.describe_problem(client, warehouse_id, name, bucket, key_prefix)
+            if problem:
+                problems.append(problem)
+            else:
+                self.run.explained_warehouses.add(warehouse_id)
+        return problems
 
 
 def _inside(client: Client, state: DeletionGuardArgs, names: list[str]) -> tuple[list[str], list[str], list[str]]:
@@ -211,16 +225,6 @@ def _neighbours(client: Client, bucket: GuardedBucket, ours: Iterable[str]) -> l
             for found in around.within(bucket, prefix, known)
         }.values()
     ]
-
-
-def _unexplained(client: Client, bucket: GuardedBucket, state: DeletionGuardArgs) -> list[str]:
-    """Describe objects of others under the key prefixes of adopted warehouses, which a purge would delete."""
-    found = [
-        unexplained_objects.describe_problem(client, warehouse_id, name, bucket, key_prefix)
-        for name, key_prefix in sorted((state.adopted or {}).items())
-        if key_prefix in bucket.emptied and (warehouse_id := (state.declared or {}).get(name))
-    ]
-    return [problem for problem in found if problem]
 
 
 @contextmanager

@@ -7,13 +7,13 @@ from lakewright.lakekeeper.api.catalog import contents
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.management import warehouses
-from lakewright.lakekeeper.buckets import bucket_key, own_bucket
+from lakewright.lakekeeper.buckets import bucket_key, own_bucket, unexplained_objects
 from lakewright.lakekeeper.buckets.store_preflight import RecordedStore
 from lakewright.lakekeeper.preflight import surroundings
 from lakewright.lakekeeper.preflight import warehouse_contents as warehouse_removal
 from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.errors import CannotCountError, HoldsTablesError, KeyInUseError, RemovalRefusedError
-from lakewright.lakekeeper.tenant import tenant_history, unexplained_objects
+from lakewright.lakekeeper.tenant import tenant_history
 from lakewright.lakekeeper.tenant.tenant_history import (
     KeptData,
     RecordedBucket,
@@ -69,13 +69,16 @@ class Recorded(Protocol):
         ...
 
 
-def refuse(client: Callable[[], Client], old: Recorded, new: Recorded) -> None:
+def refuse(client: Callable[[], Client], old: Recorded, new: Recorded) -> list[str]:
     """Raise if a change must not be made. Check existing data only if a change may lose it.
 
     Args:
         client: Returns a client of the server that has the warehouses.
         old: Record in the state.
         new: Record of the spec.
+
+    Returns:
+        Ids of the adopted warehouses to purge whose tables explain all objects under their key prefixes.
 
     Raises:
         HoldsTablesError: A warehouse with tables would be deleted.
@@ -87,13 +90,14 @@ def refuse(client: Callable[[], Client], old: Recorded, new: Recorded) -> None:
     _refuse_purging(old, new)
     leaving = removed(new.warehouses, old.warehouses)
     joining = added(new.warehouses, old.warehouses)
+    explained: list[str] = []
     for name, warehouse in sorted(leaving.items()):
         if warehouse.deletion == "protect":
             _refuse_removal(client(), old.project, name, joining)
         elif warehouse.deletion == "purge" and joining and name not in new.dropped_warehouses:
             _refuse_replacing(client(), old.project, name, joining)
         if warehouse.deletion == "purge" and warehouse.is_adopted:
-            _refuse_unexplained(client(), old, name, warehouse)
+            explained += _refuse_unexplained(client(), old, name, warehouse)
     for name, bucket in sorted(old.buckets.items()):
         after = new.buckets.get(name)
         if after is None or after.bucket != bucket.bucket:
@@ -102,17 +106,23 @@ def refuse(client: Callable[[], Client], old: Recorded, new: Recorded) -> None:
             _refuse_bucket(name, bucket, old.warehouses, new.kept)
         elif bucket.has_own_key and not after.has_own_key:
             _refuse_key(name, bucket)
+    return explained
 
 
-def _refuse_unexplained(client: Client, old: Recorded, name: str, warehouse: RecordedWarehouse) -> None:
-    """Raise RemovalRefusedError if the purge of an adopted warehouse would delete objects of others."""
+def _refuse_unexplained(client: Client, old: Recorded, name: str, warehouse: RecordedWarehouse) -> list[str]:
+    """Raise RemovalRefusedError if the purge of an adopted warehouse would delete objects of others.
+
+    Returns:
+        The warehouse's id; empty if there is nothing to check.
+    """
     own = next((bucket for bucket in old.buckets.values() if bucket.bucket == warehouse.bucket), None)
     live_warehouse = warehouses.find_by_name(client, old.project, name) if own else None
     if own is None or live_warehouse is None:
-        return
+        return []
     warehouse_id = warehouses.id_of(live_warehouse)
     if problem := unexplained_objects.describe_problem(client, warehouse_id, name, own, warehouse.key_prefix or ""):
         raise RemovalRefusedError(f"nothing was changed: {problem}.")
+    return [warehouse_id]
 
 
 def key_prefixes_by_bucket(named: Warehouses) -> dict[str, list[str]]:

@@ -139,7 +139,8 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
         result = super().diff(_id, _olds, _news)
         old, new = self._from_state(_olds), self._from_state(_news)
         if result.changes:
-            tenant_changes.refuse(lambda: self.recorded_client(old.server), old, new)
+            explained = tenant_changes.refuse(lambda: self.recorded_client(old.server), old, new)
+            self.run.explained_warehouses.update(explained)
             protected_removals.refuse_removal(
                 lambda: self.recorded_client(old.server), old.project, old.warehouses, new.warehouses
             )
@@ -243,6 +244,10 @@ class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
                 name: str(recorded[name]["key_prefix"]) for name in names if recorded[name].get("is_adopted")
             }
         )
+
+    def is_adopted(self, name: str) -> pulumi.Output[bool | None]:
+        """Return whether the stack adopted a warehouse; None if it did not."""
+        return self.warehouses.apply(lambda recorded: bool(recorded[name].get("is_adopted")) or None)
 
     def role_path(self, name: str) -> pulumi.Output[str]:
         """Return the IAM path of a warehouse's role."""

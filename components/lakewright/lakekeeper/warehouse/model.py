@@ -93,6 +93,9 @@ class WarehouseArgs(Deletable):
     own_bucket: Annotated[OwnBucket | None, StateOnly()] = None
     """The bucket, if the stack created it: `deletion: purge` then also deletes all other objects and old versions under
     the warehouse's key prefix."""
+    is_adopted: Annotated[bool | None, StateOnly()] = None
+    """Whether the stack adopted it once. Objects of others may be under its key prefix: objects that none of its tables
+    explains stop a purge."""
     adopt: Annotated[bool, CreateOnly()] = False
     """Take over an existing warehouse of this name at the declared location."""
 

@@ -14,6 +14,7 @@ from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError, ForbiddenError, NotFoundError
 from lakewright.lakekeeper.api.management import managed_access as managed
 from lakewright.lakekeeper.api.management import project_record, projects, warehouses
+from lakewright.lakekeeper.buckets import bucket_mark, unexplained_objects
 from lakewright.lakekeeper.preflight import report
 from lakewright.lakekeeper.preflight import warehouse_contents as warehouse_removal
 from lakewright.lakekeeper.provider.adoption import Adopting
@@ -21,7 +22,7 @@ from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.creation import Origin, created_or_found, finishing
 from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.diff import Change
-from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError, NotOwnedError
+from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError, NotOwnedError, RemovalRefusedError
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.lakekeeper.storage.credentials import mistake, references
@@ -108,6 +109,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         self, client: Client, known: RecordedResource[WarehouseArgs], new: WarehouseArgs, changes: list[Change]
     ) -> None:
         warehouse_removal.refuse_replacement(client, known.id, known.declared, new, changes)
+        self._refuse_unexplained(client, known)
 
     @override
     def title(self, declared: WarehouseArgs) -> str:
@@ -115,9 +117,16 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
 
     @override
     def find_marked(self, client: Client, declared: WarehouseArgs) -> MarkedObject:
-        names = (declared.name, f"{declared.project_id}/{declared.name}")
-        consents = [Consent(ConsentKind.WAREHOUSE, name) for name in names]
-        return project_record.find_marked_project(client, declared.project_id, *consents)
+        return project_record.find_marked_project(client, declared.project_id, *_consents(declared))
+
+    @override
+    def find_marked_for_deletion(self, client: Client, declared: WarehouseArgs) -> list[MarkedObject]:
+        """Return the project, and the bucket that a purge empties. A purge compares what the server has now."""
+        if declared.deletion != "purge":
+            return super().find_marked_for_deletion(client, declared)
+        buckets = [declared.own_bucket.resolving(self.secret)] if declared.own_bucket else []
+        project = project_record.find_live_marked_project(client, declared.project_id, *_consents(declared))
+        return [project, *bucket_mark.find_marked_buckets(buckets)]
 
     @override
     def existing(self, client: Client, new: WarehouseArgs) -> tuple[str, ObservedResource[WarehouseArgs]] | None:
@@ -191,9 +200,26 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
     @override
     def remove(self, client: Client, known: RecordedResource[WarehouseArgs]) -> None:
         gone = known.declared
+        self._refuse_unexplained(client, known)
         warehouse_removal.remove(client, known.id, gone.name, gone.deletion)
         if gone.deletion == "purge" and gone.own_bucket and (prefix := getattr(gone.storage, "key_prefix", None)):
             warehouse_emptying.empty(client, known.id, gone.own_bucket.resolving(self.secret), prefix)
+
+    def _refuse_unexplained(self, client: Client, known: RecordedResource[WarehouseArgs]) -> None:
+        """Raise RemovalRefusedError if a purge of an adopted warehouse would delete objects of others.
+
+        The tenant's record and the deletion guard check this before a run drops the tables that explain the objects. A
+        run with targets, or one that continues an interrupted `destroy`, has only this check.
+        """
+        gone, key_prefix = known.declared, getattr(known.declared.storage, "key_prefix", None)
+        if not (gone.is_adopted and gone.deletion == "purge" and gone.own_bucket and key_prefix):
+            return
+        if known.id in self.run.explained_warehouses:
+            return
+        own = gone.own_bucket.resolving(self.secret)
+        if problem := unexplained_objects.describe_purge_problem(client, known.id, gone.name, own, key_prefix):
+            raise RemovalRefusedError(f"nothing was deleted of {self.title(gone)}: {problem}.")
+        self.run.explained_warehouses.add(known.id)
 
     def _converge(
         self, client: Client, found: warehouses.WarehouseResponse, new: WarehouseArgs, *, resend: bool, fresh_role: bool
@@ -230,6 +256,11 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         return ObservedResource(observed(found, declared, reports_credential_kind=is_reported, managed_access=access))
 
 
+def _consents(declared: WarehouseArgs) -> list[Consent]:
+    names = (declared.name, f"{declared.project_id}/{declared.name}")
+    return [Consent(ConsentKind.WAREHOUSE, name) for name in names]
+
+
 class Warehouse(Resource, module="lakekeeper", name="Warehouse"):
     """A Lakekeeper warehouse on S3, ADLS or GCS.
 
@@ -261,6 +292,7 @@ class Warehouse(Resource, module="lakekeeper", name="Warehouse"):
         managed_access: pulumi.Input[bool] | None = None,
         deletion: pulumi.Input[Deletion] | None = None,
         own_bucket: pulumi.Input[Mapping[str, Any]] | None = None,
+        is_adopted: pulumi.Input[bool | None] = None,
         adopt: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -279,6 +311,7 @@ class Warehouse(Resource, module="lakekeeper", name="Warehouse"):
             managed_access=managed_access,
             deletion=deletion,
             own_bucket=own_bucket,
+            is_adopted=is_adopted,
             adopt=adopt or None,
         )
         super().__init__(WarehouseProvider(), resource_name, props, delete_first(opts))

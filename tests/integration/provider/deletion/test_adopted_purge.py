@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from lakewright.lakekeeper.provider.errors import RemovalRefusedError, StillHeldError
+from lakewright.lakekeeper.provider.errors import NotOwnedError, RemovalRefusedError, StillHeldError
 from lakewright.lakekeeper.tenant.deletion_guard import DeletionGuardProvider
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecordProvider
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
+from lakewright.ownership.mark import STACK_TAG
+from lakewright.ownership.running_stack import run_as_stack
 from lakewright_sandbox.runtime.state import Sandbox
 
 from ..conftest import AwsClient
@@ -66,3 +68,36 @@ def test_purge_of_adopted_warehouse_spares_others_data(
     assert explained == "update"
     aws("s3").delete_object(Bucket=bucket, Key="main/reports/2026.csv")
     guard.destroy()
+
+
+def test_warehouse_alone_spares_others_data(
+    warehouse: Resource, declared: Props, own: Props, aws: AwsClient, http: httpx.Client
+) -> None:
+    """A run with targets, or one that continues an interrupted `destroy`, has no guard."""
+    purged, bucket = declared | {"deletion": "purge", "own_bucket": own}, own["bucket"]
+    assert warehouse.up(**purged, is_adopted=True) == "update"
+    aws("s3").put_object(Bucket=bucket, Key="main/reports/2026.csv", Body=b"1")
+
+    with pytest.raises(RemovalRefusedError, match=r"nothing was deleted of .* explains: main/reports/2026.csv\."):
+        warehouse.destroy()
+    http.get(f"/catalog/v1/{warehouse.id}/namespaces/sales/tables/orders").raise_for_status()
+
+    Resource(WarehouseProvider(), warehouse.id, {}, warehouse.outs | {"is_adopted": None}).destroy()
+    aws("s3").put_object(Bucket=bucket, Key="main/later.csv", Body=b"1")
+    with pytest.raises(RemovalRefusedError, match=r"explains: main/later.csv\."):
+        warehouse.destroy()  # a kill came between the deletion and the emptying
+    aws("s3").delete_object(Bucket=bucket, Key="main/later.csv")
+    warehouse.destroy()
+
+
+def test_purge_spares_a_bucket_that_another_stack_owns(
+    warehouse: Resource, aws: AwsClient, bucket: str, http: httpx.Client
+) -> None:
+    """Another stack has adopted the bucket, and not the project."""
+    tags = [{"Key": STACK_TAG, "Value": "lakewright/other"}]
+    aws("s3").put_bucket_tagging(Bucket=bucket, Tagging={"TagSet": tags})
+
+    with pytest.raises(NotOwnedError, match=rf"bucket `{bucket}` .* belongs to stack `lakewright/other`"):
+        run_as_stack("lakewright", "acme", warehouse.destroy)
+
+    http.get(f"/catalog/v1/{warehouse.id}/namespaces/sales/tables/orders").raise_for_status()

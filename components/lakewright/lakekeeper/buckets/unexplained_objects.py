@@ -33,7 +33,27 @@ def describe_problem(client: Client, warehouse_id: str, name: str, own: OwnBucke
     Raises:
         CannotCountError: The bucket cannot be listed, or the warehouse is inactive.
     """
-    keys = [*islice(_find_unexplained(client, warehouse_id, name, own, key_prefix), NAMED + 1)]
+    return _describe(_find_unexplained(client, warehouse_id, name, own, key_prefix), name, own, key_prefix)
+
+
+def describe_purge_problem(client: Client, warehouse_id: str, name: str, own: OwnBucket, key_prefix: str) -> str | None:
+    """Return what `describe_problem` returns, for a purge that nothing has checked at the start of the run.
+
+    No table explains the objects of a warehouse that does not exist any more.
+    """
+    if warehouses.get(client, warehouse_id) is not None:
+        return describe_problem(client, warehouse_id, name, own, key_prefix)
+    return _describe(_find_current(own, key_prefix), name, own, key_prefix)
+
+
+def _find_current(own: OwnBucket, key_prefix: str) -> Iterator[str]:
+    with own_bucket.listing(own):
+        found = entries(client_of(own), own.bucket, f"{key_prefix}/")
+        yield from (entry.key for entry in found if entry.is_current and not entry.is_marker)
+
+
+def _describe(unexplained: Iterator[str], name: str, own: OwnBucket, key_prefix: str) -> str | None:
+    keys = [*islice(unexplained, NAMED + 1)]
     if not keys:
         return None
     more = " and more" if len(keys) > NAMED else ""
