@@ -191,6 +191,7 @@ def _guarded_buckets(
             yield made.own_bucket | {
                 "emptied": [record.of_warehouse(warehouse, "key_prefix") for warehouse in purged],
                 "kept": record.kept_warehouses(made.own_bucket["bucket"]),
+                **({"log_bucket": made.purged_log_bucket} if made.purged_log_bucket else {}),
             }
 
 

@@ -33,6 +33,8 @@ class TenantStorage:
     """Resources that must exist before the bucket is used."""
     own_bucket: dict[str, Any] | None = None
     """The fields of `OwnBucket`, if the stack makes the bucket."""
+    purged_log_bucket: str | None = None
+    """Bucket for logs that is deleted with its contents."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,7 @@ def _make_aws_bucket(provisioning: _Provisioning) -> TenantStorage:
         kms_key_arn=bucket.kms_key_arn,
         made_by=[bucket],
         own_bucket=own_bucket,
+        purged_log_bucket=storage.purged_log_bucket,
     )
 
 

@@ -115,7 +115,7 @@ class TenantBucket(pulumi.ComponentResource):
             opts=on_it,
         )
         last = pulumi.ResourceOptions(parent=self, depends_on=[bucket, *ended, *logged])
-        BucketRemoval(name, bucket=own_bucket, kept=kept, opts=last)
+        BucketRemoval(name, bucket=own_bucket, kept=kept, log_bucket=storage.purged_log_bucket, opts=last)
         s3.BucketServerSideEncryptionConfiguration(
             name, bucket=bucket.bucket, rules=encryption_rules(self.kms_key_arn), opts=on_it
         )

@@ -69,6 +69,12 @@ class AwsStorage(AwsBackend):
     """Access logs of the bucket. Default: none."""
 
     @property
+    def purged_log_bucket(self) -> str | None:
+        """Return the bucket for logs that `destroy` deletes with its contents; None without one."""
+        logs = self.access_logs
+        return logs.bucket if logs and logs.owner == "stack" and logs.deletion == "purge" else None
+
+    @property
     def has_own_key(self) -> bool:
         """Return whether the stack makes a KMS key for the bucket."""
         return self.encryption.kms == "own"

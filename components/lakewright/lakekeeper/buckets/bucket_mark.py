@@ -36,6 +36,18 @@ def find_marked_buckets(buckets: Sequence[OwnBucket]) -> list[MarkedObject]:
         return [*pool.map(find_marked_bucket, buckets)]
 
 
+def find_marked_logs(sources: Sequence[tuple[OwnBucket, str | None]]) -> list[MarkedObject]:
+    """Return the buckets for logs, which are in the account of the buckets whose requests are logged.
+
+    Args:
+        sources: Buckets, each with the name of the bucket for its logs, if it is to be compared.
+
+    Raises:
+        CannotCountError: The tags cannot be read, so the owner is not known.
+    """
+    return find_marked_buckets([own.model_copy(update={"bucket": logs}) for own, logs in sources if logs])
+
+
 def write_mark(own: OwnBucket, mark: OwnershipMark) -> None:
     """Replace the mark of a bucket, and keep its other tags.
 

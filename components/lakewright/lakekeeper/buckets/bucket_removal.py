@@ -48,6 +48,8 @@ class BucketRemovalArgs(OwnBucket):
 
     kept: list[str] = []
     """Warehouses whose data stays in the bucket by `deletion: retain`, both declared and removed ones."""
+    log_bucket: str | None = None
+    """Bucket for its logs, which the `aws` plugin deletes after this resource, with its contents."""
 
 
 class KeyRemovalArgs(OwnBucket):
@@ -69,8 +71,8 @@ class _RemovalProvider(ResourceProvider, Generic[B]):
         """Delete the object. Succeed if it does not exist."""
         raise NotImplementedError
 
-    def find_marked(self, own: B) -> MarkedObject:
-        """Return the object to delete with its mark."""
+    def find_marked(self, own: B) -> list[MarkedObject]:
+        """Return the objects to delete with their marks."""
         raise NotImplementedError
 
     @override
@@ -110,8 +112,9 @@ class _RemovalProvider(ResourceProvider, Generic[B]):
         own = self.args.from_state(_props)
         record_id = run_context.current().record_id or record_identity.find_recorded(_props)
         claimant = Claimant(find_running_stack(), record_id)
-        if claimant != Claimant() and (problem := self.find_marked(own).find_change_problem(claimant)):
-            raise NotOwnedError(problem)
+        for marked in self.find_marked(own) if claimant != Claimant() else []:
+            if problem := marked.find_change_problem(claimant):
+                raise NotOwnedError(problem)
         self.remove(own)
 
 
@@ -122,8 +125,8 @@ class BucketRemovalProvider(_RemovalProvider[BucketRemovalArgs]):
     replacing = ("bucket", "region", "endpoint")
 
     @override
-    def find_marked(self, own: BucketRemovalArgs) -> MarkedObject:
-        return bucket_mark.find_marked_bucket(own)
+    def find_marked(self, own: BucketRemovalArgs) -> list[MarkedObject]:
+        return [bucket_mark.find_marked_bucket(own), *bucket_mark.find_marked_logs([(own, own.log_bucket)])]
 
     @override
     def remove(self, own: BucketRemovalArgs) -> None:
@@ -137,8 +140,8 @@ class KeyRemovalProvider(_RemovalProvider[KeyRemovalArgs]):
     replacing = ("bucket", "region", "endpoint", "key_id")
 
     @override
-    def find_marked(self, own: KeyRemovalArgs) -> MarkedObject:
-        return bucket_key.find_marked_key(own, own.key_id)
+    def find_marked(self, own: KeyRemovalArgs) -> list[MarkedObject]:
+        return [bucket_key.find_marked_key(own, own.key_id)]
 
     @override
     def remove(self, own: KeyRemovalArgs) -> None:
@@ -196,10 +199,12 @@ class BucketRemoval(Resource, module="lakekeeper", name="BucketRemoval"):
         *,
         bucket: Mapping[str, pulumi.Input[Any]],
         kept: pulumi.Input[list[str]] | None = None,
+        log_bucket: str | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the resource."""
-        super().__init__(BucketRemovalProvider(), resource_name, given(**bucket, kept=kept), not_imported(opts))
+        props = given(**bucket, kept=kept, log_bucket=log_bucket)
+        super().__init__(BucketRemovalProvider(), resource_name, props, not_imported(opts))
 
 
 class KeyRemoval(Resource, module="lakekeeper", name="KeyRemoval"):

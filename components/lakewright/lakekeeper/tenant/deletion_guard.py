@@ -34,6 +34,8 @@ class GuardedBucket(OwnBucket):
     """Key prefixes that are emptied with their warehouses. Objects outside them block the deletion."""
     kept: list[str] = []
     """Warehouses that left data in the bucket by `deletion: retain`. If there are any, the bucket stays."""
+    log_bucket: str | None = None
+    """Bucket for its logs that is deleted with its contents. It must belong to the stack as well."""
 
 
 class DeletionGuardArgs(Deletable):
@@ -169,6 +171,7 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
         buckets = [bucket.resolving(self.secret) for bucket in state.buckets or []]
         found = [project_record.find_marked_project(client, project_id) for project_id in sorted(project_ids)]
         found += bucket_mark.find_marked_buckets(buckets)
+        found += bucket_mark.find_marked_logs([(bucket, bucket.log_bucket) for bucket in buckets])
         problems = [problem for marked in found if (problem := marked.find_change_problem(claimant))]
         if problems:
             raise NotOwnedError(" ".join(problems))

@@ -157,6 +157,23 @@ def test_only_a_run_that_keeps_all_goes_on_without_tags(
             run_as_stack(lambda risky=risky: record.preview(**risky, **unreachable))
 
 
+def test_purged_logs_of_another_stack_stay(admin: Props, server: Props, aws: AwsClient) -> None:
+    """The `aws` plugin deletes a log bucket with its contents after these resources, and compares nothing."""
+    logs = f"{admin['bucket']}-logs"
+    aws("s3").create_bucket(Bucket=logs)
+    taken = [{"Key": STACK_TAG, "Value": "lakewright/other"}]
+    aws("s3").put_bucket_tagging(Bucket=logs, Tagging={"TagSet": taken})
+    removal, guard = Resource(BucketRemovalProvider()), Resource(DeletionGuardProvider())
+    removal.up(**admin, log_bucket=logs)
+    guard.up(server=server, warehouses={}, buckets=[admin | {"log_bucket": logs}], record="0123")
+
+    for delete in (guard.destroy, removal.destroy):
+        with pytest.raises(NotOwnedError, match=rf"bucket `{logs}` .* belongs to stack `lakewright/other`"):
+            run_as_stack(delete)
+
+    aws("s3").head_bucket(Bucket=admin["bucket"])
+
+
 def test_interrupted_destroy_spares_a_namesakes_bucket(admin: Props, aws: AwsClient) -> None:
     """The guard is deleted already, so that only the resource knows the record id."""
     removal = Resource(BucketRemovalProvider())
