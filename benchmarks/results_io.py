@@ -97,7 +97,7 @@ class Bench:
         note = f"{COMMITS} files, {COMMITS * ROWS_A_COMMIT:,} rows; each time from the catalog on"
         yield _against(
             "result reader, whole",
-            lambda: ResultReader(self.config, self.warehouse).whole(uri),
+            lambda: ResultReader(self.config, self.warehouse).read_all(uri),
             lambda: self.plain.load_table(identifier).scan().to_arrow(),
             TARGET,
             note,

@@ -134,9 +134,9 @@ def route_delays(flights: DataFrame) -> DataFrame:
 
 def check(reader: ResultReader, join: Written, delays: Written, expected: nycflights.Totals) -> list[dict[str, object]]:
     """Read both results through PyIceberg and add them up; the routes that are worst off in rough weather."""
-    routes = reader.whole(delays.uri)
+    routes = reader.read_all(delays.uri)
     found = {
-        join.uri: nycflights.totals_of_flights(reader.whole(join.uri)),
+        join.uri: nycflights.totals_of_flights(reader.read_all(join.uri)),
         delays.uri: nycflights.Totals(*nycflights.sums(routes, "flights", "cancelled", "arrival_delay", "distance")),
     }
     for uri, totals in found.items():

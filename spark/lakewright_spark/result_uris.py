@@ -36,9 +36,9 @@ _SEGMENT = re.compile(r"""[^/_?#%,"'`<>{}|\\^\[\]\s\x00-\x1f\x7f-\x9f]+""")
 _PORT = re.compile(
     r"\(logicalOpId=([^,]+),layerName=([^,]+),portId=(\d+),isInternal=(true|false),isInput=(true|false)\)"
 )
-"""What Texera reads a port from."""
+"""The text form from which Texera reads a port."""
 _ADDRESS = re.compile(r"/(?:wh/(?P<warehouse>[^/]+)/)?wid/(?P<workflow>\d+)/eid/(?P<execution>\d+)/(?P<rest>.+)")
-_REST = {
+_SUFFIXES = {
     ResultKind.RESULT: re.compile(r"globalportid/[^/]+/result"),
     ResultKind.STATE: re.compile(r"globalportid/[^/]+/state"),
     ResultKind.RUNTIME_STATISTICS: re.compile(r"runtimestatistics"),
@@ -46,20 +46,20 @@ _REST = {
 }
 
 
-def _segment(what: str, text: str) -> str:
+def _segment(label: str, text: str) -> str:
     # An underscore would be read as a slash when a table's name is turned back into a path. A comma ends a part of a
-    # port, and Java's URI takes none of the others.
+    # port, and Java's URI refuses the other characters.
     if not _SEGMENT.fullmatch(text):
         raise BadAddressError(
-            f"{what}: expected text without slash, underscore, comma, quote, bracket, blank, ?, #, % or other "
-            f"characters that no URI holds, found {text!r}"
+            f"{label}: expected text without slash, underscore, comma, quote, bracket, blank, ?, #, % or other "
+            f"characters that no URI has, found {text!r}"
         )
     return text
 
 
 @dataclass(frozen=True)
 class Port:
-    """An operator's port; its text form holds no underscore, by Texera's design."""
+    """An operator's port; its text form has no underscore, by Texera's design."""
 
     operator: str
     port: int = 0
@@ -80,9 +80,9 @@ class ResultUri:
 
     kind: ResultKind
     path: str
-    """From `wid/` on."""
+    """The part that begins with `wid/`."""
     warehouse: str | None = None
-    """None in a deployment with one warehouse for everybody."""
+    """None in a deployment with a single warehouse."""
 
     def __str__(self) -> str:
         """Return the text form."""
@@ -90,21 +90,21 @@ class ResultUri:
 
     @property
     def execution(self) -> Execution:
-        """The execution that it is a part of."""
+        """The execution that wrote the table."""
         _, workflow, _, execution, *_ = self.path.split("/")
         return Execution(int(workflow), int(execution), self.warehouse)
 
     @property
     def table(self) -> str:
-        """The table's name; it may hold parentheses, commas and `=`, so SQL needs backquotes."""
+        """The table's name; it may have parentheses, commas and `=`, so SQL needs backquotes."""
         return self.path.replace("/", "_")
 
     @classmethod
     def parse(cls, text: str) -> ResultUri:
-        """Read an address; BadAddressError if it is none."""
+        """Read an address. Raises BadAddressError for any other text."""
         parts = urlsplit(text)
         match = _ADDRESS.fullmatch(parts.path) if parts.scheme == "vfs" and not parts.netloc else None
-        for kind, shape in _REST.items():
+        for kind, shape in _SUFFIXES.items():
             if match and shape.fullmatch(match["rest"]):
                 path = f"wid/{match['workflow']}/eid/{match['execution']}/{match['rest']}"
                 return cls(kind, path, match["warehouse"])
@@ -112,10 +112,10 @@ class ResultUri:
         raise BadAddressError(f"expected vfs:///[wh/WAREHOUSE/]wid/N/eid/N/ and then {kinds}, found {text!r}")
 
     @classmethod
-    def of_table(cls, table: str, warehouse: str | None = None) -> ResultUri | None:
-        """The address that a table's name stands for; None if it is no name of a result."""
+    def from_table_name(cls, table: str, warehouse: str | None = None) -> ResultUri | None:
+        """Return the address of the table with this name; None if it is not a name of a result table."""
         try:
-            return cls.parse(f"vfs:///{table.replace('_', '/')}").in_warehouse(warehouse)
+            return cls.parse(f"vfs:///{table.replace('_', '/')}").with_warehouse(warehouse)
         except BadAddressError:
             return None
 
@@ -133,14 +133,14 @@ class ResultUri:
         elif self.kind is ResultKind.CONSOLE_MESSAGES:
             _segment("operator id", holder)
 
-    def in_warehouse(self, warehouse: str | None) -> ResultUri:
-        """The same in that warehouse."""
+    def with_warehouse(self, warehouse: str | None) -> ResultUri:
+        """Return this address with another warehouse."""
         return replace(self, warehouse=warehouse)
 
 
 @dataclass(frozen=True)
 class Execution:
-    """One run of a workflow: the addresses of everything it writes."""
+    """A run of a workflow, and the addresses of the tables that it writes."""
 
     workflow: int
     execution: int
@@ -162,10 +162,10 @@ class Execution:
         """Return the address of an operator's console messages."""
         return self._uri(ResultKind.CONSOLE_MESSAGES, f"opid/{_segment('operator id', operator)}/consolemessages")
 
-    def _uri(self, kind: ResultKind, rest: str) -> ResultUri:
+    def _uri(self, kind: ResultKind, suffix: str) -> ResultUri:
         if self.warehouse is not None and ("/" in self.warehouse or not self.warehouse):
             raise BadAddressError(f"warehouse: expected a name without slash, found {self.warehouse!r}")
-        return ResultUri(kind, f"wid/{self.workflow}/eid/{self.execution}/{rest}", self.warehouse)
+        return ResultUri(kind, f"wid/{self.workflow}/eid/{self.execution}/{suffix}", self.warehouse)
 
 
 @dataclass(frozen=True)
@@ -178,9 +178,9 @@ class ResultNamespaces:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> ResultNamespaces:
-        """As Texera reads them: each from its variable, else by its default name."""
+        """Return the namespaces that Texera uses: each from its variable, or else its default name."""
         return cls({kind: environment.get(variable) or name for kind, (variable, name) in _NAMESPACES.items()})
 
-    def of(self, uri: ResultUri) -> str:
+    def look_up(self, uri: ResultUri) -> str:
         """Return the namespace of an address."""
         return self.names[uri.kind]

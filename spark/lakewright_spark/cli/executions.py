@@ -84,7 +84,7 @@ def sweep(
 
     Example: lakewright-spark executions sweep --dry-run
     """
-    from lakewright_spark.results.cleanup import failure  # noqa: PLC0415  # pyarrow takes a second to load
+    from lakewright_spark.results.cleanup import build_sweep_error  # noqa: PLC0415  # pyarrow takes a second to load
 
     with _cleaner(config, registry) as cleaner:
         swept = cleaner.sweep(datetime.now(UTC) - ttl, dry_run=dry_run)
@@ -102,7 +102,7 @@ def sweep(
         print(f"{done} {len(swept.executions)} executions with {len(swept.tables)} tables")
         for uri in swept.tables:
             print(f"  {uri}")
-    if problem := failure(swept):
+    if problem := build_sweep_error(swept):
         raise problem
 
 
@@ -141,7 +141,7 @@ def orphans(
         others = [TexeraExecutions(texera)] if texera else []
         if drop:
             cleaner.check_knows_executions(others)
-        found, dropped = cleaner.orphans(others), DroppedOrphans()
+        found, dropped = cleaner.find_orphans(others), DroppedOrphans()
         printing.note(cleaner.unavailable.note())
         drop = drop and bool(found.tables or found.rows)
         if drop:
@@ -149,7 +149,7 @@ def orphans(
                 _list_orphans(found, (), forgotten=False, err=True)
                 question = f"Drop {len(found.tables)} tables, and forget tables of {len(found.rows)} executions?"
                 typer.confirm(question, abort=True, err=True)
-            dropped = cleaner.drop_orphans(found, younger_stay=older_than, others=others)
+            dropped = cleaner.drop_orphans(found, younger_stay=older_than, other_registries=others)
     if as_json:
         rows = [{**_to_json(record), "missing": [str(uri) for uri in missing]} for record, missing in found.rows]
         print(
@@ -246,7 +246,7 @@ def read(
         if count:
             print(reader.count(uri))
         elif after is not None:
-            news = reader.after(uri, None if after == "start" else Cursor.parse(after), limit)
+            news = reader.read_after(uri, None if after == "start" else Cursor.parse(after), limit)
             _print_rows(news.rows)
             print(json.dumps({"cursor": str(news.cursor)}))
         else:

@@ -76,11 +76,11 @@ def check(engine: Engine) -> None:
     """Raise RegistryError unless the tables have this release's version."""
     with explain_errors(engine), engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"version_table": "lakewright_registry_version"})
-        found, wanted = context.get_current_revision(), _head(_config(connection))
-    if found != wanted:
+        actual_version, expected_version = context.get_current_revision(), _head(_config(connection))
+    if actual_version != expected_version:
         raise RegistryError(
-            f"registry {redact(engine.url)}: expected tables of version {wanted}, found {found or 'none'}: "
-            "upgrade older ones with `lakewright-spark registry upgrade`"
+            f"registry {redact(engine.url)}: expected tables of version {expected_version}, found "
+            f"{actual_version or 'none'}: upgrade older ones with `lakewright-spark registry upgrade`"
         )
 
 

@@ -68,7 +68,7 @@ class Executions(Protocol):
         """Return whether the execution is known."""
         ...
 
-    def warehouse_of(self, workflow: int, execution: int) -> str | None:
+    def find_warehouse(self, workflow: int, execution: int) -> str | None:
         """Return the warehouse that an execution wrote to; None if it is not known."""
         ...
 

@@ -62,36 +62,36 @@ class ExecutionRegistry:
         }
         try:
             with self._session() as session:
-                row = session.scalar(self._one(workflow, execution).with_for_update())
+                row = session.scalar(self._select_row(workflow, execution).with_for_update())
                 if row is None:
                     row = ExecutionRow(tenant=self.tenant, workflow=workflow, execution=execution, **fresh)
                     session.add(row)
                 else:
                     alive = stale_before is None or row.updated_at >= stale_before
                     if row.status not in _ENDED and alive:
-                        raise self._running(workflow, execution, row.updated_at)
+                        raise self._build_running_error(workflow, execution, row.updated_at)
                     for name, value in fresh.items():
                         setattr(row, name, value)
                 session.flush()
                 return _record(row)
         except RegistryError as error:
             if isinstance(error.__cause__, IntegrityError):  # another process registered it at the same time
-                raise self._running(workflow, execution, now) from None
+                raise self._build_running_error(workflow, execution, now) from None
             raise
 
-    def alive(self, workflow: int, execution: int, now: datetime | None = None) -> None:
+    def record_heartbeat(self, workflow: int, execution: int, now: datetime | None = None) -> None:
         """Record a heartbeat."""
         with self._session() as session:
-            self._existing(session, workflow, execution).updated_at = now or datetime.now(UTC)
+            self._load_row(session, workflow, execution).updated_at = now or datetime.now(UTC)
 
-    def wrote(self, workflow: int, execution: int, tables: Iterable[WrittenTable]) -> None:
+    def record_tables(self, workflow: int, execution: int, tables: Iterable[WrittenTable]) -> None:
         """Record the tables of an execution, in place of earlier ones."""
         with self._session() as session:
-            row = self._existing(session, workflow, execution)
-            known = {table.uri: table for table in row.tables}
+            row = self._load_row(session, workflow, execution)
+            existing_tables = {table.uri: table for table in row.tables}
             row.tables = []
             for written in tables:
-                table = known.get(str(written.uri)) or TableRow(uri=str(written.uri))
+                table = existing_tables.get(str(written.uri)) or TableRow(uri=str(written.uri))
                 table.rows, table.bytes = written.rows, written.bytes
                 row.tables.append(table)
 
@@ -106,37 +106,37 @@ class ExecutionRegistry:
     ) -> None:
         """Record the end of an execution."""
         with self._session() as session:
-            row = self._existing(session, workflow, execution)
+            row = self._load_row(session, workflow, execution)
             row.status, row.error = status.value, error
             row.finished_at = row.updated_at = now or datetime.now(UTC)
 
-    def replaced(self, workflow: int, execution: int, now: datetime | None = None) -> None:
+    def mark_replaced(self, workflow: int, execution: int, now: datetime | None = None) -> None:
         """Record that a later execution replaced it."""
         with self._session() as session:
-            self._existing(session, workflow, execution).replaced_at = now or datetime.now(UTC)
+            self._load_row(session, workflow, execution).replaced_at = now or datetime.now(UTC)
 
     def remove(self, workflow: int, execution: int) -> None:
         """Remove an execution. Drop its tables first, since their record is removed as well."""
         with self._session() as session:
-            if row := session.scalar(self._one(workflow, execution)):
+            if row := session.scalar(self._select_row(workflow, execution)):
                 session.delete(row)
 
     def find(self, workflow: int, execution: int) -> ExecutionRecord | None:
         """Return an execution; None if it is not known."""
         with self._session() as session:
-            row = session.scalar(self._one(workflow, execution))
+            row = session.scalar(self._select_row(workflow, execution))
             return row and _record(row)
 
     def knows(self, workflow: int, execution: int) -> bool:
         """Return whether the execution is known."""
         return self.find(workflow, execution) is not None
 
-    def warehouse_of(self, workflow: int, execution: int) -> str | None:
+    def find_warehouse(self, workflow: int, execution: int) -> str | None:
         """Return the warehouse that an execution wrote to; None if it is not known."""
-        found = self.find(workflow, execution)
-        return found and found.warehouse
+        record = self.find(workflow, execution)
+        return record and record.warehouse
 
-    def previous(self, workflow: int, execution: int, computing_unit: str | None) -> list[ExecutionRecord]:
+    def list_previous(self, workflow: int, execution: int, computing_unit: str | None) -> list[ExecutionRecord]:
         """Return the other executions of this workflow on this unit that were not replaced yet."""
         return self._select(
             ExecutionRow.workflow == workflow,
@@ -145,7 +145,7 @@ class ExecutionRegistry:
             ExecutionRow.replaced_at.is_(None),
         )
 
-    def expired(self, before: datetime) -> list[ExecutionRecord]:
+    def list_expired(self, before: datetime) -> list[ExecutionRecord]:
         """Return the executions whose end or last heartbeat is before an instant."""
         return self._select(
             or_(
@@ -168,18 +168,18 @@ class ExecutionRegistry:
             rows = session.scalars(query.options(selectinload(ExecutionRow.tables)).order_by(ExecutionRow.id))
             return [_record(row) for row in rows]
 
-    def _one(self, workflow: int, execution: int) -> Select[ExecutionRow]:
+    def _select_row(self, workflow: int, execution: int) -> Select[ExecutionRow]:
         return select(ExecutionRow).where(
             ExecutionRow.tenant == self.tenant, ExecutionRow.workflow == workflow, ExecutionRow.execution == execution
         )
 
-    def _existing(self, session: Session, workflow: int, execution: int) -> ExecutionRow:
-        row = session.scalar(self._one(workflow, execution).with_for_update())
+    def _load_row(self, session: Session, workflow: int, execution: int) -> ExecutionRow:
+        row = session.scalar(self._select_row(workflow, execution).with_for_update())
         if row is None:
             raise RegistryError(f"tenant {self.tenant} has no execution {execution} of workflow {workflow}")
         return row
 
-    def _running(self, workflow: int, execution: int, since: datetime) -> RegistryError:
+    def _build_running_error(self, workflow: int, execution: int, since: datetime) -> RegistryError:
         return RegistryError(
             f"execution {execution} of workflow {workflow} of tenant {self.tenant} is running (last heartbeat "
             f"{format_time(since)}): wait for its end, or use another execution number"

@@ -15,7 +15,7 @@ from lakewright_spark.execution_registry.records import ExecutionRecord, Executi
 from lakewright_spark.result_uris import ResultUri
 
 SCHEMA = "texera_db"
-_NEEDED = ("workflow_executions", "workflow_version", "operator_port_executions", "operator_executions")
+_REQUIRED_TABLES = ("workflow_executions", "workflow_version", "operator_port_executions", "operator_executions")
 _STATUS = dict(enumerate(ExecutionStatus))
 """The numbers under which Texera's web service stores states: 0 is ready, 3 completed, 5 killed."""
 
@@ -32,14 +32,14 @@ class TexeraExecutions:
         if self._engine.dialect.name == "sqlite":
             schema = None
         with database.explain_errors(self._engine):
-            there = set(inspect(self._engine).get_table_names(schema))
-            if lacking := [name for name in _NEEDED if name not in there]:
+            table_names = set(inspect(self._engine).get_table_names(schema))
+            if lacking := [name for name in _REQUIRED_TABLES if name not in table_names]:
                 raise RegistryError(
                     f"{database.redact(self._engine.url)}: expected Texera's tables in schema {schema or 'main'}, "
                     f"found no {', '.join(lacking)}"
                 )
             # Columns differ between Texera's versions: warehouses came late.
-            names = [*_NEEDED, *(["user_warehouse"] if "user_warehouse" in there else [])]
+            names = [*_REQUIRED_TABLES, *(["user_warehouse"] if "user_warehouse" in table_names else [])]
             metadata = MetaData(schema=schema)
             metadata.reflect(self._engine, only=names, resolve_fks=False)
         self._tables = {name: metadata.tables[f"{schema}.{name}" if schema else name] for name in names}
@@ -52,7 +52,7 @@ class TexeraExecutions:
         """Return whether the execution is known."""
         return any(record.workflow == workflow for record in self._read(execution))
 
-    def warehouse_of(self, workflow: int, execution: int) -> str | None:
+    def find_warehouse(self, workflow: int, execution: int) -> str | None:
         """The warehouse that it wrote to; None if it is not known, or if there is one for everybody."""
         return next((r.warehouse for r in self._read(execution) if r.workflow == workflow), None)
 
@@ -68,43 +68,45 @@ class TexeraExecutions:
             if execution is not None:
                 query = query.where(runs.c.eid == execution)
             rows = connection.execute(query.order_by(runs.c.eid)).mappings().all()
-            warehouses = self._warehouses(connection)
-            tables = self._uris(connection, execution)
+            warehouses = self._read_warehouses(connection)
+            tables = self._read_uris(connection, execution)
         return [_record(row, tables[row["eid"]], warehouses.get(row.get("whid"))) for row in rows]
 
-    def _warehouses(self, connection: Connection) -> dict[Any, str]:
-        if (known := self._tables.get("user_warehouse")) is None:
+    def _read_warehouses(self, connection: Connection) -> dict[Any, str]:
+        if (warehouse_table := self._tables.get("user_warehouse")) is None:
             return {}
-        return {row.whid: row.warehouse_name for row in connection.execute(select(known))}
+        return {row.whid: row.warehouse_name for row in connection.execute(select(warehouse_table))}
 
-    def _uris(self, connection: Connection, execution: int | None) -> defaultdict[int, list[tuple[str, int | None]]]:
-        found: defaultdict[int, list[tuple[str, int | None]]] = defaultdict(list)
+    def _read_uris(
+        self, connection: Connection, execution: int | None
+    ) -> defaultdict[int, list[tuple[str, int | None]]]:
+        uris: defaultdict[int, list[tuple[str, int | None]]] = defaultdict(list)
         for name, column in (("operator_port_executions", "result"), ("operator_executions", "console_messages")):
             table = self._tables[name]
-            uri, size = table.c[f"{column}_uri"], _optional(table, f"{column}_size")
+            uri, size = table.c[f"{column}_uri"], _find_column(table, f"{column}_size")
             query = select(table.c.workflow_execution_id, uri, *([] if size is None else [size])).where(
                 uri.is_not(None)
             )
             if execution is not None:
                 query = query.where(table.c.workflow_execution_id == execution)
-            for number, address, *rest in connection.execute(query):
-                found[number].append((address, rest[0] if rest else None))
-        return found
+            for number, address, *sizes in connection.execute(query):
+                uris[number].append((address, sizes[0] if sizes else None))
+        return uris
 
 
 def _record(row: Any, uris: list[tuple[str, int | None]], warehouse: str | None) -> ExecutionRecord:
     if row["runtime_stats_uri"]:
         uris = [*uris, (row["runtime_stats_uri"], row.get("runtime_stats_size"))]
-    tables = [WrittenTable(uri, bytes=size) for address, size in uris for uri in _addresses(address)]
-    named = next((table.uri.warehouse for table in tables if table.uri.warehouse), None)
+    tables = [WrittenTable(uri, bytes=size) for address, size in uris for uri in _parse_addresses(address)]
+    uri_warehouse = next((table.uri.warehouse for table in tables if table.uri.warehouse), None)
     status = _STATUS.get(row["status"], ExecutionStatus.FAILED)
-    started = _utc(row["starting_time"])
-    updated = _utc(row["last_update_time"]) if row["last_update_time"] else started
+    started = _convert_to_utc(row["starting_time"])
+    updated = _convert_to_utc(row["last_update_time"]) if row["last_update_time"] else started
     return ExecutionRecord(
         workflow=row["wid"],
         execution=row["eid"],
         computing_unit=None if row.get("cuid") is None else str(row["cuid"]),
-        warehouse=warehouse or named,
+        warehouse=warehouse or uri_warehouse,
         submitter=str(row["uid"]),
         status=status,
         started_at=started,
@@ -114,7 +116,7 @@ def _record(row: Any, uris: list[tuple[str, int | None]], warehouse: str | None)
     )
 
 
-def _addresses(text: str) -> list[ResultUri]:
+def _parse_addresses(text: str) -> list[ResultUri]:
     """An address as it stands there; newer versions keep a port's, which has a result and a state."""
     try:
         return [ResultUri.parse(text)]
@@ -126,9 +128,9 @@ def _addresses(text: str) -> list[ResultUri]:
         return []  # results that are not in the catalog
 
 
-def _utc(moment: datetime) -> datetime:
+def _convert_to_utc(moment: datetime) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-def _optional(table: Table, column: str) -> Any:
+def _find_column(table: Table, column: str) -> Any:
     return table.c.get(column)

@@ -44,7 +44,7 @@ def reason_to_wait(job: JobName, table: TableIdentifier, registry: ExecutionRegi
     """
     if not JOBS_BY_NAME[job].waits_for_executions:
         return None
-    uri = ResultUri.of_table(table.name, table.warehouse)
+    uri = ResultUri.from_table_name(table.name, table.warehouse)
     if uri is None:
         return None
     run = uri.execution

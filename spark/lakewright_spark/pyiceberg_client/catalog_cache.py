@@ -1,4 +1,4 @@
-"""CatalogCache: open PyIceberg catalogs by warehouse, closed when they are idle, surplus or expired."""
+"""CatalogCache: open PyIceberg catalogs by warehouse; idle, surplus and expired catalogs are closed."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from lakewright_spark.pyiceberg_client.catalog import open_catalog
 
 SIZE = 64
 IDLE_SECONDS = 3600.0
-"""Texera's bounds of its own cache: 64 catalogs, 60 minutes after the last use."""
+"""The limits of Texera's cache: 64 catalogs, 60 minutes after the last use."""
 
 LEAD_SECONDS = 60.0
-"""A credential that ends within this time is not handed out any more."""
+"""A catalog whose credential expires within this time is no longer returned."""
 
 
 @dataclass(frozen=True)
 class CacheCounts:
-    """What was found (hits), what was made (misses), and what was closed again to make room or for its age."""
+    """Number of catalogs that were reused (hits), opened (misses), and closed for their age or to make room."""
 
     hits: int = 0
     misses: int = 0
@@ -37,23 +37,23 @@ class CacheCounts:
 
 @dataclass
 class _Slot:
-    """One warehouse's place. `making` is held while its catalog is made: others wait for it, and for it alone."""
+    """The entry of a warehouse. `making` is locked while its catalog is opened; only callers of this warehouse wait."""
 
     making: threading.Lock = field(default_factory=threading.Lock)
     catalog: Catalog | None = None
     secret: bytes = b""
-    until: float | None = None
-    """Seconds since the epoch at which a credential ends that the catalog itself holds."""
+    expires_at: float | None = None
+    """Seconds since the epoch at which a credential of the catalog expires."""
     used: float = 0.0
     waiting: int = 0
 
 
 class CatalogCache:
-    """Catalogs by configuration and warehouse. Ask for one at each use and keep none: it may be closed at any time.
+    """Catalogs by configuration and warehouse. Get a catalog for each use and do not keep it: it may be closed.
 
-    `opener` makes a catalog; `now` (any clock, seconds) measures idleness and `wall` (seconds since the epoch)
-    credentials. At most `size` catalogs stay, each `idle_seconds` after its last use, and none past the life of a
-    credential that it holds: one with an end of its own, or one by reference that was changed meanwhile.
+    `opener` opens a catalog; `now` (any clock, seconds) measures idle time and `wall` (seconds since the epoch) the
+    life of credentials. The cache keeps at most `size` catalogs, each for `idle_seconds` after its last use. It closes
+    a catalog earlier if a credential of the catalog expires, or if a secret that the configuration refers to changes.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class CatalogCache:
         self._hits = self._misses = self._closed = 0
 
     def get(self, config: CatalogConfig, warehouse: str) -> Catalog:
-        """The warehouse's catalog. Raises what making it raises; the next caller then tries again."""
+        """Return the warehouse's catalog. Raises the errors of `opener`; the next caller then tries again."""
         key = (config.to_json(), warehouse)
         with self._guard:
             slot = self._slots.setdefault(key, _Slot())
@@ -81,13 +81,13 @@ class CatalogCache:
             slot.waiting += 1
         try:
             with slot.making:
-                return self._good(slot, config, warehouse)
+                return self._open_or_reuse(slot, config, warehouse)
         finally:
             with self._guard:
                 slot.waiting -= 1
                 slot.used = self._now()
-                gone = self._surplus()
-            self._close(gone)
+                evicted = self._evict()
+            self._close(evicted)
 
     def counts(self) -> CacheCounts:
         """Return the counts so far."""
@@ -100,17 +100,17 @@ class CatalogCache:
             return sum(slot.catalog is not None for slot in self._slots.values())
 
     def close(self) -> None:
-        """Close every catalog. The cache itself can be used on."""
+        """Close every catalog. The cache remains usable."""
         with self._guard:
-            gone = [slot.catalog for slot in self._slots.values() if slot.catalog]
+            evicted = [slot.catalog for slot in self._slots.values() if slot.catalog]
             self._slots.clear()
-        self._close(gone)
+        self._close(evicted)
 
-    def _good(self, slot: _Slot, config: CatalogConfig, warehouse: str) -> Catalog:
+    def _open_or_reuse(self, slot: _Slot, config: CatalogConfig, warehouse: str) -> Catalog:
         secret = self._fingerprint(config, warehouse)
         idle = self._now() - slot.used > self._idle
-        ended = slot.until is not None and slot.until - LEAD_SECONDS <= self._wall()
-        if slot.catalog is not None and not idle and not ended and slot.secret == secret:
+        expires_soon = slot.expires_at is not None and slot.expires_at - LEAD_SECONDS <= self._wall()
+        if slot.catalog is not None and not idle and not expires_soon and slot.secret == secret:
             with self._guard:
                 self._hits += 1
             return slot.catalog
@@ -120,19 +120,19 @@ class CatalogCache:
         with self._guard:
             self._misses += 1
         slot.catalog = self._opener(config, warehouse)
-        slot.secret, slot.until = secret, _end(slot.catalog)
+        slot.secret, slot.expires_at = secret, _find_expiry(slot.catalog)
         return slot.catalog
 
-    def _surplus(self) -> list[Catalog]:
-        """Take out what is idle, what never came about, and the longest unused above the bound. Nobody waits there."""
-        gone: list[Catalog] = []
+    def _evict(self) -> list[Catalog]:
+        """Remove idle entries, failed entries, and the longest unused surplus. Entries with waiting callers remain."""
+        evicted: list[Catalog] = []
         now = self._now()
         for key, slot in list(self._slots.items()):
             surplus = len(self._slots) > self._size
             if not slot.waiting and (surplus or slot.catalog is None or now - slot.used > self._idle):
                 del self._slots[key]
-                gone += [slot.catalog] if slot.catalog else []
-        return gone
+                evicted += [slot.catalog] if slot.catalog else []
+        return evicted
 
     def _close(self, catalogs: list[Catalog]) -> None:
         for catalog in catalogs:
@@ -142,15 +142,21 @@ class CatalogCache:
 
     def _fingerprint(self, config: CatalogConfig, warehouse: str) -> bytes:
         """Return the fingerprint of the secrets that the catalog keeps. It reads other secrets at every request."""
-        known = next((w for w in config.warehouses if w.name == warehouse), None)
-        kept = known.s3_keys.secret_options(os.environ) if known and known.s3_keys else {}
+        warehouse_config = next((w for w in config.warehouses if w.name == warehouse), None)
+        secret_values = (
+            warehouse_config.s3_keys.secret_options(os.environ) if warehouse_config and warehouse_config.s3_keys else {}
+        )
         if isinstance(config.auth, PasswordAuth):
-            kept |= config.auth.secret_options(os.environ)
-        return hmac.digest(self._salt, repr(sorted(kept.items())).encode(), hashlib.sha256) if kept else b""
+            secret_values |= config.auth.secret_options(os.environ)
+        return (
+            hmac.digest(self._salt, repr(sorted(secret_values.items())).encode(), hashlib.sha256)
+            if secret_values
+            else b""
+        )
 
 
-def _end(catalog: Catalog) -> float | None:
-    """When the earliest credential ends that the server gave the catalog as a whole, in seconds since the epoch."""
+def _find_expiry(catalog: Catalog) -> float | None:
+    """Return when the first credential of the catalog expires, in seconds since the epoch; None without an expiry."""
     ends = [
         int(value) / 1000
         for name, value in catalog.properties.items()

@@ -1,4 +1,4 @@
-"""Clean-up of executions: replaced ones, expired ones, and orphans."""
+"""Clean-up of executions: drop the tables of replaced and expired executions, and orphans."""
 
 from __future__ import annotations
 
@@ -22,30 +22,33 @@ from lakewright_spark.execution_registry.registry import ExecutionRegistry
 from lakewright_spark.iceberg_values import instant_of
 from lakewright_spark.pyiceberg_client.catalog_cache import CATALOGS, CatalogCache
 from lakewright_spark.result_uris import ResultKind, ResultNamespaces, ResultUri
-from lakewright_spark.results.tables import ResultTables, written_tables
+from lakewright_spark.results.tables import ResultTables, list_written_tables
 from lakewright_spark.unavailable_warehouses import UnavailableWarehouses
 
 YOUNGEST_ORPHAN = timedelta(hours=1)
-"""A table without a row is left alone for so long after its last change: its execution may be about to be entered."""
+"""Minimum time since the last change of a table without a row before it is dropped.
+
+Its execution may be about to be registered.
+"""
 
 
-_LEFT = (JobFailedError, WarehouseRefusedError, NoSuchResultError, AccessDeniedError, CatalogUnreachableError)
-"""Why the tables of one execution stay while others are dropped."""
+_TABLE_ERRORS = (JobFailedError, WarehouseRefusedError, NoSuchResultError, AccessDeniedError, CatalogUnreachableError)
+"""Errors that keep the tables of a single execution; other executions are still cleaned up."""
 
-Existing = dict[tuple[int, int], list[ResultUri]]
+ResultsByExecution = dict[tuple[int, int], list[ResultUri]]
 """Result tables in the tenant's warehouses, by (workflow, execution)."""
 
 
 @dataclass(frozen=True)
-class Swept:
-    """What a sweep did, or would do in a dry run."""
+class SweepReport:
+    """Executions and tables that a sweep dropped, or would drop in a dry run."""
 
     executions: list[ExecutionRecord] = field(default_factory=list[ExecutionRecord])
     tables: list[ResultUri] = field(default_factory=list[ResultUri])
     failed: list[tuple[ExecutionRecord, str]] = field(default_factory=list[tuple[ExecutionRecord, str]])
-    """Executions whose tables could not all be dropped, and why; their rows stay."""
+    """Executions with tables that could not be dropped, and the reason; their rows remain."""
     postponed: list[tuple[ExecutionRecord, str]] = field(default_factory=list[tuple[ExecutionRecord, str]])
-    """Earlier executions in other warehouses that could not be replaced, and why; a later run tries again."""
+    """Earlier executions in other warehouses that could not be replaced, and the reason; a later run tries again."""
 
 
 @dataclass(frozen=True)
@@ -55,27 +58,27 @@ class Orphans:
     tables: list[ResultUri]
     """Result tables of executions that no registry knows."""
     rows: list[tuple[ExecutionRecord, list[ResultUri]]]
-    """Executions, and those of their tables that are not in the warehouse where they were written."""
+    """Executions, and their tables that no longer exist in the warehouse where they were written."""
 
 
 @dataclass(frozen=True)
 class DroppedOrphans:
-    """What came of dropping orphans."""
+    """Orphans that were dropped, and tables that could not be dropped."""
 
     tables: list[ResultUri] = field(default_factory=list[ResultUri])
-    """Those that are gone."""
+    """Dropped tables."""
     rows: list[ExecutionRecord] = field(default_factory=list[ExecutionRecord])
     """Executions whose rows changed."""
     failed: list[tuple[ResultUri, str]] = field(default_factory=list[tuple[ResultUri, str]])
-    """Tables that stay, and why."""
+    """Tables that could not be dropped, and the reason."""
 
     def error(self) -> LakewrightSparkError | None:
-        """Return the error that a command ends with that left tables."""
+        """Return the error for tables that could not be dropped; None without such tables."""
         if not self.failed:
             return None
         uri, reason = self.failed[0]
         more = f", and {len(self.failed) - 1} more" if len(self.failed) > 1 else ""
-        return JobFailedError(f"{uri} stays, since it could not be read or dropped: {reason}{more}")
+        return JobFailedError(f"{uri} remains, since it could not be read or dropped: {reason}{more}")
 
 
 @dataclass(frozen=True)
@@ -87,171 +90,187 @@ class Cleaner:
     namespaces: ResultNamespaces = field(default_factory=ResultNamespaces)
     catalogs: CatalogCache = field(default=CATALOGS, repr=False, compare=False)
     unavailable: UnavailableWarehouses = field(default_factory=UnavailableWarehouses, repr=False, compare=False)
-    """Warehouses that were left out so far."""
+    """Warehouses that were skipped so far."""
 
-    def replace_previous(self, new: ExecutionRecord, stale_before: datetime) -> Swept:
-        """Drop what earlier executions of the same workflow and unit wrote, but for runtime statistics, as Texera does.
+    def replace_previous(self, new: ExecutionRecord, stale_before: datetime) -> SweepReport:
+        """Drop the tables of earlier executions of this workflow and unit, except runtime statistics, as Texera does.
 
-        One that runs, with a sign of life since `stale_before`, is left alone. One in another warehouse that cannot be
-        used now is left for a later run.
+        A running execution with a heartbeat since `stale_before` is not changed. A later run drops the tables in other
+        warehouses that cannot be used now.
         """
-        previous = self.registry.previous(new.workflow, new.execution, new.computing_unit)
+        previous = self.registry.list_previous(new.workflow, new.execution, new.computing_unit)
         ended = [old for old in previous if old.status.has_ended or old.updated_at < stale_before]
-        swept, there = Swept(), self._existing(old.warehouse for old in ended)
+        swept, existing_results = SweepReport(), self._list_results(old.warehouse for old in ended)
         if new.warehouse in self.unavailable:
-            raise JobFailedError(f"{new} cannot begin: {self._why_not(new.warehouse)}")
+            raise JobFailedError(f"{new} cannot begin: {self._explain_unavailable(new.warehouse)}")
         for old in ended:
             if old.warehouse in self.unavailable:
                 continue
-            tried = swept if old.warehouse == new.warehouse else Swept(tables=swept.tables, failed=swept.postponed)
-            if self._drop(old, there, tried, but_for=ResultKind.RUNTIME_STATISTICS):
-                kept = [table for table in old.tables if table.uri.kind is ResultKind.RUNTIME_STATISTICS]
-                self.registry.wrote(old.workflow, old.execution, kept)
-                self.registry.replaced(old.workflow, old.execution)
+            tried = (
+                swept if old.warehouse == new.warehouse else SweepReport(tables=swept.tables, failed=swept.postponed)
+            )
+            if self._drop(old, existing_results, tried, except_kind=ResultKind.RUNTIME_STATISTICS):
+                statistics_tables = [table for table in old.tables if table.uri.kind is ResultKind.RUNTIME_STATISTICS]
+                self.registry.record_tables(old.workflow, old.execution, statistics_tables)
+                self.registry.mark_replaced(old.workflow, old.execution)
                 swept.executions.append(old)
         return swept
 
     def restart(self, record: ExecutionRecord) -> None:
-        """Drop everything that an earlier run under the same number left. Raises JobFailedError if something stays."""
-        swept, there = Swept(), self._existing([record.warehouse])
+        """Drop all tables of an earlier run under the same number. Raises JobFailedError if a table remains."""
+        swept, existing_results = SweepReport(), self._list_results([record.warehouse])
         if record.warehouse in self.unavailable:
-            raise JobFailedError(f"what {record} left cannot be dropped: {self._why_not(record.warehouse)}")
-        if not self._drop(record, there, swept):
+            raise JobFailedError(
+                f"the tables of {record} cannot be dropped: {self._explain_unavailable(record.warehouse)}"
+            )
+        if not self._drop(record, existing_results, swept):
             raise JobFailedError(swept.failed[0][1])
-        self.registry.wrote(record.workflow, record.execution, [])
+        self.registry.record_tables(record.workflow, record.execution, [])
 
-    def sweep(self, before: datetime, *, dry_run: bool = False) -> Swept:
-        """Drop the executions that ended before then, tables first; one that cannot be dropped stays and is reported.
+    def sweep(self, before: datetime, *, dry_run: bool = False) -> SweepReport:
+        """Drop the executions that ended before an instant, tables first. Report executions that cannot be dropped.
 
-        Executions in a warehouse that this identity may not use stay. Raises CatalogUnreachableError if no warehouse
+        Executions in a warehouse that this identity may not use remain. Raises CatalogUnreachableError if no warehouse
         can be used.
         """
-        records = self.registry.expired(before)
-        swept, there = Swept(), self._existing(record.warehouse for record in records)
+        records = self.registry.list_expired(before)
+        swept, existing_results = SweepReport(), self._list_results(record.warehouse for record in records)
         if self.unavailable.failed:
             self.unavailable.check_any_left({record.warehouse for record in records if record.warehouse})
         for record in records:
             if record.warehouse in self.unavailable.hidden:
                 continue
             if record.warehouse in self.unavailable.failed:
-                swept.failed.append((record, self._why_not(record.warehouse)))
+                swept.failed.append((record, self._explain_unavailable(record.warehouse)))
                 continue
             if dry_run:
-                swept.tables.extend(_tables_of(record, there))
-            elif self._drop(record, there, swept):
+                swept.tables.extend(_list_tables(record, existing_results))
+            elif self._drop(record, existing_results, swept):
                 self.registry.remove(record.workflow, record.execution)
             else:
                 continue
             swept.executions.append(record)
         return swept
 
-    def orphans(self, others: Iterable[Executions] = ()) -> Orphans:
-        """Tables without a row and rows without their tables. `others` know executions too, such as Texera's tables.
+    def find_orphans(self, other_registries: Iterable[Executions] = ()) -> Orphans:
+        """Return tables without a row, and rows without their tables.
+
+        `other_registries` are further sources of executions, such as Texera's database.
 
         A table in a warehouse that the configuration does not have, or that cannot be listed, is not missing.
         """
         records = list(self.registry.all())
-        known = {(r.workflow, r.execution) for r in records}
-        known |= {(r.workflow, r.execution) for other in others for r in other.all()}
+        recorded_executions = {(r.workflow, r.execution) for r in records}
+        recorded_executions |= {(r.workflow, r.execution) for other in other_registries for r in other.all()}
         names = [warehouse.name for warehouse in self.config.warehouses]
-        existing = self._existing(names)
+        existing = self._list_results(names)
         self.unavailable.check_any_left(names)
-        tables = [uri for run, uris in existing.items() if run not in known for uri in uris]
-        there = {(uri.warehouse, uri.path) for uris in existing.values() for uri in uris}
-        listed = {name for name in names if name not in self.unavailable}
+        tables = [uri for run, uris in existing.items() if run not in recorded_executions for uri in uris]
+        existing_paths = {(uri.warehouse, uri.path) for uris in existing.values() for uri in uris}
+        readable_warehouses = {name for name in names if name not in self.unavailable}
         rows = [
             (record, missing)
             for record in records
-            if record.warehouse in listed
-            and (missing := [t.uri for t in record.tables if (record.warehouse, t.uri.path) not in there])
+            if record.warehouse in readable_warehouses
+            and (missing := [t.uri for t in record.tables if (record.warehouse, t.uri.path) not in existing_paths])
         ]
         return Orphans(tables, rows)
 
-    def check_knows_executions(self, others: Iterable[Executions] = ()) -> None:
-        """Refuse to take results for orphans by registries that know nothing. Raises RegistryError."""
+    def check_knows_executions(self, other_registries: Iterable[Executions] = ()) -> None:
+        """Raise RegistryError if a registry knows no execution: every result would be an orphan."""
         if not any(True for _ in self.registry.all()):
             raise RegistryError(
                 f"the registry knows no execution of tenant {self.registry.tenant}, so every result would be an "
                 "orphan: expected the registry in which the tenant's runs are"
             )
-        if not all(any(True for _ in other.all()) for other in others):
+        if not all(any(True for _ in other.all()) for other in other_registries):
             raise RegistryError(
                 "Texera's database knows no execution, so its results would be orphans: expected the database of the "
                 "deployment that writes to these warehouses"
             )
 
     def drop_orphans(
-        self, orphans: Orphans, *, younger_stay: timedelta, others: Sequence[Executions] = ()
+        self, orphans: Orphans, *, younger_stay: timedelta, other_registries: Sequence[Executions] = ()
     ) -> DroppedOrphans:
-        """Drop tables without a row that nobody changed for so long, and forget tables that are not there.
+        """Drop tables without a row that are older than `younger_stay`, and forget tables that do not exist.
 
-        `younger_stay` is at least YOUNGEST_ORPHAN. A table that cannot be read or dropped stays and is reported.
+        The age is the time since the last change; `younger_stay` is at least YOUNGEST_ORPHAN. A table that cannot be
+        read or dropped remains and is reported.
         Raises RegistryError, before anything is dropped, if one of the registries knows no execution at all.
         """
-        self.check_knows_executions(others)
+        self.check_knows_executions(other_registries)
         before = datetime.now(UTC) - max(younger_stay, YOUNGEST_ORPHAN)
         done = DroppedOrphans(rows=[record for record, _ in orphans.rows])
         for uri in orphans.tables:
             run = uri.execution
-            if any(registry.knows(run.workflow, run.execution) for registry in (self.registry, *others)):
-                continue  # entered since they were listed
-            tables = self._in(uri.warehouse)
+            if any(registry.knows(run.workflow, run.execution) for registry in (self.registry, *other_registries)):
+                continue  # registered since the tables were listed
+            tables = self._open_tables(uri.warehouse)
             try:
                 changed = instant_of(tables.load(uri).metadata.last_updated_ms)
                 if changed < before and tables.drop(uri):
                     done.tables.append(uri)
             except NoSuchResultError:
                 continue
-            except _LEFT as error:
+            except _TABLE_ERRORS as error:
                 done.failed.append((uri, str(error)))
         for record, missing in orphans.rows:
-            left = [table for table in record.tables if table.uri not in missing]
-            self.registry.wrote(record.workflow, record.execution, left)
+            remaining_tables = [table for table in record.tables if table.uri not in missing]
+            self.registry.record_tables(record.workflow, record.execution, remaining_tables)
         return done
 
-    def written_by(self, record: ExecutionRecord) -> list[WrittenTable]:
-        """The tables of an execution as the catalog has them now, with their rows and bytes."""
-        return written_tables(self._in(record.warehouse), record.workflow, record.execution)
+    def list_written_tables(self, record: ExecutionRecord) -> list[WrittenTable]:
+        """Return the tables of an execution that the catalog has now, with their rows and bytes."""
+        return list_written_tables(self._open_tables(record.warehouse), record.workflow, record.execution)
 
-    def _existing(self, warehouses: Iterable[str | None]) -> Existing:
-        """The results in these warehouses; those that cannot be listed are noted in `unavailable`."""
-        found: Existing = defaultdict(list)
-        wanted = set(warehouses)
-        for name in [warehouse.name for warehouse in self.config.warehouses if warehouse.name in wanted]:
+    def _list_results(self, warehouses: Iterable[str | None]) -> ResultsByExecution:
+        """Return the results in these warehouses. Record warehouses that cannot be listed in `unavailable`."""
+        results: ResultsByExecution = defaultdict(list)
+        warehouse_names = set(warehouses)
+        for name in [warehouse.name for warehouse in self.config.warehouses if warehouse.name in warehouse_names]:
             with self.unavailable.leaving_out(name):
-                for uri in self._in(name).results():
-                    found[uri.execution.workflow, uri.execution.execution].append(uri)
-        return found
+                for uri in self._open_tables(name).list_results():
+                    results[uri.execution.workflow, uri.execution.execution].append(uri)
+        return results
 
-    def _why_not(self, warehouse: str | None) -> str:
+    def _explain_unavailable(self, warehouse: str | None) -> str:
         return str({**self.unavailable.hidden, **self.unavailable.failed}[warehouse or ""])
 
-    def _drop(self, record: ExecutionRecord, there: Existing, swept: Swept, but_for: ResultKind | None = None) -> bool:
+    def _drop(
+        self,
+        record: ExecutionRecord,
+        existing_results: ResultsByExecution,
+        swept: SweepReport,
+        except_kind: ResultKind | None = None,
+    ) -> bool:
         try:
-            for uri in _tables_of(record, there):
-                if uri.kind is not but_for and self._in(record.warehouse).drop(uri):
+            for uri in _list_tables(record, existing_results):
+                if uri.kind is not except_kind and self._open_tables(record.warehouse).drop(uri):
                     swept.tables.append(uri)
-        except _LEFT as error:
+        except _TABLE_ERRORS as error:
             swept.failed.append((record, str(error)))
             return False
         return True
 
-    def _in(self, warehouse: str | None) -> ResultTables:
+    def _open_tables(self, warehouse: str | None) -> ResultTables:
         name = warehouse or (self.config.warehouses[0].name if len(self.config.warehouses) == 1 else "")
         return ResultTables(self.config, name, self.namespaces, self.catalogs)
 
 
-def _tables_of(record: ExecutionRecord, there: Existing) -> list[ResultUri]:
-    """What it said it wrote, and what is there under its number: one that was killed said nothing."""
-    said = {replace(table.uri, warehouse=record.warehouse) for table in record.tables}
-    found = there.get((record.workflow, record.execution), [])
-    return sorted(said | {uri for uri in found if uri.warehouse == record.warehouse}, key=str)
+def _list_tables(record: ExecutionRecord, existing_results: ResultsByExecution) -> list[ResultUri]:
+    """Return the tables that the execution recorded, and the tables found under its number.
+
+    A killed execution recorded none.
+    """
+    recorded_uris = {replace(table.uri, warehouse=record.warehouse) for table in record.tables}
+    existing_uris = existing_results.get((record.workflow, record.execution), [])
+    return sorted(recorded_uris | {uri for uri in existing_uris if uri.warehouse == record.warehouse}, key=str)
 
 
-def failure(swept: Swept) -> LakewrightSparkError | None:
-    """The error that a command ends with whose sweep left something."""
+def build_sweep_error(swept: SweepReport) -> LakewrightSparkError | None:
+    """Return the error for executions that could not be dropped; None without such executions."""
     if not swept.failed:
         return None
     first, reason = swept.failed[0]
     more = f", and {len(swept.failed) - 1} more" if len(swept.failed) > 1 else ""
-    return JobFailedError(f"{first} stays, since its tables could not be dropped: {reason}{more}")
+    return JobFailedError(f"{first} remains, since its tables could not be dropped: {reason}{more}")

@@ -1,4 +1,4 @@
-"""Columns that Texera can read: other types are converted where no value changes, and refused where one would.
+"""Columns that Texera can read. Other types are converted if no value changes, and refused otherwise.
 
 Texera maps Iceberg's string, int, long, double, boolean, timestamp without zone and binary to its attribute types, and
 fails on a result with any other type of column. It looks columns up by their names in lower case.
@@ -15,9 +15,9 @@ import pyarrow.types as kinds
 from lakewright_spark.errors import ColumnRefusedError
 
 TIMESTAMP = pa.timestamp("us")
-"""Without a zone. The time is UTC, as it is in Texera's containers."""
+"""A timestamp without a zone. The time is UTC, as in Texera's containers."""
 
-READABLE = "string, int, long, double, boolean, timestamp and binary"
+READABLE_TYPES = "string, int, long, double, boolean, timestamp and binary"
 
 
 def readable_schema(schema: pa.Schema) -> pa.Schema:
@@ -27,7 +27,7 @@ def readable_schema(schema: pa.Schema) -> pa.Schema:
         ColumnRefusedError: A column has a type without a lossless counterpart, or two names differ in case alone.
     """
     check_names(schema.names)
-    return pa.schema([pa.field(field.name, _readable(field.name, field.type)) for field in schema])
+    return pa.schema([pa.field(field.name, _convert_type(field.name, field.type)) for field in schema])
 
 
 def convert(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
@@ -55,34 +55,34 @@ def check_names(names: Iterable[str]) -> None:
     if double := sorted(name for name, count in Counter(name.lower() for name in names).items() if count > 1):
         raise ColumnRefusedError(
             f"columns {', '.join(double)}: expected names that differ in more than upper and lower case, which Texera "
-            "takes for one: rename all but one of each"
+            "takes for the same name: rename all but one of each"
         )
 
 
-def check_surplus(found: Iterable[str], expected: Sequence[str]) -> None:
+def check_surplus(names: Iterable[str], expected: Sequence[str]) -> None:
     """Raise ColumnRefusedError if rows have columns that the result does not have."""
-    if surplus := sorted(set(found) - set(expected)):
+    if surplus := sorted(set(names) - set(expected)):
         raise ColumnRefusedError(
             f"columns {', '.join(surplus)}: expected no columns but {', '.join(expected)}: add them to the schema of "
             "the result, or leave them out of the rows"
         )
 
 
-def refused(name: str, kind: object) -> ColumnRefusedError:
+def build_type_error(name: str, kind: object) -> ColumnRefusedError:
     """Return the error for a type that Texera cannot read."""
     return ColumnRefusedError(
-        f"column {name!r}: expected a type that Texera reads ({READABLE}), found {kind}: cast it to one of them, such "
-        "as a decimal to double or string, or a nested value to JSON text"
+        f"column {name!r}: expected a type that Texera reads ({READABLE_TYPES}), found {kind}: cast it to one of them, "
+        "such as a decimal to double or string, or a nested value to JSON text"
     )
 
 
-def _readable(name: str, kind: pa.DataType) -> pa.DataType:
+def _convert_type(name: str, kind: pa.DataType) -> pa.DataType:
     if kinds.is_dictionary(kind):
-        return _readable(name, kind.value_type)
+        return _convert_type(name, kind.value_type)
     for is_kind, readable in _COUNTERPARTS:
         if is_kind(kind):
             return readable
-    raise refused(name, kind)
+    raise build_type_error(name, kind)
 
 
 def _is_wide(kind: pa.DataType) -> bool:

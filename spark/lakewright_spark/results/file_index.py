@@ -1,4 +1,4 @@
-"""FileIndex: which files a result has in one snapshot, in the order of their rows, and which of them a page needs."""
+"""FileIndex: the files of a result in a snapshot, in the order of their rows, and the files that a page needs."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class FileIndex:
     table: str
     """The table's UUID."""
     snapshot: int | None
-    """None of a table that nobody wrote to yet."""
+    """None for a table without a snapshot."""
     files: tuple[tuple[int, DataFile], ...]
-    """Sequence numbers and files, these without their columns' statistics."""
+    """Sequence numbers, and files without the statistics of their columns."""
 
     @cached_property
     def ends(self) -> list[int]:
@@ -45,7 +45,7 @@ class FileIndex:
         return self.ends[-1] if self.ends else 0
 
     def page(self, offset: int, limit: int | None = None) -> tuple[list[FileScanTask], int]:
-        """The files that hold rows `offset` to `offset + limit`, and how many rows lie before the first of them."""
+        """Return the files with rows `offset` to `offset + limit`, and the number of rows before the first file."""
         end = self.rows if limit is None else min(offset + limit, self.rows)
         if offset >= end:
             return [], offset
@@ -55,28 +55,28 @@ class FileIndex:
         return tasks, self.ends[first - 1] if first else 0
 
 
-def plan(table: Table, known: FileIndex | None = None) -> FileIndex:
-    """The index of the table's current snapshot.
+def plan(table: Table, previous: FileIndex | None = None) -> FileIndex:
+    """Return the index of the table's current snapshot.
 
-    What `known` says is taken over if only appends came since; then only their manifests are read. Raises
+    The files of `previous` are reused if only appends followed; then only the manifests of the appends are read. Raises
     RowsDeletedError for a table with delete files.
     """
     current = table.current_snapshot()
     identity = str(table.metadata.table_uuid)
     if current is None:
         return FileIndex(identity, None, ())
-    if known is not None and known.table == identity:
-        if known.snapshot == current.snapshot_id:
-            return known
-        if (since := appends_since(table, known.snapshot)) is not None:
-            added = _sorted(_added(table, since))
-            # Sequence numbers only grow, so what is new comes after what is known.
-            return FileIndex(identity, current.snapshot_id, (*known.files, *added))
-    return FileIndex(identity, current.snapshot_id, tuple(_sorted(_live(table, current))))
+    if previous is not None and previous.table == identity:
+        if previous.snapshot == current.snapshot_id:
+            return previous
+        if (since := appends_since(table, previous.snapshot)) is not None:
+            added = _sort_files(_read_added_entries(table, since))
+            # Sequence numbers only grow, so new files come after earlier files.
+            return FileIndex(identity, current.snapshot_id, (*previous.files, *added))
+    return FileIndex(identity, current.snapshot_id, tuple(_sort_files(_read_live_entries(table, current))))
 
 
 def appends_since(table: Table, snapshot: int | None) -> list[Snapshot] | None:
-    """The snapshots after that one, newest first; None if it is no ancestor or rows may have moved since."""
+    """Return the snapshots after `snapshot`, newest first; None if it is no ancestor or rows may have moved since."""
     since: list[Snapshot] = []
     for ancestor in ancestors_of(table.current_snapshot(), table.metadata):
         if ancestor.snapshot_id == snapshot:
@@ -100,7 +100,7 @@ def _keeps_rows(snapshot: Snapshot) -> bool:
     )
 
 
-def _live(table: Table, snapshot: Snapshot) -> Iterator[ManifestEntry]:
+def _read_live_entries(table: Table, snapshot: Snapshot) -> Iterator[ManifestEntry]:
     manifests = snapshot.manifests(table.io)
     for manifest in manifests:
         if manifest.content == ManifestContent.DELETES and (
@@ -109,10 +109,10 @@ def _live(table: Table, snapshot: Snapshot) -> Iterator[ManifestEntry]:
             raise RowsDeletedError(
                 f"{'.'.join(table.name())} has delete files; results are expected to be appended only"
             )
-    yield from _entries(table, (m for m in manifests if m.content == ManifestContent.DATA))
+    yield from _read_entries(table, (m for m in manifests if m.content == ManifestContent.DATA))
 
 
-def _added(table: Table, since: list[Snapshot]) -> Iterator[ManifestEntry]:
+def _read_added_entries(table: Table, since: list[Snapshot]) -> Iterator[ManifestEntry]:
     numbers = {snapshot.snapshot_id for snapshot in since}
     manifests = {
         manifest
@@ -120,12 +120,12 @@ def _added(table: Table, since: list[Snapshot]) -> Iterator[ManifestEntry]:
         for manifest in snapshot.manifests(table.io)
         if manifest.content == ManifestContent.DATA and manifest.added_snapshot_id in numbers
     }
-    for entry in _entries(table, manifests):
+    for entry in _read_entries(table, manifests):
         if entry.status == ManifestEntryStatus.ADDED and entry.snapshot_id in numbers:
             yield entry
 
 
-def _entries(table: Table, manifests: Iterable[ManifestFile]) -> Iterator[ManifestEntry]:
+def _read_entries(table: Table, manifests: Iterable[ManifestFile]) -> Iterator[ManifestEntry]:
     io = table.io
 
     def fetch(manifest: ManifestFile) -> list[ManifestEntry]:
@@ -135,14 +135,14 @@ def _entries(table: Table, manifests: Iterable[ManifestFile]) -> Iterator[Manife
         yield from entries
 
 
-def _sorted(entries: Iterable[ManifestEntry]) -> list[tuple[int, DataFile]]:
-    found = [(entry.sequence_number or 0, _slim(entry.data_file)) for entry in entries]
-    return sorted(found, key=lambda entry: (entry[0], entry[1].file_path))
+def _sort_files(entries: Iterable[ManifestEntry]) -> list[tuple[int, DataFile]]:
+    files = [(entry.sequence_number or 0, _drop_statistics(entry.data_file)) for entry in entries]
+    return sorted(files, key=lambda entry: (entry[0], entry[1].file_path))
 
 
-def _slim(file: DataFile) -> DataFile:
-    """What reading needs. Bounds and counts of every column would fill the memory with what nobody asks for."""
-    kept = DataFile.from_args(
+def _drop_statistics(file: DataFile) -> DataFile:
+    """Return the fields that reading needs. Bounds and counts of every column would fill the memory without use."""
+    slim_file = DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=file.file_path,
         file_format=file.file_format,
@@ -150,5 +150,5 @@ def _slim(file: DataFile) -> DataFile:
         record_count=file.record_count,
         file_size_in_bytes=file.file_size_in_bytes,
     )
-    kept.spec_id = file.spec_id
-    return kept
+    slim_file.spec_id = file.spec_id
+    return slim_file

@@ -11,10 +11,10 @@ from pyspark.sql import types as t
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.pyiceberg_client.catalog_cache import CATALOGS, CatalogCache
 from lakewright_spark.result_uris import ResultNamespaces, ResultUri
-from lakewright_spark.results.columns import check_names, refused
+from lakewright_spark.results.columns import build_type_error, check_names
 from lakewright_spark.results.tables import PROPERTIES, ResultTables
 
-_SAME = (t.IntegerType, t.LongType, t.DoubleType, t.BooleanType, t.TimestampNTZType, t.BinaryType)
+_UNCHANGED_TYPES = (t.IntegerType, t.LongType, t.DoubleType, t.BooleanType, t.TimestampNTZType, t.BinaryType)
 _CASTS: dict[type[t.DataType], t.DataType] = {
     t.StringType: t.StringType(),
     t.CharType: t.StringType(),
@@ -25,7 +25,7 @@ _CASTS: dict[type[t.DataType], t.DataType] = {
     t.DateType: t.TimestampNTZType(),
 }
 _IN_UTC = "timestampadd(MICROSECOND, unix_micros({}), TIMESTAMP_NTZ'1970-01-01 00:00:00')"
-"""Exact in every time zone of a session, where a cast takes the session's own."""
+"""Exact in every time zone of a session. A cast would use the session's time zone."""
 
 
 def readable_frame(frame: DataFrame) -> DataFrame:
@@ -36,20 +36,20 @@ def readable_frame(frame: DataFrame) -> DataFrame:
     """
     schema = frame.schema
     check_names(schema.names)
-    if all(isinstance(field.dataType, _SAME) or field.dataType == t.StringType() for field in schema):
+    if all(isinstance(field.dataType, _UNCHANGED_TYPES) or field.dataType == t.StringType() for field in schema):
         return frame
-    return frame.select([_readable(field).alias(field.name) for field in schema])
+    return frame.select([_cast_column(field).alias(field.name) for field in schema])
 
 
-def _readable(field: t.StructField) -> Column:
+def _cast_column(field: t.StructField) -> Column:
     name, kind = f"`{field.name.replace('`', '``')}`", field.dataType
-    if isinstance(kind, _SAME):
+    if isinstance(kind, _UNCHANGED_TYPES):
         return f.col(name)
     if isinstance(kind, t.TimestampType):
         return f.expr(_IN_UTC.format(name))
     if target := _CASTS.get(type(kind)):
         return f.col(name).cast(target)
-    raise refused(field.name, kind.simpleString())
+    raise build_type_error(field.name, kind.simpleString())
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class ResultFrames:
         Texera reads.
 
         Raises:
-            ColumnRefusedError: A column has a type without a lossless counterpart among those.
+            ColumnRefusedError: A column has a type without a lossless counterpart.
             BadAddressError: Texera cannot read the address.
         """
         readable = readable_frame(frame)
@@ -81,11 +81,14 @@ class ResultFrames:
         replacement.createOrReplace()
 
     def read(self, uri: ResultUri) -> DataFrame:
-        """Every row; Spark says in which order."""
+        """Return every row, in an order that Spark chooses."""
         return self.spark.table(self.identifier(uri))
 
     def identifier(self, uri: ResultUri) -> str:
-        """The table's full name, quoted for Spark SQL. WarehouseRefusedError if the address is in another warehouse."""
+        """Return the table's full name, quoted for Spark SQL.
+
+        Raises WarehouseRefusedError if the address is in another warehouse.
+        """
         parts = (self.warehouse, *self._tables.identifier(uri))
         return ".".join(f"`{part.replace('`', '``')}`" for part in parts)
 

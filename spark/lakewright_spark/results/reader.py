@@ -1,4 +1,4 @@
-"""Reading an execution's tables without a JVM: how many rows there are, a page of them, what is new, or all."""
+"""Read an execution's tables without a JVM: the number of rows, a page of rows, new rows, or all rows."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from lakewright_spark.results.row_groups import read_rows
 from lakewright_spark.results.tables import ResultTables
 
 INDEXES = 128
-"""Tables whose planned files a reader keeps in mind."""
+"""Number of tables whose file indexes a reader keeps."""
 
 _CURSOR = re.compile(r"([0-9a-f-]{36})\.(\d*)\.(\d+)")
 
 
 @dataclass(frozen=True)
 class Cursor:
-    """A place between two rows of a result, for `after`. As text it holds no blank and no slash."""
+    """A position between two rows of a result, for `read_after`. Its text form has no blank and no slash."""
 
     table: str
     snapshot: int | None
@@ -45,24 +45,24 @@ class Cursor:
 
     @classmethod
     def parse(cls, text: str) -> Cursor:
-        """Read what `str` wrote; BadAddressError if it is something else."""
+        """Read the text form of a cursor. Raises BadAddressError for any other text."""
         if (match := _CURSOR.fullmatch(text)) is None:
-            raise BadAddressError(f"expected a cursor as an earlier answer gave it, found {text!r}")
+            raise BadAddressError(f"expected a cursor of an earlier response, found {text!r}")
         return cls(match[1], int(match[2]) if match[2] else None, int(match[3]))
 
 
 @dataclass(frozen=True)
 class News:
-    """What came after a cursor, and the cursor after it."""
+    """The rows after a cursor, and the cursor after these rows."""
 
     rows: pa.Table
     cursor: Cursor
 
 
 class KnowsWarehouses(Protocol):
-    """Who knows in which warehouse an execution wrote, such as a registry of executions."""
+    """A source of the warehouses that executions wrote to, such as a registry of executions."""
 
-    def warehouse_of(self, workflow: int, execution: int) -> str | None:
+    def find_warehouse(self, workflow: int, execution: int) -> str | None:
         """Return the warehouse that an execution wrote to; None if it is not known."""
         ...
 
@@ -71,8 +71,8 @@ class KnowsWarehouses(Protocol):
 class ResultReader:
     """Reads results. Rows have the order in which they were committed. Every method raises this package's errors.
 
-    The warehouse of an address is the one that it names; else the one that `executions` knows its execution to have
-    written to; else `warehouse`; else the only one in the configuration.
+    The warehouse of an address is the warehouse that it names; else the warehouse that its execution wrote to according
+    to `executions`; else `warehouse`; else the only warehouse in the configuration.
     """
 
     config: CatalogConfig
@@ -86,57 +86,59 @@ class ResultReader:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
 
     def count(self, uri: ResultUri) -> int:
-        """How many rows there are, from the manifests alone."""
+        """Return the number of rows, from the manifests alone."""
         return self._index(uri, self.table(uri)).rows
 
     def range(self, uri: ResultUri, offset: int, limit: int) -> pa.Table:
-        """Up to `limit` rows from row `offset` (0 is the first) on; only files that hold some of them are read.
+        """Return up to `limit` rows that begin with row `offset` (0 is the first row); read only their files.
 
-        Each page asks the catalog for the table as it is now: it may have been replaced since the page before.
+        Each page loads the current table from the catalog: it may have been replaced since the page before.
         """
         table = self.table(uri)
         tasks, before = self._index(uri, table).page(offset, limit)
         return self._read(uri, table, tasks, offset - before, limit)
 
-    def after(self, uri: ResultUri, cursor: Cursor | None = None, limit: int | None = None) -> News:
-        """Up to `limit` rows after the cursor, in their order; without one, from the first on.
+    def read_after(self, uri: ResultUri, cursor: Cursor | None = None, limit: int | None = None) -> News:
+        """Return up to `limit` rows after the cursor in their order; without a cursor, begin with the first row.
 
-        Raises RowsMovedError where the cursor means nothing any more: the result was made anew, rewritten or cut.
+        Raises RowsMovedError if the cursor is no longer valid: the result was created again, rewritten or cut.
         """
         table = self.table(uri)
         index = self._index(uri, table)
         if cursor is None:
             cursor = Cursor(index.table, None, 0)
         elif cursor.table != index.table:
-            raise RowsMovedError(f"{uri} was made anew since this cursor was given: read again without one")
+            raise RowsMovedError(f"{uri} was created again since this cursor was returned: read again without a cursor")
         elif cursor.rows and appends_since(table, cursor.snapshot) is None:
-            raise RowsMovedError(f"{uri} was rewritten since this cursor was given: read again without one")
+            raise RowsMovedError(f"{uri} was rewritten since this cursor was returned: read again without a cursor")
         tasks, before = index.page(cursor.rows, limit)
         rows = self._read(uri, table, tasks, cursor.rows - before, limit)
         return News(rows, Cursor(index.table, index.snapshot, cursor.rows + rows.num_rows))
 
-    def whole(self, uri: ResultUri) -> pa.Table:
-        """Every row."""
+    def read_all(self, uri: ResultUri) -> pa.Table:
+        """Return every row."""
         table = self.table(uri)
         tasks, _ = self._index(uri, table).page(0)
         return self._read(uri, table, tasks, 0, None)
 
     def table(self, uri: ResultUri) -> Table:
-        """The table as it is now; NoSuchResultError if there is none."""
-        return ResultTables(self.config, self.warehouse_of(uri), self.namespaces, self.catalogs).load(uri)
+        """Return the current table. Raises NoSuchResultError if it does not exist."""
+        return ResultTables(self.config, self.find_warehouse(uri), self.namespaces, self.catalogs).load(uri)
 
-    def warehouse_of(self, uri: ResultUri) -> str:
-        """The warehouse that the address is read from; it must be in the configuration."""
+    def find_warehouse(self, uri: ResultUri) -> str:
+        """Return the warehouse that the address is read from; it must be in the configuration."""
         run = uri.execution
         name = uri.warehouse
         if name is None and self.executions is not None:
-            name = self.executions.warehouse_of(run.workflow, run.execution)
+            name = self.executions.find_warehouse(run.workflow, run.execution)
         name = name or self.warehouse
         if name is None:
             names = [warehouse.name for warehouse in self.config.warehouses]
             if len(names) != 1:
-                listed = ", ".join(names) or "none"
-                raise ConfigMissingError(f"{uri} names no warehouse, and nobody knows it: give --warehouse: {listed}")
+                choices = ", ".join(names) or "none"
+                raise ConfigMissingError(
+                    f"{uri} names no warehouse, and its execution is unknown: set --warehouse: {choices}"
+                )
             name = names[0]
         try:
             return self.config.warehouse(name).name
@@ -146,9 +148,9 @@ class ResultReader:
     def _index(self, uri: ResultUri, table: Table) -> FileIndex:
         key = self._key(uri)
         with self._lock:
-            known = self._indexes.get(key)
+            previous_index = self._indexes.get(key)
         with explain_errors(self.config, key[0], str(uri)):
-            index = plan(table, known)
+            index = plan(table, previous_index)
         with self._lock:
             self._indexes[key] = index
             self._indexes.move_to_end(key)
@@ -157,8 +159,8 @@ class ResultReader:
         return index
 
     def _key(self, uri: ResultUri) -> tuple[str, str]:
-        return self.warehouse_of(uri), uri.path
+        return self.find_warehouse(uri), uri.path
 
     def _read(self, uri: ResultUri, table: Table, tasks: list[FileScanTask], skip: int, limit: int | None) -> pa.Table:
-        with explain_errors(self.config, self.warehouse_of(uri), str(uri)):
+        with explain_errors(self.config, self.find_warehouse(uri), str(uri)):
             return read_rows(table, tasks, skip, limit)

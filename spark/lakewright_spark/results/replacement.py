@@ -46,7 +46,7 @@ def replace_rows(table: Table, rows: pa.Table) -> None:
     old files.
 
     Raises:
-        CommitFailedException, ValidationException: Others changed the table at each of ATTEMPTS attempts.
+        CommitFailedException, ValidationException: Another writer changed the table at each of ATTEMPTS attempts.
     """
     for attempt in range(ATTEMPTS):
         try:
@@ -71,15 +71,15 @@ def _replace(change: Transaction, table: Table, rows: pa.Table) -> None:
                 update.add_column((field.name,), _TYPES[field.type])
     else:
         _RequireColumns(change, table.schema().schema_id).commit()
-    # Also where there are no files yet: without a delete, a commit that meets another one adds its rows to that one's.
-    # `overwrite` does the same, and warns of a delete that finds nothing.
+    # Also for a table without files: without a delete, a commit that conflicts with another commit adds its rows to the
+    # other rows. `overwrite` does the same, and warns of a delete that removes no file.
     with change.update_snapshot().delete() as deletion:
         deletion.delete_by_predicate(AlwaysTrue())
     change.append(rows)
 
 
 class _RequireColumns(UpdateTableMetadata["_RequireColumns"]):
-    """Fail the commit if another one has changed the columns since, which PyIceberg does not check by itself."""
+    """Fail the commit if another commit has changed the columns since, which PyIceberg does not check by itself."""
 
     def __init__(self, change: Transaction, schema: int) -> None:
         super().__init__(change)
@@ -89,6 +89,6 @@ class _RequireColumns(UpdateTableMetadata["_RequireColumns"]):
         return (), (AssertCurrentSchemaId.model_validate({"current-schema-id": self._schema}),)
 
 
-def _has_columns(schema: Schema, wanted: pa.Schema) -> bool:
-    found = [(field.name, field.field_type) for field in schema.fields]
-    return found == [(field.name, _TYPES[field.type]) for field in wanted]
+def _has_columns(schema: Schema, expected_columns: pa.Schema) -> bool:
+    columns = [(field.name, field.field_type) for field in schema.fields]
+    return columns == [(field.name, _TYPES[field.type]) for field in expected_columns]

@@ -36,22 +36,22 @@ def read_rows(table: Table, tasks: Sequence[FileScanTask], skip: int, limit: int
 
     The files have no deletes. Raises what PyIceberg raises.
     """
-    found: list[pa.Table] = []
+    tables: list[pa.Table] = []
     whole: list[FileScanTask] = []
-    for part in _parts(tasks, skip, limit):
+    for part in _select_parts(tasks, skip, limit):
         if part.is_whole:
             whole.append(part.task)
             continue
-        found += [*_scanned(table, whole), _read(table, part)]
+        tables += [*_scan_files(table, whole), _read(table, part)]
         whole = []
-    found += _scanned(table, whole)
-    if not found:
+    tables += _scan_files(table, whole)
+    if not tables:
         return _scan(table).to_table([])
-    return pa.concat_tables(found, promote_options="permissive")
+    return pa.concat_tables(tables, promote_options="permissive")
 
 
-def _parts(tasks: Sequence[FileScanTask], skip: int, limit: int | None) -> Iterator[_FilePart]:
-    """Yield the rows of each file that are wanted."""
+def _select_parts(tasks: Sequence[FileScanTask], skip: int, limit: int | None) -> Iterator[_FilePart]:
+    """Yield the part of each file that has rows of the range."""
     end = None if limit is None else skip + limit
     before = 0
     for task in tasks:
@@ -67,7 +67,7 @@ def _scan(table: Table, limit: int | None = None) -> ArrowScan:
     return ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue(), limit=limit)
 
 
-def _scanned(table: Table, tasks: Sequence[FileScanTask]) -> list[pa.Table]:
+def _scan_files(table: Table, tasks: Sequence[FileScanTask]) -> list[pa.Table]:
     """Return the rows of whole files, several of which are read at a time."""
     return [_scan(table).to_table(tasks)] if tasks else []
 
@@ -78,22 +78,22 @@ def _read(table: Table, part: _FilePart) -> pa.Table:
     version = table.metadata.format_version
     with table.io.new_input(part.task.file.file_path).open() as stream:
         file = pq.ParquetFile(stream, pre_buffer=True)
-        groups, before = _groups(file.metadata, part.start, part.stop)
+        groups, before = _select_groups(file.metadata, part.start, part.stop)
         names = table.metadata.name_mapping()
-        there = pyarrow_to_schema(
+        file_schema = pyarrow_to_schema(
             file.schema_arrow, names, downcast_ns_timestamp_to_us=version <= 2, format_version=version
         )
-        wanted = prune_columns(there, table.schema().field_ids, select_full_types=False)
-        rows = file.read_row_groups(groups, columns=[column.name for column in wanted.columns])
+        projected_schema = prune_columns(file_schema, table.schema().field_ids, select_full_types=False)
+        rows = file.read_row_groups(groups, columns=[column.name for column in projected_schema.columns])
     batches = [
-        _to_requested_schema(table.schema(), wanted, batch, downcast_ns_timestamp_to_us=version <= 2)
+        _to_requested_schema(table.schema(), projected_schema, batch, downcast_ns_timestamp_to_us=version <= 2)
         for batch in rows.slice(part.start - before, part.stop - part.start).to_batches()
     ]
     return pa.concat_tables([pa.Table.from_batches([batch]) for batch in batches], promote_options="permissive")
 
 
-def _groups(metadata: pq.FileMetaData, start: int, stop: int) -> tuple[list[int], int]:
-    """Return the row groups that hold rows `start` to `stop`, and how many rows lie before the first of them."""
+def _select_groups(metadata: pq.FileMetaData, start: int, stop: int) -> tuple[list[int], int]:
+    """Return the row groups with rows `start` to `stop`, and the number of rows before the first group."""
     groups: list[int] = []
     first = before = 0
     for number in range(metadata.num_row_groups):

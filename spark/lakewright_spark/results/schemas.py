@@ -10,7 +10,7 @@ import pyarrow as pa
 from lakewright_spark.errors import BadAddressError
 
 LARGE_BINARY_SUFFIX = "__texera_large_binary_ptr"
-"""What Texera appends to the name of a column that holds addresses of large objects."""
+"""The suffix that Texera appends to the name of a column with addresses of large objects."""
 
 _TYPES: Mapping[str, pa.DataType] = {
     "STRING": pa.string(),
@@ -60,7 +60,10 @@ class Status(IntEnum):
 
 
 def result_schema(attributes: Iterable[tuple[str, str]]) -> pa.Schema:
-    """The columns of a result from Texera's (name, type) pairs; BadAddressError for a type that no table can hold."""
+    """Return the columns of a result from Texera's (name, type) pairs.
+
+    Raises BadAddressError for a type that no table can store.
+    """
     fields: list[tuple[str, pa.DataType]] = []
     for name, kind in attributes:
         if kind not in _TYPES:

@@ -20,7 +20,7 @@ from lakewright_spark.result_uris import Execution, ResultKind, ResultNamespaces
 
 PROPERTIES: Mapping[str, str] = {
     **COMMIT_RETRIES,
-    # A commit a few seconds makes a manifest each; merged, a reader opens some tens of them instead of thousands.
+    # Each commit, every few seconds, writes a manifest. After merging, a reader opens tens of manifests, not thousands.
     "commit.manifest-merge.enabled": "true",
     # A page is read by row groups; PyIceberg's default of 1,048,576 rows would make most files one of them.
     "write.parquet.row-group-limit": "65536",
@@ -38,82 +38,82 @@ class ResultTables:
     catalogs: CatalogCache = field(default=CATALOGS, repr=False, compare=False)
 
     def identifier(self, uri: ResultUri) -> tuple[str, str]:
-        """Namespace and name of the table; WarehouseRefusedError if the address is in another warehouse."""
+        """Return namespace and name of the table. Raises WarehouseRefusedError if it is in another warehouse."""
         if uri.warehouse not in {None, self.warehouse}:
             raise WarehouseRefusedError(f"{uri} is in warehouse {uri.warehouse!r}, and this is {self.warehouse!r}")
-        return self.namespaces.of(uri), uri.table
+        return self.namespaces.look_up(uri), uri.table
 
     def load(self, uri: ResultUri) -> Table:
-        """The table as it is now, with fresh credentials for its files; NoSuchResultError if there is none."""
+        """Return the current table with fresh credentials for its files. Raises NoSuchResultError if there is none."""
         identifier = self.identifier(uri)
-        with self._asking(str(uri)) as catalog:
+        with self._open_catalog(str(uri)) as catalog:
             return catalog.load_table(identifier)
 
     def exists(self, uri: ResultUri) -> bool:
-        """Return whether there is such a table."""
+        """Return whether the table exists."""
         identifier = self.identifier(uri)
-        with self._asking(str(uri)) as catalog:
+        with self._open_catalog(str(uri)) as catalog:
             return catalog.table_exists(identifier)
 
     def prepare(self, uri: ResultUri) -> None:
-        """Make the namespace, unless there is a stack that declares what a warehouse holds: Lakekeeper's.
+        """Create the namespace, except in Lakekeeper, where a stack declares the namespaces.
 
-        BadAddressError for an address that Texera cannot read.
+        Raises BadAddressError for an address that Texera cannot read.
         """
         uri.check_readable()
         if self.config.kind != "lakekeeper":
             namespace, _ = self.identifier(uri)
-            with self._asking(str(uri)) as catalog:
+            with self._open_catalog(str(uri)) as catalog:
                 catalog.create_namespace_if_not_exists(namespace)
 
     def create_or_load(self, uri: ResultUri, schema: pa.Schema) -> Table:
-        """Return the table, which is created if it is not there; one that is there keeps its rows and columns.
+        """Return the table, and create it if it does not exist. An existing table keeps its rows and columns.
 
-        All columns optional, field ids from 1 on, no partitions: as Texera makes them.
+        A new table has optional columns, field ids that begin with 1, and no partitions, like Texera's tables.
         """
         identifier = self.identifier(uri)
         self.prepare(uri)
         optional = pa.schema(
             [pa.field(field.name, field.type, nullable=True, metadata=field.metadata) for field in schema]
         )
-        with self._asking(str(uri)) as catalog:
+        with self._open_catalog(str(uri)) as catalog:
             try:
                 return catalog.create_table(identifier, optional, properties=dict(PROPERTIES))
             except TableAlreadyExistsError:
                 return catalog.load_table(identifier)
 
     def drop(self, uri: ResultUri) -> bool:
-        """Drop the table with its files; False if there was none."""
+        """Drop the table with its files. Return False if it did not exist."""
         identifier = self.identifier(uri)
-        with self._asking(str(uri)) as catalog:
+        with self._open_catalog(str(uri)) as catalog:
             return self._drop(catalog, identifier)
 
-    def existing(self) -> Iterator[tuple[ResultKind, str]]:
-        """Kind and name of every table in the namespaces of results; a namespace that is not there has none."""
+    def list_tables(self) -> Iterator[tuple[ResultKind, str]]:
+        """Yield kind and name of every table in the namespaces of results that exist."""
         for kind, namespace in self.namespaces.names.items():
-            with self._asking(f"namespace {namespace}") as catalog:
+            with self._open_catalog(f"namespace {namespace}") as catalog:
                 try:
                     names = [name for *_, name in catalog.list_tables(namespace)]
                 except NoSuchNamespaceError:
                     continue
             yield from ((kind, name) for name in sorted(names))
 
-    def results(self) -> Iterator[ResultUri]:
-        """The address of every table that is a result; others may be in the same namespaces."""
-        for kind, name in self.existing():
-            uri = ResultUri.of_table(name, self.warehouse)
+    def list_results(self) -> Iterator[ResultUri]:
+        """Yield the address of every result table. Other tables may be in the same namespaces."""
+        for kind, name in self.list_tables():
+            uri = ResultUri.from_table_name(name, self.warehouse)
             if uri and uri.kind is kind:
                 yield uri
 
     @contextmanager
-    def _asking(self, what: str) -> Generator[Catalog, None, None]:
+    def _open_catalog(self, action: str) -> Generator[Catalog, None, None]:
         catalog = self.catalogs.get(self.config, self.warehouse)
-        with explain_errors(self.config, self.warehouse, what):
+        with explain_errors(self.config, self.warehouse, action):
             yield catalog
 
     def _drop(self, catalog: Catalog, identifier: tuple[str, str]) -> bool:
-        # Not Spark's DROP TABLE: it leaves `purgeRequested` out, which Lakekeeper takes for yes and other catalogs for
-        # no, and with PURGE it deletes files itself, those that Lakekeeper may have deleted already.
+        # Not Spark's DROP TABLE: it omits `purgeRequested`, which Lakekeeper takes for yes and other catalogs for no.
+        # With PURGE it deletes the files itself, which Lakekeeper may have deleted already.
         try:
             catalog.purge_table(identifier)
         except NoSuchTableError:
@@ -121,16 +121,16 @@ class ResultTables:
         return True
 
 
-def size_of(table: Table) -> tuple[int, int]:
-    """Rows and bytes of the table's data, as its current snapshot tells them."""
+def measure_size(table: Table) -> tuple[int, int]:
+    """Return rows and bytes of the table's data from the summary of its current snapshot."""
     snapshot = table.current_snapshot()
     summary = snapshot.summary if snapshot else None
     rows, size = (int(summary[key] or 0) if summary else 0 for key in ("total-records", "total-files-size"))
     return rows, size
 
 
-def written_tables(tables: ResultTables, workflow: int, execution: int) -> list[WrittenTable]:
-    """What an execution has in the catalog now, with rows and bytes."""
+def list_written_tables(tables: ResultTables, workflow: int, execution: int) -> list[WrittenTable]:
+    """Return the tables of an execution that the catalog has now, with rows and bytes."""
     run = Execution(workflow, execution, tables.warehouse)
-    uris = [uri for uri in tables.results() if uri.execution == run]
-    return [WrittenTable(uri, *size_of(tables.load(uri))) for uri in uris]
+    uris = [uri for uri in tables.list_results() if uri.execution == run]
+    return [WrittenTable(uri, *measure_size(tables.load(uri))) for uri in uris]

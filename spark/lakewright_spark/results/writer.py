@@ -1,4 +1,4 @@
-"""Writing results row by row, as an operator yields them: batches of rows, and commits of their own interval."""
+"""Write results row by row, as an operator yields them, with batches of rows and a separate commit interval."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from lakewright_spark.results.replacement import replace_rows
 from lakewright_spark.results.tables import ResultTables
 
 LEAD_SECONDS = 300.0
-"""A credential that has this long to go is still good for one commit, or for reading one file."""
+"""A credential that is valid for this time is good for a commit, or for reading a file."""
 
 _EXPIRY = "s3.session-token-expires-at-ms"
 
 
-def ending(table: Table, now: float | None = None) -> bool:
-    """Return whether its credentials end within LEAD_SECONDS. `now` in seconds since the epoch."""
+def has_expiring_credentials(table: Table, now: float | None = None) -> bool:
+    """Return whether the table's credentials expire within LEAD_SECONDS. `now` in seconds since the epoch."""
     end = table.io.properties.get(_EXPIRY)
     return end is not None and int(end) / 1000 - (time.time() if now is None else now) <= LEAD_SECONDS
 
 
-def refreshed(table: Table, now: float | None = None) -> Table:
-    """The same table, loaded again if its credentials are ending."""
-    return table.refresh() if ending(table, now) else table
+def refresh_credentials(table: Table, now: float | None = None) -> Table:
+    """Return the table, loaded again if its credentials expire soon."""
+    return table.refresh() if has_expiring_credentials(table, now) else table
 
 
 BATCH_ROWS = 4096
@@ -46,9 +46,10 @@ Row = Sequence[Any] | Mapping[str, Any]
 
 @dataclass(frozen=True)
 class CommitInterval:
-    """What makes rows visible: so many rows, so many bytes in memory, or so many seconds after the first of them.
+    """Conditions of a commit: number of rows, bytes in memory, and seconds since the first uncommitted row.
 
-    Whichever comes first; None is never. The end of a stream commits what is left.
+    The condition that is met first causes the commit; None disables a condition. The end of a stream commits the
+    remaining rows.
     """
 
     rows: int | None = None
@@ -57,12 +58,12 @@ class CommitInterval:
 
 
 EVERY_BATCH = CommitInterval(rows=BATCH_ROWS, bytes=None, seconds=None)
-"""As Texera does: a file and a commit for each batch."""
+"""A file and a commit for each batch, as in Texera."""
 
 
 @dataclass(frozen=True)
 class ResultWriter:
-    """Writes to one warehouse, without a JVM. DataFrames are `frames.FrameWriter`'s."""
+    """Writes results to one warehouse, without a JVM. `frames.ResultFrames` writes DataFrames."""
 
     config: CatalogConfig
     warehouse: str
@@ -79,10 +80,10 @@ class ResultWriter:
     def stream(
         self, uri: ResultUri, schema: pa.Schema, *, reuse: bool = False, batch: int = BATCH_ROWS
     ) -> Generator[ResultStream, None, None]:
-        """Replace the result by what is appended until the block ends; with `reuse`, add to the one that is there.
+        """Replace the result by the rows appended within the block; with `reuse`, add them to the existing result.
 
-        The first commit replaces the old rows, so that readers see them until then. A block that fails leaves what was
-        committed by then, and nothing that came later. Columns get the types that Texera reads; see `columns`.
+        The first commit replaces the old rows, so that readers see them until then. A block that fails keeps the rows
+        committed before, and discards later rows. Columns get the types that Texera reads; see `columns`.
         """
         opened = self.open(uri, schema, reuse=reuse, batch=batch)
         try:
@@ -93,13 +94,13 @@ class ResultWriter:
         opened.close()
 
     def open(self, uri: ResultUri, schema: pa.Schema, *, reuse: bool = False, batch: int = BATCH_ROWS) -> ResultStream:
-        """Return a stream as `stream` has it, for the caller to close or abandon."""
+        """Return a stream like `stream`, for the caller to close or abandon."""
         readable = readable_schema(schema)
         table = self.tables.create_or_load(uri, readable)
         return ResultStream(self, uri, table, schema, batch, replaces=not reuse)
 
     def write_rows(self, uri: ResultUri, schema: pa.Schema, rows: Iterable[Row], batch: int = BATCH_ROWS) -> int:
-        """Replace the result by these rows; returns how many there were."""
+        """Replace the result by these rows, and return their number."""
         with self.stream(uri, schema, batch=batch) as stream:
             stream.extend(rows)
         return stream.rows
@@ -108,19 +109,19 @@ class ResultWriter:
         """Replace the result by the rows of an Arrow table, in one commit."""
         readable = readable_schema(table.schema)
         rows = pa.Table.from_batches([convert(batch, readable) for batch in table.to_batches()], readable)
-        # Also a table made just now is replaced: another writer may have replaced it since, with other columns.
-        found = self.tables.create_or_load(uri, readable)
+        # A table that was just created is replaced, too: another writer may have replaced it since, with other columns.
+        live_table = self.tables.create_or_load(uri, readable)
         with explain_errors(self.config, self.warehouse, str(uri)):
-            replace_rows(found, rows)
+            replace_rows(live_table, rows)
 
 
 class ResultStream:
-    """An open result. One thread at a time may add to it; commits go on beside, one after the other in rows' order."""
+    """An open result. A single thread at a time may add rows. Commits run in the background, in the rows' order."""
 
     def __init__(
         self, writer: ResultWriter, uri: ResultUri, table: Table, schema: pa.Schema, batch: int, *, replaces: bool
     ) -> None:
-        """Take `replaces` for whether the first commit takes the place of the rows that are there."""
+        """Open a stream. With `replaces`, the first commit replaces the existing rows."""
         self._writer, self._uri, self._table, self._schema, self._batch = writer, uri, table, schema, batch
         self._readable, self._replaces = readable_schema(schema), replaces
         self._lock = threading.RLock()
@@ -141,7 +142,7 @@ class ResultStream:
             self._pending.append(row)
             self.rows += 1
             if len(self._pending) >= self._batch:
-                self._turn()
+                self._convert_pending()
             elif self._timer is None:
                 self._start_timer()
 
@@ -151,42 +152,42 @@ class ResultStream:
             self.append(row)
 
     def append_batch(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Add rows that are columns already."""
+        """Add rows in columnar form."""
         with self._lock:
-            self._turn()
+            self._convert_pending()
             parts = batch.to_batches() if isinstance(batch, pa.Table) else [batch]
             for part in parts:
                 self.rows += part.num_rows
                 self._add(convert(part, self._readable))
 
     def flush(self) -> None:
-        """Commit what was added, and wait until readers see it."""
+        """Commit the added rows, and wait until readers see them."""
         with self._lock:
             self._start_commit()
             self._wait()
 
     def close(self) -> None:
-        """Commit what is left. Raises what any commit raised."""
+        """Commit the remaining rows. Raises the error of any commit."""
         try:
             self.flush()
             if self._replaces:
-                # Nothing was added: the old rows are to go all the same.
+                # No row was added; the old rows are deleted nevertheless.
                 self._committer.submit(self._append, [], []).result()
         finally:
             self.abandon()
 
     def abandon(self) -> None:
-        """Commit nothing more."""
+        """Discard uncommitted rows, and stop."""
         with self._lock:
             self._stop_timer()
             self._pending, self._batches = [], []
         self._committer.shutdown(wait=True)
 
-    def _turn(self) -> None:
-        """Turn the rows that are waiting into columns."""
+    def _convert_pending(self) -> None:
+        """Convert the pending rows into columns."""
         if self._pending:
             rows, self._pending = self._pending, []
-            self._add(convert(_columns(rows, self._schema), self._readable))
+            self._add(convert(_build_batch(rows, self._schema), self._readable))
 
     def _add(self, batch: pa.RecordBatch) -> None:
         interval = self._writer.commit
@@ -202,7 +203,7 @@ class ResultStream:
 
     def _start_timer(self) -> None:
         if self._writer.commit.seconds is not None:
-            self._timer = threading.Timer(self._writer.commit.seconds, self._on_time)
+            self._timer = threading.Timer(self._writer.commit.seconds, self._commit_on_timer)
             self._timer.daemon = True
             self._timer.start()
 
@@ -211,16 +212,16 @@ class ResultStream:
             self._timer.cancel()
             self._timer = None
 
-    def _on_time(self) -> None:
+    def _commit_on_timer(self) -> None:
         with self._lock:
             self._timer = None
             if self._commit is not None and not self._commit.done():
-                self._start_timer()  # the last commit is still on its way: what came since goes with the next
+                self._start_timer()  # the last commit is still running: the next commit takes later rows
             elif self._commit is None or self._commit.exception() is None:
                 self._start_commit()  # otherwise the next append or close raises the failure
 
     def _start_commit(self) -> None:
-        """Hand over what there is. One commit at a time: at most two intervals of rows are in memory."""
+        """Commit the buffered rows. A single commit runs at a time: at most two intervals of rows are in memory."""
         self._stop_timer()
         self._wait()
         if self._batches or self._pending:
@@ -235,10 +236,10 @@ class ResultStream:
 
     def _append(self, batches: list[pa.RecordBatch], rows: list[Row]) -> None:
         if rows:
-            batches.append(convert(_columns(rows, self._schema), self._readable))
+            batches.append(convert(_build_batch(rows, self._schema), self._readable))
         added = pa.Table.from_batches(batches, self._readable)
         with explain_errors(self._writer.config, self._writer.warehouse, str(self._uri)):
-            table = refreshed(self._table)
+            table = refresh_credentials(self._table)
             if self._replaces:
                 replace_rows(table, added)
                 self._replaces = False
@@ -247,11 +248,11 @@ class ResultStream:
         self.committed += added.num_rows
 
 
-def _columns(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
+def _build_batch(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
     if isinstance(rows[0], Mapping):
         check_surplus({name for row in rows for name in row}, schema.names)
-        named = cast(list[Mapping[str, Any]], rows)
-        columns: Sequence[Sequence[Any]] = [[row[name] for row in named] for name in schema.names]
+        mappings = cast(list[Mapping[str, Any]], rows)
+        columns: Sequence[Sequence[Any]] = [[row[name] for row in mappings] for name in schema.names]
     else:
         columns = list(zip(*rows, strict=True))
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]

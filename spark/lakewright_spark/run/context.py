@@ -23,7 +23,7 @@ from lakewright_spark.catalog.loading import load_config
 from lakewright_spark.result_uris import Execution, Port, ResultNamespaces, ResultUri
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.schemas import RUNTIME_STATISTICS, Status
-from lakewright_spark.results.tables import ResultTables, size_of
+from lakewright_spark.results.tables import ResultTables, measure_size
 from lakewright_spark.results.writer import CommitInterval, ResultStream, ResultWriter
 from lakewright_spark.run.facts import RunFacts
 from lakewright_spark.run.permissions import check_shared
@@ -104,7 +104,7 @@ class ExecutionRun:
         """
         from lakewright_spark.results.frames import ResultFrames  # noqa: PLC0415  # as above
 
-        warehouse = ResultReader(self.config, self.facts.warehouse, self.namespaces).warehouse_of(uri)
+        warehouse = ResultReader(self.config, self.facts.warehouse, self.namespaces).find_warehouse(uri)
         tables = ResultTables(self.config, warehouse, self.namespaces)
         namespace, name = tables.identifier(uri)
         table = TableIdentifier(warehouse, (namespace,), name)
@@ -127,7 +127,7 @@ class ExecutionRun:
         return ResultWriter(self.config, self.facts.warehouse, self.namespaces, commit or CommitInterval())
 
     def _count(self, operator: str | Port, uri: ResultUri, nanoseconds: int, input_rows: int) -> None:
-        rows, size = size_of(ResultTables(self.config, self.facts.warehouse, self.namespaces).load(uri))
+        rows, size = measure_size(ResultTables(self.config, self.facts.warehouse, self.namespaces).load(uri))
         local = "spark" in self.__dict__ and self.facts.remote is None
         self._statistics.append(
             {

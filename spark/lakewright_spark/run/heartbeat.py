@@ -50,7 +50,7 @@ class SignsOfLife:
         while not self._ended.wait(wait):
             wait = self._every
             try:
-                self._registry.alive(self._workflow, self._execution, datetime.now(UTC))
+                self._registry.record_heartbeat(self._workflow, self._execution, datetime.now(UTC))
             except RegistryError as error:
                 self._failed += 1
                 self._reason, wait = str(error), self._again

@@ -27,8 +27,8 @@ from lakewright_spark.execution_registry.records import ExecutionRecord, Executi
 from lakewright_spark.execution_registry.registry import ExecutionRegistry
 from lakewright_spark.pyiceberg_client.catalog_cache import CATALOGS
 from lakewright_spark.result_uris import ResultNamespaces
-from lakewright_spark.results.cleanup import Cleaner, Swept, failure
-from lakewright_spark.results.tables import ResultTables, written_tables
+from lakewright_spark.results.cleanup import Cleaner, SweepReport, build_sweep_error
+from lakewright_spark.results.tables import ResultTables, list_written_tables
 from lakewright_spark.results.writer import ResultWriter
 from lakewright_spark.run.child import Child
 from lakewright_spark.run.console import Console
@@ -110,7 +110,7 @@ class Launch:
         for attempt in range(FINISH_ATTEMPTS):
             try:
                 if written:
-                    registry.wrote(record.workflow, record.execution, written)
+                    registry.record_tables(record.workflow, record.execution, written)
                 reason = str(problem) if problem else None
                 registry.finish(record.workflow, record.execution, status, error=reason)
             except RegistryError:
@@ -152,7 +152,7 @@ class Launch:
             if again:
                 cleaner.restart(again)
             swept = cleaner.replace_previous(record, stale)
-            if problem := failure(swept):
+            if problem := build_sweep_error(swept):
                 raise problem
         except LakewrightSparkError as error:
             self.registry.finish(facts.workflow, facts.execution, ExecutionStatus.FAILED, error=str(error))
@@ -160,7 +160,7 @@ class Launch:
         self._note_what_stays(cleaner.unavailable, swept)
         return record
 
-    def _note_what_stays(self, unavailable: UnavailableWarehouses, swept: Swept) -> None:
+    def _note_what_stays(self, unavailable: UnavailableWarehouses, swept: SweepReport) -> None:
         if sentence := unavailable.note():
             self.note(sentence)
         for error in unavailable.failed.values():
@@ -212,7 +212,7 @@ class Launch:
 
     def _written(self) -> list[WrittenTable]:
         tables = ResultTables(self.config, self.facts.warehouse, self.namespaces)
-        return written_tables(tables, self.facts.workflow, self.facts.execution)
+        return list_written_tables(tables, self.facts.workflow, self.facts.execution)
 
 
 class _EndedError(Exception):

@@ -22,8 +22,8 @@ def test_jdbc_catalog(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.Monk
     uri = Execution(1, 1).result(Port("Op-1"))
     writer.write(uri, ROWS)
     writer.write(uri, ROWS)  # replaces the first result
-    assert reader.whole(uri) == ROWS
-    assert list(writer.tables.results()) == [uri.in_warehouse("texera_iceberg")]
+    assert reader.read_all(uri) == ROWS
+    assert list(writer.tables.list_results()) == [uri.with_warehouse("texera_iceberg")]
     assert writer.tables.drop(uri)
 
 
@@ -37,8 +37,8 @@ def test_rest_catalog(catalog_config: CatalogConfig) -> None:
     )
     uri = Execution(2, 1).result(Port("Op-1"))
     ResultWriter(config, "mine").write(uri, ROWS)
-    assert ResultReader(config).whole(uri) == ROWS
-    assert ResultReader(catalog_config).whole(uri) == ROWS
+    assert ResultReader(config).read_all(uri) == ROWS
+    assert ResultReader(catalog_config).read_all(uri) == ROWS
 
 
 def test_remote_signing(catalog_config: CatalogConfig) -> None:
@@ -47,4 +47,4 @@ def test_remote_signing(catalog_config: CatalogConfig) -> None:
     config = catalog_config.model_copy(update={"warehouses": [signed]})
     uri = Execution(3, 1).result(Port("Op-1"))
     ResultWriter(config, "results").write(uri, ROWS)
-    assert ResultReader(config).whole(uri) == ROWS
+    assert ResultReader(config).read_all(uri) == ROWS

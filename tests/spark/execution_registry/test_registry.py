@@ -56,9 +56,9 @@ def begin(registry: ExecutionRegistry, execution: int, unit: str = "notebook", *
 
 def test_life_of_an_execution(registry: ExecutionRegistry, url: str) -> None:
     begin(registry, 42)
-    registry.alive(7, 42, now=NOON + HOUR)
-    registry.wrote(7, 42, [WrittenTable(RESULT, rows=10)])
-    registry.wrote(
+    registry.record_heartbeat(7, 42, now=NOON + HOUR)
+    registry.record_tables(7, 42, [WrittenTable(RESULT, rows=10)])
+    registry.record_tables(
         7, 42, [WrittenTable(RESULT, rows=20, bytes=999), WrittenTable(RESULT.execution.runtime_statistics())]
     )
     registry.finish(7, 42, ExecutionStatus.COMPLETED, now=NOON + 2 * HOUR)
@@ -68,11 +68,11 @@ def test_life_of_an_execution(registry: ExecutionRegistry, url: str) -> None:
     assert (found.status, found.started_at, found.finished_at) == (ExecutionStatus.COMPLETED, NOON, NOON + 2 * HOUR)
     assert WrittenTable(RESULT, rows=20, bytes=999) in found.tables
     assert len(found.tables) == 2
-    assert registry.warehouse_of(7, 42) == "results"
+    assert registry.find_warehouse(7, 42) == "results"
     assert ExecutionRegistry("other", url).find(7, 42) is None
     registry.remove(7, 42)
     assert registry.find(7, 42) is None
-    assert registry.warehouse_of(7, 42) is None
+    assert registry.find_warehouse(7, 42) is None
 
 
 def test_running_execution_is_not_started_again(registry: ExecutionRegistry) -> None:
@@ -111,12 +111,12 @@ def test_replaced_and_expired_executions(registry: ExecutionRegistry) -> None:
     begin(registry, 1)
     begin(registry, 2, unit="other")
     begin(registry, 3)
-    assert [record.execution for record in registry.previous(7, 3, "notebook")] == [1]
-    registry.replaced(7, 1)
-    assert registry.previous(7, 3, "notebook") == []
+    assert [record.execution for record in registry.list_previous(7, 3, "notebook")] == [1]
+    registry.mark_replaced(7, 1)
+    assert registry.list_previous(7, 3, "notebook") == []
     registry.finish(7, 1, ExecutionStatus.COMPLETED, now=NOON + HOUR)
-    registry.alive(7, 2, now=NOON + 3 * HOUR)
-    assert [record.execution for record in registry.expired(NOON + 2 * HOUR)] == [
+    registry.record_heartbeat(7, 2, now=NOON + 3 * HOUR)
+    assert [record.execution for record in registry.list_expired(NOON + 2 * HOUR)] == [
         1,
         3,
     ]  # 3 died without reporting its end
@@ -199,9 +199,9 @@ def test_texera_executions(texera: str) -> None:
     assert (second.status, second.finished_at) == (ExecutionStatus.RUNNING, None)
     # A port has a result and a state.
     assert sorted(t.uri.kind.value for t in second.tables) == ["consolemessages", "result", "state"]
-    assert executions.warehouse_of(7, 42) == "user-3-main"
-    assert executions.warehouse_of(7, 41) is None
-    assert executions.warehouse_of(8, 42) is None
+    assert executions.find_warehouse(7, 42) == "user-3-main"
+    assert executions.find_warehouse(7, 41) is None
+    assert executions.find_warehouse(8, 42) is None
 
 
 def test_texera_tables_are_read_only(texera: str) -> None:

@@ -112,7 +112,7 @@ def test_rows_and_sums_match_the_source_at_every_step(
     registry.finish(workflow, 2, ExecutionStatus.COMPLETED, now=datetime.now(UTC) - 2 * DAY)
     assert [record.execution for record in cleaner.sweep(datetime.now(UTC) - DAY).executions] == [2]
     assert [(record.execution, record.tables) for record in registry.all()] == [(1, ())], "replaced, not a day ago"
-    assert not [uri for uri in cleaner.orphans().tables if uri.execution.workflow == workflow]
+    assert not [uri for uri in cleaner.find_orphans().tables if uri.execution.workflow == workflow]
     registry.close()
     print(f"{source.__name__}: {expected['rows']:,} rows, {time.monotonic() - began:.0f} s, {_memory(spark)}")
 
@@ -123,7 +123,7 @@ def _execution(
     record = cleaner.registry.begin(workflow, number, computing_unit="cu", warehouse="results")
     uri = Execution(workflow, number, "results").result(Port("Source-1"))
     ResultFrames(spark, cleaner.config, "results").write(uri, frame)
-    cleaner.registry.wrote(workflow, number, cleaner.written_by(record))
+    cleaner.registry.record_tables(workflow, number, cleaner.list_written_tables(record))
     cleaner.registry.finish(workflow, number, ExecutionStatus.COMPLETED)
     return record, uri
 
@@ -132,13 +132,13 @@ def _read_back(reader: ResultReader, uri: ResultUri, expected: dict[str, Any]) -
     """Read all rows, a page and the rows after a cursor, without a JVM."""
     assert reader.count(uri) == expected["rows"]
     names = [name for name in expected if name != "rows"]
-    added = reader.whole(uri).select(names).group_by([]).aggregate([(name, "sum") for name in names])
+    added = reader.read_all(uri).select(names).group_by([]).aggregate([(name, "sum") for name in names])
     assert {name: added[f"{name}_sum"][0].as_py() for name in names} == {name: expected[name] for name in names}
     page = reader.range(uri, expected["rows"] // 2, 100)
     assert page.num_rows == 100
     assert reader.range(uri, expected["rows"] // 2 + 50, 50).equals(page.slice(50))
-    first = reader.after(uri, limit=expected["rows"] - 10)
-    assert reader.after(uri, first.cursor).rows.num_rows == 10
+    first = reader.read_after(uri, limit=expected["rows"] - 10)
+    assert reader.read_after(uri, first.cursor).rows.num_rows == 10
 
 
 def _maintained(table: Maintained, config: CatalogConfig, data: DataSet, expected: dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ from lakewright_spark.errors import CatalogUnreachableError, RegistryError
 from lakewright_spark.execution_registry.records import ExecutionRecord, ExecutionStatus, WrittenTable
 from lakewright_spark.execution_registry.registry import ExecutionRegistry
 from lakewright_spark.result_uris import Execution, Port, ResultKind, ResultUri
-from lakewright_spark.results.cleanup import YOUNGEST_ORPHAN, Cleaner, failure
+from lakewright_spark.results.cleanup import YOUNGEST_ORPHAN, Cleaner, build_sweep_error
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.schemas import CONSOLE_MESSAGES
 from lakewright_spark.results.tables import ResultTables
@@ -58,7 +58,7 @@ def create_execution(
     for uri in addresses(workflow, execution):
         ResultWriter(cleaner.config, "results").write_rows(uri, CONSOLE_MESSAGES, [("x",), ("y",)])
     if note:
-        registry.wrote(workflow, execution, cleaner.written_by(record))
+        registry.record_tables(workflow, execution, cleaner.list_written_tables(record))
         registry.finish(workflow, execution, ExecutionStatus.COMPLETED, now=ended)
     return record
 
@@ -118,7 +118,7 @@ def test_sweep_drops_tables_of_expired_executions_first(cleaner: Cleaner, workfl
     assert len(remaining_kinds(cleaner, workflow, 1)) == 3
     swept = cleaner.sweep(NOW - 24 * HOUR)
     assert set(swept.tables) == set(dry.tables)
-    assert failure(swept) is None
+    assert build_sweep_error(swept) is None
     assert (remaining_kinds(cleaner, workflow, 1), remaining_kinds(cleaner, workflow, 2)) == ([], [])
     assert len(remaining_kinds(cleaner, workflow, 3)) == 3
     assert [record.execution for record in cleaner.registry.all()] == [3]
@@ -142,9 +142,11 @@ def test_sweep_keeps_rows_while_the_catalog_is_down(cleaner: Cleaner, workflow: 
 
 def test_sweep_reports_a_removed_warehouse_and_keeps_its_rows(cleaner: Cleaner, workflow: int) -> None:
     cleaner.registry.begin(workflow, 1, computing_unit="cu", warehouse="sold", now=NOW - 25 * HOUR)
-    cleaner.registry.wrote(workflow, 1, [cleaner.written_by(create_execution(cleaner, workflow, 2))[0]])
+    cleaner.registry.record_tables(
+        workflow, 1, [cleaner.list_written_tables(create_execution(cleaner, workflow, 2))[0]]
+    )
     swept = cleaner.sweep(NOW - 24 * HOUR)
-    error = failure(swept)
+    error = build_sweep_error(swept)
     assert "execution 1 of workflow" in str(error)
     assert "has no warehouse 'sold'" in str(error)
     assert cleaner.registry.find(workflow, 1) is not None
@@ -158,7 +160,7 @@ def test_tables_without_rows_and_rows_without_tables(cleaner: Cleaner, workflow:
     result = addresses(workflow, 2)[0]
     ResultTables(cleaner.config, "results").drop(result)
 
-    orphans = cleaner.orphans()
+    orphans = cleaner.find_orphans()
     assert {uri for uri in orphans.tables if uri.execution.workflow == workflow} == set(addresses(workflow, 1))
     assert [(record.execution, missing) for record, missing in orphans.rows] == [(2, [result])]
 
@@ -175,21 +177,21 @@ def test_tables_without_rows_and_rows_without_tables(cleaner: Cleaner, workflow:
             yield create_execution(cleaner, workflow, 4)
             yield ExecutionRecord(workflow, 1, None, "results", None, ExecutionStatus.COMPLETED, NOW, NOW)
 
-    assert not [uri for uri in cleaner.orphans([Texera()]).tables if uri.execution.workflow == workflow]
+    assert not [uri for uri in cleaner.find_orphans([Texera()]).tables if uri.execution.workflow == workflow]
 
     done = cleaner.drop_orphans(orphans, younger_stay=timedelta(0))
     assert [
         uri for uri in done.tables if uri.execution.workflow == workflow
     ] == []  # all of them are younger than the floor
     assert [record.execution for record in done.rows] == [2]
-    assert cleaner.orphans().rows == []
+    assert cleaner.find_orphans().rows == []
 
 
 def test_old_orphan_tables_are_dropped(cleaner: Cleaner, workflow: int, monkeypatch: pytest.MonkeyPatch) -> None:
     create_execution(cleaner, workflow, 1)
     create_execution(cleaner, workflow, 2)
     cleaner.registry.remove(workflow, 1)
-    orphans = cleaner.orphans()
+    orphans = cleaner.find_orphans()
     mine = [uri for uri in orphans.tables if uri.execution.workflow == workflow]
     monkeypatch.setattr("lakewright_spark.results.cleanup.YOUNGEST_ORPHAN", -HOUR)
     done = cleaner.drop_orphans(type(orphans)(mine, []), younger_stay=-HOUR)
@@ -207,9 +209,9 @@ def test_empty_registry_reports_no_orphans(
     monkeypatch.setattr("lakewright_spark.results.cleanup.YOUNGEST_ORPHAN", -HOUR)
     by_empty = Cleaner(cleaner.config, empty)
     with pytest.raises(RegistryError, match="knows no execution of tenant"):
-        by_empty.drop_orphans(by_empty.orphans(), younger_stay=-HOUR)
+        by_empty.drop_orphans(by_empty.find_orphans(), younger_stay=-HOUR)
     with pytest.raises(RegistryError, match="Texera's database knows no execution"):
-        cleaner.drop_orphans(cleaner.orphans([empty]), younger_stay=-HOUR, others=[empty])
+        cleaner.drop_orphans(cleaner.find_orphans([empty]), younger_stay=-HOUR, other_registries=[empty])
     empty.close()
     assert len(remaining_kinds(cleaner, workflow, 1)) == 3
 
@@ -218,8 +220,8 @@ def test_tables_outside_the_configuration_are_not_missing(cleaner: Cleaner, work
     """A computing unit's configuration has some of the tenant's warehouses; the registry has runs of all."""
     elsewhere = Execution(workflow, 1, "curated").result(Port("Op-1"))
     cleaner.registry.begin(workflow, 1, computing_unit="cu", warehouse="curated")
-    cleaner.registry.wrote(workflow, 1, [WrittenTable(elsewhere, 3)])
-    orphans = cleaner.orphans()
+    cleaner.registry.record_tables(workflow, 1, [WrittenTable(elsewhere, 3)])
+    orphans = cleaner.find_orphans()
     assert orphans.rows == []
     cleaner.drop_orphans(orphans, younger_stay=HOUR)
     kept = cleaner.registry.find(workflow, 1)
@@ -283,4 +285,4 @@ def test_drop_purges_but_keeps_a_new_table_of_that_name(
     tasks = f"{sandbox.lakekeeper.endpoint}/management/v1/warehouse/{config.warehouses[0].id}/task/list"
     while httpx.post(tasks, json={"status": ["SCHEDULED", "RUNNING"]}, timeout=60).json()["tasks"]:
         pass  # the server purges in the background
-    assert ResultReader(catalog_config).whole(uri)["n"].to_pylist() == [2]
+    assert ResultReader(catalog_config).read_all(uri)["n"].to_pylist() == [2]

@@ -50,7 +50,7 @@ def test_frames_and_results_convert_both_ways(
     # Each partition is one file; rows keep the order of the partitions.
     assert reader.range(uri, 240, 20)["number"].to_pylist() == list(range(240, 260))
     assert reader.table(uri).properties["commit.manifest-merge.enabled"] == "true"
-    schema = reader.whole(uri).schema
+    schema = reader.read_all(uri).schema
     ResultWriter(catalog_config, "results").write_rows(uri, schema, [(5,), (6,)])
     frames.spark.catalog.refreshTable(frames.identifier(uri))
     assert sorted(row.number for row in frames.read(uri).collect()) == [5, 6]
@@ -63,7 +63,7 @@ def test_five_million_rows_by_page(frames: ResultFrames, reader: ResultReader) -
     made = made.selectExpr("id", "id % 97 AS category", "cast(floor(rand(7) * 1000000) AS bigint) AS amount")
     frames.write(uri, made)
     expected = frames.read(uri).agg({"id": "sum", "amount": "sum"}).collect()[0]
-    whole = reader.whole(uri)
+    whole = reader.read_all(uri)
     assert whole.num_rows == reader.count(uri) == 5_000_000
     assert whole["id"].to_pylist() == list(range(5_000_000))
     assert (pc.sum(whole["id"]).as_py(), pc.sum(whole["amount"]).as_py()) == (
@@ -87,14 +87,14 @@ def test_failed_write_keeps_the_old_result(frames: ResultFrames, reader: ResultR
     broken = frames.spark.range(20).selectExpr("IF(id = 15, CAST(raise_error('no such value') AS bigint), id) AS id")
     with pytest.raises(PySparkException, match="no such value"):
         frames.write(uri, broken)
-    assert reader.whole(uri)["id"].to_pylist() == list(range(10))
+    assert reader.read_all(uri)["id"].to_pylist() == list(range(10))
 
 
 def test_frame_reads_the_result_it_replaces(frames: ResultFrames, reader: ResultReader) -> None:
     uri = Execution(1, 7).result(PORT)
     frames.write(uri, frames.spark.range(10))
     frames.write(uri, frames.read(uri).where("id >= 4").selectExpr("id", "id * 2 AS twice"))
-    assert reader.whole(uri).to_pylist() == [{"id": number, "twice": 2 * number} for number in range(4, 10)]
+    assert reader.read_all(uri).to_pylist() == [{"id": number, "twice": 2 * number} for number in range(4, 10)]
     assert frames.read(uri).count() == 6
 
 
@@ -115,7 +115,7 @@ def test_columns_are_converted_to_texera_types(frames: ResultFrames, reader: Res
         frames.spark.conf.set("spark.sql.session.timeZone", "UTC")
     kinds = [str(field.field_type) for field in reader.table(uri).schema().fields]
     assert kinds == ["timestamp", "timestamp", "double", "int", "string", "timestamp"]
-    assert list(reader.whole(uri).to_pylist()[0].values()) == [
+    assert list(reader.read_all(uri).to_pylist()[0].values()) == [
         datetime.fromisoformat("2026-07-01T12:00:00.123456"),
         datetime.fromisoformat("2026-07-01T00:00:00"),
         1.5,
@@ -144,10 +144,10 @@ def test_pages_of_rewritten_results_are_refused(frames: ResultFrames, reader: Re
         reader.range(uri, 0, 5)
     rewritten = Execution(1, 8).result(PORT)
     frames.write(rewritten, frames.spark.range(10))
-    cursor = reader.after(rewritten, limit=5).cursor
+    cursor = reader.read_after(rewritten, limit=5).cursor
     frames.spark.sql(f"DELETE FROM {frames.identifier(rewritten)} WHERE id = 3")
     with pytest.raises(RowsMovedError, match="was rewritten"):
-        reader.after(rewritten, cursor)
+        reader.read_after(rewritten, cursor)
 
 
 def test_result_of_another_warehouse_is_refused(frames: ResultFrames) -> None:

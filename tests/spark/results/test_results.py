@@ -26,7 +26,7 @@ from lakewright_spark.results import file_index
 from lakewright_spark.results.reader import Cursor, ResultReader
 from lakewright_spark.results.schemas import CONSOLE_MESSAGES, LOOP_STATE, RUNTIME_STATISTICS, Status
 from lakewright_spark.results.tables import ResultTables
-from lakewright_spark.results.writer import EVERY_BATCH, LEAD_SECONDS, CommitInterval, ResultWriter, refreshed
+from lakewright_spark.results.writer import EVERY_BATCH, LEAD_SECONDS, CommitInterval, ResultWriter, refresh_credentials
 
 SCHEMA = pa.schema([("number", pa.int64()), ("text", pa.string())])
 ROWS = [(number, f"row {number}") for number in range(10)]
@@ -62,7 +62,7 @@ def test_rows_are_read_in_commit_order(catalog_config: CatalogConfig, reader: Re
     writer_with(catalog_config, CommitInterval(rows=3)).write_rows(uri, SCHEMA, iter(ROWS), batch=3)
     assert len(list(reader.table(uri).scan().plan_files())) == 4  # one file per commit: 3, 3, 3 and 1 rows
     assert reader.count(uri) == 10
-    assert numbers(reader.whole(uri)) == list(range(10))
+    assert numbers(reader.read_all(uri)) == list(range(10))
     for offset, limit in [(0, 10), (2, 3), (3, 3), (5, 100), (9, 1), (10, 1), (4, 0), (99, 5)]:
         assert numbers(reader.range(uri, offset, limit)) == list(range(10))[offset : offset + limit]
 
@@ -99,9 +99,9 @@ def test_statistics_console_and_loop_state(writer: ResultWriter, reader: ResultR
     writer.write_rows(run.console_messages("Op-1"), CONSOLE_MESSAGES, [("hello",)])
     state = {"content": '{"i": 2}', "loop_counter": 1, "loop_start_id": "LoopStart-operator-1"}
     writer.write_rows(run.state(Port("Op-1")), LOOP_STATE, [state])
-    assert reader.whole(run.runtime_statistics()).to_pylist() == [statistics]
-    assert reader.whole(run.console_messages("Op-1")).to_pylist() == [{"message": "hello"}]
-    assert reader.whole(run.state(Port("Op-1"))).to_pylist() == [state]
+    assert reader.read_all(run.runtime_statistics()).to_pylist() == [statistics]
+    assert reader.read_all(run.console_messages("Op-1")).to_pylist() == [{"message": "hello"}]
+    assert reader.read_all(run.state(Port("Op-1"))).to_pylist() == [state]
     # The columns of `State.schema` in Texera, in its order and with its types.
     columns = reader.table(run.state(Port("Op-1"))).schema().fields
     assert [(column.name, str(column.field_type)) for column in columns] == [
@@ -120,19 +120,19 @@ def test_operator_without_rows(writer: ResultWriter, reader: ResultReader, uri: 
     assert writer.write_rows(uri, SCHEMA, []) == 0
     assert reader.count(uri) == 0
     assert reader.range(uri, 0, 20).num_rows == 0
-    assert reader.whole(uri).schema.names == ["number", "text"]
-    assert reader.after(uri).rows.num_rows == 0
+    assert reader.read_all(uri).schema.names == ["number", "text"]
+    assert reader.read_after(uri).rows.num_rows == 0
 
 
 def test_second_write_replaces_or_appends(writer: ResultWriter, reader: ResultReader, uri: ResultUri) -> None:
     writer.write_rows(uri, SCHEMA, ROWS)
     writer.write(uri, pa.table({"number": [1, 2]}))
-    assert reader.whole(uri).to_pylist() == [{"number": 1}, {"number": 2}]
+    assert reader.read_all(uri).to_pylist() == [{"number": 1}, {"number": 2}]
     writer.write_rows(uri, SCHEMA, ROWS[:4])
     assert reader.count(uri) == 4
     with writer.stream(uri, SCHEMA, reuse=True) as stream:  # an operator in a loop
         stream.append_batch(pa.record_batch({"number": [4], "text": ["row 4"]}, schema=SCHEMA))
-    assert numbers(reader.whole(uri)) == [0, 1, 2, 3, 4]
+    assert numbers(reader.read_all(uri)) == [0, 1, 2, 3, 4]
 
 
 def test_readers_see_old_rows_until_the_first_commit(
@@ -141,17 +141,17 @@ def test_readers_see_old_rows_until_the_first_commit(
     writer = writer_with(catalog_config, NEVER)
     writer.write_rows(uri, SCHEMA, ROWS)
     with writer.stream(uri, pa.schema([("text", pa.string()), ("number", pa.int32())])) as stream:
-        assert numbers(reader.whole(uri)) == list(range(10))
+        assert numbers(reader.read_all(uri)) == list(range(10))
         stream.append(("new", 5))
-        assert numbers(reader.whole(uri)) == list(range(10))
+        assert numbers(reader.read_all(uri)) == list(range(10))
         stream.flush()
-        assert reader.whole(uri).to_pylist() == [{"text": "new", "number": 5}]
+        assert reader.read_all(uri).to_pylist() == [{"text": "new", "number": 5}]
         stream.append(("newer", 6))
-    assert numbers(reader.whole(uri)) == [5, 6]
+    assert numbers(reader.read_all(uri)) == [5, 6]
     with writer.stream(uri, SCHEMA):
         assert reader.count(uri) == 2
     assert reader.count(uri) == 0
-    assert reader.whole(uri).schema.names == SCHEMA.names
+    assert reader.read_all(uri).schema.names == SCHEMA.names
 
 
 def test_failed_write_keeps_the_old_result(catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri) -> None:
@@ -165,7 +165,7 @@ def test_failed_write_keeps_the_old_result(catalog_config: CatalogConfig, reader
         writer.write_rows(uri, SCHEMA, rows())
     with pytest.raises(ColumnRefusedError, match="'number': expected a type that Texera reads"):
         writer.write(uri, pa.table({"number": [Decimal("1.5")]}))
-    assert numbers(reader.whole(uri)) == list(range(10))
+    assert numbers(reader.read_all(uri)) == list(range(10))
 
 
 def test_concurrent_replacements_leave_one_result(
@@ -189,7 +189,7 @@ def test_concurrent_replacements_leave_one_result(
     for thread in threads:
         thread.join()
     assert not failures
-    found = numbers(reader.whole(uri))
+    found = numbers(reader.read_all(uri))
     assert found in [[number] * 4 for number in range(3)]
 
 
@@ -218,7 +218,7 @@ def test_columns_are_converted_to_texera_types(writer: ResultWriter, reader: Res
     }
     noon, midnight = datetime.fromisoformat("2026-07-01T12:00:00"), datetime.fromisoformat("2026-07-01T00:00:00")
     row = {"instant": noon, "day": midnight, "small": 1.5, "short": 7, "category": "a", "hash": b"ab"}
-    assert reader.whole(uri).to_pylist() == [row] * 3
+    assert reader.read_all(uri).to_pylist() == [row] * 3
 
 
 def test_address_that_texera_cannot_parse(writer: ResultWriter) -> None:
@@ -249,21 +249,21 @@ def test_row_of_wrong_type_fails_the_stream(writer: ResultWriter, reader: Result
 
 def test_follower_reads_new_rows(catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri) -> None:
     with writer_with(catalog_config, NEVER).stream(uri, SCHEMA) as stream:
-        first = reader.after(uri)
+        first = reader.read_after(uri)
         assert first.rows.num_rows == 0
         stream.extend(ROWS[:3])
         stream.flush()
-        second = reader.after(uri, first.cursor)
+        second = reader.read_after(uri, first.cursor)
         stream.extend(ROWS[3:])
     assert numbers(second.rows) == [0, 1, 2]
-    page = reader.after(uri, second.cursor, limit=4)
+    page = reader.read_after(uri, second.cursor, limit=4)
     assert numbers(page.rows) == [3, 4, 5, 6]
     again = Cursor.parse(str(page.cursor))  # as a browser returns it
-    last = reader.after(uri, again)
+    last = reader.read_after(uri, again)
     assert numbers(last.rows) == [7, 8, 9]
-    assert reader.after(uri, last.cursor).rows.num_rows == 0
+    assert reader.read_after(uri, last.cursor).rows.num_rows == 0
     # A new reader continues from the cursor as well.
-    assert numbers(ResultReader(catalog_config).after(uri, again).rows) == [7, 8, 9]
+    assert numbers(ResultReader(catalog_config).read_after(uri, again).rows) == [7, 8, 9]
 
 
 def test_cursor_into_rewritten_rows_is_refused(
@@ -271,17 +271,17 @@ def test_cursor_into_rewritten_rows_is_refused(
 ) -> None:
     writer = writer_with(catalog_config, CommitInterval(rows=2))
     writer.write_rows(uri, SCHEMA, ROWS, batch=2)
-    cursor = reader.after(uri, limit=5).cursor
+    cursor = reader.read_after(uri, limit=5).cursor
     reader.table(uri).overwrite(pa.table({"number": [1], "text": ["x"]}, schema=SCHEMA))
     with pytest.raises(RowsMovedError, match="was rewritten since this cursor"):
-        reader.after(uri, cursor)
+        reader.read_after(uri, cursor)
     writer.write_rows(uri, SCHEMA, ROWS)
     with pytest.raises(RowsMovedError, match="was rewritten since this cursor"):
-        reader.after(uri, cursor)
+        reader.read_after(uri, cursor)
     ResultTables(catalog_config, "results").drop(uri)
     writer.write_rows(uri, SCHEMA, ROWS)
-    with pytest.raises(RowsMovedError, match="was made anew"):
-        reader.after(uri, cursor)
+    with pytest.raises(RowsMovedError, match="was created again"):
+        reader.read_after(uri, cursor)
     with pytest.raises(BadAddressError, match="expected a cursor"):
         Cursor.parse("17")
 
@@ -290,7 +290,7 @@ def test_only_new_manifests_are_read(
     catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
-    entries = file_index._entries
+    entries = file_index._read_entries
 
     def counted(table, manifests):
         manifests = list(manifests)
@@ -309,7 +309,7 @@ def test_only_new_manifests_are_read(
         stream.flush()
         assert reader.count(uri) == 11
     assert (before, len(read)) == (10, 11)
-    assert numbers(reader.whole(uri)) == list(range(11))
+    assert numbers(reader.read_all(uri)) == list(range(11))
 
 
 def test_concurrent_writers_lose_no_rows(catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri) -> None:
@@ -324,16 +324,16 @@ def test_concurrent_writers_lose_no_rows(catalog_config: CatalogConfig, reader: 
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(numbers(reader.whole(uri))) == [*range(8), *range(100, 108)]
+    assert sorted(numbers(reader.read_all(uri))) == [*range(8), *range(100, 108)]
 
 
 def test_expiring_credentials_are_refreshed(writer: ResultWriter, reader: ResultReader, uri: ResultUri) -> None:
     table = writer.tables.create_or_load(uri, SCHEMA)
     name = "s3.session-token-expires-at-ms"
     first, end = table.io, int(table.io.properties[name]) / 1000
-    assert refreshed(table).io is first
-    assert refreshed(table, now=end - LEAD_SECONDS - 1).io is first
-    assert refreshed(table, now=end - LEAD_SECONDS + 1).io is not first
+    assert refresh_credentials(table).io is first
+    assert refresh_credentials(table, now=end - LEAD_SECONDS - 1).io is first
+    assert refresh_credentials(table, now=end - LEAD_SECONDS + 1).io is not first
     # A stream that is open for longer than they live asks for them by itself.
     with writer.stream(uri, SCHEMA) as stream:
         opened = stream._table.io
@@ -356,12 +356,12 @@ def test_warehouse_of_an_address(catalog_config: CatalogConfig) -> None:
     two = catalog_config.model_copy(update={"warehouses": [results, CatalogWarehouse(name="elsewhere", id="2")]})
     reader = ResultReader(two, "results", executions=Executions())
     port = Port("Op-1")
-    assert reader.warehouse_of(Execution(3, 1, "results").result(port)) == "results"
-    assert reader.warehouse_of(Execution(3, 1).result(port)) == "elsewhere"
-    assert reader.warehouse_of(Execution(3, 2).result(port)) == "results"
-    assert ResultReader(catalog_config).warehouse_of(Execution(3, 2).result(port)) == "results"
+    assert reader.find_warehouse(Execution(3, 1, "results").result(port)) == "results"
+    assert reader.find_warehouse(Execution(3, 1).result(port)) == "elsewhere"
+    assert reader.find_warehouse(Execution(3, 2).result(port)) == "results"
+    assert ResultReader(catalog_config).find_warehouse(Execution(3, 2).result(port)) == "results"
     with pytest.raises(ConfigMissingError, match=r"names no warehouse.*give --warehouse: results, elsewhere"):
-        ResultReader(two).warehouse_of(Execution(3, 2).result(port))
+        ResultReader(two).find_warehouse(Execution(3, 2).result(port))
     with pytest.raises(WarehouseRefusedError, match="no warehouse 'curated'"):
         ResultReader(two).count(Execution(3, 2, "curated").result(port))
     with pytest.raises(WarehouseRefusedError, match="is in warehouse 'curated'"):
@@ -382,8 +382,8 @@ def test_missing_result_and_unreachable_catalog(catalog_config: CatalogConfig, r
 def test_operator_ids_with_special_characters(writer: ResultWriter, reader: ResultReader, operator: str) -> None:
     uri = Execution(8, 1).console_messages(operator)
     writer.write_rows(uri, CONSOLE_MESSAGES, [("hello",)])
-    assert reader.whole(ResultUri.parse(str(uri)))["message"].to_pylist() == ["hello"]
-    kinds = {name: kind for kind, name in writer.tables.existing()}
+    assert reader.read_all(ResultUri.parse(str(uri)))["message"].to_pylist() == ["hello"]
+    kinds = {name: kind for kind, name in writer.tables.list_tables()}
     assert kinds[uri.table] is uri.kind
     assert writer.tables.drop(uri)
 

@@ -43,7 +43,7 @@ EXAMPLES = [
 def test_address_and_table(uri: ResultUri, address: str, namespace: str, table: str) -> None:
     assert str(uri) == address
     assert ResultUri.parse(address) == uri
-    assert (ResultNamespaces().of(uri), uri.table) == (namespace, table)
+    assert (ResultNamespaces().look_up(uri), uri.table) == (namespace, table)
 
 
 names = st.text(
@@ -65,7 +65,7 @@ def test_addresses_parse_back(
     port = Port(operator, internal=inner)
     for uri in (run.result(port), run.state(port), run.runtime_statistics(), run.console_messages(operator)):
         assert ResultUri.parse(str(uri)) == uri
-        assert ResultUri.of_table(uri.table, warehouse) == uri
+        assert ResultUri.from_table_name(uri.table, warehouse) == uri
         assert uri.execution == run
 
 
@@ -114,12 +114,12 @@ def test_texera_addresses(uri: ResultUri, address: str, namespace: str, table: s
 def test_addresses_of_older_releases(rest: str) -> None:
     """Clean-up must find such tables."""
     uri = ResultUri.parse(f"vfs:///wid/1/eid/1/{rest}")
-    assert ResultUri.of_table(uri.table) == uri
+    assert ResultUri.from_table_name(uri.table) == uri
     with pytest.raises(BadAddressError):
         uri.check_readable()
 
 
 def test_namespaces_are_configurable() -> None:
     named = ResultNamespaces.from_environment({"STORAGE_ICEBERG_TABLE_RESULT_NAMESPACE": "results"})
-    assert named.of(Execution(1, 1).result(PORT)) == "results"
+    assert named.look_up(Execution(1, 1).result(PORT)) == "results"
     assert named.names[ResultKind.CONSOLE_MESSAGES] == "operator-console-messages"

@@ -79,7 +79,7 @@ def test_remote_executors_survive_a_killed_worker(
     done, total = report["killed_after"]
     assert 0 < done < total, "the worker was killed in the middle of the job"
     assert (report["executors_before"], report["executors_after"]) == (2, 1)
-    found = ResultReader(catalog_config).whole(Execution(8, 1, "results").result(Port("Survived-1")))
+    found = ResultReader(catalog_config).read_all(Execution(8, 1, "results").result(Port("Survived-1")))
     assert sorted(found["id"].to_pylist()) == list(range(report["rows"])), "every row is there, and there once"
 
 

@@ -90,7 +90,7 @@ def test_runtime_statistics_table(reader: ResultReader) -> None:
     assert table.properties["commit.retry.num-retries"] == "10"
     assert table.properties["commit.retry.min-wait-ms"] == "100"
     assert table.properties["commit.retry.max-wait-ms"] == "10000"
-    first, second = reader.whole(RUN.runtime_statistics()).to_pylist()
+    first, second = reader.read_all(RUN.runtime_statistics()).to_pylist()
     assert first["status"] == second["status"] == Status.COMPLETED
     assert first["outputTupleCnt"] == second["inputTupleCnt"] == 336_776
     assert second["inputTupleSize"] > 1_000_000
@@ -98,7 +98,7 @@ def test_runtime_statistics_table(reader: ResultReader) -> None:
 
 def test_page_equals_slice_of_whole_result(reader: ResultReader) -> None:
     delays = RUN.result(Port("RouteDelays-operator-2"))
-    whole = reader.whole(delays)
+    whole = reader.read_all(delays)
     assert reader.count(delays) == whole.num_rows > 500
     assert reader.range(delays, 100, 50).equals(whole.slice(100, 50))
     assert reader.range(delays, whole.num_rows - 5, 50).num_rows == 5

@@ -108,8 +108,8 @@ def test_script_is_one_execution(runner: Runner) -> None:
         str(uri): rows for uri, rows in uris.items()
     }
     reader = ResultReader(runner.config)
-    assert reader.whole(run.console_messages("script"))["message"].to_pylist() == ["counted 3"]
-    (statistics,) = reader.whole(run.runtime_statistics()).to_pylist()
+    assert reader.read_all(run.console_messages("script"))["message"].to_pylist() == ["counted 3"]
+    (statistics,) = reader.read_all(run.runtime_statistics()).to_pylist()
     assert (statistics["operatorId"], statistics["outputTupleCnt"], statistics["status"]) == ("Count-1", 3, 3)
     record = runner.find_record()
     assert record is not None

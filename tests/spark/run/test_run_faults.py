@@ -44,7 +44,7 @@ class FailingRegistry(ExecutionRegistry):
         if self.refusals < 2:
             self.refusals += 1
             raise RegistryError("registry of a test: it restarts")
-        super().alive(*words, **more)
+        super().record_heartbeat(*words, **more)
         self.seen.touch()
 
     def finish(self, *words: Any, **more: Any) -> None:

@@ -99,8 +99,8 @@ def test_jdbc_catalog_of_texera(sandbox: Sandbox, tmp_path: Path, monkeypatch: p
         assert sandbox.admin.secret_access_key.get_secret_value() not in output
         execution = Execution(5, 1, "texera_iceberg")
         reader = ResultReader(config)
-        assert reader.whole(execution.result(Port("Numbers-1")))["id"].to_pylist() == list(range(100))
-        assert reader.whole(execution.console_messages("script"))["message"].to_pylist() == ["100 rows"]
+        assert reader.read_all(execution.result(Port("Numbers-1")))["id"].to_pylist() == list(range(100))
+        assert reader.read_all(execution.console_messages("script"))["message"].to_pylist() == ["100 rows"]
 
 
 CONNECTED = """

@@ -78,4 +78,4 @@ def test_surplus_columns_are_refused() -> None:
 def test_surplus_names_in_rows_are_refused() -> None:
     rows = [{"a": 1}, {"a": 2, "b": "lost"}]
     with pytest.raises(ColumnRefusedError, match="columns b: expected no columns but a: add them"):
-        writer._columns(rows, pa.schema([("a", pa.int64())]))
+        writer._build_batch(rows, pa.schema([("a", pa.int64())]))

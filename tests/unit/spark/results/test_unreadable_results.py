@@ -13,7 +13,7 @@ from lakewright_spark.execution_registry.records import ExecutionStatus
 from lakewright_spark.execution_registry.registry import ExecutionRegistry
 from lakewright_spark.pyiceberg_client.catalog_cache import CatalogCache
 from lakewright_spark.result_uris import Execution, Port, ResultNamespaces
-from lakewright_spark.results.cleanup import Cleaner, failure
+from lakewright_spark.results.cleanup import Cleaner, build_sweep_error
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import BadRequestError
 
@@ -27,7 +27,7 @@ def cleaner(local_config: CatalogConfig, local_catalog: SqlCatalog, tmp_path: Pa
     registry = ExecutionRegistry("acme", f"sqlite:///{tmp_path}/executions.db")
     for number in (1, 2, 3):
         uri = Execution(7, number, "local").result(Port("Scan-1"))
-        namespace = ResultNamespaces().of(uri)
+        namespace = ResultNamespaces().look_up(uri)
         local_catalog.create_namespace_if_not_exists(namespace)
         table = local_catalog.create_table((namespace, uri.table), pa.schema([("n", pa.int64())]))
         if number == 2:
@@ -43,7 +43,7 @@ def test_sweep_continues_past_an_unreadable_result(cleaner: Cleaner) -> None:
     ((record, reason),) = swept.failed
     assert record.execution == 2
     assert "cannot be read: Invalid JSON" in reason
-    assert isinstance(failure(swept), JobFailedError)
+    assert isinstance(build_sweep_error(swept), JobFailedError)
 
 
 def test_orphans_are_dropped_past_an_unreadable_one(cleaner: Cleaner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,7 +51,7 @@ def test_orphans_are_dropped_past_an_unreadable_one(cleaner: Cleaner, monkeypatc
     for number in (1, 2, 3):
         cleaner.registry.remove(7, number)
     cleaner.registry.begin(8, 1, computing_unit="cu", warehouse="local")
-    orphans = cleaner.orphans()
+    orphans = cleaner.find_orphans()
     done = cleaner.drop_orphans(orphans, younger_stay=-DAY)
     assert [uri.execution.execution for uri in done.tables] == [1, 3]
     ((uri, reason),) = done.failed
@@ -79,5 +79,5 @@ def test_nothing_is_missing_from_an_unlistable_namespace(
     swept = both.sweep(NOW - DAY)
     assert [record.workflow for record in swept.executions] == [9]
     assert [record.execution for record, _ in swept.failed] == [1, 2, 3]
-    found = Cleaner(config, cleaner.registry, catalogs=catalogs).orphans()
+    found = Cleaner(config, cleaner.registry, catalogs=catalogs).find_orphans()
     assert found.rows == []
