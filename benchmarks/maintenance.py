@@ -22,8 +22,8 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.maintenance.job_runner import session_properties
 from lakewright_spark.policies.model import JOBS, CompactionPolicy, JobName, RetentionPolicy, TablePolicies
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
-from lakewright_spark.scheduler.outcome import Outcome
-from lakewright_spark.scheduler.runner import FAIR, Maintenance
+from lakewright_spark.scheduler.outcome import MaintenanceOutcome
+from lakewright_spark.scheduler.runner import FAIR, MaintenanceRunner
 from lakewright_spark.scheduler.supervisor import Limits
 from lakewright_spark.scheduler.table_discovery import Filters
 from lakewright_spark.session import jars
@@ -60,7 +60,7 @@ PARTITIONS = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "day"))
 
 
 def measure(ground: Ground) -> list[Row]:
-    config = ground.catalog.for_warehouses([ground.catalog.warehouses[0].name])
+    config = ground.catalog.select_warehouses([ground.catalog.warehouses[0].name])
     catalog = open_catalog(config, config.warehouses[0].name)
     file = ground.stage.folder / "maintained.json"
     file.write_text(config.to_json())
@@ -154,8 +154,8 @@ def _session(config: CatalogConfig) -> Iterator[SparkSession]:
 def _ours(config: CatalogConfig) -> float:
     """Run the jobs with procedures, then the others; return the seconds of the latter."""
 
-    def run(jobs: Sequence[JobName]) -> Outcome:
-        return Maintenance(
+    def run(jobs: Sequence[JobName]) -> MaintenanceOutcome:
+        return MaintenanceRunner(
             config,
             Filters(re.compile("ours"), jobs=jobs),
             Limits(PARALLEL),

@@ -69,7 +69,7 @@ def run(
     with tempfile.TemporaryDirectory(prefix="lakewright-flights-") as scratch:
         files = nycflights.unpack(data or nycflights.installed_files(), Path(scratch))
         expected = nycflights.totals(files)
-        spark = spark_session(config.for_warehouses([warehouse]), "lakewright-flights", event_log=event_log)
+        spark = spark_session(config.select_warehouses([warehouse]), "lakewright-flights", event_log=event_log)
         mark("start")
         try:
             frames = ResultFrames(spark, config, warehouse, namespaces)

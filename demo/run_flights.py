@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from lakewright_spark.catalog.loading import chosen_warehouse, load_config
+from lakewright_spark.catalog.loading import choose_warehouse, load_config
 from lakewright_spark.cli import printing, startup_warnings
 from lakewright_spark.cli.options import AsJson, ConfigFile, Warehouse
 from lakewright_spark.errors import JobFailedError, LakewrightSparkError
@@ -33,9 +33,9 @@ def run_flights(
 ) -> None:
     """Compute delays by airline, route and weather, write them as one execution, then read and check the totals."""
     catalog = load_config(config)
-    name = chosen_warehouse(catalog, warehouse)
+    name = choose_warehouse(catalog, warehouse)
     try:
-        with startup_warnings.left_out():
+        with startup_warnings.filter_warnings():
             report = flights.run(catalog, name, Execution(workflow, execution, name), data=data, event_log=event_log)
     except (PySparkException, Py4JJavaError) as error:
         reason = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)

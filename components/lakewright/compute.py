@@ -94,7 +94,7 @@ def catalog_of(
     catalog: pulumi.Output[CatalogConfig], identity: UnitIdentity, warehouses: list[str]
 ) -> pulumi.Output[CatalogConfig]:
     """Return the catalog configuration of a unit: its warehouses, and its own authentication."""
-    return catalog.apply(lambda config: config.for_warehouses(warehouses).model_copy(update={"auth": identity.auth}))
+    return catalog.apply(lambda config: config.select_warehouses(warehouses).model_copy(update={"auth": identity.auth}))
 
 
 def service_account_uids(compute: Sequence[pulumi.Resource]) -> dict[str, pulumi.Output[str | None]]:

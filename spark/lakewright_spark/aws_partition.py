@@ -28,16 +28,16 @@ _SUFFIXES: Mapping[str, str] = {
 }
 
 
-def partition_of(region: str) -> str:
+def find_partition(region: str) -> str:
     """Return the partition of a region: `aws`, `aws-cn`, `aws-us-gov` and so on."""
     return next((partition for prefix, partition in _PREFIXES.items() if region.startswith(prefix)), "aws")
 
 
 def service_host(service: str, region: str) -> str:
     """Return the host of a service in a region: `s3.us-west-2.amazonaws.com`."""
-    return f"{service}.{region}.{_SUFFIXES[partition_of(region)]}"
+    return f"{service}.{region}.{_SUFFIXES[find_partition(region)]}"
 
 
 def bucket_arn(bucket: str, region: str) -> str:
     """Return the ARN of a bucket; it names the partition and not the region."""
-    return f"arn:{partition_of(region)}:s3:::{bucket}"
+    return f"arn:{find_partition(region)}:s3:::{bucket}"

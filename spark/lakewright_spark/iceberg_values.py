@@ -15,24 +15,24 @@ COMMIT_RETRIES: Mapping[str, str] = {
 LONGEST = timedelta.max // timedelta(milliseconds=1)
 
 
-def instant_of(milliseconds: int) -> datetime:
+def to_instant(milliseconds: int) -> datetime:
     """Return the instant (UTC) of a number of milliseconds since the epoch."""
     return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=milliseconds)
 
 
-def span_of(milliseconds: int) -> timedelta:
+def to_span(milliseconds: int) -> timedelta:
     """Return a time span. Java's largest number, which tables use for "forever", exceeds Python's range."""
     return timedelta(milliseconds=min(milliseconds, LONGEST))
 
 
 def optional_span(milliseconds: int | None) -> timedelta | None:
     """Return a time span, or None if the metadata has none."""
-    return None if milliseconds is None else span_of(milliseconds)
+    return None if milliseconds is None else to_span(milliseconds)
 
 
-def before(now: datetime, span: timedelta) -> datetime:
+def subtract_span(now: datetime, span: timedelta) -> datetime:
     """Return the instant that lies a span before `now`, but not before the epoch."""
-    epoch = instant_of(0)
+    epoch = to_instant(0)
     return epoch if span >= now - epoch else now - span
 
 

@@ -10,7 +10,7 @@ from lakewright_spark.errors import BadAddressError
 _PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 
 
-def quoted(part: str) -> str:
+def quote_name(part: str) -> str:
     """Quote one part of a name for Spark SQL."""
     return f"`{part.replace('`', '``')}`"
 
@@ -52,17 +52,17 @@ class TableIdentifier:
     @property
     def sql(self) -> str:
         """Full name for Spark SQL."""
-        return ".".join(quoted(part) for part in (self.warehouse, *self.within))
+        return ".".join(quote_name(part) for part in (self.warehouse, *self.within))
 
     @property
     def argument(self) -> str:
         """Name within the warehouse as a literal of Spark SQL, for the argument `table` of procedures."""
-        return literal(".".join(quoted(part) for part in self.within))
+        return literal(".".join(quote_name(part) for part in self.within))
 
     def __str__(self) -> str:
         """Return the text form."""
         parts = (self.warehouse, *self.within)
-        return ".".join(quoted(part) if re.search(r"[.`]", part) else part for part in parts)
+        return ".".join(quote_name(part) if re.search(r"[.`]", part) else part for part in parts)
 
 
 def literal(text: str) -> str:

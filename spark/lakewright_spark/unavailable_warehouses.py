@@ -19,7 +19,7 @@ from lakewright_spark.errors import (
 class UnavailableWarehouses:
     """Warehouses that a command could not use. A failing warehouse does not stop work in others."""
 
-    chosen: Collection[str] = ()
+    named_warehouses: Collection[str] = ()
     """Warehouses that the user named. If the identity may not use one of them, it counts as failed."""
     hidden: dict[str, LakewrightSparkError] = field(default_factory=dict[str, LakewrightSparkError])
     """Refusals of the catalog by warehouse."""
@@ -27,12 +27,12 @@ class UnavailableWarehouses:
     """Failures by warehouse."""
 
     @contextmanager
-    def leaving_out(self, warehouse: str) -> Generator[None, None, None]:
+    def record_failures(self, warehouse: str) -> Generator[None, None, None]:
         """Record the failure of a warehouse in the block. Errors about the identity itself are raised."""
         try:
             yield
         except (WarehouseHiddenError, AccessDeniedError) as error:
-            (self.failed if warehouse in self.chosen else self.hidden)[warehouse] = error
+            (self.failed if warehouse in self.named_warehouses else self.hidden)[warehouse] = error
         except (CatalogUnreachableError, JobFailedError) as error:
             self.failed[warehouse] = error
 

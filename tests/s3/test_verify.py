@@ -81,7 +81,7 @@ def test_isolation_and_its_loss(
     acme, keys = tenants[-1], (read_secret(guarded.store.access_key_id), read_secret(guarded.store.secret_access_key))
     with wide_catalog(guarded, *keys) as wide:
         config = acme.catalog_config().model_copy(update={"uri": f"{wide}/catalog"})
-        found = broken(verifying(acme, monkeypatch)(*AT_S3, config=config.for_warehouses(["executions"])))
+        found = broken(verifying(acme, monkeypatch)(*AT_S3, config=config.select_warehouses(["executions"])))
 
     assert set(found) == set(AT_S3)
     assert "PUT 400 MalformedPolicy" in [check.evidence for check in found["bucket-policy"]]

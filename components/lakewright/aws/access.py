@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from lakewright_spark.aws_partition import bucket_arn, partition_of, service_host
+from lakewright_spark.aws_partition import bucket_arn, find_partition, service_host
 
 OWN_ACTIONS = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload")
 """Actions on objects that Lakekeeper uses itself."""
@@ -154,7 +154,7 @@ def key_conditions(arn: str, key_prefix: str, region: str) -> dict[str, Any]:
     Source: KMS, "kms:ViaService" and "kms:EncryptionContext:context-key"; S3, "Using server-side encryption with KMS".
     """
     hosts = [service_host("s3", region)]
-    if partition_of(region) == "aws-cn":
+    if find_partition(region) == "aws-cn":
         hosts.append(f"s3.{region}.amazonaws.com")  # KMS documents one form for all partitions
     return {
         "StringEquals": {"kms:ViaService": hosts[0] if len(hosts) == 1 else hosts},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lakewright_spark.aws_partition import partition_of
+from lakewright_spark.aws_partition import find_partition
 
 from lakewright.environment.environment import Environment
 from lakewright.spec.checks.cross_checks import is_on_aws, makes_roles, place_warehouses
@@ -76,7 +76,7 @@ def _partitions(
         storage_region = storage.get("region") or region
         if not is_on_aws(storage) or not isinstance(storage_region, str):
             continue
-        partition = partition_of(storage_region)
+        partition = find_partition(storage_region)
         partitions.add(partition)
         role_documents = {
             "maintenance_role": mapping_of(warehouse.get("maintenance_role")),

@@ -52,5 +52,5 @@ def load_activator_config(path: Path) -> ActivatorConfig:
         raise ConfigMissingError(f"{path}: expected a file that can be read; found {type(error).__name__}") from None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"]) or "document"
-        raise ConfigMissingError(f"{path}: {place}: {first['msg']}") from None
+        field_path = ".".join(str(part) for part in first["loc"]) or "document"
+        raise ConfigMissingError(f"{path}: {field_path}: {first['msg']}") from None

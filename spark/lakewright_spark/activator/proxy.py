@@ -42,7 +42,7 @@ class UnitProxy:
             _notice_lost_clients(answers)
             # A connection without a byte is a port scan or a probe, which must not start the unit.
             if first := await client.read(_CHUNK):
-                with self._counted(answers):
+                with self._track_client(answers):
                     if upstream := await self._reach():
                         await self._forward((client, answers), upstream, first)
         await _close(answers)
@@ -71,7 +71,7 @@ class UnitProxy:
         return self._clock() - self._last_traffic >= self.unit.idle_seconds
 
     @contextmanager
-    def _counted(self, client: asyncio.StreamWriter) -> Generator[None]:
+    def _track_client(self, client: asyncio.StreamWriter) -> Generator[None]:
         self._clients.add(client)
         self._last_traffic = self._clock()
         try:

@@ -17,17 +17,17 @@ _LONGEST_CHECK_SECONDS = 15.0
 logger = logging.getLogger(__name__)
 
 
-async def run(config: ActivatorConfig, scale_of: Callable[[IdleUnit], Scale]) -> None:
+async def run(config: ActivatorConfig, build_scale: Callable[[IdleUnit], Scale]) -> None:
     """Serve until SIGTERM or SIGINT.
 
     Args:
         config: The units.
-        scale_of: Returns how a unit is started and stopped.
+        build_scale: Returns how a unit is started and stopped.
     """
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
-    proxies = [UnitProxy(unit, scale_of(unit), wake_seconds=config.wake_seconds) for unit in config.units]
+    proxies = [UnitProxy(unit, build_scale(unit), wake_seconds=config.wake_seconds) for unit in config.units]
     with ExitStack() as stack:
         for proxy in proxies:
             server = await asyncio.start_server(proxy.serve, config.address, proxy.unit.listen)

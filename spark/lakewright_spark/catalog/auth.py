@@ -142,8 +142,8 @@ class ClientCredentialsAuth(_Auth):
 
     @property
     def _restrictions(self) -> dict[str, str]:
-        given = {"scope": self.scope, "audience": self.audience}
-        return {name: value for name, value in given.items() if value}
+        parameters = {"scope": self.scope, "audience": self.audience}
+        return {name: value for name, value in parameters.items() if value}
 
     def secret_options(self, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
         """Return the secret options of Iceberg's Java catalog, read now."""
@@ -192,11 +192,11 @@ def resolve(reference: str, environ: Mapping[str, str] = os.environ) -> str:
     Raises:
         IdentityError: The reference cannot be resolved, or the secret is empty.
     """
-    scheme, _, place = reference.partition(":")
+    scheme, _, target = reference.partition(":")
     try:
-        if scheme == "env" and environ.get(place):
-            return environ[place]
-        if scheme == "file" and (text := Path(place).read_text(encoding="utf-8").strip()):
+        if scheme == "env" and environ.get(target):
+            return environ[target]
+        if scheme == "file" and (text := Path(target).read_text(encoding="utf-8").strip()):
             return text
     except (OSError, UnicodeDecodeError):
         pass

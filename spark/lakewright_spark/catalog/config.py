@@ -66,7 +66,7 @@ class CatalogConfig(ConfigModel):
         names = ", ".join(warehouse.name for warehouse in self.warehouses) or "none"
         raise KeyError(f"tenant {self.tenant} has no warehouse {name!r} in this configuration; it has: {names}")
 
-    def for_warehouses(self, names: Iterable[str]) -> CatalogConfig:
+    def select_warehouses(self, names: Iterable[str]) -> CatalogConfig:
         """Return this configuration with only these warehouses, in this order."""
         return self.model_copy(update={"warehouses": [self.warehouse(name) for name in names]})
 
@@ -127,19 +127,19 @@ class CatalogConfig(ConfigModel):
         """Return environment variables: the configuration as JSON, and PyIceberg's variables for each warehouse.
 
         PyIceberg reads `PYICEBERG_CATALOG__NAME__A__B_C` as the property `a.b-c`, so header names lose their case,
-        which HTTP ignores. `without_variables` lists the warehouses that such variables cannot describe. Jobs read
-        `LAKEWRIGHT_CATALOG` or the file that `pyiceberg_yaml` writes.
+        which HTTP ignores. `list_inexpressible_warehouses` lists the warehouses that such variables cannot
+        describe. Jobs read `LAKEWRIGHT_CATALOG` or the file that `pyiceberg_yaml` writes.
         """
         variables = {"LAKEWRIGHT_CATALOG": json.dumps(self.model_dump(mode="json"), separators=(",", ":"))}
         variables |= trust_variables(self)
-        left_out = self.without_variables()
+        left_out = self.list_inexpressible_warehouses()
         for warehouse in self.warehouses:
             if warehouse.name not in left_out:
                 prefix = f"PYICEBERG_CATALOG__{_variable(warehouse.name)}"
                 variables |= {f"{prefix}__{_variable(k)}": v for k, v in self.pyiceberg(warehouse.name).items()}
         return variables
 
-    def without_variables(self) -> list[str]:
+    def list_inexpressible_warehouses(self) -> list[str]:
         """Return warehouses that PyIceberg's variables cannot describe: they turn `_` into `-` and have no nesting."""
         return [
             warehouse.name

@@ -119,8 +119,8 @@ def pyiceberg_options(config: _Settings, warehouse: CatalogWarehouse) -> dict[st
     """Return the properties for `load_catalog(name, ...)`, without secrets. All but `auth` and `ssl` are text."""
     if config.kind == "jdbc":
         driver = {"postgresql": "postgresql+psycopg"}
-        scheme, _, rest = config.uri.partition(":")
-        uri = f"{driver.get(scheme, scheme)}:{rest}"
+        scheme, _, address = config.uri.partition(":")
+        uri = f"{driver.get(scheme, scheme)}:{address}"
         return {"type": "sql", "uri": uri, "warehouse": warehouse.location or "", **warehouse.s3, **_file_io(config)}
     return {
         "type": "rest",

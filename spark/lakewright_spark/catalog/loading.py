@@ -27,7 +27,7 @@ def load_config(path: Path | None) -> CatalogConfig:
     return config
 
 
-def chosen_warehouse(config: CatalogConfig, name: str | None) -> str:
+def choose_warehouse(config: CatalogConfig, name: str | None) -> str:
     """Return the name of the chosen warehouse, or of the only one.
 
     Raises:

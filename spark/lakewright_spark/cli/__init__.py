@@ -87,7 +87,7 @@ def root(
     del show_version  # printed while it is parsed
     # A server replaces this process, which then filters nothing.
     if not verbose and context.invoked_subcommand != connect_server.NAME:
-        context.with_resource(startup_warnings.left_out())
+        context.with_resource(startup_warnings.filter_warnings())
 
 
 SUPPRESSED = ("Exception while sending command.", "Failed to delete metadata file")

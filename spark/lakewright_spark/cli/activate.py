@@ -26,7 +26,7 @@ def activate(
     settings = load_activator_config(config)
     apps = connect_to_cluster()
 
-    def scale_of(unit: IdleUnit) -> DeploymentScale:
+    def build_scale(unit: IdleUnit) -> DeploymentScale:
         return DeploymentScale(apps, settings.namespace, unit.deployment)
 
-    asyncio.run(server.run(settings, scale_of))
+    asyncio.run(server.run(settings, build_scale))

@@ -138,27 +138,27 @@ def orphans(
     if drop:
         _check_drop(registry, texera, no_texera=no_texera, yes=yes)
     with _cleaner(config, registry) as cleaner:
-        others = [TexeraExecutions(texera)] if texera else []
+        other_registries = [TexeraExecutions(texera)] if texera else []
         if drop:
-            cleaner.check_knows_executions(others)
-        found, dropped = cleaner.find_orphans(others), DroppedOrphans()
+            cleaner.check_knows_executions(other_registries)
+        orphaned, dropped = cleaner.find_orphans(other_registries), DroppedOrphans()
         printing.note(cleaner.unavailable.note())
-        drop = drop and bool(found.tables or found.rows)
+        drop = drop and bool(orphaned.tables or orphaned.rows)
         if drop:
             if not yes:
-                _list_orphans(found, (), forgotten=False, err=True)
-                question = f"Drop {len(found.tables)} tables, and forget tables of {len(found.rows)} executions?"
+                _list_orphans(orphaned, (), forgotten=False, err=True)
+                question = f"Drop {len(orphaned.tables)} tables, and forget tables of {len(orphaned.rows)} executions?"
                 typer.confirm(question, abort=True, err=True)
-            dropped = cleaner.drop_orphans(found, younger_stay=older_than, other_registries=others)
+            dropped = cleaner.drop_orphans(orphaned, younger_stay=older_than, other_registries=other_registries)
     if as_json:
-        rows = [{**_to_json(record), "missing": [str(uri) for uri in missing]} for record, missing in found.rows]
+        rows = [{**_to_json(record), "missing": [str(uri) for uri in missing]} for record, missing in orphaned.rows]
         print(
             json.dumps(
-                {"tables": [str(u) for u in found.tables], "rows": rows, "dropped": [str(u) for u in dropped.tables]}
+                {"tables": [str(u) for u in orphaned.tables], "rows": rows, "dropped": [str(u) for u in dropped.tables]}
             )
         )
     else:
-        _list_orphans(found, dropped.tables, forgotten=drop)
+        _list_orphans(orphaned, dropped.tables, forgotten=drop)
     if error := dropped.error() or cleaner.unavailable.error():
         raise error
 
@@ -183,13 +183,13 @@ def _check_drop(registry: str | None, texera: str | None, *, no_texera: bool, ye
         raise typer.BadParameter("--drop: expected --yes, since there is no terminal to ask for confirmation")
 
 
-def _list_orphans(found: Orphans, dropped: Collection[ResultUri], *, forgotten: bool, err: bool = False) -> None:
-    for uri in found.tables:
+def _list_orphans(orphaned: Orphans, dropped: Collection[ResultUri], *, forgotten: bool, err: bool = False) -> None:
+    for uri in orphaned.tables:
         typer.echo(f"table without an execution: {uri}{' (dropped)' if uri in dropped else ''}", err=err)
-    for record, missing in found.rows:
+    for record, missing in orphaned.rows:
         for uri in missing:
             typer.echo(f"{record} without its table: {uri}{' (forgotten)' if forgotten else ''}", err=err)
-    if not found.tables and not found.rows:
+    if not orphaned.tables and not orphaned.rows:
         typer.echo("no orphans", err=err)
 
 
@@ -240,8 +240,8 @@ def read(
 
     uri = ResultUri.parse(address)
     catalog = load_config(config)
-    named = registry or os.environ.get("LAKEWRIGHT_REGISTRY")
-    with open_registry(catalog, named, none=warehouse is not None or named is None) as executions:
+    registry_url = registry or os.environ.get("LAKEWRIGHT_REGISTRY")
+    with open_registry(catalog, registry_url, none=warehouse is not None or registry_url is None) as executions:
         reader = ResultReader(catalog, warehouse, ResultNamespaces.from_environment(), executions)
         if count:
             print(reader.count(uri))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from lakewright_spark.catalog.loading import chosen_warehouse, load_config
+from lakewright_spark.catalog.loading import choose_warehouse, load_config
 from lakewright_spark.cli.options import (
     AsJson,
     ConfigFile,
@@ -26,7 +26,7 @@ from lakewright_spark.policies.model import JOBS, JobName
 from lakewright_spark.table_identifier import TableIdentifier
 
 if TYPE_CHECKING:
-    from lakewright_spark.scheduler.outcome import Outcome
+    from lakewright_spark.scheduler.outcome import MaintenanceOutcome
     from lakewright_spark.scheduler.run_log.records import RunRecord
 
 
@@ -59,9 +59,9 @@ def job(
     """
     catalog = load_config(config)
     ends = datetime.now(UTC) + deadline if deadline else None
-    given = dict(key_and_value(text) for text in conf or [])
-    chosen = chosen_warehouse(catalog, warehouse)
-    identifier = TableIdentifier.parse(chosen, table)
+    user_properties = dict(key_and_value(text) for text in conf or [])
+    warehouse_name = choose_warehouse(catalog, warehouse)
+    identifier = TableIdentifier.parse(warehouse_name, table)
     # These imports start no JVM, so a job that is held back ends fast.
     from lakewright_spark.maintenance.registry import JOBS_BY_NAME  # noqa: PLC0415
     from lakewright_spark.maintenance.switches import reason_of_server  # noqa: PLC0415
@@ -70,44 +70,46 @@ def job(
     from lakewright_spark.scheduler.plan import WarehousePlan, plan_requested_job, reason_for_no_deletion  # noqa: PLC0415
 
     maintenance_job = JOBS_BY_NAME[cast(JobName, name)]
-    named = registry or os.environ.get("LAKEWRIGHT_REGISTRY")
-    with open_registry(catalog, named, none=named is None or not maintenance_job.waits_for_executions) as executions:
+    registry_url = registry or os.environ.get("LAKEWRIGHT_REGISTRY")
+    with open_registry(
+        catalog, registry_url, none=registry_url is None or not maintenance_job.waits_for_executions
+    ) as executions:
         plan = plan_requested_job(catalog, identifier, cast(JobName, name), registry=executions, now=datetime.now(UTC))
         if reason := reason_of_server(cast(JobName, name), plan.policies):
             raise JobRefusedError(
                 f"{name} of {identifier}: {reason}; only one of them may do it: see `maintenance` in the spec"
             )
-        if maintenance_job.deletes_files and (reason := reason_for_no_deletion(catalog, chosen)):
+        if maintenance_job.deletes_files and (reason := reason_for_no_deletion(catalog, warehouse_name)):
             raise JobRefusedError(f"{name} of {identifier}: {reason}")
         if maintenance_job.needs_listing and (
-            reason := reason_for_no_listing(catalog, open_catalog(catalog, chosen), identifier)
+            reason := reason_for_no_listing(catalog, open_catalog(catalog, warehouse_name), identifier)
         ):
             raise JobRefusedError(f"{name} of {identifier}: {reason}")
         (decision,) = plan.decisions
         if decision.verdict == "held":
-            held = {"state": "SKIPPED", "reason": decision.reason, "dry_run": dry_run}
-            _print_result(name, identifier, held, as_json=as_json)
+            result = {"state": "SKIPPED", "reason": decision.reason, "dry_run": dry_run}
+            _print_result(name, identifier, result, as_json=as_json)
             return
         from lakewright_spark.scheduler import runner, supervisor  # noqa: PLC0415
 
         with supervisor.handle_signals() as control:
-            outcome = runner.Maintenance(
-                catalog.for_warehouses([chosen]),
-                requested=WarehousePlan(chosen, (plan,), {}),
+            outcome = runner.MaintenanceRunner(
+                catalog.select_warehouses([warehouse_name]),
+                requested=WarehousePlan(warehouse_name, (plan,), {}),
                 limits=runner.Limits(parallel=1, task_timeout=timedelta.max, grace=timedelta(), deadline=ends),
                 dry_run=dry_run,
                 registry=executions,
                 master=master,
-                properties=given,
+                properties=user_properties,
                 control=control,
             ).run()
-    run = _completed_run(outcome)
+    run = _get_completed_run(outcome)
     _print_result(name, identifier, {"state": run.state.value, "reason": run.reason, **run.metrics}, as_json=as_json)
     if outcome.warnings:
         raise JobFailedError("; ".join(outcome.warnings))
 
 
-def _completed_run(outcome: Outcome) -> RunRecord:
+def _get_completed_run(outcome: MaintenanceOutcome) -> RunRecord:
     """Return the completed run, or raise its error."""
     (run,) = outcome.runs.values()
     error = run.error or (outcome.error() if run.state.value in {"FAILED", "CANCELLED"} else None)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from lakewright_spark.catalog.loading import chosen_warehouse, load_config
+from lakewright_spark.catalog.loading import choose_warehouse, load_config
 from lakewright_spark.cli import printing
 from lakewright_spark.cli.options import (
     AsJson,
@@ -27,7 +27,7 @@ from lakewright_spark.errors import JobRefusedError
 from lakewright_spark.policies.model import JOBS, JobName
 
 if TYPE_CHECKING:
-    from lakewright_spark.scheduler.outcome import Outcome
+    from lakewright_spark.scheduler.outcome import MaintenanceOutcome
     from lakewright_spark.scheduler.plan import TablePlan
 
 
@@ -96,37 +96,37 @@ def maintain(
     if job and skip_job:
         raise typer.BadParameter("expected either --job or --skip-job")
     catalog = load_config(config)
-    names = [chosen_warehouse(catalog, name) for name in dict.fromkeys(warehouse or [])]
+    names = [choose_warehouse(catalog, name) for name in dict.fromkeys(warehouse or [])]
     if names:
-        catalog = catalog.for_warehouses(names)
-    for chosen in catalog.warehouses:
+        catalog = catalog.select_warehouses(names)
+    for warehouse_config in catalog.warehouses:
         # Refuse jobs that the user named. Otherwise the decision on each table says so.
-        if served := [name for name in job or [] if name in chosen.server_jobs]:
+        if served := [name for name in job or [] if name in warehouse_config.server_jobs]:
             raise JobRefusedError(
-                f"{', '.join(served)} of warehouse {chosen.name}: the catalog's server does it itself, by "
+                f"{', '.join(served)} of warehouse {warehouse_config.name}: the catalog's server does it itself, by "
                 "`maintenance.server` of the tenant's spec; leave out the job, or the warehouse"
             )
     ends = datetime.now(UTC) + deadline if deadline else None
     properties = dict(key_and_value(text) for text in conf or [])
     from lakewright_spark.scheduler import progress, runner, supervisor, telemetry  # noqa: PLC0415  # load PySpark
 
-    others: list[JobName] = [each for each in JOBS if each not in (skip_job or [])]
-    wanted = tuple(cast(list[JobName], job)) if job else tuple(others)
-    named = registry or os.environ.get("LAKEWRIGHT_REGISTRY")
+    remaining_jobs: list[JobName] = [name for name in JOBS if name not in (skip_job or [])]
+    jobs = tuple(cast(list[JobName], job)) if job else tuple(remaining_jobs)
+    registry_url = registry or os.environ.get("LAKEWRIGHT_REGISTRY")
     with ExitStack() as stack:
         observers = [stack.enter_context(progress.show_progress(printing.console_of_errors()))]
         observers += stack.enter_context(telemetry.open_observers(metrics))
         control = stack.enter_context(supervisor.handle_signals())
-        maintenance = runner.Maintenance(
+        maintenance = runner.MaintenanceRunner(
             catalog,
-            runner.Filters(namespace, table, wanted),
+            runner.Filters(namespace, table, jobs),
             runner.Limits(parallel, task_timeout, grace, ends),
             dry_run=dry_run,
-            registry=stack.enter_context(open_registry(catalog, named, none=named is None)),
+            registry=stack.enter_context(open_registry(catalog, registry_url, none=registry_url is None)),
             master=master,
             properties=properties,
             lease_life=lease,
-            chosen=names,
+            named_warehouses=names,
             observers=observers,
             control=control,
         )
@@ -140,21 +140,21 @@ def maintain(
         raise error
 
 
-def _summary(outcome: Outcome) -> str:
+def _summary(outcome: MaintenanceOutcome) -> str:
     from lakewright_spark.policies.builtin import is_own  # noqa: PLC0415  # as above
 
     counts = ", ".join(f"{number} {state.lower()}" for state, number in sorted(outcome.counts().items()))
     users = [table for plan in outcome.plans for table in plan.tables if not is_own(table.facts.table)]
-    held = [decision for table in users for decision in table.decisions]
-    off = sum(decision.verdict == "held" for decision in held)
-    those = "1 more is" if off == 1 else f"{off} more are"
-    more = f"; {those} due and held back by switches, locks or running executions" if off else ""
+    decisions = [decision for table in users for decision in table.decisions]
+    off = sum(decision.verdict == "held" for decision in decisions)
+    due_jobs = "1 more is" if off == 1 else f"{off} more are"
+    more = f"; {due_jobs} due and held back by switches, locks or running executions" if off else ""
     tables = f"{outcome.tables} table{'' if outcome.tables == 1 else 's'}{' (dry run)' if outcome.dry_run else ''}"
     shared = [f"\n{table}: no file is deleted, since {reason}" for table, reason in outcome.shared.items()]
     return f"{tables}: {counts or 'nothing is due'}{more}{''.join(shared)}"
 
 
-def _show_plan(outcome: Outcome, *, as_json: bool) -> None:
+def _show_plan(outcome: MaintenanceOutcome, *, as_json: bool) -> None:
     """Print the plan, and raise what kept tables or warehouses from being planned.
 
     Raises:
@@ -163,19 +163,22 @@ def _show_plan(outcome: Outcome, *, as_json: bool) -> None:
     tables = _tables(outcome)
     problems = {str(table): reason for table, reason in outcome.problems.items()}
     if as_json:
-        found: list[dict[str, Any]] = [
+        documents: list[dict[str, Any]] = [
             {
                 "table": str(table.facts.table),
-                "jobs": [{"job": each.job, "verdict": each.verdict, "reason": each.reason} for each in table.decisions],
+                "jobs": [
+                    {"job": decision.job, "verdict": decision.verdict, "reason": decision.reason}
+                    for decision in table.decisions
+                ],
             }
             for table in tables
         ]
-        print(json.dumps({"tables": found, "undecided": problems, "held": outcome.held}))
+        print(json.dumps({"tables": documents, "undecided": problems, "held": outcome.leased_elsewhere}))
     else:
         _print_plan(tables, problems)
-        for sentence in outcome.held.values():
+        for sentence in outcome.leased_elsewhere.values():
             printing.complain(sentence)
-    outcome.held.clear()  # of a plan, no failure
+    outcome.leased_elsewhere.clear()  # of a plan, no failure
     if error := outcome.error():
         raise error
 
@@ -183,15 +186,15 @@ def _show_plan(outcome: Outcome, *, as_json: bool) -> None:
 def _print_plan(tables: list[TablePlan], problems: dict[str, str]) -> None:
     for table in tables:
         print(table.facts.table)
-        for each in table.decisions:
-            print(f"  {each.verdict:<7}  {each.job}: {each.reason}")
+        for decision in table.decisions:
+            print(f"  {decision.verdict:<7}  {decision.job}: {decision.reason}")
     for table, reason in problems.items():
         print(f"{table}\n  unknown  {reason}")
     due = sum(len(table.due) for table in tables)
     print(f"{len(tables) + len(problems)} tables, {due} jobs are due")
 
 
-def _tables(outcome: Outcome) -> list[TablePlan]:
+def _tables(outcome: MaintenanceOutcome) -> list[TablePlan]:
     """Return the plans of the user's tables: those that maintenance keeps for itself are its own affair."""
     from lakewright_spark.policies.builtin import is_own  # noqa: PLC0415  # loads PySpark
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakewright_spark.catalog.loading import chosen_warehouse, load_config
+from lakewright_spark.catalog.loading import choose_warehouse, load_config
 from lakewright_spark.cli import printing
 from lakewright_spark.cli.options import AsJson, ConfigFile, Warehouse
 from lakewright_spark.table_identifier import TableIdentifier
@@ -84,5 +84,5 @@ def _tables(config: Path | None, warehouse: str | None, table: str) -> tuple[Pol
     from lakewright_spark.pyiceberg_client.table_policies import PolicyTables  # noqa: PLC0415  # loads PyIceberg
 
     catalog = load_config(config)
-    name = chosen_warehouse(catalog, warehouse)
+    name = choose_warehouse(catalog, warehouse)
     return PolicyTables(catalog, name), TableIdentifier.parse(name, table)

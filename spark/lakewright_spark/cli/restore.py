@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakewright_spark.catalog.loading import chosen_warehouse, load_config
+from lakewright_spark.catalog.loading import choose_warehouse, load_config
 from lakewright_spark.cli import printing
 from lakewright_spark.cli.options import AsJson, ConfigFile, Warehouse, key_and_value
 from lakewright_spark.table_identifier import TableIdentifier
@@ -37,9 +37,9 @@ def restore(
     Example: lakewright-spark restore --table results.orders --backup 2026-11-01
     """
     catalog = load_config(config)
-    chosen = chosen_warehouse(catalog, warehouse)
-    identifier = TableIdentifier.parse(chosen, table)
-    given = dict(key_and_value(text) for text in conf or [])
+    warehouse_name = choose_warehouse(catalog, warehouse)
+    identifier = TableIdentifier.parse(warehouse_name, table)
+    user_properties = dict(key_and_value(text) for text in conf or [])
     from lakewright_spark.maintenance import job_runner  # noqa: PLC0415  # load PySpark
     from lakewright_spark.maintenance import restore as restoring  # noqa: PLC0415
     from lakewright_spark.pyiceberg_client.table_policies import PolicyTables  # noqa: PLC0415
@@ -47,12 +47,12 @@ def restore(
     from lakewright_spark.scheduler.restore import RestoreRun  # noqa: PLC0415
     from lakewright_spark.session.builder import spark_session  # noqa: PLC0415
 
-    policies = PolicyTables(catalog, chosen).show(identifier).policies
-    properties = {**job_runner.session_properties(chosen), **given}
+    policies = PolicyTables(catalog, warehouse_name).show(identifier).policies
+    properties = {**job_runner.session_properties(warehouse_name), **user_properties}
 
     def start_spark() -> SparkSession:
         return spark_session(
-            catalog.for_warehouses([chosen]), "lakewright-restore", master=master, properties=properties
+            catalog.select_warehouses([warehouse_name]), "lakewright-restore", master=master, properties=properties
         )
 
     if backup is None:

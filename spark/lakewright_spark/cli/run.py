@@ -20,8 +20,8 @@ from lakewright_spark.cli.options import (
     key_and_value,
     open_registry,
 )
-from lakewright_spark.run.facts import RunFacts
-from lakewright_spark.run.permissions import warehouse_of_run
+from lakewright_spark.run.facts import ExecutionFacts
+from lakewright_spark.run.permissions import choose_run_warehouse
 
 
 def run(
@@ -62,11 +62,11 @@ def run(
     Example: lakewright-spark run job.py --config catalog.json --execution 1 --workflow 1
     """
     catalog = load_config(config)
-    chosen = warehouse_of_run(catalog, submitter, warehouse)
-    facts = RunFacts(
+    run_warehouse = choose_run_warehouse(catalog, submitter, warehouse)
+    facts = ExecutionFacts(
         workflow=workflow,
         execution=execution,
-        warehouse=chosen.name,
+        warehouse=run_warehouse.name,
         computing_unit=computing_unit,
         submitter=submitter,
         deadline=datetime.now(UTC) + deadline if deadline else None,
@@ -80,7 +80,11 @@ def run(
         written = Launch(catalog, facts, script, arguments or [], entered, note=printing.note).run()
     if as_json:
         tables = {str(table.uri): {"rows": table.rows, "bytes": table.bytes} for table in written}
-        print(json.dumps({"workflow": workflow, "execution": execution, "warehouse": chosen.name, "tables": tables}))
+        print(
+            json.dumps(
+                {"workflow": workflow, "execution": execution, "warehouse": run_warehouse.name, "tables": tables}
+            )
+        )
         return
     rows = printing.columns("rows", "written as", fold=("written as",))
     for table in written:

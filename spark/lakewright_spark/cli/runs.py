@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakewright_spark.catalog.loading import chosen_warehouse, load_config
+from lakewright_spark.catalog.loading import choose_warehouse, load_config
 from lakewright_spark.cli import printing
 from lakewright_spark.cli.options import AsJson, ConfigFile, duration, job_name
 from lakewright_spark.errors import LakewrightSparkError, NoSuchResultError
@@ -62,7 +62,7 @@ def list_runs(
     Example: lakewright-spark runs list --since 7d
     """
     runs, error = _runs(config, warehouse, since, f"job = '{job}'" if job else "")
-    found = [
+    selected = [
         run
         for run in runs
         if (job is None or run.job == job)
@@ -72,17 +72,17 @@ def list_runs(
     if as_json:
         from lakewright_spark.scheduler.outcome import run_to_json  # noqa: PLC0415  # as below
 
-        print(json.dumps([run_to_json(run) for run in found]))
+        print(json.dumps([run_to_json(run) for run in selected]))
     else:
-        _show(found)
+        _show(selected)
     if error:
         raise error
 
 
-def _show(found: list[RunRecord]) -> None:
+def _show(runs: list[RunRecord]) -> None:
     names = ("run", "queued", "job", "table", "state", "seconds", "reason")
     rows = printing.columns(*names, fold=("table", "reason"))
-    for run in found:
+    for run in runs:
         seconds = "" if run.seconds is None else f"{run.seconds:.1f}"
         queued = format_time(run.queued_at)
         rows.add_row(run.id[:8], queued, run.job, str(run.table), run.state.value, seconds, run.reason)
@@ -104,10 +104,10 @@ def show(
     from lakewright_spark.scheduler.outcome import run_to_json  # noqa: PLC0415  # as below
 
     runs, error = _runs(config, warehouse, None, f"run_id LIKE '{run}%'")
-    found = [record for record in runs if record.id.startswith(run)]
-    if len(found) != 1:
-        raise error or NoSuchResultError(f"expected one run whose id begins with {run}, found {len(found)}")
-    values = run_to_json(found[0])
+    matching = [record for record in runs if record.id.startswith(run)]
+    if len(matching) != 1:
+        raise error or NoSuchResultError(f"expected one run whose id begins with {run}, found {len(matching)}")
+    values = run_to_json(matching[0])
     if as_json:
         print(json.dumps(values))
         return
@@ -116,7 +116,7 @@ def show(
 
 
 def _runs(
-    config: ConfigFile, warehouses: list[str] | None, since: timedelta | None, wanted: str
+    config: ConfigFile, warehouses: list[str] | None, since: timedelta | None, row_filter: str
 ) -> tuple[list[RunRecord], LakewrightSparkError | None]:
     """Return the runs, and the error of unreadable warehouses. Raise the first error if no warehouse is readable."""
     from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_catalog  # noqa: PLC0415  # loads pyarrow
@@ -124,14 +124,17 @@ def _runs(
 
     catalog = load_config(config)
     earliest = datetime.now(UTC) - since if since else None
-    found: list[RunRecord] = []
-    chosen = [chosen_warehouse(catalog, name) for name in warehouses or []]
-    names, unavailable = chosen or [warehouse.name for warehouse in catalog.warehouses], UnavailableWarehouses(chosen)
+    runs: list[RunRecord] = []
+    named_warehouses = [choose_warehouse(catalog, name) for name in warehouses or []]
+    names, unavailable = (
+        named_warehouses or [warehouse.name for warehouse in catalog.warehouses],
+        UnavailableWarehouses(named_warehouses),
+    )
     for name in names:
-        with unavailable.leaving_out(name):
+        with unavailable.record_failures(name):
             opened = open_catalog(catalog, name)
             with explain_errors(catalog, name, "ops.job_runs"):
-                found += job_runs.list_runs(opened, name, earliest, wanted=wanted)
+                runs += job_runs.list_runs(opened, name, earliest, row_filter=row_filter)
     unavailable.check_any_left(names)
     printing.note(unavailable.note())
-    return [run for run in found if earliest is None or run.queued_at >= earliest], unavailable.error()
+    return [run for run in runs if earliest is None or run.queued_at >= earliest], unavailable.error()

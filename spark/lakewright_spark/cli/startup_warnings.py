@@ -31,14 +31,14 @@ def is_startup_warning(line: bytes) -> bool:
 
 
 @contextmanager
-def left_out() -> Generator[None, None, None]:
+def filter_warnings() -> Generator[None, None, None]:
     """Filter what this process's children write on standard error, for the block.
 
     Only file descriptor 2 leads through the filter: what Python writes goes where it went before, at once.
     """
     original = os.dup(2)
     reading, writing = os.pipe()
-    stderr = _on(original) if _writes_to_descriptor_2(sys.stderr) else None
+    stderr = _open_stream(original) if _writes_to_descriptor_2(sys.stderr) else None
     before = sys.stderr
     thread = threading.Thread(target=_pass_on, args=(reading, original), name="startup-warnings", daemon=True)
     os.dup2(writing, 2)
@@ -75,7 +75,7 @@ def _pass_on(reading: int, original: int) -> None:
                     os.write(original, line)
 
 
-def _on(descriptor: int) -> TextIO:
+def _open_stream(descriptor: int) -> TextIO:
     return os.fdopen(os.dup(descriptor), "w", buffering=1, encoding=sys.stderr.encoding, errors=sys.stderr.errors)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.filesize import decimal
 
-from lakewright_spark.catalog.loading import chosen_warehouse, load_config
+from lakewright_spark.catalog.loading import choose_warehouse, load_config
 from lakewright_spark.cli import printing
 from lakewright_spark.cli.options import AsJson, ConfigFile, duration
 from lakewright_spark.errors import JobFailedError, LakewrightSparkError
@@ -54,16 +54,16 @@ def usage(
         _print_each(configs, window)
         return
     catalog = load_config(config)
-    names = [chosen_warehouse(catalog, name) for name in dict.fromkeys(warehouse or [])]
+    names = [choose_warehouse(catalog, name) for name in dict.fromkeys(warehouse or [])]
     from lakewright_spark.usage.report import usage as measured  # noqa: PLC0415  # loads PyIceberg
 
-    wanted = catalog.for_warehouses(names) if names else catalog
-    report = measured(wanted, datetime.now(UTC), window, chosen=names)
+    selected_config = catalog.select_warehouses(names) if names else catalog
+    report = measured(selected_config, datetime.now(UTC), window, named_warehouses=names)
     printing.note(report.unavailable.note())
     if as_json:
         print(json.dumps(to_json(report)))
     else:
-        _show(report, each=tables)
+        _show(report, with_tables=tables)
     if unread := [f"{table} ({why})" for one in report.warehouses for table, why in one.unread]:
         raise JobFailedError(f"not counted, since they could not be read: {', '.join(unread)}")
     if error := report.unavailable.error():
@@ -141,14 +141,14 @@ def _growth(growth: Growth | None) -> dict[str, Any] | None:
     return {"bytes": growth.bytes, "since": format_json_time(growth.since)} if growth else None
 
 
-def _show(report: UsageReport, *, each: bool) -> None:
+def _show(report: UsageReport, *, with_tables: bool) -> None:
     from lakewright_spark.usage.report import total  # noqa: PLC0415  # as above
 
     rows = printing.columns("", "owner", "tables", "views", *_COLUMNS, fold=("", "owner"))
     for warehouse in report.warehouses:
         whole = total([warehouse])
         rows.add_row(warehouse.warehouse, warehouse.owner or "", str(whole.tables), str(whole.views), *_cells(whole))
-        if each:
+        if with_tables:
             for table in warehouse.tables:
                 rows.add_row(f"  {table.table}", "", "", "", *_cells(table.size, table.growth))
             for view in warehouse.views:

@@ -29,7 +29,7 @@ class PlannedTable:
     """The table that a run was planned for. The job checks it again before it begins, since it may have waited."""
 
     uuid: str
-    policies_of: Callable[[Mapping[str, str]], TablePolicies]
+    resolve_policies: Callable[[Mapping[str, str]], TablePolicies]
     """Returns the table's policies, given its properties. Raises PolicyRefusedError."""
     reason_to_wait: Callable[[], str | None] = _no_reason
     """Returns why a running execution holds the job back."""
@@ -70,7 +70,7 @@ def run_job(
         if opened.uuid != planned.uuid:
             reason = f"the table was replaced: expected UUID {planned.uuid}, found {opened.uuid}"
             return JobMetrics(state="SKIPPED", reason=reason, dry_run=dry_run)
-        policy = planned.policies_of(dict(opened.java.properties()))
+        policy = planned.resolve_policies(dict(opened.java.properties()))
         if reason := reason_to_skip(name, policy, now) or planned.reason_to_wait():
             return JobMetrics(state="SKIPPED", reason=reason, dry_run=dry_run)
     try:

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from lakewright_spark.errors import JobFailedError, NoSuchResultError
 from lakewright_spark.maintenance.table.backups import list_manifests, scan_tasks
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, first_line, iterate
-from lakewright_spark.table_identifier import TableIdentifier, quoted
+from lakewright_spark.table_identifier import TableIdentifier, quote_name
 
 RESTORED = "lakewright.restored"
 """Key in the summary of a restore's snapshot: the name of the backup."""
@@ -59,7 +59,7 @@ def restore(spark: SparkSession, table: TableIdentifier, backup: str) -> Restore
         raise NoSuchResultError(f"table {table} has no backup {backup}; it has: {', '.join(paths) or 'none'}")
     path = paths[backup]
     text = opened.read(path)
-    if _restored_rows(opened, backup) is not None:
+    if _count_restored_rows(opened, backup) is not None:
         _finish(opened, path, text)
         raise JobFailedError(f"backup {backup} of table {table} was restored earlier; its rows are in the table")
     tasks = list(scan_tasks(opened, path, json.loads(text)))
@@ -72,20 +72,20 @@ def restore(spark: SparkSession, table: TableIdentifier, backup: str) -> Restore
         tables.add(group, opened.java)
         staged.stageTasks(opened.java, group, tasks)
         # Select columns: format version 3 adds row IDs, which the rows get anew.
-        rows = spark.read.format("iceberg").load(group).select([quoted(name) for name in opened.columns()])
+        rows = spark.read.format("iceberg").load(group).select([quote_name(name) for name in opened.columns()])
         rows.writeTo(table.sql).option(f"snapshot-property.{RESTORED}", backup).append()
     except (PySparkException, Py4JJavaError) as error:
         raise JobFailedError(f"backup {backup} of table {table} was not restored: {first_line(error)}") from error
     finally:
         tables.remove(group)
         staged.removeTasks(opened.java, group)
-    again = IcebergTable.open(spark, table)
-    added = _restored_rows(again, backup)
-    _finish(again, path, text)
+    reopened = IcebergTable.open(spark, table)
+    added = _count_restored_rows(reopened, backup)
+    _finish(reopened, path, text)
     return RestoreResult(backup, len(tasks), int(added or 0))
 
 
-def _restored_rows(opened: IcebergTable, backup: str) -> str | None:
+def _count_restored_rows(opened: IcebergTable, backup: str) -> str | None:
     """Return the rows of the snapshot that restored the backup; None if there is none."""
     for snapshot in iterate(opened.java.snapshots()):
         if snapshot.summary().get(RESTORED) == backup:

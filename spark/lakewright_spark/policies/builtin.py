@@ -29,20 +29,20 @@ _SWITCHES = MaintenanceSwitches(disabled_jobs=("statistics",))
 """Statistics of statistics would grow with themselves."""
 
 
-def _kept(days: int, column: str, pattern: str | None = None) -> TablePolicies:
+def _build_policies(days: int, column: str, pattern: str | None = None) -> TablePolicies:
     retention = RetentionPolicy(keep=days, unit="day", column=column, pattern=pattern)
     return TablePolicies(retention=retention, history=_HISTORY, maintenance=_SWITCHES)
 
 
 OWN_POLICIES: Mapping[str, TablePolicies] = {
-    JOB_RUNS: _kept(90, "day", ""),
+    JOB_RUNS: _build_policies(90, "day", ""),
     LEASE: TablePolicies(
         history=_HISTORY,
         maintenance=MaintenanceSwitches(disabled_jobs=("compaction", "rewrite-manifests", "statistics")),
     ),
-    TABLE_STATISTICS: _kept(400, "collected_at"),
-    PARTITION_STATISTICS: _kept(30, "collected_at"),
-    COMMIT_STATISTICS: _kept(COMMITS_KEPT, "committed_at"),
+    TABLE_STATISTICS: _build_policies(400, "collected_at"),
+    PARTITION_STATISTICS: _build_policies(30, "collected_at"),
+    COMMIT_STATISTICS: _build_policies(COMMITS_KEPT, "committed_at"),
     # Not partitioned by time: the scheduler forgets old candidates itself.
     ORPHAN_CANDIDATES: TablePolicies(history=_HISTORY, maintenance=_SWITCHES),
 }

@@ -21,7 +21,7 @@ _DAYS = (
 """Months, and the numbers of their days. 29 February is apart."""
 
 
-def checked_pattern(pattern: str, unit: str) -> str:
+def validate_pattern(pattern: str, unit: str) -> str:
     """The pattern; ValueError unless it is yyyy, MM, dd, HH from the left on, down to the unit at least.
 
     Rows are compared by their text, and only these texts are in the order of time.
@@ -35,7 +35,7 @@ def checked_pattern(pattern: str, unit: str) -> str:
     return pattern
 
 
-def formatted(moment: datetime, pattern: str) -> str:
+def format_moment(moment: datetime, pattern: str) -> str:
     """The moment as the pattern writes it."""
     return "".join(moment.strftime(_FIELDS[letters]) if letters else text for letters, text in _tokens(pattern))
 
@@ -44,7 +44,7 @@ def date_expression(pattern: str) -> str:
     """Return the regular expression, for Java and Python, of the texts that the pattern writes for real dates.
 
     Args:
-        pattern: A pattern that `checked_pattern` accepts.
+        pattern: A pattern that `validate_pattern` accepts.
 
     Returns:
         An expression without anchors, which has to match the whole text.
@@ -70,7 +70,7 @@ def date_expression(pattern: str) -> str:
 
 
 def _tokens(pattern: str) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    tokens: list[tuple[str, str]] = []
     at = 0
     while at < len(pattern):
         match = _TOKEN.match(pattern, at)
@@ -78,6 +78,6 @@ def _tokens(pattern: str) -> list[tuple[str, str]]:
             raise ValueError(f"expected a date pattern of Java's DateTimeFormatter, found {pattern!r}")
         literal = match["other"] if match["other"] is not None else match["quoted"]
         # Two quotes are one in a text.
-        found.append((match["letters"] or "", "'" if match["quoted"] == "" else literal or ""))
+        tokens.append((match["letters"] or "", "'" if match["quoted"] == "" else literal or ""))
         at = match.end()
-    return found
+    return tokens

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from lakewright_spark.errors import PolicyRefusedError
-from lakewright_spark.iceberg_values import span_of
+from lakewright_spark.iceberg_values import to_span
 from lakewright_spark.policies.model import HistoryPolicy
 
 MAX_AGE = "history.expire.max-snapshot-age-ms"
@@ -32,7 +32,7 @@ class HistoryRules:
     """None: branches and tags do not expire by themselves."""
 
     @classmethod
-    def of(cls, properties: Mapping[str, str], history: HistoryPolicy | None) -> HistoryRules:
+    def resolve(cls, properties: Mapping[str, str], history: HistoryPolicy | None) -> HistoryRules:
         """Return the rules of a table.
 
         A table that declares its own age keeps every snapshot for that long, so `versions` has no effect on it.
@@ -40,15 +40,15 @@ class HistoryRules:
         Raises:
             PolicyRefusedError: A property of the table is no number.
         """
-        declared = _number(properties, MAX_AGE)
+        declared_age = _number(properties, MAX_AGE)
         fewest, refs = _number(properties, MIN_SNAPSHOTS), _number(properties, MAX_REF_AGE)
-        versions = history.versions if history and declared is None else None
+        versions = history.versions if history and declared_age is None else None
         fewest = DEFAULT_MIN_SNAPSHOTS if fewest is None else max(fewest, 1)
         return cls(
-            max_age=_policy_age(history) if declared is None else span_of(declared),
+            max_age=_policy_age(history) if declared_age is None else to_span(declared_age),
             min_snapshots=fewest,
             versions=None if versions is None else max(versions, fewest),
-            max_ref_age=None if refs is None else span_of(refs),
+            max_ref_age=None if refs is None else to_span(refs),
         )
 
 

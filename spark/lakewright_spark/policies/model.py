@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from lakewright_spark.policies.date_pattern import DEFAULT_PATTERN, checked_pattern
+from lakewright_spark.policies.date_pattern import DEFAULT_PATTERN, validate_pattern
 
 PREFIX = "lakewright.policy."
 """Table properties with this prefix hold one policy each, as JSON; they override patterns."""
@@ -88,7 +88,7 @@ class RetentionPolicy(_Policy):
     @model_validator(mode="after")
     def _check_pattern(self) -> RetentionPolicy:
         if self.pattern is not None:
-            checked_pattern(self.pattern or DEFAULT_PATTERN, self.unit)
+            validate_pattern(self.pattern or DEFAULT_PATTERN, self.unit)
         return self
 
 
@@ -189,34 +189,34 @@ class TablePolicies(_Policy):
     def properties(self) -> dict[str, str]:
         """Return the table properties that hold these policies."""
         values = self.model_dump(mode="json", include=set(POLICIES))
-        return {property_of(name): json.dumps(values[name]) for name in POLICIES if name in values}
+        return {to_property_name(name): json.dumps(values[name]) for name in POLICIES if name in values}
 
     def column_mistakes(self, columns: Collection[str]) -> list[str]:
         """Columns that are tagged, or that files are sorted by, and that a table with these columns has not."""
-        named = {
+        columns_by_policy = {
             "column_tags": self.column_tags or {},
             "compaction": self.compaction.columns if self.compaction else (),
         }
-        known = {name: [one for one in of if one not in columns] for name, of in named.items()}
+        missing_columns = {name: [one for one in of if one not in columns] for name, of in columns_by_policy.items()}
         return [
             f"{policy}: expected columns of the table, {', '.join(columns)}; there is no {', '.join(unknown)}"
-            for policy, unknown in known.items()
+            for policy, unknown in missing_columns.items()
             if unknown
         ]
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> TablePolicies:
         """The policies among a table's properties; ValueError for one that is none, or cannot be read."""
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for key, text in properties.items():
             if key.startswith(PREFIX):
                 try:
-                    found[key.removeprefix(PREFIX).replace("-", "_")] = json.loads(text)
+                    values[key.removeprefix(PREFIX).replace("-", "_")] = json.loads(text)
                 except json.JSONDecodeError:
                     raise ValueError(f"{key}: expected JSON") from None
-        return cls.model_validate(found)
+        return cls.model_validate(values)
 
-    def over(self, other: TablePolicies) -> TablePolicies:
+    def override(self, other: TablePolicies) -> TablePolicies:
         """Return both together; a policy that is set here replaces the other's."""
         mine = {name: value for name in POLICIES if (value := getattr(self, name)) is not None}
         theirs = {name: getattr(other, name) for name in POLICIES}
@@ -233,7 +233,7 @@ class PoliciesInForce(TablePolicies):
     """The server's jobs, and where each is said to be."""
 
 
-def property_of(policy: str) -> str:
+def to_property_name(policy: str) -> str:
     """The table property that holds this policy, as `lakewright.policy.orphan-files`."""
     return PREFIX + policy.replace("_", "-")
 
@@ -261,8 +261,10 @@ class PolicyPattern(TablePolicies):
 
     def matches(self, warehouse: str, namespace: tuple[str, ...], table: str) -> bool:
         """Return whether a table is meant; names are compared as Lakekeeper does, without regard to case."""
-        wanted, found = _levels(self.match), (warehouse, *namespace, table)
-        return len(wanted) == len(found) and all(_like(one, text) for one, text in zip(wanted, found, strict=True))
+        pattern_levels, levels = _levels(self.match), (warehouse, *namespace, table)
+        return len(pattern_levels) == len(levels) and all(
+            _like(one, text) for one, text in zip(pattern_levels, levels, strict=True)
+        )
 
 
 def _like(pattern: str, text: str) -> bool:

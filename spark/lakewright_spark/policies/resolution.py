@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lakewright_spark.policies.builtin import own_policies
-from lakewright_spark.policies.model import POLICIES, PolicyPattern, TablePolicies, property_of
+from lakewright_spark.policies.model import POLICIES, PolicyPattern, TablePolicies, to_property_name
 from lakewright_spark.table_identifier import TableIdentifier
 
 THE_TABLE = "the table"
@@ -29,24 +29,26 @@ def resolve(table: TableIdentifier, properties: Mapping[str, str], patterns: Seq
 
     ValueError if a property of a policy's name does not hold one.
     """
-    found = TablePolicies()
+    policies = TablePolicies()
     sources: dict[str, str] = {}
     if builtin := own_policies(table):
-        found, sources = builtin, dict.fromkeys(_said(builtin), LAKEWRIGHT)
+        policies, sources = builtin, dict.fromkeys(_list_set_policies(builtin), LAKEWRIGHT)
     for pattern in () if builtin else patterns:
         if pattern.matches(table.warehouse, table.namespace, table.name):
-            found = pattern.over(found)
-            sources |= dict.fromkeys(_said(pattern), pattern.match)
-    own = TablePolicies.from_properties(properties)
-    return Resolved(own.over(found), sources | dict.fromkeys(_said(own), THE_TABLE))
+            policies = pattern.override(policies)
+            sources |= dict.fromkeys(_list_set_policies(pattern), pattern.match)
+    table_policies = TablePolicies.from_properties(properties)
+    return Resolved(
+        table_policies.override(policies), sources | dict.fromkeys(_list_set_policies(table_policies), THE_TABLE)
+    )
 
 
 def property_name(policy: str) -> str:
     """The property of a policy by its name as people write it, `orphan-files`; ValueError if there is none such."""
     if (name := policy.replace("-", "_")) not in POLICIES:
         raise ValueError(f"expected one of {', '.join(sorted(name.replace('_', '-') for name in POLICIES))}")
-    return property_of(name)
+    return to_property_name(name)
 
 
-def _said(policies: TablePolicies) -> list[str]:
+def _list_set_policies(policies: TablePolicies) -> list[str]:
     return [name for name in POLICIES if getattr(policies, name) is not None]

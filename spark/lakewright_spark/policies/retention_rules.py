@@ -20,24 +20,28 @@ def retention_mistakes(
     if retention.column not in columns:
         return [f"retention: expected one of the columns {', '.join(columns)}; there is no `{retention.column}`"]
     by_time = [(of, transform) for of, transform in partitions if transform in _TIMES]
-    found = _by_time(retention, by_time) if by_time else _by_text(retention, columns[retention.column])
-    return [f"retention: {mistake}" for mistake in found]
+    mistakes = (
+        _check_time_partitions(retention, by_time)
+        if by_time
+        else _check_text_column(retention, columns[retention.column])
+    )
+    return [f"retention: {mistake}" for mistake in mistakes]
 
 
-def _by_text(retention: RetentionPolicy, kind: str) -> Iterator[str]:
+def _check_text_column(retention: RetentionPolicy, kind: str) -> Iterator[str]:
     if retention.pattern is None:
         yield f"expected `pattern`, since the table is not partitioned by time of `{retention.column}`"
     elif kind != "string":
         yield f"expected a text column under `pattern`; `{retention.column}` is {kind}"
 
 
-def _by_time(retention: RetentionPolicy, by_time: Sequence[tuple[str, str]]) -> Iterator[str]:
+def _check_time_partitions(retention: RetentionPolicy, by_time: Sequence[tuple[str, str]]) -> Iterator[str]:
     cuts = [transform for of, transform in by_time if of == retention.column]
     if retention.pattern is not None:
         yield "expected no `pattern`, since the table is partitioned by time"
     if not cuts:
-        there = ", ".join(of for of, _ in by_time)
-        yield f"expected the column that time partitions are made of, {there}; found `{retention.column}`"
+        partition_columns = ", ".join(of for of, _ in by_time)
+        yield f"expected the column that time partitions are made of, {partition_columns}; found `{retention.column}`"
     elif retention.unit not in cuts:
         yield f"expected `unit: {cuts[0]}`, as of the partitions of `{retention.column}`; found `{retention.unit}`"
 

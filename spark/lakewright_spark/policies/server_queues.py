@@ -36,16 +36,16 @@ QUEUES: tuple[ServerQueue, ...] = (
 )
 
 
-def done_by_server(declared: tuple[JobName, ...], properties: Mapping[str, str]) -> dict[JobName, str]:
+def find_server_jobs(server_jobs: tuple[JobName, ...], properties: Mapping[str, str]) -> dict[JobName, str]:
     """The jobs that the server does itself on a table with these properties, and where that is said.
 
     `declared`: what the server does in the table's warehouse.
     """
-    found: dict[JobName, str] = dict.fromkeys(declared, "`maintenance.server` of the tenant's spec")
+    jobs: dict[JobName, str] = dict.fromkeys(server_jobs, "`maintenance.server` of the tenant's spec")
     for queue in QUEUES:
-        said = properties.get(queue.override, "").strip().lower()
-        if said == "true":
-            found |= dict.fromkeys(queue.jobs, f"the table's property {queue.override}")
-        elif said == "false":
-            found = {job: where for job, where in found.items() if job not in queue.jobs}
-    return found
+        setting = properties.get(queue.override, "").strip().lower()
+        if setting == "true":
+            jobs |= dict.fromkeys(queue.jobs, f"the table's property {queue.override}")
+        elif setting == "false":
+            jobs = {job: source for job, source in jobs.items() if job not in queue.jobs}
+    return jobs

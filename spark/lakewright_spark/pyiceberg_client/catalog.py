@@ -118,39 +118,41 @@ def open_catalog(config: CatalogConfig, name: str, environ: Mapping[str, str] = 
 
 
 @contextmanager
-def explain_errors(config: CatalogConfig, warehouse: str, what: str = "") -> Generator[None, None, None]:
+def explain_errors(config: CatalogConfig, warehouse: str, target: str = "") -> Generator[None, None, None]:
     """Turn errors of PyIceberg into errors of this package that name the warehouse, its address and the target.
 
     Args:
         config: The catalog configuration.
         warehouse: Name of the warehouse.
-        what: Target of the requests, such as `table a.b`.
+        target: Target of the requests, such as `table a.b`.
     """
-    where = f"warehouse {warehouse} of {config.uri}"
+    server = f"warehouse {warehouse} of {config.uri}"
     try:
         yield
     except LakewrightSparkError:
         raise
     except iceberg.ForbiddenError as error:
-        raise AccessDeniedError(f"{where} does not grant this request to the identity: {_first_line(error)}") from error
+        raise AccessDeniedError(
+            f"{server} does not grant this request to the identity: {_first_line(error)}"
+        ) from error
     except _UNKNOWN as error:
-        raise IdentityError(f"{where} does not accept this identity: {_first_line(error)}") from error
+        raise IdentityError(f"{server} does not accept this identity: {_first_line(error)}") from error
     except (iceberg.NoSuchTableError, iceberg.NoSuchNamespaceError, iceberg.NoSuchIdentifierError) as error:
-        raise NoSuchResultError(f"{where} has no {what or 'such table'}: {_first_line(error)}") from error
+        raise NoSuchResultError(f"{server} has no {target or 'such table'}: {_first_line(error)}") from error
     except _DOWN as error:
-        raise CatalogUnreachableError(f"{where} does not respond: {_first_line(error)}") from error
+        raise CatalogUnreachableError(f"{server} does not respond: {_first_line(error)}") from error
     except OSError as error:
-        raise CatalogUnreachableError(f"{where}: its storage fails: {_first_line(error)}") from error
+        raise CatalogUnreachableError(f"{server}: its storage fails: {_first_line(error)}") from error
     except (iceberg.ValidationError, pydantic.ValidationError) as error:
         raise JobFailedError(
-            f"{where}: the metadata of {what or 'a table'} cannot be read: {invalid_part(error)}"
+            f"{server}: the metadata of {target or 'a table'} cannot be read: {invalid_part(error)}"
         ) from error
     except (iceberg.CommitFailedException, iceberg.ValidationException) as error:
         raise JobFailedError(
-            f"{where}: repeated conflicts with other changes of {what or 'the table'}: {_first_line(error)}"
+            f"{server}: repeated conflicts with other changes of {target or 'the table'}: {_first_line(error)}"
         ) from error
     except iceberg.RESTError as error:
-        raise JobFailedError(f"{where} refused {what or 'the request'}: {_first_line(error)}") from error
+        raise JobFailedError(f"{server} refused {target or 'the request'}: {_first_line(error)}") from error
 
 
 def _status(error: iceberg.RESTError) -> int | None:

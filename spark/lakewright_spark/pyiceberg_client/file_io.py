@@ -13,8 +13,8 @@ class TrustingFileIO(PyArrowFileIO):
     """Trusts the authorities of a PEM file on S3. PyIceberg 0.12 has no setting for it."""
 
     def _initialize_s3_fs(self, netloc: str | None) -> FileSystem:
-        made = super()._initialize_s3_fs(netloc)
-        assert isinstance(made, S3FileSystem)
+        file_system = super()._initialize_s3_fs(netloc)
+        assert isinstance(file_system, S3FileSystem)
         # What pickling would carry over is everything that the file system was made with.
-        (settings,) = made.__reduce__()[1]
+        (settings,) = file_system.__reduce__()[1]
         return S3FileSystem(**{**dict(settings), "tls_ca_file_path": self.properties[CA_BUNDLE]})

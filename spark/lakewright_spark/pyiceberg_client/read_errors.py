@@ -54,13 +54,13 @@ def is_damage(error: Exception) -> bool:
 
 def invalid_part(error: Exception) -> str:
     """Return the first thing that does not fit a document's form, and where, without the document's own text."""
-    found = error if isinstance(error, pydantic.ValidationError) else error.__cause__
-    if not isinstance(found, pydantic.ValidationError):
+    validation_error = error if isinstance(error, pydantic.ValidationError) else error.__cause__
+    if not isinstance(validation_error, pydantic.ValidationError):
         return _first_line(error)
-    first = found.errors(include_url=False, include_input=False)[0]
-    place = ".".join(str(step) for step in first["loc"])
+    first = validation_error.errors(include_url=False, include_input=False)[0]
+    field_path = ".".join(str(step) for step in first["loc"])
     message = first["msg"].removeprefix("Value error, ")
-    return f"{message} at {place}" if place else message
+    return f"{message} at {field_path}" if field_path else message
 
 
 def _check_answers(catalog: Catalog, error: Exception) -> None:

@@ -16,7 +16,7 @@ from lakewright_spark.policies.history_rules import history_mistakes
 from lakewright_spark.policies.model import POLICIES, PREFIX, PoliciesInForce, TablePolicies
 from lakewright_spark.policies.resolution import Resolved, property_name, resolve
 from lakewright_spark.policies.retention_rules import retention_mistakes
-from lakewright_spark.policies.server_queues import done_by_server
+from lakewright_spark.policies.server_queues import find_server_jobs
 from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_catalog
 from lakewright_spark.table_identifier import TableIdentifier
 
@@ -31,48 +31,51 @@ class PolicyTables:
     def show(self, table: TableIdentifier) -> Resolved:
         """Return the policies of the table and their sources."""
         with explain_errors(self.config, self.warehouse, f"table {table}"):
-            found = self._catalog().load_table(table.within)
-        resolved = self.of(table, found.properties)
-        return replace(resolved, mistakes=tuple(find_mistakes(resolved.policies, found)))
+            live_table = self._catalog().load_table(table.within)
+        resolved = self.resolve_policies(table, live_table.properties)
+        return replace(resolved, mistakes=tuple(find_mistakes(resolved.policies, live_table)))
 
-    def of(self, table: TableIdentifier, properties: dict[str, str]) -> Resolved:
+    def resolve_policies(self, table: TableIdentifier, properties: dict[str, str]) -> Resolved:
         """Return the policies of a table with these properties, and the jobs that the catalog's server does itself."""
         try:
-            found = resolve(table, properties, self.config.policies)
+            resolved = resolve(table, properties, self.config.policies)
         except ValueError as error:
             raise PolicyRefusedError(f"table {table}: {format_error(error)}") from None
         server = self.config.warehouse(self.warehouse).server_jobs if self.config.kind == "lakekeeper" else ()
-        known = properties if self.config.kind == "lakekeeper" else {}
-        held = {name: getattr(found.policies, name) for name in POLICIES}
+        server_properties = properties if self.config.kind == "lakekeeper" else {}
+        values = {name: getattr(resolved.policies, name) for name in POLICIES}
         return replace(
-            found, policies=PoliciesInForce.model_construct(**held, done_by_server=done_by_server(server, known))
+            resolved,
+            policies=PoliciesInForce.model_construct(
+                **values, done_by_server=find_server_jobs(server, server_properties)
+            ),
         )
 
     def set(self, table: TableIdentifier, policy: str, text: str) -> TablePolicies:
         """Set a policy of the table from JSON, and return the resulting policies."""
         key = self._key(policy)
         try:
-            given = TablePolicies.from_properties({key: text})
+            new_policies = TablePolicies.from_properties({key: text})
         except ValueError as error:
             raise PolicyRefusedError(format_error(error)) from None
-        if not given.properties():
+        if not new_policies.properties():
             raise PolicyRefusedError(f"{policy}: expected a value, found null; use `policy unset` to remove it")
         with explain_errors(self.config, self.warehouse, f"table {table}"):
-            found = self._catalog().load_table(table.within)
-            if mistakes := find_mistakes(given, found):
+            live_table = self._catalog().load_table(table.within)
+            if mistakes := find_mistakes(new_policies, live_table):
                 raise PolicyRefusedError(f"table {table}: {'; '.join(mistakes)}")
-            with found.transaction() as changes:
-                changes.set_properties(given.properties())
-        return self.of(table, {**found.properties, **given.properties()}).policies
+            with live_table.transaction() as changes:
+                changes.set_properties(new_policies.properties())
+        return self.resolve_policies(table, {**live_table.properties, **new_policies.properties()}).policies
 
     def unset(self, table: TableIdentifier, policy: str) -> bool:
         """Remove a policy of the table. Return False if it had none. Matching patterns apply from then on."""
         key = self._key(policy)
         with explain_errors(self.config, self.warehouse, f"table {table}"):
-            found = self._catalog().load_table(table.within)
-            if key not in found.properties:
+            live_table = self._catalog().load_table(table.within)
+            if key not in live_table.properties:
                 return False
-            with found.transaction() as changes:
+            with live_table.transaction() as changes:
                 changes.remove_properties(key)
         return True
 
@@ -109,7 +112,7 @@ def to_json(resolved: Resolved) -> dict[str, dict[str, object]]:
     }
     by_server = resolved.policies.done_by_server if isinstance(resolved.policies, PoliciesInForce) else {}
     by_servers: dict[str, dict[str, object]] = {
-        f"{job} by the server": {"value": True, "from": where} for job, where in by_server.items()
+        f"{job} by the server": {"value": True, "from": source} for job, source in by_server.items()
     }
     return sources | by_servers
 

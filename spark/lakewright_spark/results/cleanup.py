@@ -19,7 +19,7 @@ from lakewright_spark.errors import (
 )
 from lakewright_spark.execution_registry.records import ExecutionRecord, Executions, WrittenTable
 from lakewright_spark.execution_registry.registry import ExecutionRegistry
-from lakewright_spark.iceberg_values import instant_of
+from lakewright_spark.iceberg_values import to_instant
 from lakewright_spark.pyiceberg_client.catalog_cache import CATALOGS, CatalogCache
 from lakewright_spark.result_uris import ResultKind, ResultNamespaces, ResultUri
 from lakewright_spark.results.tables import ResultTables, list_written_tables
@@ -207,7 +207,7 @@ class Cleaner:
                 continue  # registered since the tables were listed
             tables = self._open_tables(uri.warehouse)
             try:
-                changed = instant_of(tables.load(uri).metadata.last_updated_ms)
+                changed = to_instant(tables.load(uri).metadata.last_updated_ms)
                 if changed < before and tables.drop(uri):
                     done.tables.append(uri)
             except NoSuchResultError:
@@ -228,7 +228,7 @@ class Cleaner:
         results: ResultsByExecution = defaultdict(list)
         warehouse_names = set(warehouses)
         for name in [warehouse.name for warehouse in self.config.warehouses if warehouse.name in warehouse_names]:
-            with self.unavailable.leaving_out(name):
+            with self.unavailable.record_failures(name):
                 for uri in self._open_tables(name).list_results():
                     results[uri.execution.workflow, uri.execution.execution].append(uri)
         return results

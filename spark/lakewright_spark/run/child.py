@@ -60,12 +60,12 @@ class Child:
                 os.killpg(self._process.pid, number)
             except ProcessLookupError:
                 break
-            if self._gone_within(GRACE_SECONDS):
+            if self._wait_until_gone(GRACE_SECONDS):
                 break
         self._process.wait()
         self._reader.join(OUTPUT_SECONDS)
 
-    def _gone_within(self, seconds: float) -> bool:
+    def _wait_until_gone(self, seconds: float) -> bool:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             if self.wait(0.2) is not None and not self._group_lives():

@@ -25,7 +25,7 @@ from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.schemas import RUNTIME_STATISTICS, Status
 from lakewright_spark.results.tables import ResultTables, measure_size
 from lakewright_spark.results.writer import CommitInterval, ResultStream, ResultWriter
-from lakewright_spark.run.facts import RunFacts
+from lakewright_spark.run.facts import ExecutionFacts
 from lakewright_spark.run.permissions import check_shared
 from lakewright_spark.table_identifier import TableIdentifier
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 class ExecutionRun:
     """The execution of this process. Its session starts on first use."""
 
-    facts: RunFacts
+    facts: ExecutionFacts
     config: CatalogConfig
     namespaces: ResultNamespaces = field(default_factory=ResultNamespaces.from_environment)
     _statistics: list[dict[str, object]] = field(default_factory=list[dict[str, object]], init=False, repr=False)
@@ -153,4 +153,4 @@ def current() -> ExecutionRun:
     Raises:
         ConfigMissingError: `lakewright-spark run` did not start this process.
     """
-    return ExecutionRun(RunFacts.from_environment(), load_config(None))
+    return ExecutionRun(ExecutionFacts.from_environment(), load_config(None))

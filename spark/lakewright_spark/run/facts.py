@@ -22,7 +22,7 @@ SECRETS_VARIABLE = "LAKEWRIGHT_RUN_SECRETS"
 _PROPERTIES = TypeAdapter(dict[str, str])
 
 
-class RunFacts(BaseModel):
+class ExecutionFacts(BaseModel):
     """One execution, as its script sees it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -46,7 +46,7 @@ class RunFacts(BaseModel):
         return Execution(self.workflow, self.execution, self.warehouse)
 
     @classmethod
-    def from_environment(cls, environ: Mapping[str, str] = os.environ) -> RunFacts:
+    def from_environment(cls, environ: Mapping[str, str] = os.environ) -> ExecutionFacts:
         """Read $LAKEWRIGHT_RUN and its file of secrets; ConfigMissingError if they cannot be read."""
         text = environ.get(VARIABLE)
         if not text:
@@ -55,8 +55,8 @@ class RunFacts(BaseModel):
             facts = cls.model_validate_json(text)
         except ValidationError as error:
             problem = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(str(step) for step in problem["loc"]) or "it"
-            raise ConfigMissingError(f"${VARIABLE} does not describe a run: {where}: {problem['msg']}") from None
+            field_path = ".".join(str(step) for step in problem["loc"]) or "it"
+            raise ConfigMissingError(f"${VARIABLE} does not describe a run: {field_path}: {problem['msg']}") from None
         if not (file := environ.get(SECRETS_VARIABLE)):
             return facts
         try:

@@ -32,7 +32,7 @@ from lakewright_spark.results.tables import ResultTables, list_written_tables
 from lakewright_spark.results.writer import ResultWriter
 from lakewright_spark.run.child import Child
 from lakewright_spark.run.console import Console
-from lakewright_spark.run.facts import SECRETS_VARIABLE, RunFacts
+from lakewright_spark.run.facts import SECRETS_VARIABLE, ExecutionFacts
 from lakewright_spark.run.heartbeat import SignsOfLife
 from lakewright_spark.session.cluster import cluster_properties, spark_defaults
 from lakewright_spark.session.secrets import check_before_start, check_executors
@@ -54,7 +54,7 @@ class Launch:
     """One run of a script. `registry` is None in a computing unit."""
 
     config: CatalogConfig
-    facts: RunFacts
+    facts: ExecutionFacts
     script: Path
     arguments: Sequence[str] = ()
     registry: ExecutionRegistry | None = None
@@ -83,7 +83,7 @@ class Launch:
         written: list[WrittenTable] = []
         try:
             # Record the tables in any case, since clean-up needs them.
-            written = self._written()
+            written = self._list_written_tables()
         except LakewrightSparkError as error:
             if problem is None:
                 status, problem = ExecutionStatus.FAILED, error
@@ -130,8 +130,8 @@ class Launch:
             check_before_start(self.config, self.facts.deadline)
         if self.facts.master:
             cluster_properties(self.facts.master, self.facts.conf)
-            given = {**spark_defaults(), **self.facts.conf}
-            check_executors(self.facts.master, self.config.spark_secrets(), given)
+            all_properties = {**spark_defaults(), **self.facts.conf}
+            check_executors(self.facts.master, self.config.spark_secrets(), all_properties)
         CATALOGS.get(self.config, self.facts.warehouse)  # answers, and knows who asks
 
     def _register(self, cleaner: Cleaner | None) -> ExecutionRecord | None:
@@ -139,7 +139,7 @@ class Launch:
         if not self.registry or not cleaner:
             return None
         stale = datetime.now(UTC) - STALE
-        again = self.registry.find(facts.workflow, facts.execution)
+        earlier_run = self.registry.find(facts.workflow, facts.execution)
         record = self.registry.begin(
             facts.workflow,
             facts.execution,
@@ -149,8 +149,8 @@ class Launch:
             stale_before=stale,
         )
         try:
-            if again:
-                cleaner.restart(again)
+            if earlier_run:
+                cleaner.restart(earlier_run)
             swept = cleaner.replace_previous(record, stale)
             if problem := build_sweep_error(swept):
                 raise problem
@@ -210,7 +210,7 @@ class Launch:
                     f"{_describe(self.facts)} was ended at its deadline, {format_time(self.facts.deadline)}"
                 )
 
-    def _written(self) -> list[WrittenTable]:
+    def _list_written_tables(self) -> list[WrittenTable]:
         tables = ResultTables(self.config, self.facts.warehouse, self.namespaces)
         return list_written_tables(tables, self.facts.workflow, self.facts.execution)
 
@@ -238,5 +238,5 @@ def _signals() -> Generator[threading.Event, None, None]:
             signal.signal(number, handler)
 
 
-def _describe(facts: RunFacts) -> str:
+def _describe(facts: ExecutionFacts) -> str:
     return f"execution {facts.execution} of workflow {facts.workflow}"

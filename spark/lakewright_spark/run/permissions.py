@@ -9,29 +9,31 @@ from lakewright_spark.errors import ConfigMissingError, WarehouseRefusedError
 from lakewright_spark.table_identifier import TableIdentifier
 
 
-def warehouse_of_run(config: CatalogConfig, submitter: str | None, asked: str | None) -> CatalogWarehouse:
-    """The warehouse, out of those that the computing unit knows.
+def choose_run_warehouse(config: CatalogConfig, submitter: str | None, requested: str | None) -> CatalogWarehouse:
+    """Return the warehouse of a run, out of the warehouses of the computing unit.
 
-    A unit that was bound to one when it was made (Design 1) has no other to choose. A unit with several (Design 2)
-    takes the one that was asked for, else the submitter's own. A warehouse without an owner is every run's of the
-    tenant; one with an owner takes runs of the owner and of those whom a grant names. Raises WarehouseRefusedError
-    for one that is not in the unit's list or not the submitter's to write to, ConfigMissingError where none was
-    chosen.
+    A unit that was created for a single warehouse (Design 1) has no other. A unit with several warehouses (Design 2)
+    takes the requested warehouse, else the submitter's own. A warehouse without an owner accepts every run of the
+    tenant; a warehouse with an owner accepts runs of the owner and of principals that a grant names.
+
+    Raises:
+        WarehouseRefusedError: The unit does not have the warehouse, or the submitter may not write to it.
+        ConfigMissingError: The run requests no warehouse, and there is no default.
     """
-    if asked is not None:
+    if requested is not None:
         try:
-            chosen = config.warehouse(asked)
+            warehouse = config.warehouse(requested)
         except KeyError as error:
             raise WarehouseRefusedError(error.args[0]) from None
     else:
-        chosen = _unasked(config, submitter)
-    if not may_write(chosen, submitter):
-        who = f"{submitter!r}" if submitter else "an unnamed submitter"
+        warehouse = _choose_default_warehouse(config, submitter)
+    if not may_write(warehouse, submitter):
+        submitter_text = f"{submitter!r}" if submitter else "an unnamed submitter"
         raise WarehouseRefusedError(
-            f"warehouse {chosen.name} is {chosen.owner!r}'s, and the run is submitted by {who}, who has no grant to "
-            "write there: choose one of the submitter's own, or grant it in the tenant's spec"
+            f"warehouse {warehouse.name} is {warehouse.owner!r}'s, and the run is submitted by {submitter_text}, "
+            "who has no grant to write there: choose one of the submitter's own, or grant it in the tenant's spec"
         )
-    return chosen
+    return warehouse
 
 
 def may_write(warehouse: CatalogWarehouse, submitter: str | None) -> bool:
@@ -39,12 +41,14 @@ def may_write(warehouse: CatalogWarehouse, submitter: str | None) -> bool:
     return warehouse.owner is None or (submitter is not None and submitter in {warehouse.owner, *warehouse.writers})
 
 
-def _unasked(config: CatalogConfig, submitter: str | None) -> CatalogWarehouse:
-    own = [warehouse for warehouse in config.warehouses if submitter is not None and warehouse.owner == submitter]
-    for candidates in (own, config.warehouses):
+def _choose_default_warehouse(config: CatalogConfig, submitter: str | None) -> CatalogWarehouse:
+    own_warehouses = [
+        warehouse for warehouse in config.warehouses if submitter is not None and warehouse.owner == submitter
+    ]
+    for candidates in (own_warehouses, config.warehouses):
         if len(candidates) == 1:
             return candidates[0]
-    names = ", ".join(warehouse.name for warehouse in own or config.warehouses) or "none"
+    names = ", ".join(warehouse.name for warehouse in own_warehouses or config.warehouses) or "none"
     raise ConfigMissingError(f"tenant {config.tenant} has several warehouses, give --warehouse: {names}")
 
 
@@ -60,10 +64,10 @@ def check_shared(
         return
     from lakewright_spark.pyiceberg_client.table_policies import PolicyTables  # noqa: PLC0415 - loads PyIceberg
 
-    resolved = PolicyTables(config, table.warehouse).of(table, dict(properties))
+    resolved = PolicyTables(config, table.warehouse).resolve_policies(table, dict(properties))
     if resolved.policies.sharing is False:
-        who = repr(submitter) if submitter else "an unnamed submitter"
+        submitter_text = repr(submitter) if submitter else "an unnamed submitter"
         raise WarehouseRefusedError(
             f"table {table} is not shared, by {resolved.sources['sharing']}: warehouse {warehouse.name} is "
-            f"{warehouse.owner!r}'s, and the run is submitted by {who}"
+            f"{warehouse.owner!r}'s, and the run is submitted by {submitter_text}"
         )

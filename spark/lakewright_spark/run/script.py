@@ -17,13 +17,13 @@ from pathlib import Path
 from lakewright_spark.catalog.loading import load_config
 from lakewright_spark.errors import LakewrightSparkError
 from lakewright_spark.run import context
-from lakewright_spark.run.facts import VARIABLE, RunFacts
-from lakewright_spark.run.permissions import warehouse_of_run
+from lakewright_spark.run.facts import VARIABLE, ExecutionFacts
+from lakewright_spark.run.permissions import choose_run_warehouse
 
 
-def main(words: list[str]) -> None:
+def main(arguments: list[str]) -> None:
     """Run the script that the words name. Raises what it raises, and SystemExit as it says."""
-    options = _parser().parse_args(words)
+    options = _parser().parse_args(arguments)
     if VARIABLE not in os.environ:
         _tell(options)
     script = Path(options.script)
@@ -43,8 +43,8 @@ def _tell(options: argparse.Namespace) -> None:
     if options.config:
         os.environ["LAKEWRIGHT_CATALOG_FILE"] = options.config
         os.environ.pop("LAKEWRIGHT_CATALOG", None)
-    warehouse = warehouse_of_run(load_config(None), options.submitter, options.warehouse)
-    facts = RunFacts(
+    warehouse = choose_run_warehouse(load_config(None), options.submitter, options.warehouse)
+    facts = ExecutionFacts(
         workflow=options.workflow,
         execution=options.execution,
         warehouse=warehouse.name,

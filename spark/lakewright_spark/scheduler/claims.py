@@ -33,8 +33,8 @@ _CLAIM = TypeAdapter(ClaimRow)
 
 def read_claims(properties: Mapping[str, str]) -> dict[str, ClaimRow]:
     """Return the claims by the UUID of the table, expired ones too."""
-    found = {key.removeprefix(PREFIX): text for key, text in properties.items() if key.startswith(PREFIX)}
-    return {uuid: _CLAIM.validate_json(text) for uuid, text in found.items()}
+    texts = {key.removeprefix(PREFIX): text for key, text in properties.items() if key.startswith(PREFIX)}
+    return {uuid: _CLAIM.validate_json(text) for uuid, text in texts.items()}
 
 
 def claim_property(uuid: str, row: ClaimRow) -> dict[str, str]:

@@ -349,8 +349,8 @@ class Heartbeat:
         """Wait until the lease has to be renewed. Return False once renewals have stopped."""
         every = lease.life.total_seconds() / RENEWALS
         until = time.monotonic() + every
-        while (left := until - time.monotonic()) > 0:
-            if self._closed.wait(min(left, every / 2, MAX_LOOK_SECONDS)):
+        while (remaining := until - time.monotonic()) > 0:
+            if self._closed.wait(min(remaining, every / 2, MAX_LOOK_SECONDS)):
                 return False
             with suppress(LakewrightSparkError):  # the renewal reports the error
                 if lease.needs_renewal():

@@ -34,9 +34,9 @@ def find_overlaps(
     at: defaultdict[str, set[TableIdentifier]] = defaultdict(set)
     below: defaultdict[str, set[TableIdentifier]] = defaultdict(set)
     for facts in tables:
-        for place in facts.places:
-            at[_normalize(place)].add(facts.table)
-            for folder in _folders(_normalize(place)):
+        for path in facts.locations:
+            at[_normalize(path)].add(facts.table)
+            for folder in _folders(_normalize(path)):
                 below[folder].add(facts.table)
     overlaps: dict[TableIdentifier, str] = {}
     for facts in tables:
@@ -44,22 +44,22 @@ def find_overlaps(
         around = (
             {table for folder in _folders(location) for table in at[folder]} if location else set[TableIdentifier]()
         )
-        if others := sorted(map(str, (around | below[location]) - {facts.table})):
-            more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+        if overlapping := sorted(map(str, (around | below[location]) - {facts.table})):
+            more = f" and {len(overlapping) - 3} more" if len(overlapping) > 3 else ""
             overlaps[facts.table] = (
-                f"its location {facts.location} overlaps that of {', '.join(others[:3])}{more}: "
+                f"its location {facts.location} overlaps that of {', '.join(overlapping[:3])}{more}: "
                 "give each table a location of its own"
             )
     return overlaps
 
 
-def _normalize(place: str) -> str:
-    return re.sub(r"^s3[an]://", "s3://", place).rstrip("/")
+def _normalize(location: str) -> str:
+    return re.sub(r"^s3[an]://", "s3://", location).rstrip("/")
 
 
-def _folders(place: str) -> Iterator[str]:
+def _folders(location: str) -> Iterator[str]:
     """Yield the place and every folder around it, up to the bucket."""
-    yield place
-    while (slash := place.rfind("/")) > 0 and place[slash - 1] != "/":
-        place = place[:slash]
-        yield place
+    yield location
+    while (slash := location.rfind("/")) > 0 and location[slash - 1] != "/":
+        location = location[:slash]
+        yield location

@@ -27,14 +27,14 @@ _UNDONE = (RunState.FAILED, RunState.CANCELLED)
 
 
 @dataclass
-class Outcome:
+class MaintenanceOutcome:
     """Outcome of a maintenance run. It observes runs and keeps their latest state."""
 
     runner: str
     dry_run: bool = False
     plans: list[WarehousePlan] = field(default_factory=list[WarehousePlan])
     runs: dict[str, RunRecord] = field(default_factory=dict[str, RunRecord])
-    held: dict[str, str] = field(default_factory=dict[str, str])
+    leased_elsewhere: dict[str, str] = field(default_factory=dict[str, str])
     """Warehouses that another runner maintains, with a sentence about it."""
     lost: dict[str, str] = field(default_factory=dict[str, str])
     unavailable: UnavailableWarehouses = field(default_factory=UnavailableWarehouses)
@@ -64,23 +64,23 @@ class Outcome:
         unread = [table for table in self.problems if table.name != ALL_TABLES]
         return sum(not is_own(table) for table in [*read, *unread])
 
-    def counts(self, *, own: bool = False) -> dict[str, int]:
+    def counts(self, *, own_tables: bool = False) -> dict[str, int]:
         """Return the number of runs by state, for the user's tables or for this package's own."""
-        return dict(Counter(run.state.value for run in self.runs.values() if is_own(run.table) == own))
+        return dict(Counter(run.state.value for run in self.runs.values() if is_own(run.table) == own_tables))
 
-    def in_state(self, *states: RunState) -> list[RunRecord]:
+    def filter_runs(self, *states: RunState) -> list[RunRecord]:
         """Return the runs in one of these states."""
         return [run for run in self.runs.values() if run.state in states]
 
     def error(self) -> LakewrightSparkError | None:
         """Return the error of the command. A stop has priority over failed runs."""
-        undone = len(self.in_state(RunState.CANCELLED))
+        undone = len(self.filter_runs(RunState.CANCELLED))
         if self.why_stopped:
             kind = DeadlineError if "deadline" in self.why_stopped else StoppedError
             return kind(f"{self.why_stopped}: {undone} runs were cancelled or not begun; the next run continues")
         if self.lost:
             return LeaseLostError(f"{'; '.join(self.lost.values())}: {undone} runs were cancelled or not begun")
-        failed, unread_warehouses = self.in_state(RunState.FAILED, RunState.CANCELLED), self.unavailable.failed
+        failed, unread_warehouses = self.filter_runs(RunState.FAILED, RunState.CANCELLED), self.unavailable.failed
         if failed or self.problems or unread_warehouses:
             problems = [str(error) for error in unread_warehouses.values()]
             problems += [f"{run}: {run.reason}" for run in failed]
@@ -90,8 +90,8 @@ class Outcome:
             unread = [f"{_count(len(self.problems))} could not be planned"] if self.problems else []
             down = [f"{len(unread_warehouses)} warehouses could not be maintained"] if unread_warehouses else []
             return MaintenanceFailedError(f"{', '.join(down + runs + unread)}: {'; '.join(problems[:3])}{more}")
-        if self.held:
-            return LeaseHeldError("; ".join(self.held.values()))
+        if self.leased_elsewhere:
+            return LeaseHeldError("; ".join(self.leased_elsewhere.values()))
         return JobFailedError("; ".join(self.warnings)) if self.warnings else None
 
     def to_json(self) -> dict[str, Any]:
@@ -102,8 +102,8 @@ class Outcome:
             "tables": self.tables,
             "states": self.counts(),
             "runs": [run_to_json(run) for run in self.runs.values() if not is_own(run.table) or run.state in _UNDONE],
-            "own": {"states": self.counts(own=True)},
-            "held": self.held,
+            "own": {"states": self.counts(own_tables=True)},
+            "held": self.leased_elsewhere,
             "left_out": {name: str(error) for name, error in self.unavailable.hidden.items()},
             "failed": {name: str(error) for name, error in self.unavailable.failed.items()},
             "lost": self.lost,

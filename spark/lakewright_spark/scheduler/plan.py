@@ -33,7 +33,7 @@ Verdict = Literal["due", "held", "not due"]
 
 
 @dataclass(frozen=True)
-class Decision:
+class JobDecision:
     """Verdict on one job of one table. `held`: a switch, a lock or a running execution holds the job back."""
 
     job: JobName
@@ -47,17 +47,17 @@ class TablePlan:
 
     facts: TableFacts
     policies: TablePolicies
-    decisions: tuple[Decision, ...]
+    decisions: tuple[JobDecision, ...]
 
     @property
-    def due(self) -> list[Decision]:
+    def due(self) -> list[JobDecision]:
         """Decisions on jobs that are due."""
         return [decision for decision in self.decisions if decision.verdict == "due"]
 
     def hold(self, is_held: Callable[[MaintenanceJob], bool], reason: str) -> TablePlan:
         """Return the plan with the due jobs held back that match a condition."""
         decisions = tuple(
-            Decision(decision.job, "held", reason)
+            JobDecision(decision.job, "held", reason)
             if decision.verdict == "due" and is_held(JOBS_BY_NAME[decision.job])
             else decision
             for decision in self.decisions
@@ -100,7 +100,7 @@ def decide(
     *,
     jobs: Collection[JobName] = JOBS,
     busy: str | None = None,
-) -> list[Decision]:
+) -> list[JobDecision]:
     """Return the decisions on a table, in run order.
 
     Args:
@@ -114,16 +114,16 @@ def decide(
     Raises:
         PolicyRefusedError: A property of the table cannot be read.
     """
-    decisions: list[Decision] = []
+    decisions: list[JobDecision] = []
     for job in MAINTENANCE_JOBS:
         if job.name not in jobs:
             continue
         is_due, reason = job.is_due(facts, policies, history, now)
-        held = reason_to_skip(job.name, policies, now) or (busy if job.waits_for_executions else None)
-        if is_due and held:
-            decisions.append(Decision(job.name, "held", held))
+        hold_reason = reason_to_skip(job.name, policies, now) or (busy if job.waits_for_executions else None)
+        if is_due and hold_reason:
+            decisions.append(JobDecision(job.name, "held", hold_reason))
         else:
-            decisions.append(Decision(job.name, "due" if is_due else "not due", reason))
+            decisions.append(JobDecision(job.name, "due" if is_due else "not due", reason))
     return decisions
 
 
@@ -175,7 +175,7 @@ def plan(
         if not filters.wants(facts.table):
             continue
         try:
-            resolved = policies.of(facts.table, dict(facts.properties)).policies
+            resolved = policies.resolve_policies(facts.table, dict(facts.properties)).policies
             busy = reason_to_wait(waiting_jobs[0], facts.table, registry) if waiting_jobs else None
             history = histories.get(facts.uuid, History())
             decisions = tuple(decide(facts, resolved, history, now, jobs=filters.jobs, busy=busy))
@@ -187,7 +187,7 @@ def plan(
         except Exception as error:  # noqa: BLE001  # any error: it must not affect other tables
             problems[facts.table] = reason_unreadable(catalog, error)
             continue
-        plans.append(TablePlan(facts.without_history(), resolved, decisions))
+        plans.append(TablePlan(facts.drop_history(), resolved, decisions))
     shared = find_overlaps(places, unread)
     planned = {table.facts.table for table in plans}
     return WarehousePlan(
@@ -217,14 +217,14 @@ def plan_requested_job(
         places = [other.only_places() for other in discovered if isinstance(other, TableFacts)]
         unread = [other.table for other in discovered if isinstance(other, UnreadableTable)]
         shared = find_overlaps(places, unread)
-    policies = PolicyTables(config, table.warehouse).of(table, dict(facts.properties)).policies
-    held = reason_to_skip(job, policies, now) or reason_to_wait(job, table, registry)
+    policies = PolicyTables(config, table.warehouse).resolve_policies(table, dict(facts.properties)).policies
+    hold_reason = reason_to_skip(job, policies, now) or reason_to_wait(job, table, registry)
     if JOBS_BY_NAME[job].owns_location:
-        held = held or shared.get(table)
-    return TablePlan(facts, policies, (Decision(job, "held" if held else "due", held or "requested"),))
+        hold_reason = hold_reason or shared.get(table)
+    return TablePlan(facts, policies, (JobDecision(job, "held" if hold_reason else "due", hold_reason or "requested"),))
 
 
-def expired_candidates(
+def find_expired_candidates(
     plan: WarehousePlan, histories: Mapping[str, History], now: datetime, *, is_complete: bool
 ) -> dict[str, datetime]:
     """Return the orphan candidates to forget: by table UUID, those that were found up to an instant (UTC).

@@ -33,14 +33,14 @@ def close_abandoned_runs(catalog: Catalog, warehouse: str, runner: str, now: dat
     closed: list[RunRecord] = []
     until = f"{now:%Y-%m-%d}"
     for day in _days(table.properties.get(CLOSED_UNTIL), now):
-        left = job_runs.open_runs(table, warehouse, day)
-        if any(run.runner not in alive for run in left):
+        open_runs = job_runs.list_open_runs(table, warehouse, day)
+        if any(run.runner not in alive for run in open_runs):
             alive |= active_runners(catalog, datetime.now(UTC))  # includes runners that have started since
-        dead = [_closed(run, now) for run in left if run.runner not in alive]
+        dead = [_close_run(run, now) for run in open_runs if run.runner not in alive]
         if dead:
             job_runs.append(catalog, dead, now)
         closed += dead
-        if len(dead) < len(left):  # open runs of active runners: a later runner has to read this day again
+        if len(dead) < len(open_runs):  # open runs of active runners: a later runner has to read this day again
             until = min(until, day)
     if table.properties.get(CLOSED_UNTIL) != until:
         # If this conflicts, the days are read again next time.
@@ -58,7 +58,7 @@ def _days(closed_until: str | None, now: datetime) -> Iterator[str]:
         yield f"{first + timedelta(days=number):%Y-%m-%d}"
 
 
-def _closed(run: RunRecord, now: datetime) -> RunRecord:
+def _close_run(run: RunRecord, now: datetime) -> RunRecord:
     if run.state is RunState.QUEUED:
         reason = f"not begun, or not recorded as begun: its runner {run.runner} died"
         return replace(run, state=RunState.CANCELLED, reason=reason)

@@ -132,10 +132,10 @@ class RestoreRun:
                 result = self._restore(check)
             except Exception as error:
                 cancelled = self.control.ended.is_set() or self.table.warehouse in self.control.lost
-                self._record(_ended(run, RunState.CANCELLED if cancelled else RunState.FAILED, str(error)))
+                self._record(_end_run(run, RunState.CANCELLED if cancelled else RunState.FAILED, str(error)))
                 raise
             metrics = {"files": result.files, "rows": result.rows}
-            self._record(dataclasses.replace(_ended(run, RunState.SUCCEEDED, run.reason), metrics=metrics))
+            self._record(dataclasses.replace(_end_run(run, RunState.SUCCEEDED, run.reason), metrics=metrics))
         return result
 
     def _restore(self, check: Callable[[], None]) -> restore.RestoreResult:
@@ -161,6 +161,6 @@ class RestoreRun:
             self.warn(f"the restore is not in ops.job_runs: {error}")
 
 
-def _ended(run: RunRecord, state: RunState, reason: str) -> RunRecord:
+def _end_run(run: RunRecord, state: RunState, reason: str) -> RunRecord:
     first = (reason.strip().splitlines() or [""])[0]
     return dataclasses.replace(run, state=state, reason=first, finished_at=datetime.now(UTC))

@@ -28,8 +28,8 @@ from lakewright_spark.pyiceberg_client.table_policies import PolicyTables
 from lakewright_spark.scheduler import recovery
 from lakewright_spark.scheduler.lease import LIFE, Heartbeat, Lease, read_lease
 from lakewright_spark.scheduler.listings import hold_jobs_without_listings
-from lakewright_spark.scheduler.outcome import Outcome
-from lakewright_spark.scheduler.plan import WarehousePlan, expired_candidates, hold_jobs_that_delete, plan
+from lakewright_spark.scheduler.outcome import MaintenanceOutcome
+from lakewright_spark.scheduler.plan import WarehousePlan, find_expired_candidates, hold_jobs_that_delete, plan
 from lakewright_spark.scheduler.run_log.histories import load_histories
 from lakewright_spark.scheduler.run_log.ops_buffer import OpsBuffer, delete_handled_candidates
 from lakewright_spark.scheduler.run_log.recorder import EVERY, Recorder
@@ -55,7 +55,7 @@ def _utc_now() -> datetime:
 
 
 @dataclass
-class Maintenance:
+class MaintenanceRunner:
     """A maintenance run of the warehouses in `config`."""
 
     config: CatalogConfig
@@ -72,7 +72,7 @@ class Maintenance:
     lease_life: timedelta = LIFE
     record_every: float = EVERY
     """Seconds."""
-    chosen: Collection[str] = ()
+    named_warehouses: Collection[str] = ()
     """Warehouses that the user named. Other warehouses are left out if this identity may not use them."""
     observers: Sequence[Observer] = ()
     control: Control = field(default_factory=Control)
@@ -82,29 +82,31 @@ class Maintenance:
     """Existing session, which is not stopped. By default, one is created when there is work."""
     runner: str = field(default_factory=new_runner_name)
 
-    def run(self) -> Outcome:
+    def run(self) -> MaintenanceOutcome:
         """Run the due jobs. After work has begun, errors are in the outcome.
 
         Raises:
             LakewrightSparkError: No work could begin.
         """
-        outcome = Outcome(self.runner, self.dry_run, unavailable=UnavailableWarehouses(self.chosen))
+        outcome = MaintenanceOutcome(
+            self.runner, self.dry_run, unavailable=UnavailableWarehouses(self.named_warehouses)
+        )
         with ExitStack() as stack:
             catalogs = self._open_catalogs(outcome.unavailable)
             if self.session is None:
                 check_before_start(self.config, self.limits.deadline)  # before a lease is taken
             if not self.dry_run:
-                catalogs = stack.enter_context(self._leased(catalogs, outcome))
+                catalogs = stack.enter_context(self._hold_leases(catalogs, outcome))
             plans: list[WarehousePlan] = []
             for name, catalog in catalogs.items():
-                with outcome.unavailable.leaving_out(name):
+                with outcome.unavailable.record_failures(name):
                     plans.append(self._plan(name, catalog, outcome))
             outcome.unavailable.check_any_left([warehouse.name for warehouse in self.config.warehouses])
             outcome.plans = plans
             buffer = OpsBuffer(self.config, catalogs)
             works = [work for warehouse_plan in plans for work in self._works(warehouse_plan, buffer)]
             observers: list[Observer] = [outcome, *self.observers]
-            unplanned = [run for warehouse_plan in plans for run in self._failed_plans(warehouse_plan)]
+            unplanned = [run for warehouse_plan in plans for run in self._build_failed_plans(warehouse_plan)]
             recorder: Recorder | None = None
             if not self.dry_run:
                 recorder = Recorder(self.config, catalogs, self.clock, every=self.record_every, buffer=buffer)
@@ -119,16 +121,18 @@ class Maintenance:
         outcome.lost = dict(self.control.lost)
         return outcome
 
-    def decide(self) -> Outcome:
+    def decide(self) -> MaintenanceOutcome:
         """Return the plans without running a job, taking a lease or starting Spark."""
         dry_run = replace(self, dry_run=True)
-        outcome = Outcome(self.runner, dry_run=True, unavailable=UnavailableWarehouses(self.chosen))
+        outcome = MaintenanceOutcome(
+            self.runner, dry_run=True, unavailable=UnavailableWarehouses(self.named_warehouses)
+        )
         plans: list[WarehousePlan] = []
         for name, catalog in dry_run._open_catalogs(outcome.unavailable).items():
-            with outcome.unavailable.leaving_out(name), explain_errors(self.config, name, "the lease"):
+            with outcome.unavailable.record_failures(name), explain_errors(self.config, name, "the lease"):
                 row = read_lease(catalog)
                 if row and row.is_held_by_other(self.runner, datetime.now(UTC)):
-                    outcome.held[name] = f"warehouse {name} is being maintained by {row.holder}"
+                    outcome.leased_elsewhere[name] = f"warehouse {name} is being maintained by {row.holder}"
                 plans.append(dry_run._plan(name, catalog, outcome))
         outcome.unavailable.check_any_left([warehouse.name for warehouse in self.config.warehouses])
         outcome.plans = plans
@@ -138,12 +142,12 @@ class Maintenance:
         """Return the catalogs of the warehouses that respond. Raise the first error if none does."""
         opened: dict[str, Catalog] = {}
         for warehouse in self.config.warehouses:
-            with unavailable.leaving_out(warehouse.name):
+            with unavailable.record_failures(warehouse.name):
                 opened[warehouse.name] = open_catalog(self.config, warehouse.name)
         unavailable.check_any_left([warehouse.name for warehouse in self.config.warehouses])
         return opened
 
-    def _close(self, recorder: Recorder, outcome: Outcome) -> None:
+    def _close(self, recorder: Recorder, outcome: MaintenanceOutcome) -> None:
         outcome.warnings += recorder.close(frozenset(self.control.lost))
 
     def _notify(self, observers: Sequence[Observer], runs: Iterable[RunRecord]) -> None:
@@ -151,7 +155,7 @@ class Maintenance:
             for observer in observers:
                 observer(run)
 
-    def _work(self, works: Sequence[TableWork], observers: Sequence[Observer], outcome: Outcome) -> None:
+    def _work(self, works: Sequence[TableWork], observers: Sequence[Observer], outcome: MaintenanceOutcome) -> None:
         try:
             with self._spark() as spark:
                 supervisor = Supervisor(spark, self.limits, self.control, observers, self.clock, self.dry_run)
@@ -167,7 +171,7 @@ class Maintenance:
                 ) from error
             raise
 
-    def _give_up(self, observers: Sequence[Observer], outcome: Outcome, why: str) -> None:
+    def _give_up(self, observers: Sequence[Observer], outcome: MaintenanceOutcome, why: str) -> None:
         for run in [run for run in outcome.runs.values() if not run.state.has_ended]:
             ended = run.cancel_before_start(why)
             if run.state is RunState.RUNNING:
@@ -176,7 +180,9 @@ class Maintenance:
                 observer(ended)
 
     @contextmanager
-    def _leased(self, catalogs: Mapping[str, Catalog], outcome: Outcome) -> Generator[dict[str, Catalog], None, None]:
+    def _hold_leases(
+        self, catalogs: Mapping[str, Catalog], outcome: MaintenanceOutcome
+    ) -> Generator[dict[str, Catalog], None, None]:
         """Hold the leases for the block, and yield the catalogs of the leased warehouses.
 
         Raises:
@@ -189,10 +195,10 @@ class Maintenance:
                 lease = self._lease(name, catalog)
                 tried.append(lease)  # if this fails, the commit may have succeeded all the same
                 try:
-                    with outcome.unavailable.leaving_out(name):
+                    with outcome.unavailable.record_failures(name):
                         lease.take(datetime.now(UTC))
                 except LeaseHeldError as error:
-                    outcome.held[name] = str(error)
+                    outcome.leased_elsewhere[name] = str(error)
                     tried.remove(lease)
             ours = [lease for lease in tried if lease.warehouse not in outcome.unavailable]
             if not ours:
@@ -221,14 +227,14 @@ class Maintenance:
             stop=self.control.ended,
         )
 
-    def _raise_no_lease(self, outcome: Outcome) -> NoReturn:
+    def _raise_no_lease(self, outcome: MaintenanceOutcome) -> NoReturn:
         outcome.unavailable.check_any_left([warehouse.name for warehouse in self.config.warehouses])
-        raise LeaseHeldError("; ".join(outcome.held.values()))
+        raise LeaseHeldError("; ".join(outcome.leased_elsewhere.values()))
 
-    def _plan(self, warehouse: str, catalog: Catalog, outcome: Outcome) -> WarehousePlan:
+    def _plan(self, warehouse: str, catalog: Catalog, outcome: MaintenanceOutcome) -> WarehousePlan:
         now = self.clock()
         histories: Mapping[str, History] = {}
-        with self._reporting_damage(
+        with self._warn_about_damage(
             warehouse, catalog, outcome, "every job counts as never run, since ops.job_runs is damaged"
         ):
             if not self.dry_run:
@@ -237,7 +243,7 @@ class Maintenance:
                 histories = load_histories(catalog, now)
         if self.requested:
             return self.requested
-        found = plan(
+        warehouse_plan = plan(
             self.config,
             warehouse,
             catalog,
@@ -250,17 +256,17 @@ class Maintenance:
         if not self.dry_run:
             # A plan that was stopped lacks some tables.
             complete = self.filters.is_every_table and not self.control.ended.is_set()
-            with self._reporting_damage(
+            with self._warn_about_damage(
                 warehouse, catalog, outcome, "old candidates stay, since ops.orphan_candidates is damaged"
             ):
-                expired = expired_candidates(found, histories, now, is_complete=complete)
+                expired = find_expired_candidates(warehouse_plan, histories, now, is_complete=complete)
                 delete_handled_candidates(catalog, expired)
-        allowed = hold_jobs_that_delete(self.config, found)
+        allowed = hold_jobs_that_delete(self.config, warehouse_plan)
         return hold_jobs_without_listings(self.config, catalog, allowed)
 
     @contextmanager
-    def _reporting_damage(
-        self, warehouse: str, catalog: Catalog, outcome: Outcome, consequence: str
+    def _warn_about_damage(
+        self, warehouse: str, catalog: Catalog, outcome: MaintenanceOutcome, consequence: str
     ) -> Generator[None, None, None]:
         """Warn about a damaged table of `ops`, which must not stop the maintenance of the user's tables."""
         with explain_errors(self.config, warehouse, "tables in ops"):
@@ -271,17 +277,17 @@ class Maintenance:
                     raise  # such as an outage, in which every job would be run again
                 outcome.warnings.append(f"warehouse {warehouse}: {consequence}: {reason_unreadable(catalog, error)}")
 
-    def _failed_plans(self, found: WarehousePlan) -> Iterator[RunRecord]:
+    def _build_failed_plans(self, warehouse_plan: WarehousePlan) -> Iterator[RunRecord]:
         """Yield a failed run for each table that could not be planned."""
         now = self.clock()
-        for table, reason in found.problems.items():
+        for table, reason in warehouse_plan.problems.items():
             queued = RunRecord(runner=self.runner, table=table, table_uuid="", job=PLAN, queued_at=now)
             yield queued
             yield replace(queued, state=RunState.FAILED, reason=reason, finished_at=now)
 
-    def _works(self, found: WarehousePlan, buffer: OpsBuffer) -> Iterator[TableWork]:
+    def _works(self, warehouse_plan: WarehousePlan, buffer: OpsBuffer) -> Iterator[TableWork]:
         now = self.clock()
-        for table in found.tables:
+        for table in warehouse_plan.tables:
             runs = tuple(
                 RunRecord(
                     runner=self.runner,
@@ -295,21 +301,21 @@ class Maintenance:
                 for decision in table.due
             )
             if runs:
-                yield TableWork(table.facts.table, table.policies, runs, self._planned_table, buffer)
+                yield TableWork(table.facts.table, table.policies, runs, self._plan_table, buffer)
 
-    def _planned_table(self, run: RunRecord) -> PlannedTable:
+    def _plan_table(self, run: RunRecord) -> PlannedTable:
         """Return what a job checks right before it begins."""
         assert run.job not in (PLAN, RESTORE)
         job: JobName = run.job
         policies = PolicyTables(self.config, run.table.warehouse)
 
-        def policies_of(properties: Mapping[str, str]) -> TablePolicies:
-            return policies.of(run.table, dict(properties)).policies
+        def resolve_policies(properties: Mapping[str, str]) -> TablePolicies:
+            return policies.resolve_policies(run.table, dict(properties)).policies
 
         def wait() -> str | None:
             return reason_to_wait(job, run.table, self.registry)
 
-        return PlannedTable(run.table_uuid, policies_of, wait)
+        return PlannedTable(run.table_uuid, resolve_policies, wait)
 
     @contextmanager
     def _spark(self) -> Generator[SparkSession, None, None]:
@@ -317,8 +323,8 @@ class Maintenance:
             yield self.session
             return
         names = [warehouse.name for warehouse in self.config.warehouses]
-        own = {key: value for name in names for key, value in session_properties(name).items()}
-        properties = {**FAIR, **own, **self.properties}
+        warehouse_properties = {key: value for name in names for key, value in session_properties(name).items()}
+        properties = {**FAIR, **warehouse_properties, **self.properties}
         deadline = self.limits.deadline
         spark = spark_session(
             self.config, "lakewright-maintain", master=self.master, deadline=deadline, properties=properties

@@ -79,11 +79,12 @@ class TableClaim:
             for _ in range(ATTEMPTS):
                 table = create_if_missing(self.catalog, NAME, SCHEMA, PROPERTIES)
                 claims = read_claims(table.properties)
-                held = claims.get(self.uuid)
-                if held and held.is_held_by_other(self.runner, now):
+                current_claim = claims.get(self.uuid)
+                if current_claim and current_claim.is_held_by_other(self.runner, now):
                     raise LeaseHeldError(
-                        f"table {self.table} is maintained by {held.holder} since {format_time(held.since)}. Wait "
-                        f"for it to finish. Its claim expires at {format_time(held.expires_at)} unless renewed."
+                        f"table {self.table} is maintained by {current_claim.holder} since "
+                        f"{format_time(current_claim.since)}. Wait for it to finish. "
+                        f"Its claim expires at {format_time(current_claim.expires_at)} unless renewed."
                     )
                 claim = self._new_row(now)
                 expired = [uuid for uuid, row in claims.items() if uuid != self.uuid and row.expires_at <= now]
@@ -137,7 +138,7 @@ class TableClaim:
         """
         until = time.monotonic() + self.patience.total_seconds()
         try:
-            while (row := self._conflicting_lease()) is not None:
+            while (row := self._find_conflicting_lease()) is not None:
                 if not row.yields or time.monotonic() > until or self.stop.wait(POLL_SECONDS):
                     break
         except BaseException:
@@ -151,12 +152,14 @@ class TableClaim:
                 f"{format_time(row.expires_at)} unless renewed."
             )
 
-    def _conflicting_lease(self) -> LeaseRow | None:
+    def _find_conflicting_lease(self) -> LeaseRow | None:
         """Return the lease of another runner that may work on the table."""
         with explain_errors(self.config, self.warehouse, f"ops.{NAME}"):
             row = latest_lease(self.catalog.load_table(("ops", NAME)))
-        held = row is not None and row.is_held_by_other(self.runner, datetime.now(UTC)) and self.uuid not in row.yielded
-        return row if held else None
+        is_held = (
+            row is not None and row.is_held_by_other(self.runner, datetime.now(UTC)) and self.uuid not in row.yielded
+        )
+        return row if is_held else None
 
     def _new_row(self, now: datetime) -> ClaimRow:
         return ClaimRow(str(self.table), self.runner, self._since, now + self.life)

@@ -80,13 +80,13 @@ def discover_tables(
         unlisted: list[UnreadableTable] = []
         names = sorted(_names(warehouse, catalog, filters, unlisted), key=lambda table: table.within)
         yield from {unreadable.table: unreadable for unreadable in unlisted}.values()
-        left = iter(names)
+        remaining = iter(names)
 
         def load(table: TableIdentifier) -> TableFacts | UnreadableTable | None:
             return None if stop.is_set() else _load_facts(catalog, table)
 
         with ThreadPoolExecutor(PARALLEL, thread_name_prefix="metadata") as pool:
-            while batch := list(islice(left, READ_AHEAD)):
+            while batch := list(islice(remaining, READ_AHEAD)):
                 for facts in pool.map(load, batch):
                     if facts is not None:
                         yield facts
@@ -104,13 +104,13 @@ def _names(
         if not filters.wants_namespace(namespace):
             continue
         try:
-            found = catalog.list_tables(namespace)
+            identifiers = catalog.list_tables(namespace)
         except NoSuchNamespaceError:
             continue
         except Exception as error:  # noqa: BLE001  # any error: it must not affect other namespaces
             leave_out(namespace, error)
             continue
-        for identifier in found:
+        for identifier in identifiers:
             table = TableIdentifier(warehouse, tuple(identifier[:-1]), identifier[-1])
             if filters.wants(table):
                 yield table

@@ -86,7 +86,7 @@ class TableWorker:
         assert run.started_at
         assert run.job not in (PLAN, RESTORE)
         try:
-            with self._tagged(run):
+            with self._tag_job(run):
                 metrics = run_job(
                     run.job,
                     self.spark,
@@ -106,10 +106,10 @@ class TableWorker:
         except Exception as error:  # noqa: BLE001  # any error: it must not affect other tables
             reason = (str(error).strip().splitlines() or [""])[0]
             return dataclasses.replace(run, state=RunState.FAILED, reason=f"{type(error).__name__}: {reason}")
-        return dataclasses.replace(run, **_fields_of(metrics))
+        return dataclasses.replace(run, **_to_fields(metrics))
 
     @contextmanager
-    def _tagged(self, run: RunRecord) -> Generator[None, None, None]:
+    def _tag_job(self, run: RunRecord) -> Generator[None, None, None]:
         context = self.spark.sparkContext
         context.setLocalProperty(POOL, f"maintenance-{self.slot}")
         context.setLocalProperty("spark.job.description", str(run))
@@ -121,7 +121,7 @@ class TableWorker:
             context.removeJobTag(run.id)
 
 
-def _fields_of(metrics: JobMetrics) -> dict[str, Any]:
+def _to_fields(metrics: JobMetrics) -> dict[str, Any]:
     """Return state, reason and metrics of a run whose job completed."""
     numbers = dataclasses.asdict(metrics)
     state, reason = RunState(numbers.pop("state")), numbers.pop("reason")

@@ -108,8 +108,8 @@ def _exporter(environ: Mapping[str, str]) -> MetricExporter | None:
     if name == "none":
         return None
     exporters: dict[str, Any] = {entry.name: entry for entry in entry_points(group="opentelemetry_metrics_exporter")}
-    wanted = exporters.get(_NAMES.get(name, name))
-    if wanted is None:
+    entry_point = exporters.get(_NAMES.get(name, name))
+    if entry_point is None:
         names = ", ".join(sorted({"none", "otlp", *exporters}))
         raise ConfigMissingError(f"{EXPORTER}: expected one of {names}, found {name!r}")
-    return wanted.load()()
+    return entry_point.load()()

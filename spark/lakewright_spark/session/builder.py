@@ -82,7 +82,7 @@ def spark_properties(
         ConfigMissingError: Custom certificate authorities on a cluster without a truststore.
     """
     local = master.startswith("local")
-    properties = {**ALWAYS, **(_of_workload(workload) if local else {}), **config.spark_properties()}
+    properties = {**ALWAYS, **(_build_workload_properties(workload) if local else {}), **config.spark_properties()}
     driver = [jars.DRIVERS[urlsplit(config.uri).scheme]] if config.kind == "jdbc" else []
     properties |= jars.spark_properties([*jars.PACKAGES, *driver])
     if options := trust_options(config, local=local):
@@ -131,22 +131,22 @@ def spark_session(
     secrets = config.spark_secrets()
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if submitted:
-        made = {**ALWAYS, **config.spark_properties()}
+        base_properties = {**ALWAYS, **config.spark_properties()}
     else:
         master = master or "local[*]"
-        made = cluster_properties(master, properties)
-        made |= spark_properties(config, master=master, event_log=event_log, workload=workload)
-        made["spark.master"] = master
+        base_properties = cluster_properties(master, properties)
+        base_properties |= spark_properties(config, master=master, event_log=event_log, workload=workload)
+        base_properties["spark.master"] = master
         if options := trust_options(config, local=master.startswith("local")):
             # The user's JVM options keep the truststore.
             properties = {k: f"{v} {options}" if k in _JVM_OPTIONS else v for k, v in properties.items()}
-        check_executors(master, secrets, {**spark_defaults(), **made, **properties})
-    everything = {"spark.app.name": app, **made, **secrets, **properties}
+        check_executors(master, secrets, {**spark_defaults(), **base_properties, **properties})
+    everything = {"spark.app.name": app, **base_properties, **secrets, **properties}
     try:
         _start_jvm(split_secrets(everything)[0])
         if submitted:
-            found = dict(SparkConf().getAll())
-            check_executors(found.get("spark.master", "local"), secrets, {**found, **everything})
+            submitted_conf = dict(SparkConf().getAll())
+            check_executors(submitted_conf.get("spark.master", "local"), secrets, {**submitted_conf, **everything})
         builder = SparkSession.builder
         for key, value in everything.items():
             builder = builder.config(key, value)
@@ -167,7 +167,7 @@ def _start_jvm(properties: Mapping[str, str]) -> None:
     cast(Any, SparkContext)._ensure_initialized(conf=conf)
 
 
-def _of_workload(workload: Workload) -> Mapping[str, str]:
+def _build_workload_properties(workload: Workload) -> Mapping[str, str]:
     if workload is Workload.SMALL_JOB:
         return SMALL_JOB
     memory = driver_memory(spark_defaults())
@@ -189,8 +189,8 @@ def _connect(
     check_before_start(config, deadline)
     # Hides secrets in the server's record of this session's settings. Its event log uses the server's pattern.
     redaction = {**REDACTION, "spark.sql.redaction.options.regex": f"{REDACTION[REDACTION_KEY]}|url"} if secrets else {}
-    made = {**ALWAYS, **redaction, **config.spark_properties(), **properties}
-    for key, value in made.items():
+    settings = {**ALWAYS, **redaction, **config.spark_properties(), **properties}
+    for key, value in settings.items():
         # A session cannot change the server's other settings.
         if key.startswith((*_OF_A_CONNECT_SESSION, *redaction)) or key in properties:
             builder = builder.config(key, value)
@@ -226,4 +226,4 @@ def trust_options(config: CatalogConfig, *, local: bool) -> str:
             "ca_bundle: executors on other machines need the same authorities as a PKCS 12 truststore: put one on each "
             "and set `truststore` to its path"
         )
-    return truststore.java_options(truststore.made_from(Path(config.ca_bundle)))
+    return truststore.java_options(truststore.create_truststore(Path(config.ca_bundle)))

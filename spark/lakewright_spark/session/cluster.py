@@ -19,7 +19,7 @@ _MASTERS = re.compile(r"local(\[[^\]]+\])?|spark://[^/\s]+:\d+(,[^/\s]+:\d+)*|k8
 
 def cluster_properties(
     master: str,
-    given: Mapping[str, str],
+    properties: Mapping[str, str],
     environ: Mapping[str, str] = os.environ,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> dict[str, str]:
@@ -34,7 +34,7 @@ def cluster_properties(
         )
     if not master.startswith("k8s://"):
         return {}
-    if not (given.get(IMAGE) or given.get("spark.kubernetes.executor.container.image")):
+    if not (properties.get(IMAGE) or properties.get("spark.kubernetes.executor.container.image")):
         raise ConfigMissingError(
             f"master {master}: expected an image for executors, with Spark 4.1 in it: give {IMAGE}=IMAGE"
         )
@@ -43,7 +43,7 @@ def cluster_properties(
     except OSError:
         return {}  # not in a pod: Spark takes what the user's own context says
     # Executors belong to the driver's pod, so that they end with it, however that ends.
-    pod = environ.get("HOSTNAME") if given.get(NAMESPACE, namespace) == namespace else None
+    pod = environ.get("HOSTNAME") if properties.get(NAMESPACE, namespace) == namespace else None
     return {NAMESPACE: namespace, **({"spark.kubernetes.driver.pod.name": pod} if pod else {})}
 
 

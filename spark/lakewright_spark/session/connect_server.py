@@ -87,7 +87,7 @@ class ConnectServer:
         except ValueError as error:
             raise ConfigMissingError(f"catalog configuration of tenant {self.config.tenant}: {error}") from None
         memory = driver_memory({})
-        made = {
+        properties = {
             **ALWAYS,
             **ONE_MACHINE,
             **({"spark.driver.memory": memory} if memory else {}),
@@ -98,8 +98,8 @@ class ConnectServer:
             **self._address(),
         }
         if options := trust_options(self.config, local=True):
-            made["spark.driver.extraJavaOptions"] = options
-        return made | dict(self.properties)
+            properties["spark.driver.extraJavaOptions"] = options
+        return properties | dict(self.properties)
 
     def _address(self) -> dict[str, str]:
         if self.tls is None:
@@ -112,19 +112,19 @@ class ConnectServer:
         return {**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
 
 
-def _check_pem(file: Path, wanted: str) -> None:
-    found = _HEADER.findall(_read(file, "of TLS"))
-    if wanted not in found:
+def _check_pem(file: Path, expected_header: str) -> None:
+    headers = _HEADER.findall(_read(file, "of TLS"))
+    if expected_header not in headers:
         hint = ""
-        if wanted == _PLAIN_KEY and any(name.endswith(wanted) for name in found):
+        if expected_header == _PLAIN_KEY and any(name.endswith(expected_header) for name in headers):
             hint = ". Convert it with `openssl pkcs8 -topk8 -nocrypt`; cert-manager makes it with `encoding: PKCS8`"
         raise ConfigMissingError(
-            f"{file}: expected a PEM file with BEGIN {wanted}, found {', '.join(found) or 'no PEM'}{hint}"
+            f"{file}: expected a PEM file with BEGIN {expected_header}, found {', '.join(headers) or 'no PEM'}{hint}"
         )
 
 
-def _read(file: Path, what: str) -> str:
+def _read(file: Path, purpose: str) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise IdentityError(f"{file}: expected a readable file {what} ({type(error).__name__})") from None
+        raise IdentityError(f"{file}: expected a readable file {purpose} ({type(error).__name__})") from None

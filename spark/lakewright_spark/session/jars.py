@@ -74,7 +74,7 @@ def own() -> Path:
         JarsMissingError: The compiler could not be downloaded, or failed.
         JarsChangedError: The compiler or a jar of Iceberg has another content.
     """
-    jar = own_jar.path_in(ivy_home() / "jars")
+    jar = own_jar.locate_jar(ivy_home() / "jars")
     if not jar.is_file():
         own_jar.build(jar, compiler=fetch([own_jar.COMPILER])[0], classpath=fetch(PACKAGES))
     return jar
@@ -85,29 +85,29 @@ def check(packages: Sequence[str] = PACKAGES) -> None:
 
     A jar that was compared before and has the same size and time since is not read again.
     """
-    checked = _checked()
+    checked = _read_checked()
     for package, path in zip(packages, jar_paths(packages), strict=True):
         state = path.stat()
-        seen = [SHA256.get(package), state.st_size, state.st_mtime_ns]
-        if checked.get(path.name) == seen:
+        fingerprint = [SHA256.get(package), state.st_size, state.st_mtime_ns]
+        if checked.get(path.name) == fingerprint:
             continue
         with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != SHA256.get(package):
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest != SHA256.get(package):
             raise JarsChangedError(
-                f"expected SHA-256 {SHA256.get(package, 'of a jar that is known')} of {path}, found {found}. Delete the"
-                " file and run `lakewright-spark jars`; if it comes again, do not trust where it comes from."
+                f"expected SHA-256 {SHA256.get(package, 'of a jar that is known')} of {path}, found {digest}. Delete "
+                "the file and run `lakewright-spark jars`; if it returns, do not trust its source."
             )
-        checked[path.name] = seen
+        checked[path.name] = fingerprint
         _record(checked)
 
 
-def _checked() -> dict[str, list[str | int | None]]:
+def _read_checked() -> dict[str, list[str | int | None]]:
     try:
-        found = json.loads((ivy_home() / "jars" / _CHECKED).read_text(encoding="utf-8"))
+        document = json.loads((ivy_home() / "jars" / _CHECKED).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return cast("dict[str, list[str | int | None]]", found) if isinstance(found, dict) else {}
+    return cast("dict[str, list[str | int | None]]", document) if isinstance(document, dict) else {}
 
 
 def _record(checked: dict[str, list[str | int | None]]) -> None:

@@ -27,7 +27,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 """Time of all entries, so that equal classes make an equal jar."""
 
 
-def path_in(folder: Path) -> Path:
+def locate_jar(folder: Path) -> Path:
     """Return the jar's path in the folder of jars, whether it exists or not."""
     digest = hashlib.sha256(f"{COMPILER} {_JAVA_VERSION}".encode())
     for source in _sources():
@@ -60,11 +60,11 @@ def build(jar: Path, compiler: Path, classpath: Sequence[Path]) -> None:
         if run.returncode:
             last = "\n".join((run.stdout + run.stderr).strip().splitlines()[-15:])
             raise JarsMissingError(f"{jar}: expected the Java sources to compile, found:\n{last}")
-        made = Path(folder) / "made.jar"
-        _write_jar(made, classes)
+        built_jar = Path(folder) / "made.jar"
+        _write_jar(built_jar, classes)
         # Another file system is possible, so copy first: a move within the folder is atomic.
         partial = jar.with_name(f"{jar.name}.{os.getpid()}")
-        shutil.copyfile(made, partial)
+        shutil.copyfile(built_jar, partial)
         partial.replace(jar)
 
 

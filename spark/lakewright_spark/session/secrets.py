@@ -99,22 +99,24 @@ def check_before_start(config: CatalogConfig, deadline: datetime | None, now: da
     if not isinstance(config.auth, TokenAuth | TokenFileAuth):
         return
     renewed = isinstance(config.auth, TokenFileAuth)
-    place = config.auth.path if isinstance(config.auth, TokenFileAuth) else config.auth.token
+    token_source = config.auth.path if isinstance(config.auth, TokenFileAuth) else config.auth.token
     end = expiry(config.auth.secret_options()["token"])
     if end is None:
         if renewed:
             raise IdentityError(
-                f"the token in {place} is no JWT, so its expiry is unknown; a Spark job needs a token that outlives it"
+                f"the token in {token_source} is no JWT, so its expiry is unknown; a Spark job "
+                "needs a token that outlives it"
             )
         return
     now = now or datetime.now(UTC)
     if end <= now:
-        raise IdentityError(f"the token in {place} expired at {format_time(end)}. Provide a new one")
+        raise IdentityError(f"the token in {token_source} expired at {format_time(end)}. Provide a new one")
     if end == NEVER or (deadline is None and not renewed):
         return
     if deadline is None or deadline >= end:
         until = "has no deadline" if deadline is None else f"may run until {format_time(deadline)}"
         raise IdentityError(
-            f"the job {until}, but the token in {place} expires at {format_time(end)} and Spark reads no later one: "
-            f"give a deadline below {int((end - now).total_seconds())} s, or a token with a longer lifetime"
+            f"the job {until}, but the token in {token_source} expires at {format_time(end)} and Spark reads "
+            f"no later token: give a deadline below {int((end - now).total_seconds())} s, or a token with a longer "
+            "lifetime"
         )

@@ -16,7 +16,7 @@ PASSWORD = "changeit"  # noqa: S105  # of every Java's own truststore; certifica
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 
 
-def made_from(pem: Path) -> Path:
+def create_truststore(pem: Path) -> Path:
     """The truststore with Java's own authorities and those of the PEM file; made once a content. ConfigMissingError."""
     try:
         text = pem.read_text(encoding="ascii")
@@ -53,8 +53,8 @@ def _import(java: Path, store: Path, alias: str, certificate: str, pem: Path) ->
     command += ["-keystore", str(store), "-storepass", PASSWORD]
     run = subprocess.run(command, input=certificate, capture_output=True, text=True, check=False)
     if run.returncode:
-        said = (run.stdout + run.stderr).strip().splitlines()[-1:]
-        raise ConfigMissingError(f"ca_bundle {pem}: Java's keytool does not take {alias}: {' '.join(said)}")
+        message = (run.stdout + run.stderr).strip().splitlines()[-1:]
+        raise ConfigMissingError(f"ca_bundle {pem}: Java's keytool does not take {alias}: {' '.join(message)}")
 
 
 def _java_home() -> Path:

@@ -16,7 +16,7 @@ from lakewright_spark.pyiceberg_client.catalog import explain_errors, list_names
 from lakewright_spark.pyiceberg_client.read_errors import ALL_TABLES, reason_unreadable
 from lakewright_spark.table_identifier import TableIdentifier
 from lakewright_spark.unavailable_warehouses import UnavailableWarehouses
-from lakewright_spark.usage.table_size import TableSize, measured
+from lakewright_spark.usage.table_size import TableSize, measure
 
 STATISTICS = ("ops", "table_statistics")
 
@@ -31,7 +31,7 @@ class Earlier:
 
 def earlier(catalog: Catalog, since: datetime) -> Mapping[str, Earlier]:
     """By the table's UUID: the oldest row since then. Tables of which there is none are not in it."""
-    found: dict[str, Earlier] = {}
+    sizes_by_table: dict[str, Earlier] = {}
     with suppress(NoSuchTableError, NoSuchNamespaceError):
         columns = ("table_uuid", "collected_at", "data_bytes", "delete_bytes")
         scan = catalog.load_table(STATISTICS).scan(f"collected_at >= '{since.isoformat()}'", selected_fields=columns)
@@ -40,8 +40,8 @@ def earlier(catalog: Catalog, since: datetime) -> Mapping[str, Earlier]:
         first = ordered.group_by(["table_uuid"], use_threads=False).aggregate([(name, "first") for name in columns[1:]])
         for row in first.to_pylist():
             size = (row["data_bytes_first"] or 0) + (row["delete_bytes_first"] or 0)
-            found[row["table_uuid"]] = Earlier(row["collected_at_first"].astimezone(UTC), size)
-    return found
+            sizes_by_table[row["table_uuid"]] = Earlier(row["collected_at_first"].astimezone(UTC), size)
+    return sizes_by_table
 
 
 AT_ONCE = 8
@@ -112,39 +112,39 @@ class UsageReport:
 
 
 def usage(
-    config: CatalogConfig, now: datetime, window: timedelta = WINDOW, *, chosen: Collection[str] = ()
+    config: CatalogConfig, now: datetime, window: timedelta = WINDOW, *, named_warehouses: Collection[str] = ()
 ) -> UsageReport:
     """Measure every table of the configuration's warehouses; growth is that of the window before `now` (UTC).
 
     A table that is dropped meanwhile is left out, and so is a warehouse that this identity may not use, unless it is
-    in `chosen`. Raises CatalogUnreachableError, WarehouseRefusedError, IdentityError or JobFailedError if no warehouse
+    in `named`. Raises CatalogUnreachableError, WarehouseRefusedError, IdentityError or JobFailedError if no warehouse
     can be used.
     """
-    unavailable, found = UnavailableWarehouses(chosen), list[WarehouseUsage]()
+    unavailable, usages = UnavailableWarehouses(named_warehouses), list[WarehouseUsage]()
     for warehouse in config.warehouses:
-        with unavailable.leaving_out(warehouse.name):
-            found.append(_warehouse(config, warehouse.name, warehouse.owner, now - window))
+        with unavailable.record_failures(warehouse.name):
+            usages.append(_warehouse(config, warehouse.name, warehouse.owner, now - window))
     unavailable.check_any_left([warehouse.name for warehouse in config.warehouses])
-    return UsageReport(config.tenant, now, tuple(found), unavailable)
+    return UsageReport(config.tenant, now, tuple(usages), unavailable)
 
 
 def total(warehouses: Iterable[WarehouseUsage]) -> Total:
     """Everything in these warehouses together."""
-    found = Total()
+    totals = Total()
     for warehouse in warehouses:
-        found = replace(found, views=found.views + len(warehouse.views))
+        totals = replace(totals, views=totals.views + len(warehouse.views))
         for table in warehouse.tables:
-            found = replace(
-                found,
-                bytes_live=found.bytes_live + table.size.bytes_live,
-                bytes_reclaimable=found.bytes_reclaimable + table.size.bytes_reclaimable,
-                bytes_current=found.bytes_current + table.size.bytes_current,
-                files=found.files + table.size.files,
-                snapshots=found.snapshots + table.size.snapshots,
-                tables=found.tables + 1,
-                growth=_both(found.growth, table.growth),
+            totals = replace(
+                totals,
+                bytes_live=totals.bytes_live + table.size.bytes_live,
+                bytes_reclaimable=totals.bytes_reclaimable + table.size.bytes_reclaimable,
+                bytes_current=totals.bytes_current + table.size.bytes_current,
+                files=totals.files + table.size.files,
+                snapshots=totals.snapshots + table.size.snapshots,
+                tables=totals.tables + 1,
+                growth=_both(totals.growth, table.growth),
             )
-    return found
+    return totals
 
 
 def _both(first: Growth | None, other: Growth | None) -> Growth | None:
@@ -176,12 +176,12 @@ def _warehouse(config: CatalogConfig, name: str, owner: str | None, since: datet
                 leave_out(space, error)
 
         def measure(table: TableIdentifier) -> TableUsage | str | None:
-            return _measured(catalog, table, before)
+            return _measure_table(catalog, table, before)
 
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="usage") as pool:
-            found = list(pool.map(measure, names))
-    tables = tuple(usage for usage in found if isinstance(usage, TableUsage))
-    unread |= {table: reason for table, reason in zip(names, found, strict=True) if isinstance(reason, str)}
+            results = list(pool.map(measure, names))
+    tables = tuple(usage for usage in results if isinstance(usage, TableUsage))
+    unread |= {table: reason for table, reason in zip(names, results, strict=True) if isinstance(reason, str)}
     return WarehouseUsage(name, owner, tables, tuple(views), tuple(unread.items()))
 
 
@@ -196,11 +196,11 @@ def _views(catalog: Catalog, namespace: tuple[str, ...]) -> Iterator[tuple[str, 
         yield from sorted(catalog.list_views(namespace))
 
 
-def _measured(catalog: Catalog, name: TableIdentifier, before: Mapping[str, Earlier]) -> TableUsage | str | None:
+def _measure_table(catalog: Catalog, name: TableIdentifier, before: Mapping[str, Earlier]) -> TableUsage | str | None:
     """The usage; why it is not known; or None if the table is gone."""
     try:
         table = catalog.load_table(name.within)
-        size = measured(table)
+        size = measure(table)
     except (NoSuchTableError, NoSuchNamespaceError):
         return None
     except Exception as error:  # noqa: BLE001  # of whatever kind: the other tables are not concerned

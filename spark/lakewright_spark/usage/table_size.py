@@ -25,14 +25,14 @@ class TableSize:
     snapshots: int = 0
 
 
-def measured(table: Table) -> TableSize:
+def measure(table: Table) -> TableSize:
     """Count. Reads the manifest lists of all snapshots, and the manifests in them. OSError if one cannot be read."""
     metadata = table.metadata
     manifests: dict[str, dict[str, int]] = {}
-    found = {snapshot.snapshot_id: _files(table, snapshot, manifests) for snapshot in metadata.snapshots}
-    current = found.get(metadata.current_snapshot_id or 0, {})
-    live = _together([current, *(found.get(ref.snapshot_id, {}) for ref in metadata.refs.values())])
-    every = _together(found.values())
+    files_by_snapshot = {snapshot.snapshot_id: _files(table, snapshot, manifests) for snapshot in metadata.snapshots}
+    current = files_by_snapshot.get(metadata.current_snapshot_id or 0, {})
+    live = _together([current, *(files_by_snapshot.get(ref.snapshot_id, {}) for ref in metadata.refs.values())])
+    every = _together(files_by_snapshot.values())
     return TableSize(
         bytes_live=sum(live.values()),
         bytes_reclaimable=sum(size for path, size in every.items() if path not in live),

@@ -17,7 +17,7 @@ from lakewright_sandbox.lakekeeper.protocol.requests import Principal
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.errors import WarehouseRefusedError
-from lakewright_spark.run.permissions import warehouse_of_run
+from lakewright_spark.run.permissions import choose_run_warehouse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 GRANTS = [
@@ -108,10 +108,10 @@ def test_grants_are_deployed_and_destroyed_with_the_tenant(make_tenant: Any, ope
 
     jobs_know = tenant.catalog_config()
     for submitter in ("user:oidc~ann", "user:oidc~ben"):
-        assert warehouse_of_run(jobs_know, submitter, None).name == "executions"
+        assert choose_run_warehouse(jobs_know, submitter, None).name == "executions"
     for submitter in ("user:oidc~1f2e", "role:analysts", None):
         with pytest.raises(WarehouseRefusedError, match="who has no grant to write there"):
-            warehouse_of_run(jobs_know, submitter, "executions")
+            choose_run_warehouse(jobs_know, submitter, "executions")
 
     # Both the server and the jobs get the owner of snapshots.
     queues = f"/management/v1/warehouse/{made['outputs']['warehouse_ids']['executions']}/task-queue"

@@ -14,7 +14,7 @@ from lakewright_spark.policies.model import JOBS, TablePolicies
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from lakewright_spark.scheduler.run_log import job_runs
 from lakewright_spark.scheduler.run_log.records import RunRecord
-from lakewright_spark.scheduler.runner import Maintenance
+from lakewright_spark.scheduler.runner import MaintenanceRunner
 from lakewright_spark.scheduler.table_discovery import Filters
 from pyspark.sql import SparkSession
 
@@ -36,9 +36,9 @@ class ScheduledNamespace:
             self.spark.sql(f"INSERT INTO {sql} VALUES ({number})")
         return sql
 
-    def maintenance(self, **more: Any) -> Maintenance:
+    def maintenance(self, **more: Any) -> MaintenanceRunner:
         filters = Filters(re.compile(rf"{self.name}(\..*)?"), more.pop("table", None), more.pop("jobs", JOBS))
-        return Maintenance(self.config, filters, session=self.spark, **more)
+        return MaintenanceRunner(self.config, filters, session=self.spark, **more)
 
     def recorded_runs(self) -> list[RunRecord]:
         runs = job_runs.list_runs(open_catalog(self.config, self.warehouse), self.warehouse)

@@ -175,7 +175,7 @@ def test_properties_are_parsed_as_iceberg_does(create_table: CreateTable, tenant
     table.do("INSERT INTO THIS VALUES (2)")
     table.do("ALTER TABLE THIS CREATE TAG short")
     table.do("INSERT INTO THIS VALUES (3)")
-    refs = Metadata.of(IcebergTable.open(table.spark, table.table)).refs
+    refs = Metadata.read(IcebergTable.open(table.spark, table.table)).refs
     assert sorted(table_facts(table.table, load_table(tenant, table)).refs, key=str) == sorted(refs, key=str)
     table.now += -30 * DAY + 6 * DAY
     assert table.job("snapshot-expiration", dry_run=True).snapshots == 1
@@ -194,7 +194,7 @@ def test_branch_created_meanwhile_keeps_its_snapshots(
     for number in range(4):
         table.do(f"INSERT INTO THIS VALUES ({number})")
     line = table.column("SELECT snapshot_id FROM THIS.snapshots ORDER BY committed_at")
-    read = Metadata.of
+    read = Metadata.read
 
     def slow(opened: IcebergTable) -> Metadata:
         found = read(opened)

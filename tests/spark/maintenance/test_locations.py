@@ -13,7 +13,7 @@ from jdbc_catalog import jdbc_catalog_config
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
-from lakewright_spark.scheduler.outcome import Outcome
+from lakewright_spark.scheduler.outcome import MaintenanceOutcome
 from lakewright_spark.scheduler.plan import History, WarehousePlan, plan, plan_requested_job
 from lakewright_spark.scheduler.table_discovery import Filters
 from lakewright_spark.table_identifier import TableIdentifier
@@ -74,7 +74,7 @@ def test_renamed_table_and_its_successor(config: CatalogConfig, catalog: Catalog
         decision.verdict for table in found.tables for decision in table.decisions if decision.job == "statistics"
     } == {"due"}
     only = planned(config, catalog, "sales")
-    outcome = Outcome("runner", plans=[only])
+    outcome = MaintenanceOutcome("runner", plans=[only])
     assert {table.name for table in outcome.shared} == {"orders", "nested"}, "the other one is in another namespace"
     orders = TableIdentifier("texera_iceberg", ("sales",), "orders")
     assert "texera_iceberg.other.archive" in outcome.shared[orders]

@@ -23,8 +23,8 @@ from lakewright_spark.result_uris import Execution, Port, ResultUri
 from lakewright_spark.results.cleanup import Cleaner
 from lakewright_spark.results.frames import ResultFrames
 from lakewright_spark.results.reader import ResultReader
-from lakewright_spark.scheduler.outcome import Outcome
-from lakewright_spark.scheduler.runner import Maintenance
+from lakewright_spark.scheduler.outcome import MaintenanceOutcome
+from lakewright_spark.scheduler.runner import MaintenanceRunner
 from lakewright_spark.scheduler.table_discovery import Filters
 from lakewright_spark.usage.report import TableUsage, usage
 from pyspark.sql import DataFrame, SparkSession
@@ -92,7 +92,7 @@ def test_rows_and_sums_match_the_source_at_every_step(
 ) -> None:
     began, data = time.monotonic(), source(spark, tmp_path)
     expected = data.sums(data.frame)
-    config = tenant.for_warehouses(["results"])
+    config = tenant.select_warehouses(["results"])
     registry = ExecutionRegistry("real", f"sqlite:///{tmp_path}/executions.db")
     cleaner, workflow = Cleaner(config, registry), uuid.uuid4().int % 10**9
 
@@ -154,13 +154,15 @@ def _maintained(table: Maintained, config: CatalogConfig, data: DataSet, expecte
     before = _usage(table, config)
     assert (before.size.bytes_live, before.size.bytes_reclaimable) == (_stored(table) - len(b"lost"), 0)
 
-    def maintain(*, dry_run: bool = False) -> Outcome:
+    def maintain(*, dry_run: bool = False) -> MaintenanceOutcome:
         filters = Filters(re.compile("maintained"), re.compile(table.table.name))
-        outcome = Maintenance(config, filters, dry_run=dry_run, session=table.spark, clock=lambda: table.now).run()
+        outcome = MaintenanceRunner(
+            config, filters, dry_run=dry_run, session=table.spark, clock=lambda: table.now
+        ).run()
         assert outcome.error() is None
         return outcome
 
-    def effect(outcome: Outcome, job: str, number: str) -> int:
+    def effect(outcome: MaintenanceOutcome, job: str, number: str) -> int:
         return next(run.metrics[number] for run in outcome.runs.values() if run.job == job)
 
     if FULL:  # takes half of the time

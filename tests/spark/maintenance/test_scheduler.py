@@ -43,7 +43,7 @@ def scheduled(tenant: CatalogConfig, spark: SparkSession) -> Iterator[ScheduledN
     name = f"sched_{uuid.uuid4().hex[:8]}"
     for namespace in (name, f"{name}.deep"):
         spark.sql(f"CREATE NAMESPACE results.{namespace}")
-    yield ScheduledNamespace(tenant.for_warehouses(["results"]), spark, name)
+    yield ScheduledNamespace(tenant.select_warehouses(["results"]), spark, name)
     for namespace in (f"{name}.deep", name):
         for row in spark.sql(f"SHOW TABLES IN results.{namespace}").collect():
             spark.sql(f"DROP TABLE results.{namespace}.{row.tableName}")
@@ -60,7 +60,7 @@ def test_due_jobs_run_once_and_are_recorded(scheduled: ScheduledNamespace) -> No
     assert scheduled.recorded_runs() == [], "a dry run leaves nothing"
     outcome = scheduled.maintenance(observers=[seen.append]).run()
     assert outcome.error() is None
-    done = {(run.table.name, run.job) for run in outcome.in_state(RunState.SUCCEEDED)}
+    done = {(run.table.name, run.job) for run in outcome.filter_runs(RunState.SUCCEEDED)}
     always = {"orphan-files", "statistics"}
     assert done == {("small", job) for job in {*always, "compaction"}} | {("inner", job) for job in always}
     assert {run.id: run.state for run in scheduled.recorded_runs()} == {
@@ -375,7 +375,7 @@ def test_table_with_invalid_policy_is_skipped(scheduled: ScheduledNamespace) -> 
     scheduled.table("odd", files=1, rest="TBLPROPERTIES ('lakewright.policy.history' = '{\"versions\": 0}')")
     outcome = scheduled.maintenance(jobs=STATISTICS_ONLY).run()
     assert [table.name for table in outcome.problems] == ["odd"]
-    assert [run.table.name for run in outcome.in_state(RunState.SUCCEEDED)] == ["one"]
+    assert [run.table.name for run in outcome.filter_runs(RunState.SUCCEEDED)] == ["one"]
     assert isinstance(outcome.error(), MaintenanceFailedError)
 
 
@@ -386,7 +386,7 @@ def test_unreadable_table_does_not_stop_others(scheduled: ScheduledNamespace) ->
         f"CREATE TABLE results.{scheduled.name}.odd (v variant) USING iceberg TBLPROPERTIES ('format-version' = '3')"
     )
     outcome = scheduled.maintenance(jobs=STATISTICS_ONLY).run()
-    assert [run.table.name for run in outcome.in_state(RunState.SUCCEEDED)] == ["one"]
+    assert [run.table.name for run in outcome.filter_runs(RunState.SUCCEEDED)] == ["one"]
     (run,) = [run for run in scheduled.recorded_runs() if run.state is RunState.FAILED]
     assert (run.table.name, run.job) == ("odd", "plan")
     assert "its metadata cannot be read: " in run.reason

@@ -25,7 +25,7 @@ from lakewright_spark.policies.model import CompactionPolicy
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from lakewright_spark.pyiceberg_client.table_policies import PolicyTables
 from lakewright_spark.scheduler.lease import read_lease
-from lakewright_spark.scheduler.outcome import Outcome
+from lakewright_spark.scheduler.outcome import MaintenanceOutcome
 from lakewright_spark.scheduler.run_log.records import RunState
 from pyspark.sql import SparkSession
 
@@ -47,7 +47,7 @@ SHARE = 0.05
 def scheduled(tenant: CatalogConfig, spark: SparkSession) -> Iterator[ScheduledNamespace]:
     name = f"crash_{uuid.uuid4().hex[:8]}"
     spark.sql(f"CREATE NAMESPACE results.{name}")
-    yield ScheduledNamespace(tenant.for_warehouses(["results"]), spark, name)
+    yield ScheduledNamespace(tenant.select_warehouses(["results"]), spark, name)
     for row in spark.sql(f"SHOW TABLES IN results.{name}").collect():
         spark.sql(f"DROP TABLE results.{name}.{row.tableName}")
     spark.sql(f"DROP NAMESPACE results.{name}")
@@ -113,7 +113,7 @@ def await_lease(scheduled: ScheduledNamespace) -> None:
         assert time.monotonic() < give_up, f"the lease of {row.holder} is stuck"
 
 
-def next_run(scheduled: ScheduledNamespace, **more: Any) -> Outcome:
+def next_run(scheduled: ScheduledNamespace, **more: Any) -> MaintenanceOutcome:
     """Run maintenance once the lease of the previous runner has expired."""
     await_lease(scheduled)
     return scheduled.maintenance(**more).run()

@@ -111,7 +111,7 @@ def test_custom_certificate_authority_and_expiring_tokens(
         auth = ClientCredentialsAuth(
             kind="client-credentials", token_url=proxy.token_url, client_id="job", client_secret="env:JOB_SECRET"
         )
-        changes = {"ca_bundle": str(authority), "truststore": str(truststore.made_from(authority))}
+        changes = {"ca_bundle": str(authority), "truststore": str(truststore.create_truststore(authority))}
         config = catalog_config.model_copy(update={"uri": proxy.catalog_uri, "auth": auth, **changes})
         where = {"config": config, "cluster": cluster, "folder": tmp_path, "execution": 2}
         assert "still here" in run(tmp_path / "script.py", **where, SPARK_CONF_DIR=str(conf))

@@ -27,7 +27,7 @@ from lakewright_spark.result_uris import Execution, Port
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.run import script
 from lakewright_spark.run.context import ExecutionRun
-from lakewright_spark.run.facts import RunFacts
+from lakewright_spark.run.facts import ExecutionFacts
 from lakewright_spark.run.launch import Launch
 
 STREAM = """
@@ -171,7 +171,7 @@ def test_deadline_ends_the_run(runner: Runner) -> None:
     script = runner.folder / "script.py"
     script.write_text("import threading; threading.Event().wait()")
     soon = datetime.now(UTC) + timedelta(seconds=2)
-    facts = RunFacts(workflow=runner.workflow, execution=1, warehouse="results", deadline=soon)
+    facts = ExecutionFacts(workflow=runner.workflow, execution=1, warehouse="results", deadline=soon)
     registry = ExecutionRegistry(runner.config.tenant, runner.database)
     with pytest.raises(DeadlineError, match="was ended at its deadline"):
         Launch(runner.config, facts, script, registry=registry).run()
@@ -255,7 +255,7 @@ def test_unshared_result_is_refused_before_spark_starts(runner: Runner) -> None:
     (results,) = runner.config.warehouses
     closed = PolicyPattern.model_validate({"match": "results.*.*", "sharing": False})
     owned = {"warehouses": [results.model_copy(update={"owner": "user:oidc~ann"})], "policies": (closed,)}
-    facts = RunFacts(workflow=1, execution=1, warehouse="results", submitter="user:oidc~ben")
+    facts = ExecutionFacts(workflow=1, execution=1, warehouse="results", submitter="user:oidc~ben")
 
     with pytest.raises(WarehouseRefusedError, match="is not shared, by results"):
         ExecutionRun(facts, runner.config.model_copy(update=owned)).read(uri)

@@ -16,7 +16,7 @@ from lakewright_spark.result_uris import Execution
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.tables import PROPERTIES
 from lakewright_spark.run import launch
-from lakewright_spark.run.facts import RunFacts
+from lakewright_spark.run.facts import ExecutionFacts
 from lakewright_spark.run.launch import Launch
 from pyiceberg.exceptions import CommitFailedException
 
@@ -65,7 +65,7 @@ class Launched:
     def run(self, script: str, execution: int, *arguments: str, registry: ExecutionRegistry | None = None) -> None:
         path = self.folder / "script.py"
         path.write_text(script)
-        facts = RunFacts(workflow=WORKFLOW, execution=execution, warehouse="results")
+        facts = ExecutionFacts(workflow=WORKFLOW, execution=execution, warehouse="results")
         Launch(self.config, facts, path, arguments, registry, note=self.notes.append).run()
 
     def lines(self, execution: int) -> int:

@@ -41,7 +41,7 @@ def test_spark_gets_a_named_catalog_for_each_warehouse() -> None:
 
 
 def test_single_warehouse_is_the_default_catalog() -> None:
-    assert CONFIG.for_warehouses(["curated"]).spark_properties()["spark.sql.defaultCatalog"] == "curated"
+    assert CONFIG.select_warehouses(["curated"]).spark_properties()["spark.sql.defaultCatalog"] == "curated"
 
 
 def test_pyiceberg_reads_the_same_from_file_and_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +86,7 @@ def test_configuration_survives_a_file(tmp_path: Path) -> None:
 
 def test_unknown_warehouse_lists_the_existing_ones() -> None:
     with pytest.raises(KeyError, match="executions, curated"):
-        CONFIG.for_warehouses(["sales"])
+        CONFIG.select_warehouses(["sales"])
 
 
 @pytest.mark.parametrize("option", ["s3.access-key-id", "s3.secret-access-key", "s3.session-token", "token"])

@@ -102,7 +102,7 @@ def test_unit_gets_its_size() -> None:
 
 
 def test_texera_reads_the_catalog_under_its_own_names() -> None:
-    bound = environment("texera", CATALOG.for_warehouses(["curated"]))
+    bound = environment("texera", CATALOG.select_warehouses(["curated"]))
     free = environment("texera", CATALOG)
 
     assert bound["STORAGE_ICEBERG_CATALOG_TYPE"] == "rest"
@@ -113,7 +113,7 @@ def test_texera_reads_the_catalog_under_its_own_names() -> None:
 
 
 def test_unit_reads_the_catalog_from_files() -> None:
-    files = catalog_files(CATALOG.for_warehouses(["curated"]))
+    files = catalog_files(CATALOG.select_warehouses(["curated"]))
 
     assert CatalogConfig.from_json(files["catalog.json"]).warehouses[0].name == "curated"
     assert "spark.sql.defaultCatalog curated" in files["spark.properties"]
@@ -136,7 +136,7 @@ def test_changed_catalog_restarts_the_pod() -> None:
         return spec["template"]["metadata"]["annotations"]
 
     assert annotations(CATALOG) == annotations(CATALOG)
-    assert annotations(CATALOG) != annotations(CATALOG.for_warehouses(["curated"]))
+    assert annotations(CATALOG) != annotations(CATALOG.select_warehouses(["curated"]))
 
 
 def test_catalog_token_has_no_other_audience() -> None:

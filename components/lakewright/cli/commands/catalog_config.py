@@ -27,7 +27,7 @@ def print_config(stack: str, config_format: ConfigFormat, directory: Path) -> No
     """Print the stack's catalog configuration. Raises UsageError if there is none."""
     config = catalog_config(stack, directory)
     print(render(config, config_format).rstrip("\n"))
-    if config_format is ConfigFormat.ENV and (unnamed := config.without_variables()):
+    if config_format is ConfigFormat.ENV and (unnamed := config.list_inexpressible_warehouses()):
         names = ", ".join(unnamed)
         print(f"note: PyIceberg's variables cannot name {names}; use --format pyiceberg instead", file=sys.stderr)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from lakewright_spark.aws_partition import partition_of
+from lakewright_spark.aws_partition import find_partition
 
 from lakewright.names.object_names import LONGEST_ROLE_NAME, role_name, share_purpose
 from lakewright.names.types import why_no_tag
@@ -116,7 +116,7 @@ def check_vending(warehouses: PlacedWarehouses, default_region: str | None = Non
         backend = find_backend(storage)
         if not (backend and backend.is_on_aws) or not isinstance(region, str):
             continue
-        partition = partition_of(region)
+        partition = find_partition(region)
         if partition != "aws" and warehouse.get("delegation", "vended") == "vended":
             yield (
                 ("warehouses", index, "delegation"),

@@ -11,7 +11,7 @@ from lakewright_spark.maintenance.jobs.job import DueDecision, History, JobMetri
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, iterate, sql_map
 from lakewright_spark.policies.model import CompactionPolicy, TablePolicies
-from lakewright_spark.table_identifier import literal, quoted
+from lakewright_spark.table_identifier import literal, quote_name
 
 SMALLEST, LARGEST = 0.75, 1.8
 """Files between these fractions of the target size are not rewritten: Iceberg's defaults."""
@@ -99,7 +99,7 @@ def _order(opened: IcebergTable, compaction: CompactionPolicy) -> str:
         raise PolicyRefusedError(
             f"table {opened.table}: compaction: expected `columns`, since the table has no sort order"
         )
-    names = ", ".join(quoted(name) for name in compaction.columns)
+    names = ", ".join(quote_name(name) for name in compaction.columns)
     return f"zorder({names})" if compaction.strategy == "z-order" else names
 
 

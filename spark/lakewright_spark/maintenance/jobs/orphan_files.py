@@ -11,9 +11,9 @@ from lakewright_spark.maintenance.jobs.job import PAUSE, DueDecision, History, J
 from lakewright_spark.maintenance.table.candidates import (
     CANDIDATES,
     age_limit,
+    find_unreferenced_files,
     has_no_unreferenced_files,
-    recorded_candidates,
-    unreferenced_files,
+    read_candidates,
 )
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, instant_sql
@@ -39,14 +39,14 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     limit = age_limit(policy, now)
     if has_no_unreferenced_files(opened, limit):
         return OrphanFilesMetrics(dry_run=dry_run)
-    found = unreferenced_files(opened, limit).cache()
+    unreferenced = find_unreferenced_files(opened, limit).cache()
     try:
-        candidates = found.count()
+        candidates = unreferenced.count()
         if dry_run:
             return OrphanFilesMetrics(candidates=candidates, new=candidates, dry_run=True)
         if not candidates:
             return OrphanFilesMetrics()
-        fresh = found.join(recorded_candidates(opened), "file_path", "left_anti").cache()
+        fresh = unreferenced.join(read_candidates(opened), "file_path", "left_anti").cache()
         try:
             if (new := fresh.count()) and new <= MAX_ROWS_IN_MEMORY:
                 table = {"table_name": str(opened.table), "table_uuid": opened.uuid, "first_seen": now}
@@ -62,7 +62,7 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
             fresh.unpersist()
         return OrphanFilesMetrics(candidates=candidates, new=new)
     finally:
-        found.unpersist()
+        unreferenced.unpersist()
 
 
 def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: datetime) -> DueDecision:

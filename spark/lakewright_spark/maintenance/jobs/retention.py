@@ -16,10 +16,10 @@ from lakewright_spark.maintenance.table.backups import build_manifest, manifest_
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, first_line, instant_sql, iterate
 from lakewright_spark.maintenance.table.sql_session import SqlSession
-from lakewright_spark.policies.date_pattern import DEFAULT_PATTERN, date_expression, formatted
+from lakewright_spark.policies.date_pattern import DEFAULT_PATTERN, date_expression, format_moment
 from lakewright_spark.policies.model import RetentionPolicy, TablePolicies
 from lakewright_spark.policies.retention_rules import cutoff, retention_mistakes
-from lakewright_spark.table_identifier import literal, quoted
+from lakewright_spark.table_identifier import literal, quote_name
 
 _NAMED_FILES = 10
 """Number of kept files that a run names."""
@@ -114,7 +114,7 @@ def _scan_tasks(opened: IcebergTable, rows: Any) -> Iterator[Any]:
 def _java_limit(retention: RetentionPolicy, kind: str, before: datetime) -> str:
     """Return the limit as Iceberg parses a literal of the column's type."""
     if retention.pattern is not None:
-        return formatted(before, retention.pattern or DEFAULT_PATTERN)
+        return format_moment(before, retention.pattern or DEFAULT_PATTERN)
     if kind == "date":
         return f"{before:%Y-%m-%d}"
     return f"{before:%Y-%m-%dT%H:%M:%S}" + ("+00:00" if kind.startswith("timestamptz") else "")
@@ -123,7 +123,7 @@ def _java_limit(retention: RetentionPolicy, kind: str, before: datetime) -> str:
 def _sql_limit(retention: RetentionPolicy, kind: str, before: datetime) -> str:
     """Return the limit as a literal of Spark SQL."""
     if retention.pattern is not None:
-        return literal(formatted(before, retention.pattern or DEFAULT_PATTERN))
+        return literal(format_moment(before, retention.pattern or DEFAULT_PATTERN))
     if kind == "date":
         return f"DATE '{before:%Y-%m-%d}'"
     # Times without a zone count as UTC, as in partitions.
@@ -144,7 +144,7 @@ class _FileConditions(NamedTuple):
 
 def _build_conditions(opened: IcebergTable, retention: RetentionPolicy, limit: str) -> _FileConditions:
     """Return the conditions of the policy on the table's data files."""
-    bounds = f"readable_metrics.{quoted(retention.column)}"
+    bounds = f"readable_metrics.{quote_name(retention.column)}"
     smallest, largest, nulls = f"{bounds}.lower_bound", f"{bounds}.upper_bound", f"{bounds}.null_value_count"
     has_nulls, only_nulls = f"coalesce({nulls}, 0) > 0", f"coalesce({nulls}, 0) = record_count"
     if value := _find_partition_value(opened, retention.column):
@@ -168,7 +168,7 @@ def _find_partition_value(opened: IcebergTable, column: str) -> str | None:
     schema = opened.java.schema()
     for field in opened.java.spec().fields():
         if field.transform().isIdentity() and schema.findColumnName(field.sourceId()) == column:
-            return f"partition.{quoted(field.name())}"
+            return f"partition.{quote_name(field.name())}"
     return None
 
 

@@ -9,7 +9,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 
 from lakewright_spark.maintenance.jobs.job import DueDecision, History, JobMetrics, MaintenanceJob
 from lakewright_spark.maintenance.table.backups import list_manifests
-from lakewright_spark.maintenance.table.expiration import ExpirationStep, expiration_steps, expired_snapshots
+from lakewright_spark.maintenance.table.expiration import ExpirationStep, find_expired_snapshots, plan_expiration
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, first_line, instant_sql
 from lakewright_spark.maintenance.table.metadata import Metadata
@@ -37,20 +37,20 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     """Expire snapshots by the table's properties, the policy and Iceberg's defaults; see `HistoryRules`."""
     if opened.keeps_garbage:
         return SnapshotExpirationMetrics(state="SKIPPED", reason="the table has gc.enabled=false", dry_run=dry_run)
-    metadata = Metadata.of(opened)
-    rules = HistoryRules.of(metadata.properties, policy.history)
-    steps = expiration_steps(metadata.snapshots, metadata.refs, rules, now)
+    metadata = Metadata.read(opened)
+    rules = HistoryRules.resolve(metadata.properties, policy.history)
+    steps = plan_expiration(metadata.snapshots, metadata.refs, rules, now)
     expired = sum(len(step.expired) for step in steps)
     # Only old snapshots refer to the files of a backup. A session that must not delete files leaves all of them.
     keeps_files = not opened.deletes_files or bool(policy.retention and policy.retention.backup)
     keeps_files = keeps_files or (expired > 0 and _may_have_backups(opened))
-    found = SnapshotExpirationMetrics(snapshots=expired, files_left=keeps_files, dry_run=dry_run)
+    metrics = SnapshotExpirationMetrics(snapshots=expired, files_left=keeps_files, dry_run=dry_run)
     if dry_run or not expired:
-        return found
+        return metrics
     in_process = keeps_files or (metadata.is_small and not metadata.has_deletes)
     for step in steps:
-        found = _expire_in_process(opened, found, step) if in_process else _expire_with_spark(opened, found, step)
-    return found
+        metrics = _expire_in_process(opened, metrics, step) if in_process else _expire_with_spark(opened, metrics, step)
+    return metrics
 
 
 def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: datetime) -> DueDecision:
@@ -58,8 +58,8 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
     del history  # the metadata is enough
     if facts.keeps_garbage:
         return DueDecision(is_due=False, reason="gc.enabled=false")
-    rules = HistoryRules.of(facts.properties, policies.history)
-    expired = expired_snapshots(facts.snapshots, facts.refs, rules, now)
+    rules = HistoryRules.resolve(facts.properties, policies.history)
+    expired = find_expired_snapshots(facts.snapshots, facts.refs, rules, now)
     return DueDecision(
         bool(expired), f"{len(expired)} of {len(facts.snapshots)} snapshots are past the table's history"
     )
@@ -78,7 +78,7 @@ def _may_have_backups(opened: IcebergTable) -> bool:
 
 
 def _expire_in_process(
-    opened: IcebergTable, found: SnapshotExpirationMetrics, step: ExpirationStep
+    opened: IcebergTable, metrics: SnapshotExpirationMetrics, step: ExpirationStep
 ) -> SnapshotExpirationMetrics:
     """Expire without Spark: reading the manifests of a small table is faster than planning a Spark job."""
     expiring = opened.java.expireSnapshots().expireOlderThan(int(step.older_than.timestamp() * 1000))
@@ -86,9 +86,9 @@ def _expire_in_process(
     if step.is_explicit:
         for snapshot in step.expired:
             expiring = expiring.expireSnapshotId(snapshot)
-    if found.files_left:
-        expiring.cleanExpiredFiles(not found.files_left).commit()
-        return found
+    if metrics.files_left:
+        expiring.cleanExpiredFiles(not metrics.files_left).commit()
+        return metrics
     # With an explicit ID, Iceberg compares reachable files before and after, as its procedure does. Otherwise it keeps
     # files that a snapshot removed until that snapshot expires. An existing ID would expire even if a new branch keeps
     # it, so the ID is one that does not exist.
@@ -102,15 +102,15 @@ def _expire_in_process(
     except Py4JJavaError as error:
         # The snapshots are expired. Iceberg's procedure continues as well.
         why = f"some of {files.size()} files could not be deleted and are left to orphan-files: {first_line(error)}"
-        return replace(found, files_left=True, reason=why)
+        return replace(metrics, files_left=True, reason=why)
     paths, folder = opened.to_strings(files), opened.metadata_folder
     manifests = sum(path.startswith(folder) and path.endswith(".avro") for path in paths)
     data = sum(not path.startswith(folder) for path in paths)
-    return replace(found, data_files=found.data_files + data, manifests=found.manifests + manifests)
+    return replace(metrics, data_files=metrics.data_files + data, manifests=metrics.manifests + manifests)
 
 
 def _expire_with_spark(
-    opened: IcebergTable, found: SnapshotExpirationMetrics, step: ExpirationStep
+    opened: IcebergTable, metrics: SnapshotExpirationMetrics, step: ExpirationStep
 ) -> SnapshotExpirationMetrics:
     older_than, retain_last = instant_sql(step.older_than), str(step.retain_last)
     ids = (
@@ -120,10 +120,10 @@ def _expire_with_spark(
     )
     row = opened.call("expire_snapshots", older_than=older_than, retain_last=retain_last, **ids).collect()[0]
     return replace(
-        found,
-        data_files=found.data_files + row.deleted_data_files_count,
-        delete_files=found.delete_files
+        metrics,
+        data_files=metrics.data_files + row.deleted_data_files_count,
+        delete_files=metrics.delete_files
         + row.deleted_position_delete_files_count
         + row.deleted_equality_delete_files_count,
-        manifests=found.manifests + row.deleted_manifest_files_count + row.deleted_manifest_lists_count,
+        manifests=metrics.manifests + row.deleted_manifest_files_count + row.deleted_manifest_lists_count,
     )

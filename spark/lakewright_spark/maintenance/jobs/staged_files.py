@@ -16,8 +16,8 @@ from lakewright_spark.maintenance.jobs.job import DueDecision, History, JobMetri
 from lakewright_spark.maintenance.table.candidates import (
     CANDIDATES,
     age_limit,
-    recorded_candidates,
-    unreferenced_files,
+    find_unreferenced_files,
+    read_candidates,
 )
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, instant_sql
@@ -59,17 +59,17 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
         return StagedFilesMetrics(state="SKIPPED", reason="the table has gc.enabled=false", dry_run=dry_run)
     spark, table = opened.spark, opened.table
     ttl = timedelta(days=(policy.staged_files or StagedFilesPolicy()).older_than_days)
-    recorded = recorded_candidates(opened).cache()
+    candidates = read_candidates(opened).cache()
     doomed: DataFrame | None = None
     view = f"doomed_{uuid4().hex}"
     try:
-        total = recorded.count()
-        due = recorded.where(f.col("first_seen") <= f.expr(instant_sql(now - ttl)))
+        total = candidates.count()
+        due = candidates.where(f.col("first_seen") <= f.expr(instant_sql(now - ttl)))
         waiting = total - due.count()
         if waiting == total:
             return StagedFilesMetrics(waiting=total, dry_run=dry_run)
         limit = age_limit(policy, now)
-        doomed = due.join(unreferenced_files(opened, limit), "file_path", "left_semi").cache()
+        doomed = due.join(find_unreferenced_files(opened, limit), "file_path", "left_semi").cache()
         count = doomed.count()
         if dry_run:
             return StagedFilesMetrics(deleted=count, waiting=waiting, dry_run=True)
@@ -79,33 +79,33 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
                 f"set s3.delete-enabled=true for this job's catalog, as `lakewright-spark job` does"
             )
         # The listing has checked their age; Iceberg checks again for references.
-        again = IcebergTable.open(spark, table)
-        if again.uuid != opened.uuid:
+        reopened = IcebergTable.open(spark, table)
+        if reopened.uuid != opened.uuid:
             raise JobFailedError(f"table {table} was replaced by another table of this name; no file was deleted")
         old = f.expr(instant_sql(limit - timedelta(seconds=1)))
         doomed.select("file_path", old.alias("last_modified")).createOrReplaceTempView(view)
-        still = again.call(
+        still = reopened.call(
             "remove_orphan_files", older_than=instant_sql(limit), file_list_view=literal(view), dry_run="true"
         )
         paths = [row.orphan_file_location for row in still.collect()]
-        again.delete_files(paths)
-        refused = _remaining_files(again, paths, limit)
+        reopened.delete_files(paths)
+        refused = _find_remaining_files(reopened, paths, limit)
         if not refused and opened.buffer is not None:
             # If this is lost, the next run finds that the files are gone.
-            opened.buffer.forget_candidates(table.warehouse, again.uuid, now - ttl)
+            opened.buffer.forget_candidates(table.warehouse, reopened.uuid, now - ttl)
             return StagedFilesMetrics(deleted=len(paths), waiting=waiting)
         # Due candidates that were neither deleted nor refused are referenced again, or gone.
         session = cast(SqlSession, spark)
         session.createDataFrame([(path,) for path in refused], "file_path string").createOrReplaceTempView(view)
         session.sql(
             f"DELETE FROM {ensure_ops_table(CANDIDATES, spark, table.warehouse)} "  # noqa: S608
-            f"WHERE table_uuid = {literal(again.uuid)} AND first_seen <= {instant_sql(now - ttl)}"
+            f"WHERE table_uuid = {literal(reopened.uuid)} AND first_seen <= {instant_sql(now - ttl)}"
             + (f" AND file_path NOT IN (SELECT file_path FROM {view})" if refused else "")  # noqa: S608
         )
         return StagedFilesMetrics(deleted=len(paths) - len(refused), waiting=waiting, refused=len(refused))
     finally:
         spark.catalog.dropTempView(view)
-        recorded.unpersist()
+        candidates.unpersist()
         if doomed is not None:
             doomed.unpersist()
 
@@ -126,11 +126,12 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
 JOB = MaintenanceJob(name="staged-files", run=run, is_due=is_due, owns_location=True, deletes_files=True)
 
 
-def _remaining_files(opened: IcebergTable, paths: Sequence[str], limit: datetime) -> list[str]:
+def _find_remaining_files(opened: IcebergTable, paths: Sequence[str], limit: datetime) -> list[str]:
     """Return the files that still exist. The store's response to a deletion is not reliable."""
     if not paths:
         return []
     deleted = cast(SqlSession, opened.spark).createDataFrame([(path,) for path in paths], "file_path string")
     return [
-        row.file_path for row in deleted.join(unreferenced_files(opened, limit), "file_path", "left_semi").collect()
+        row.file_path
+        for row in deleted.join(find_unreferenced_files(opened, limit), "file_path", "left_semi").collect()
     ]

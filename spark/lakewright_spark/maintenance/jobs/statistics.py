@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, cast
 
-from lakewright_spark.iceberg_values import instant_of
+from lakewright_spark.iceberg_values import to_instant
 from lakewright_spark.maintenance.jobs.job import PAUSE, DueDecision, History, JobMetrics, MaintenanceJob, due_after
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, instant_sql
@@ -60,11 +60,11 @@ class StatisticsMetrics(JobMetrics):
 def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime) -> StatisticsMetrics:
     """Append a row for the table, for each partition, and for each commit since the last run."""
     del policy  # no policy is about statistics
-    metadata = Metadata.of(opened)
+    metadata = Metadata.read(opened)
     table = {"table_name": str(opened.table), "table_uuid": opened.uuid, "collected_at": now}
     partitions = _partitions(opened)
     whole = _table_row(opened, metadata, partitions)
-    commits = _commits(metadata, now, _recorded_commits(opened, metadata) if not dry_run else frozenset())
+    commits = _commits(metadata, now, _read_recorded_commits(opened, metadata) if not dry_run else frozenset())
     if not dry_run:
         for rows, ops_table in (([whole], TABLES), (partitions, PARTITIONS), (commits, COMMITS)):
             keep_rows(ops_table, opened, [table | row for row in rows])
@@ -104,8 +104,8 @@ def _table_row(opened: IcebergTable, metadata: Metadata, partitions: list[Row]) 
     delete_files = sum(row["delete_files"] for row in partitions)
     delete_bytes = _sizes(opened, "delete_files")[1] if delete_files else 0
     current_files = (sums["data_files"] + delete_files, sums["data_bytes"] + delete_bytes)
-    others = [snapshot for snapshot in snapshots if current is None or snapshot.id != current.snapshotId()]
-    all_files, all_bytes = _sizes(opened, "all_files") if others else current_files
+    older_snapshots = [snapshot for snapshot in snapshots if current is None or snapshot.id != current.snapshotId()]
+    all_files, all_bytes = _sizes(opened, "all_files") if older_snapshots else current_files
     return {
         "snapshot_id": current.snapshotId() if current is not None else None,
         **sums,
@@ -144,14 +144,14 @@ def _partitions(opened: IcebergTable) -> list[Row]:
         "unix_millis(last_updated_at) AS last_updated_at, "
         f"position_delete_file_count + equality_delete_file_count AS delete_files FROM {name}"
     ).collect()
-    found = [row.asDict() for row in rows]
-    for row in found:
+    partitions = [row.asDict() for row in rows]
+    for row in partitions:
         at = row["last_updated_at"]
-        row["last_updated_at"] = None if at is None else instant_of(at)
-    return found
+        row["last_updated_at"] = None if at is None else to_instant(at)
+    return partitions
 
 
-def _commits(metadata: Metadata, now: datetime, recorded: Collection[int]) -> list[Row]:
+def _commits(metadata: Metadata, now: datetime, recorded_commits: Collection[int]) -> list[Row]:
     """Return the rows of commits that are not recorded and that retention would not remove again."""
     return [
         {
@@ -162,11 +162,11 @@ def _commits(metadata: Metadata, now: datetime, recorded: Collection[int]) -> li
             "summary": json.dumps({key: value for key, value in summary.items() if key != "operation"}),
         }
         for snapshot, summary in metadata.commits
-        if snapshot.id not in recorded and snapshot.committed_at > now - timedelta(days=COMMITS_KEPT)
+        if snapshot.id not in recorded_commits and snapshot.committed_at > now - timedelta(days=COMMITS_KEPT)
     ]
 
 
-def _recorded_commits(opened: IcebergTable, metadata: Metadata) -> frozenset[int]:
+def _read_recorded_commits(opened: IcebergTable, metadata: Metadata) -> frozenset[int]:
     """Return the commits that earlier runs recorded."""
     if not metadata.snapshots:
         return frozenset()

@@ -32,7 +32,7 @@ def list_manifests(opened: IcebergTable) -> list[str]:
     return sorted(path for path in opened.list_files(f"{opened.location}/{FOLDER}/") if path.endswith(".json"))
 
 
-def backed_up_files(opened: IcebergTable) -> frozenset[str]:
+def list_backed_up_files(opened: IcebergTable) -> frozenset[str]:
     """Return the data and delete files that manifests name. To release the files, delete the manifest."""
     return frozenset(file for path in list_manifests(opened) for file in json.loads(opened.read(path))["files"])
 
@@ -41,7 +41,7 @@ def build_manifest(opened: IcebergTable, tasks: Iterable[Any]) -> dict[str, Any]
     """Return the manifest of these scan tasks, one for each data file."""
     parser = opened.jvm.org.apache.iceberg.ScanTaskParser
     shared: dict[str, list[Any]] = {name: [] for name in _SHARED}
-    found: list[dict[str, Any]] = []
+    manifest_tasks: list[dict[str, Any]] = []
     paths: set[str] = set()
     for scan_task in tasks:
         task = json.loads(parser.toJson(scan_task))
@@ -51,14 +51,14 @@ def build_manifest(opened: IcebergTable, tasks: Iterable[Any]) -> dict[str, Any]
             task[name] = shared[name].index(task[name])
         paths.add(scan_task.file().location())
         paths.update(delete.location() for delete in scan_task.deletes())
-        found.append(task)
+        manifest_tasks.append(task)
     return {
         "version": VERSION,
         "table_uuid": opened.uuid,
-        "file_count": len(found),
+        "file_count": len(manifest_tasks),
         "files": sorted(paths),
         **shared,
-        "tasks": found,
+        "tasks": manifest_tasks,
     }
 
 

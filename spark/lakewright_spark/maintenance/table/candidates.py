@@ -8,7 +8,7 @@ from typing import cast
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from lakewright_spark.maintenance.table.backups import FOLDER, backed_up_files
+from lakewright_spark.maintenance.table.backups import FOLDER, list_backed_up_files
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, instant_sql, iterate
 from lakewright_spark.maintenance.table.metadata import Metadata
 from lakewright_spark.maintenance.table.ops_tables import ensure_ops_table
@@ -35,29 +35,31 @@ def age_limit(policy: TablePolicies, now: datetime) -> datetime:
     return now - timedelta(days=max(days, REPLICA_DAYS) if policy.replica else days)
 
 
-def unreferenced_files(opened: IcebergTable, older_than: datetime) -> DataFrame:
+def find_unreferenced_files(opened: IcebergTable, older_than: datetime) -> DataFrame:
     """Return `file_path` of each old file under the table's location that nothing refers to.
 
     The table's own FileIO lists them. Metadata files are left out, since a commit whose response was lost may have
     written them, and so are backups and the files that they name.
     """
-    found = opened.call(
+    files = opened.call(
         "remove_orphan_files", older_than=instant_sql(older_than), dry_run="true", prefix_listing="true"
     ).withColumnRenamed("orphan_file_location", "file_path")
     path = f.col("file_path")
-    found = found.where(~path.endswith(".metadata.json") & ~path.startswith(f"{opened.location}/{FOLDER}/"))
-    if kept := backed_up_files(opened):
-        rows = cast(SqlSession, opened.spark).createDataFrame([(file,) for file in sorted(kept)], "file_path string")
-        found = found.join(rows, "file_path", "left_anti")
-    return found
+    files = files.where(~path.endswith(".metadata.json") & ~path.startswith(f"{opened.location}/{FOLDER}/"))
+    if backup_files := list_backed_up_files(opened):
+        rows = cast(SqlSession, opened.spark).createDataFrame(
+            [(file,) for file in sorted(backup_files)], "file_path string"
+        )
+        files = files.join(rows, "file_path", "left_anti")
+    return files
 
 
 def has_no_unreferenced_files(opened: IcebergTable, older_than: datetime) -> bool:
-    """Return whether it is certain, without Spark, that `unreferenced_files` is empty. False means unknown."""
-    metadata = Metadata.of(opened)
+    """Return whether it is certain, without Spark, that `find_unreferenced_files` is empty. False means unknown."""
+    metadata = Metadata.read(opened)
     if not metadata.is_small:
         return False
-    referenced, limit = metadata.referenced_files(), older_than.timestamp() * 1000
+    referenced, limit = metadata.list_referenced_files(), older_than.timestamp() * 1000
     for number, file in enumerate(iterate(opened.java.io().listPrefix(f"{opened.location}/"))):
         if number == MAX_LISTED:
             return False
@@ -67,7 +69,7 @@ def has_no_unreferenced_files(opened: IcebergTable, older_than: datetime) -> boo
     return True
 
 
-def recorded_candidates(opened: IcebergTable) -> DataFrame:
+def read_candidates(opened: IcebergTable) -> DataFrame:
     """Return `file_path` and `first_seen` of this table's candidates, by its UUID."""
     candidates = opened.spark.table(ensure_ops_table(CANDIDATES, opened.spark, opened.table.warehouse))
     return candidates.where(f.col("table_uuid") == opened.uuid).select("file_path", "first_seen")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from lakewright_spark.iceberg_values import before, instant_of
+from lakewright_spark.iceberg_values import subtract_span, to_instant
 from lakewright_spark.policies.history_rules import HistoryRules
 
 FLOOR = timedelta(hours=1)
@@ -26,10 +26,10 @@ class Snapshot:
     """ID of the staged write that this snapshot published."""
 
     @classmethod
-    def of(cls, number: int, parent: int | None, milliseconds: int, summary: Mapping[str, str]) -> Snapshot:
+    def from_fields(cls, number: int, parent: int | None, milliseconds: int, summary: Mapping[str, str]) -> Snapshot:
         """Return a snapshot from the fields of a table's metadata."""
         staged, published = summary.get("wap.id"), summary.get("published-wap-id")
-        return cls(number, parent, instant_of(milliseconds), staged, published)
+        return cls(number, parent, to_instant(milliseconds), staged, published)
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Ref:
     max_snapshot_age: timedelta | None = None
 
 
-def expirable(
+def find_expirable_snapshots(
     snapshots: Iterable[Snapshot],
     refs: Iterable[Ref],
     *,
@@ -57,7 +57,7 @@ def expirable(
 ) -> set[int]:
     """Return the IDs of snapshots that no branch keeps by number or age and no tag refers to."""
     by_id = {snapshot.id: snapshot for snapshot in snapshots}
-    kept: set[int] = set()
+    retained_ids: set[int] = set()
     reachable: set[int] = set()
     for ref in refs:
         head = by_id[ref.snapshot]
@@ -65,23 +65,23 @@ def expirable(
         if ref.name != "main" and longest is not None and now - head.committed_at > longest:
             continue
         if ref.kind == "TAG":
-            kept.add(head.id)
+            retained_ids.add(head.id)
             reachable.add(head.id)
             continue
-        limit = before(now, ref.max_snapshot_age) if ref.max_snapshot_age is not None else older_than
+        limit = subtract_span(now, ref.max_snapshot_age) if ref.max_snapshot_age is not None else older_than
         line = list(_ancestors(by_id, head))
         reachable |= {snapshot.id for snapshot in line}
         fewest = ref.min_snapshots if ref.min_snapshots is not None else retain_last
         for number, snapshot in enumerate(line):
             if number >= fewest and snapshot.committed_at < limit:
                 break
-            kept.add(snapshot.id)
+            retained_ids.add(snapshot.id)
     unreachable = [snapshot for snapshot in by_id.values() if snapshot.id not in reachable]
-    kept |= {snapshot.id for snapshot in unreachable if snapshot.committed_at >= older_than}
-    return by_id.keys() - kept
+    retained_ids |= {snapshot.id for snapshot in unreachable if snapshot.committed_at >= older_than}
+    return by_id.keys() - retained_ids
 
 
-def staged_writes(snapshots: Iterable[Snapshot], refs: Iterable[Ref]) -> set[int]:
+def find_staged_writes(snapshots: Iterable[Snapshot], refs: Iterable[Ref]) -> set[int]:
     """Return the IDs of staged writes that are not published: no branch has them or a copy of them."""
     by_id = {snapshot.id: snapshot for snapshot in snapshots}
     reachable = [ancestor for ref in refs for ancestor in _ancestors(by_id, by_id[ref.snapshot])]
@@ -101,36 +101,43 @@ class ExpirationStep:
     """Whether the call names each snapshot, since the settings alone would remove others as well."""
 
 
-def expiration_steps(
+def plan_expiration(
     snapshots: Iterable[Snapshot], refs: Iterable[Ref], rules: HistoryRules, now: datetime
 ) -> list[ExpirationStep]:
     """Return the steps of an expiration: first by age, then by number of versions.
 
     Steps without snapshots are left out. Unpublished staged writes expire by age only.
     """
-    left, kept = list(snapshots), list(refs)
-    found: list[ExpirationStep] = []
-    by_age = before(now, rules.max_age)
+    remaining_snapshots, remaining_refs = list(snapshots), list(refs)
+    steps: list[ExpirationStep] = []
+    by_age = subtract_span(now, rules.max_age)
     limits = [(by_age, rules.min_snapshots)]
     if rules.versions is not None:
         limits.append((now - FLOOR, rules.versions))
     for limit, number in limits:
-        expired = expirable(left, kept, older_than=limit, retain_last=number, now=now, max_ref_age=rules.max_ref_age)
-        spared = expired & staged_writes(left, kept) if limit != by_age else set[int]()
+        expired = find_expirable_snapshots(
+            remaining_snapshots,
+            remaining_refs,
+            older_than=limit,
+            retain_last=number,
+            now=now,
+            max_ref_age=rules.max_ref_age,
+        )
+        spared = expired & find_staged_writes(remaining_snapshots, remaining_refs) if limit != by_age else set[int]()
         step = ExpirationStep(
             by_age if spared else limit, number, frozenset(expired - spared), is_explicit=bool(spared)
         )
-        left = [snapshot for snapshot in left if snapshot.id not in step.expired]
-        kept = [ref for ref in kept if ref.snapshot not in step.expired]
-        found += [step] if step.expired else []
-    return found
+        remaining_snapshots = [snapshot for snapshot in remaining_snapshots if snapshot.id not in step.expired]
+        remaining_refs = [ref for ref in remaining_refs if ref.snapshot not in step.expired]
+        steps += [step] if step.expired else []
+    return steps
 
 
-def expired_snapshots(
+def find_expired_snapshots(
     snapshots: Iterable[Snapshot], refs: Iterable[Ref], rules: HistoryRules, now: datetime
 ) -> set[int]:
     """Return the IDs of the snapshots that expire by these rules."""
-    return {snapshot for step in expiration_steps(snapshots, refs, rules, now) for snapshot in step.expired}
+    return {snapshot for step in plan_expiration(snapshots, refs, rules, now) for snapshot in step.expired}
 
 
 def _ancestors(by_id: Mapping[int, Snapshot], head: Snapshot) -> Iterable[Snapshot]:

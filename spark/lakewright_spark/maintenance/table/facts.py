@@ -11,7 +11,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import SnapshotRef
 
 from lakewright_spark.errors import TableUnreadableError
-from lakewright_spark.iceberg_values import instant_of, is_switched_off, optional_span
+from lakewright_spark.iceberg_values import is_switched_off, optional_span, to_instant
 from lakewright_spark.maintenance.table.expiration import Ref, Snapshot
 from lakewright_spark.table_identifier import TableIdentifier
 
@@ -24,7 +24,7 @@ class TableFacts:
     uuid: str
     properties: Mapping[str, str]
     location: str = ""
-    places: frozenset[str] = frozenset()
+    locations: frozenset[str] = frozenset()
     """The location and every other folder that the metadata names for the table's files."""
     snapshots: tuple[Snapshot, ...] = ()
     refs: tuple[Ref, ...] = ()
@@ -39,7 +39,7 @@ class TableFacts:
     data_bytes: int | None = None
     delete_files: int | None = None
 
-    def without_history(self) -> TableFacts:
+    def drop_history(self) -> TableFacts:
         """Return the facts without what only due rules need: a plan holds the facts of every table."""
         return replace(self, properties={}, places=frozenset(), snapshots=(), refs=())
 
@@ -68,9 +68,9 @@ def table_facts(table: TableIdentifier, loaded: Table) -> TableFacts:
         uuid=str(metadata.table_uuid),
         properties=dict(metadata.properties),
         location=metadata.location,
-        places=frozenset(_places(metadata)),
+        locations=frozenset(_places(metadata)),
         snapshots=tuple(
-            Snapshot.of(
+            Snapshot.from_fields(
                 snapshot.snapshot_id,
                 snapshot.parent_snapshot_id,
                 snapshot.timestamp_ms,
@@ -81,7 +81,7 @@ def table_facts(table: TableIdentifier, loaded: Table) -> TableFacts:
         refs=tuple(_ref(name, ref) for name, ref in metadata.refs.items()),
         snapshot=current.snapshot_id if current else None,
         changed_at=max(_changes(loaded), default=None),
-        touched_at=instant_of(metadata.last_updated_ms),
+        touched_at=to_instant(metadata.last_updated_ms),
         data_files=_number(totals.get("total-data-files")),
         data_bytes=_number(totals.get("total-files-size")),
         delete_files=_number(totals.get("total-delete-files")),
@@ -115,7 +115,7 @@ def _places(metadata: TableMetadata) -> Iterator[str]:
 def _changes(loaded: Table) -> Iterator[datetime]:
     for snapshot in loaded.metadata.snapshots:
         if snapshot.summary is None or snapshot.summary.operation.value != "replace":
-            yield instant_of(snapshot.timestamp_ms)
+            yield to_instant(snapshot.timestamp_ms)
 
 
 def _ref(name: str, ref: SnapshotRef) -> Ref:

@@ -17,7 +17,7 @@ from lakewright_spark.errors import JobFailedError, NoSuchResultError
 from lakewright_spark.iceberg_values import is_switched_off
 from lakewright_spark.maintenance.table.row_buffer import RowBuffer
 from lakewright_spark.maintenance.table.sql_session import SqlSession
-from lakewright_spark.table_identifier import TableIdentifier, quoted
+from lakewright_spark.table_identifier import TableIdentifier, quote_name
 
 MARK = "lakewright.change"
 """Key in a snapshot's summary that identifies the job's own commit."""
@@ -47,16 +47,16 @@ class IcebergTable:
         """
         session = cast(Any, spark)
         jvm = session._jvm
-        where = jvm.org.apache.iceberg.spark.Spark3Util.catalogAndIdentifier
+        resolve = jvm.org.apache.iceberg.spark.Spark3Util.catalogAndIdentifier
         try:
-            found = where(session._jsparkSession, table.sql)
-            if found.catalog().name() != table.warehouse:
+            catalog_and_name = resolve(session._jsparkSession, table.sql)
+            if catalog_and_name.catalog().name() != table.warehouse:
                 # Spark has to load the catalog first: threads of py4j do not see the jars of its class.
                 spark.catalog.refreshTable(table.sql)
-                found = where(session._jsparkSession, table.sql)
+                catalog_and_name = resolve(session._jsparkSession, table.sql)
             # One request to the catalog: Spark's `refreshTable` loads the table three times.
-            found.catalog().invalidateTable(found.identifier())
-            java = found.catalog().loadTable(found.identifier()).table()
+            catalog_and_name.catalog().invalidateTable(catalog_and_name.identifier())
+            java = catalog_and_name.catalog().loadTable(catalog_and_name.identifier()).table()
         except (Py4JJavaError, PySparkException) as error:
             reason = first_line(error)
             missing = "TABLE_OR_VIEW_NOT_FOUND" in reason or "NoSuchTable" in reason or "NoSuchNamespace" in reason
@@ -110,8 +110,12 @@ class IcebergTable:
 
     def call(self, procedure: str, **arguments: str) -> DataFrame:
         """Run one of Iceberg's procedures. Arguments are Spark SQL expressions."""
-        given = ", ".join(f"{name} => {value}" for name, value in {"table": self.table.argument, **arguments}.items())
-        return cast(SqlSession, self.spark).sql(f"CALL {quoted(self.table.warehouse)}.system.{procedure}({given})")
+        argument_list = ", ".join(
+            f"{name} => {value}" for name, value in {"table": self.table.argument, **arguments}.items()
+        )
+        return cast(SqlSession, self.spark).sql(
+            f"CALL {quote_name(self.table.warehouse)}.system.{procedure}({argument_list})"
+        )
 
     def commit(self, change: Any) -> dict[str, str]:
         """Commit a change of the Java library and return the summary of its snapshot.

@@ -23,7 +23,7 @@ class Metadata:
     document: dict[str, Any]
 
     @classmethod
-    def of(cls, opened: IcebergTable) -> Metadata:
+    def read(cls, opened: IcebergTable) -> Metadata:
         """Return the metadata as of when the table was opened."""
         parser = opened.jvm.org.apache.iceberg.TableMetadataParser
         return cls(opened, json.loads(parser.toJson(opened.java.operations().current())))
@@ -32,7 +32,9 @@ class Metadata:
     def snapshots(self) -> list[Snapshot]:
         """All snapshots."""
         return [
-            Snapshot.of(raw["snapshot-id"], raw.get("parent-snapshot-id"), raw["timestamp-ms"], raw.get("summary", {}))
+            Snapshot.from_fields(
+                raw["snapshot-id"], raw.get("parent-snapshot-id"), raw["timestamp-ms"], raw.get("summary", {})
+            )
             for raw in self._snapshots
         ]
 
@@ -72,17 +74,17 @@ class Metadata:
         """Return whether some snapshot may have delete files."""
         return any(summary.get("total-delete-files") != "0" for _, summary in self.commits)
 
-    def referenced_files(self) -> set[str]:
+    def list_referenced_files(self) -> set[str]:
         """Return every file that a snapshot refers to, for small tables. Metadata files are left out."""
         files = [*self.document.get("statistics", []), *self.document.get("partition-statistics", [])]
-        found = {file["statistics-path"] for file in files}
+        paths = {file["statistics-path"] for file in files}
         for snapshot in iterate(self.opened.java.snapshots()):
-            found.add(snapshot.manifestListLocation())
+            paths.add(snapshot.manifestListLocation())
             for manifest in iterate(snapshot.allManifests(self.opened.java.io())):
-                if manifest.path() not in found:
-                    found.add(manifest.path())
-                    found.update(self._paths(manifest))
-        return found
+                if manifest.path() not in paths:
+                    paths.add(manifest.path())
+                    paths.update(self._paths(manifest))
+        return paths
 
     def _paths(self, manifest: Any) -> list[str]:
         jvm, java = self.opened.jvm, self.opened.java

@@ -14,7 +14,7 @@ from lakewright_spark.maintenance.table.iceberg import IcebergTable
 from lakewright_spark.maintenance.table.row_buffer import OpsTable
 from lakewright_spark.maintenance.table.sql_session import SqlSession
 from lakewright_spark.policies.builtin import OPS
-from lakewright_spark.table_identifier import TableIdentifier, quoted
+from lakewright_spark.table_identifier import TableIdentifier, quote_name
 
 
 def ensure_ops_table(table: OpsTable, spark: SparkSession, warehouse: str) -> str:
@@ -25,7 +25,7 @@ def ensure_ops_table(table: OpsTable, spark: SparkSession, warehouse: str) -> st
     except NoSuchResultError:
         properties = ", ".join(f"'{key}' = '{value}'" for key, value in COMMIT_RETRIES.items())
         session = cast(SqlSession, spark)
-        session.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted(warehouse)}.{OPS}")
+        session.sql(f"CREATE NAMESPACE IF NOT EXISTS {quote_name(warehouse)}.{OPS}")
         session.sql(
             f"CREATE TABLE IF NOT EXISTS {identifier.sql} ({table.columns}) USING iceberg "
             f"PARTITIONED BY ({table.partition}) "

@@ -14,7 +14,7 @@ from pyiceberg.expressions import AlwaysTrue
 from lakewright_spark.maintenance.jobs.job import History
 from lakewright_spark.maintenance.table.candidates import CANDIDATES
 from lakewright_spark.policies.model import JobName
-from lakewright_spark.scheduler.run_log.job_runs import HISTORY_WINDOW, NAME, since
+from lakewright_spark.scheduler.run_log.job_runs import HISTORY_WINDOW, NAME, build_day_filter
 from lakewright_spark.scheduler.run_log.ops_tables import find_table, read_parts
 from lakewright_spark.scheduler.run_log.records import RunState
 
@@ -25,8 +25,8 @@ def load_histories(catalog: Catalog, now: datetime) -> Mapping[str, History]:
     """Return the earlier runs by table UUID. Tables without runs and candidates are left out."""
     succeeded: defaultdict[str, dict[JobName, datetime]] = defaultdict(dict)
     if (runs := find_table(catalog, NAME)) is not None:
-        wanted = f"{since(now - HISTORY_WINDOW)} AND state = '{RunState.SUCCEEDED}'"
-        for part in read_parts(runs, wanted, ("table_uuid", "job", "started_at")):
+        row_filter = f"{build_day_filter(now - HISTORY_WINDOW)} AND state = '{RunState.SUCCEEDED}'"
+        for part in read_parts(runs, row_filter, ("table_uuid", "job", "started_at")):
             newest = part.group_by(["table_uuid", "job"]).aggregate([("started_at", "max")])
             for uuid, job, at in _rows(newest, "table_uuid", "job", "started_at_max"):
                 times = succeeded[uuid]

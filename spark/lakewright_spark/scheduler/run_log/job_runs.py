@@ -58,13 +58,13 @@ def append(catalog: Catalog, records: Sequence[RunRecord], now: datetime) -> Non
     table.append(pa.Table.from_pylist([_row(record, now) for record in records], table.schema().as_arrow()))
 
 
-def since(earliest: datetime) -> str:
+def build_day_filter(earliest: datetime) -> str:
     """Return PyIceberg's filter for runs that were queued on the day of this instant or later."""
     return f"day >= '{earliest.astimezone(UTC):%Y-%m-%d}'"
 
 
 def list_runs(
-    catalog: Catalog, warehouse: str, earliest: datetime | None = None, *, wanted: str = ""
+    catalog: Catalog, warehouse: str, earliest: datetime | None = None, *, row_filter: str = ""
 ) -> list[RunRecord]:
     """Return the latest state of each run, first queued first.
 
@@ -72,29 +72,31 @@ def list_runs(
         catalog: Catalog of the warehouse.
         warehouse: Name of the warehouse.
         earliest: Runs that were queued before the day of this instant are left out.
-        wanted: Filter of PyIceberg on columns that all rows of a run share, such as `job`.
+        row_filter: Filter of PyIceberg on columns that all rows of a run share, such as `job`.
     """
     table = find_table(catalog, NAME)
     if table is None:
         return []
-    filters = [condition for condition in (since(earliest) if earliest else "", wanted) if condition]
+    filters = [condition for condition in (build_day_filter(earliest) if earliest else "", row_filter) if condition]
     return _latest_states(warehouse, table.scan(" AND ".join(filters) or AlwaysTrue()).to_arrow().to_pylist())
 
 
-def open_runs(table: Table, warehouse: str, day: str) -> list[RunRecord]:
+def list_open_runs(table: Table, warehouse: str, day: str) -> list[RunRecord]:
     """Return the runs of a day that have not ended. Only one column of the others is read."""
     unfinished, ended = (f"day = '{day}' AND state {within} {_UNFINISHED}" for within in ("IN", "NOT IN"))
-    left = _ids(table, unfinished)
-    if left:
-        left -= _ids(table, ended)
-    if not left:
+    run_ids = _ids(table, unfinished)
+    if run_ids:
+        run_ids -= _ids(table, ended)
+    if not run_ids:
         return []
     rows = read_parts(table, unfinished, tuple(field.name for field in SCHEMA.fields))
-    return _latest_states(warehouse, [row for part in rows for row in part.to_pylist() if row["run_id"] in left])
+    return _latest_states(warehouse, [row for part in rows for row in part.to_pylist() if row["run_id"] in run_ids])
 
 
-def _ids(table: Table, wanted: str) -> set[str]:
-    return {run_id for part in read_parts(table, wanted, ("run_id",)) for run_id in part.column("run_id").to_pylist()}
+def _ids(table: Table, row_filter: str) -> set[str]:
+    return {
+        run_id for part in read_parts(table, row_filter, ("run_id",)) for run_id in part.column("run_id").to_pylist()
+    }
 
 
 def _latest_states(warehouse: str, rows: Iterable[dict[str, Any]]) -> list[RunRecord]:

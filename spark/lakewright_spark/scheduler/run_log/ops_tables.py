@@ -67,13 +67,13 @@ ROWS_PER_PART = 250_000
 
 
 def read_parts(
-    table: Table, wanted: str | BooleanExpression, columns: tuple[str, ...], *, rows_per_part: int = ROWS_PER_PART
+    table: Table, row_filter: str | BooleanExpression, columns: tuple[str, ...], *, rows_per_part: int = ROWS_PER_PART
 ) -> Iterator[pa.Table]:
     """Yield the selected rows and columns in parts, in any order. Errors of PyIceberg are raised.
 
     Sixty days of runs on 10,000 tables took 4 GB as dictionaries.
     """
-    scan = table.scan(wanted, selected_fields=columns)
+    scan = table.scan(row_filter, selected_fields=columns)
     reader = ArrowScan(table.metadata, table.io, scan.projection(), scan.row_filter)
     tasks: list[FileScanTask] = []
     rows = 0
@@ -102,21 +102,21 @@ def append(catalog: Catalog, table: OpsTable, rows: Sequence[Mapping[str, Any]])
 
     Partition values are computed here, since PyIceberg needs another library to write partitions by day.
     """
-    schema = schema_of(table)
-    loaded = create_if_missing(catalog, table.name, schema, _PROPERTIES, partitions_of(table, schema))
+    schema = build_schema(table)
+    loaded = create_if_missing(catalog, table.name, schema, _PROPERTIES, build_partitions(table, schema))
     with loaded.transaction() as change, change.update_snapshot().fast_append() as files:
         for file in write_file(loaded.io, loaded.metadata, iter(_write_tasks(loaded, rows))):
             files.append_data_file(file)
 
 
-def schema_of(table: OpsTable) -> Schema:
+def build_schema(table: OpsTable) -> Schema:
     """Return the Iceberg schema of the table."""
     columns = [column.split() for column in table.columns.split(",")]
     fields = [NestedField(number, name, _TYPES[kind]) for number, (name, kind) in enumerate(columns, start=1)]
     return Schema(*fields)
 
 
-def partitions_of(table: OpsTable, schema: Schema) -> PartitionSpec:
+def build_partitions(table: OpsTable, schema: Schema) -> PartitionSpec:
     """Return the Iceberg partition spec of the table: by day of a column, or by a column."""
     by_day = re.fullmatch(r"days\((\w+)\)", table.partition)
     column = by_day[1] if by_day else table.partition

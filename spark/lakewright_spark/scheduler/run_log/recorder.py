@@ -66,8 +66,8 @@ class Recorder:
         if self._thread.is_alive():
             self._thread.join()
         with self._lock:
-            kept = {key: run for key, run in self._pending.items() if run.table.warehouse not in lost}
-            self._pending = kept
+            recordable = {key: run for key, run in self._pending.items() if run.table.warehouse not in lost}
+            self._pending = recordable
         return self._flush(last=True)
 
     def _recordable_state(self, run: RunRecord, unwritten: Mapping[str, str], *, last: bool) -> RunRecord | None:
@@ -124,4 +124,9 @@ class Recorder:
 
 def _ops_tables(job: str) -> list[str]:
     """Return the tables of `ops` that hold the result of a job."""
-    return sorted(table.name for known in MAINTENANCE_JOBS if known.name == job for table in known.ops_tables)
+    return sorted(
+        table.name
+        for maintenance_job in MAINTENANCE_JOBS
+        if maintenance_job.name == job
+        for table in maintenance_job.ops_tables
+    )

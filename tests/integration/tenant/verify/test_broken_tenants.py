@@ -88,7 +88,7 @@ def test_over_wide_credentials_fail_at_s3(verify: Verify, acme: Tenant) -> None:
     admin = acme.sandbox.admin
     with wide_catalog(acme.sandbox, admin.access_key_id, admin.secret_access_key.get_secret_value()) as endpoint:
         config = acme.catalog_config().model_copy(update={"uri": f"{endpoint}/catalog"})
-        found = broken(verify(*AT_S3, config=config.for_warehouses(["executions"])))
+        found = broken(verify(*AT_S3, config=config.select_warehouses(["executions"])))
 
     assert set(found) == set(AT_S3)
     assert len(found["other-tables"]) == 4
@@ -127,7 +127,7 @@ def test_unavailable_credential_is_no_proof(verify: Verify, acme: Tenant) -> Non
 
 def test_unreachable_catalog_is_no_proof(verify: Verify, acme: Tenant) -> None:
     config = acme.catalog_config().model_copy(update={"uri": "http://127.0.0.1:1/catalog"})
-    report = verify("table", "bucket-root", "foreign-signing", config=config.for_warehouses(["executions"]))
+    report = verify("table", "bucket-root", "foreign-signing", config=config.select_warehouses(["executions"]))
 
     assert not report.holds
     assert report.checks
@@ -174,7 +174,7 @@ def test_probe_table_is_readable_by_pyiceberg(verify: Verify, acme: Tenant, vers
         return []
 
     report = verify(
-        probes=[WarehouseProbe("reading", read)], config=acme.catalog_config().for_warehouses(["executions"])
+        probes=[WarehouseProbe("reading", read)], config=acme.catalog_config().select_warehouses(["executions"])
     )
 
     assert report.checks == []

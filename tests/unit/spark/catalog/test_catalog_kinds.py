@@ -123,7 +123,7 @@ def test_pyiceberg_file_names_token_file_and_certificates(tmp_path: Any, monkeyp
 
 def test_incomplete_environment_variables_are_left_out() -> None:
     config = CatalogConfig(**LAKEKEEPER, ca_bundle="/etc/ca.pem")
-    assert config.without_variables() == ["executions"]
+    assert config.list_inexpressible_warehouses() == ["executions"]
     variables = config.environment()
     assert not any(name.startswith("PYICEBERG_") for name in variables)
     assert variables["AWS_CA_BUNDLE"] == variables["REQUESTS_CA_BUNDLE"] == "/etc/ca.pem"

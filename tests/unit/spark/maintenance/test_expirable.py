@@ -6,7 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from lakewright_spark.errors import PolicyRefusedError
-from lakewright_spark.maintenance.table.expiration import Ref, Snapshot, expirable, expired_snapshots
+from lakewright_spark.maintenance.table.expiration import (
+    Ref,
+    Snapshot,
+    find_expirable_snapshots,
+    find_expired_snapshots,
+)
 from lakewright_spark.policies.history_rules import HistoryRules, history_mistakes
 from lakewright_spark.policies.model import HistoryPolicy
 
@@ -39,13 +44,15 @@ MAIN = Ref("main", "BRANCH", 5)
 def test_snapshots_without_branch_or_tag_expire(
     refs: list[Ref], older_than: float, retain_last: int, gone: set[int]
 ) -> None:
-    assert expirable(LINE, refs, older_than=days_ago(older_than), retain_last=retain_last, now=NOW) == gone
+    assert (
+        find_expirable_snapshots(LINE, refs, older_than=days_ago(older_than), retain_last=retain_last, now=NOW) == gone
+    )
 
 
 def test_unreferenced_snapshot_expires_by_age_alone() -> None:
     aside = Snapshot(9, 4, days_ago(1))
-    assert 9 not in expirable([*LINE, aside], [MAIN], older_than=days_ago(2), retain_last=1, now=NOW)
-    assert 9 in expirable([*LINE, aside], [MAIN], older_than=days_ago(0.5), retain_last=1, now=NOW)
+    assert 9 not in find_expirable_snapshots([*LINE, aside], [MAIN], older_than=days_ago(2), retain_last=1, now=NOW)
+    assert 9 in find_expirable_snapshots([*LINE, aside], [MAIN], older_than=days_ago(0.5), retain_last=1, now=NOW)
 
 
 DAY_MS = 24 * 60 * 60 * 1000
@@ -72,33 +79,33 @@ AGE, FEWEST, REF_AGE = (
 def test_history_properties_override_the_policy(
     properties: dict[str, str], history: dict[str, int] | None, gone: set[int]
 ) -> None:
-    rules = HistoryRules.of(properties, HistoryPolicy.model_validate(history) if history else None)
-    assert expired_snapshots(LINE, [MAIN], rules, NOW) == gone
+    rules = HistoryRules.resolve(properties, HistoryPolicy.model_validate(history) if history else None)
+    assert find_expired_snapshots(LINE, [MAIN], rules, NOW) == gone
 
 
 def test_branches_expire_by_max_ref_age() -> None:
     work = Snapshot(9, 5, days_ago(4))
     refs = [MAIN, Ref("work", "BRANCH", 9)]
-    kept = HistoryRules.of({AGE: str(4 * DAY_MS), FEWEST: "9"}, None)
-    assert expired_snapshots([*LINE, work], refs, kept, NOW) == set()
-    rules = HistoryRules.of({AGE: str(3 * DAY_MS), FEWEST: "9", REF_AGE: str(2 * DAY_MS)}, None)
-    assert expired_snapshots([*LINE, work], refs, rules, NOW) == {9}
+    kept = HistoryRules.resolve({AGE: str(4 * DAY_MS), FEWEST: "9"}, None)
+    assert find_expired_snapshots([*LINE, work], refs, kept, NOW) == set()
+    rules = HistoryRules.resolve({AGE: str(3 * DAY_MS), FEWEST: "9", REF_AGE: str(2 * DAY_MS)}, None)
+    assert find_expired_snapshots([*LINE, work], refs, rules, NOW) == {9}
 
 
 def test_versions_spare_writes_staged_for_an_audit() -> None:
     staged = Snapshot(9, 4, days_ago(5.5), wap_id="audit")
     rolled_back = Snapshot(10, 4, days_ago(5.5))
-    rules = HistoryRules.of({}, HistoryPolicy(max_age_days=30, versions=2))
-    assert expired_snapshots([*LINE, staged, rolled_back], [MAIN], rules, NOW) == {1, 2, 3, 10}
+    rules = HistoryRules.resolve({}, HistoryPolicy(max_age_days=30, versions=2))
+    assert find_expired_snapshots([*LINE, staged, rolled_back], [MAIN], rules, NOW) == {1, 2, 3, 10}
     published = Snapshot(6, 5, days_ago(4), published_wap_id="audit")
-    assert expired_snapshots([*LINE, staged, published], [Ref("main", "BRANCH", 6)], rules, NOW) == {1, 2, 3, 4, 9}
-    by_age = HistoryRules.of({}, HistoryPolicy(max_age_days=5, versions=2))
-    assert 9 in expired_snapshots([*LINE, staged], [MAIN], by_age, NOW), "it goes by its age"
+    assert find_expired_snapshots([*LINE, staged, published], [Ref("main", "BRANCH", 6)], rules, NOW) == {1, 2, 3, 4, 9}
+    by_age = HistoryRules.resolve({}, HistoryPolicy(max_age_days=5, versions=2))
+    assert 9 in find_expired_snapshots([*LINE, staged], [MAIN], by_age, NOW), "it goes by its age"
 
 
 def test_history_property_that_is_not_a_number() -> None:
     with pytest.raises(PolicyRefusedError, match=r"max-snapshot-age-ms: expected a whole number, found '30 days'"):
-        HistoryRules.of({AGE: "30 days"}, None)
+        HistoryRules.resolve({AGE: "30 days"}, None)
 
 
 def test_policy_that_contradicts_properties_is_reported() -> None:

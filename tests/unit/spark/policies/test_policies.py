@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.errors import BadAddressError
-from lakewright_spark.policies.date_pattern import checked_pattern, date_expression, formatted
+from lakewright_spark.policies.date_pattern import date_expression, format_moment, validate_pattern
 from lakewright_spark.policies.model import PolicyPattern, RetentionPolicy, TablePolicies
 from lakewright_spark.policies.resolution import resolve
 from lakewright_spark.policies.retention_rules import cutoff, retention_mistakes
@@ -160,15 +160,15 @@ _moments = st.datetimes(datetime(1000, 1, 1), datetime(9999, 12, 31), timezones=
 
 @given(_moments, _moments, st.sampled_from(["yyyy-MM-dd", "yyyyMMddHH", "yyyy-MM-dd'T'HH", "yyyy''MM", "yyyy"]))
 def test_date_patterns_sort_as_dates(one: datetime, other: datetime, pattern: str) -> None:
-    checked_pattern(pattern, "year")
+    validate_pattern(pattern, "year")
     if one < other:
-        assert formatted(one, pattern) <= formatted(other, pattern)
+        assert format_moment(one, pattern) <= format_moment(other, pattern)
 
 
 @pytest.mark.parametrize("pattern", ["yy-MM", "MM", "yyyy-dd", "yyyy-MM-dd'T", "yyyy[-MM]", "yyyy-MM-dd hh", "--"])
 def test_unsortable_date_patterns_are_refused(pattern: str) -> None:
     with pytest.raises(ValueError, match="pattern"):
-        checked_pattern(pattern, "year")
+        validate_pattern(pattern, "year")
 
 
 def test_table_names_are_quoted_for_spark() -> None:
@@ -186,7 +186,7 @@ def test_table_names_are_quoted_for_spark() -> None:
 @given(_moments, st.sampled_from(["yyyy-MM-dd", "yyyyMMddHH", "yyyy-MM-dd'T'HH", "yyyy''MM", "yyyy", "yyyy.MM.dd"]))
 def test_date_expression_accepts_formatted_dates(moment: datetime, pattern: str) -> None:
     expression = re.compile(date_expression(pattern))
-    text = formatted(moment, pattern)
+    text = format_moment(moment, pattern)
     assert expression.fullmatch(text)
     assert not expression.fullmatch(f"{text} ")
     assert not expression.fullmatch(text[:-1])

@@ -23,7 +23,7 @@ def in_force(server: tuple[JobName, ...], properties: dict[str, str], kind: str 
     project = {"project_id": "acme"} if kind == "lakekeeper" else {}
     warehouse = CatalogWarehouse(name="w", server_jobs=server, **of)
     config = CatalogConfig(kind=kind, tenant="acme", uri="https://c.example", warehouses=[warehouse], **project)
-    return PolicyTables(config, "w").of(TableIdentifier("w", ("n",), "t"), properties)
+    return PolicyTables(config, "w").resolve_policies(TableIdentifier("w", ("n",), "t"), properties)
 
 
 @pytest.mark.parametrize(

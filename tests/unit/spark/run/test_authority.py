@@ -6,7 +6,7 @@ import pytest
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.errors import ConfigMissingError, WarehouseRefusedError
 from lakewright_spark.policies.model import PolicyPattern
-from lakewright_spark.run.permissions import check_shared, warehouse_of_run
+from lakewright_spark.run.permissions import check_shared, choose_run_warehouse
 from lakewright_spark.table_identifier import TableIdentifier
 
 ANN = CatalogWarehouse(name="anns", id="1", owner="ann")
@@ -37,7 +37,7 @@ def unit(*warehouses: CatalogWarehouse) -> CatalogConfig:
 def test_warehouse_that_a_run_writes_to(
     warehouses: list[CatalogWarehouse], submitter: str | None, asked: str | None, expected: str
 ) -> None:
-    assert warehouse_of_run(unit(*warehouses), submitter, asked).name == expected
+    assert choose_run_warehouse(unit(*warehouses), submitter, asked).name == expected
 
 
 @pytest.mark.parametrize(
@@ -53,14 +53,14 @@ def test_refused_warehouses(
     warehouses: list[CatalogWarehouse], submitter: str | None, asked: str | None, reason: str
 ) -> None:
     with pytest.raises(WarehouseRefusedError, match=reason):
-        warehouse_of_run(unit(*warehouses), submitter, asked)
+        choose_run_warehouse(unit(*warehouses), submitter, asked)
 
 
 def test_several_warehouses_without_a_choice() -> None:
     with pytest.raises(ConfigMissingError, match="give --warehouse: anns, bens, team"):
-        warehouse_of_run(unit(ANN, BEN, TEAM), "dora", None)
+        choose_run_warehouse(unit(ANN, BEN, TEAM), "dora", None)
     with pytest.raises(ConfigMissingError, match="several warehouses"):
-        warehouse_of_run(unit(TEAM, ANN, ANN.model_copy(update={"name": "anns2"})), "ann", None)
+        choose_run_warehouse(unit(TEAM, ANN, ANN.model_copy(update={"name": "anns2"})), "ann", None)
 
 
 def test_run_reads_shared_results_of_other_warehouses() -> None:

@@ -14,7 +14,7 @@ from lakewright_spark.results.writer import ResultWriter
 from lakewright_spark.run import child as child_module
 from lakewright_spark.run.child import Child
 from lakewright_spark.run.console import Console
-from lakewright_spark.run.facts import RunFacts
+from lakewright_spark.run.facts import ExecutionFacts
 
 LINES = ["one", "two", "last words"]
 
@@ -67,7 +67,7 @@ def ended(tmp_path: Path, console: Console) -> Child:
         uri="http://127.0.0.1:1/catalog",
         warehouses=[CatalogWarehouse(name="lake", id="1")],
     )
-    facts = RunFacts(workflow=1, execution=2, warehouse="lake").to_environment(tmp_path)
+    facts = ExecutionFacts(workflow=1, execution=2, warehouse="lake").to_environment(tmp_path)
     child = Child(script, [], os.environ | {"LAKEWRIGHT_CATALOG": config.to_json()} | facts, console.line)
     assert child.wait(60) == 0
     return child

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 from lakewright_spark.errors import ConfigMissingError
-from lakewright_spark.run.facts import SECRETS_VARIABLE, VARIABLE, RunFacts
+from lakewright_spark.run.facts import SECRETS_VARIABLE, VARIABLE, ExecutionFacts
 
-FACTS = RunFacts(workflow=1, execution=2, warehouse="lake", conf={"spark.a": "b", "spark.my.password": "s3cr3t"})
+FACTS = ExecutionFacts(workflow=1, execution=2, warehouse="lake", conf={"spark.a": "b", "spark.my.password": "s3cr3t"})
 
 
 def test_no_secret_in_environment_variables(tmp_path: Path) -> None:
     variables = FACTS.to_environment(tmp_path)
 
     assert "s3cr3t" not in repr(variables)
-    assert RunFacts.from_environment(variables) == FACTS
+    assert ExecutionFacts.from_environment(variables) == FACTS
 
 
 def test_file_of_secrets_is_private(tmp_path: Path) -> None:
@@ -32,7 +32,7 @@ def test_run_without_secrets_has_no_file(tmp_path: Path) -> None:
 
     assert list(variables) == [VARIABLE]
     assert list(tmp_path.iterdir()) == []
-    assert RunFacts.from_environment(variables) == facts
+    assert ExecutionFacts.from_environment(variables) == facts
 
 
 def test_missing_file_of_secrets_is_reported(tmp_path: Path) -> None:
@@ -40,4 +40,4 @@ def test_missing_file_of_secrets_is_reported(tmp_path: Path) -> None:
     Path(variables[SECRETS_VARIABLE]).unlink()
 
     with pytest.raises(ConfigMissingError, match="expected the secret properties of this run"):
-        RunFacts.from_environment(variables)
+        ExecutionFacts.from_environment(variables)

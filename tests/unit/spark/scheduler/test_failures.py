@@ -7,7 +7,7 @@ from lakewright_spark.maintenance.jobs.compaction import CompactionMetrics
 from lakewright_spark.maintenance.jobs.job import JobMetrics
 from lakewright_spark.maintenance.jobs.staged_files import StagedFilesMetrics
 from lakewright_spark.scheduler.run_log.records import RunState
-from lakewright_spark.scheduler.table_worker import _fields_of
+from lakewright_spark.scheduler.table_worker import _to_fields
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from lakewright_spark.scheduler.table_worker import _fields_of
     ],
 )
 def test_failed_parts_of_a_job_fail_its_run(metrics: JobMetrics, state: RunState, reason: str) -> None:
-    fields = _fields_of(metrics)
+    fields = _to_fields(metrics)
     assert fields["state"] is state
     assert fields["reason"].startswith(reason)
     assert "state" not in fields["metrics"]

@@ -12,7 +12,7 @@ from lakewright_spark.maintenance.table.candidates import CANDIDATES
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.policies.model import StagedFilesPolicy, TablePolicies
 from lakewright_spark.scheduler import recovery
-from lakewright_spark.scheduler.plan import Decision, TablePlan, WarehousePlan, expired_candidates
+from lakewright_spark.scheduler.plan import JobDecision, TablePlan, WarehousePlan, find_expired_candidates
 from lakewright_spark.scheduler.recovery import close_abandoned_runs
 from lakewright_spark.scheduler.run_log import histories, job_runs, ops_tables
 from lakewright_spark.scheduler.run_log.histories import load_histories
@@ -126,7 +126,7 @@ def planned(uuid: str, days: int = 3, verdict: Literal["due", "held"] = "held") 
     """Return the plan of a table that keeps staged files for this number of days."""
     found = TableFacts(table=TableIdentifier("local", ("sales",), uuid), uuid=uuid, properties={}, touched_at=NOW)
     policies = TablePolicies(staged_files=StagedFilesPolicy(older_than_days=days))
-    return TablePlan(found, policies, (Decision("staged-files", verdict, ""),))
+    return TablePlan(found, policies, (JobDecision("staged-files", verdict, ""),))
 
 
 def add_candidates(catalog: SqlCatalog, *found: tuple[str, int]) -> None:
@@ -140,7 +140,7 @@ def add_candidates(catalog: SqlCatalog, *found: tuple[str, int]) -> None:
 
 def forget(catalog: SqlCatalog, plan: WarehousePlan, *, is_complete: bool = True) -> list[str]:
     """Forget old candidates; return those that are left."""
-    expired = expired_candidates(plan, load_histories(catalog, NOW), NOW, is_complete=is_complete)
+    expired = find_expired_candidates(plan, load_histories(catalog, NOW), NOW, is_complete=is_complete)
     delete_handled_candidates(catalog, expired)
     return sorted(catalog.load_table("ops.orphan_candidates").scan().to_arrow().column("file_path").to_pylist())
 

@@ -8,7 +8,7 @@ from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.maintenance.registry import MAINTENANCE_JOBS
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.policies.model import TablePolicies
-from lakewright_spark.scheduler.plan import Decision, TablePlan, WarehousePlan, hold_jobs_that_delete
+from lakewright_spark.scheduler.plan import JobDecision, TablePlan, WarehousePlan, hold_jobs_that_delete
 from lakewright_spark.table_identifier import TableIdentifier
 
 
@@ -16,7 +16,7 @@ def due() -> WarehousePlan:
     """Return a plan in which every job is due on one table."""
     touched = datetime(2026, 1, 1, tzinfo=UTC)
     facts = TableFacts(table=TableIdentifier("own", ("sales",), "t"), uuid="t", properties={}, touched_at=touched)
-    decisions = tuple(Decision(job.name, "due", "") for job in MAINTENANCE_JOBS)
+    decisions = tuple(JobDecision(job.name, "due", "") for job in MAINTENANCE_JOBS)
     return WarehousePlan("own", (TablePlan(facts, TablePolicies(), decisions),), {})
 
 

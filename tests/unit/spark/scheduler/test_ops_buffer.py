@@ -16,7 +16,7 @@ from lakewright_spark.maintenance.table.candidates import CANDIDATES
 from lakewright_spark.maintenance.table.ops_tables import OpsTable
 from lakewright_spark.scheduler.run_log import job_runs, ops_buffer
 from lakewright_spark.scheduler.run_log.ops_buffer import OpsBuffer
-from lakewright_spark.scheduler.run_log.ops_tables import partitions_of, schema_of
+from lakewright_spark.scheduler.run_log.ops_tables import build_partitions, build_schema
 from lakewright_spark.scheduler.run_log.recorder import Recorder
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.table_identifier import TableIdentifier
@@ -241,10 +241,10 @@ def test_kept_candidates_fail_no_run(
 
 def test_table_with_columns_in_another_order(local_catalog: SqlCatalog, buffer: OpsBuffer) -> None:
     """Tables of earlier releases may have the same columns in another order."""
-    fields = list(schema_of(TABLES).fields)
+    fields = list(build_schema(TABLES).fields)
     schema = Schema(*reversed(fields))
     local_catalog.create_namespace("ops")
-    local_catalog.create_table("ops.table_statistics", schema, partition_spec=partitions_of(TABLES, schema))
+    local_catalog.create_table("ops.table_statistics", schema, partition_spec=build_partitions(TABLES, schema))
     buffer.add("local", TABLES, [row(7)])
     assert buffer.flush("local") == []
     (found,) = local_catalog.load_table("ops.table_statistics").scan().to_arrow().to_pylist()

@@ -18,11 +18,11 @@ from lakewright_spark.pyiceberg_client.table_policies import PolicyTables, find_
 from lakewright_spark.scheduler import progress
 from lakewright_spark.scheduler import runner as application
 from lakewright_spark.scheduler.lease import Lease
-from lakewright_spark.scheduler.outcome import Outcome
+from lakewright_spark.scheduler.outcome import MaintenanceOutcome
 from lakewright_spark.scheduler.run_log import job_runs
-from lakewright_spark.scheduler.run_log.ops_tables import partitions_of, schema_of
+from lakewright_spark.scheduler.run_log.ops_tables import build_partitions, build_schema
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
-from lakewright_spark.scheduler.runner import Maintenance
+from lakewright_spark.scheduler.runner import MaintenanceRunner
 from lakewright_spark.scheduler.table_discovery import Filters
 from lakewright_spark.table_identifier import TableIdentifier
 from pyiceberg.catalog.sql import SqlCatalog
@@ -54,14 +54,14 @@ def test_maintain_counts_only_the_users_tables(
 ) -> None:
     local_catalog.create_table("sales.orders", pa.schema([("n", pa.int64())]))
     monkeypatch.setattr(application, "open_catalog", lambda config, name: local_catalog)
-    outcome = Maintenance(local_config, Filters(jobs=("staged-files",))).run()
+    outcome = MaintenanceRunner(local_config, Filters(jobs=("staged-files",))).run()
     assert ("ops", "maintenance_lease") in local_catalog.list_tables("ops")
     assert outcome.tables == 1
     assert maintain._summary(outcome) == "1 table: nothing is due"
 
 
 def test_failed_runs_of_own_tables_are_listed() -> None:
-    outcome = Outcome("r")
+    outcome = MaintenanceOutcome("r")
     for run in [*ended(USERS, RunState.SUCCEEDED), *ended(OWN, RunState.SUCCEEDED)]:
         outcome(run)
     assert outcome.counts() == {"SUCCEEDED": 1}
@@ -86,21 +86,21 @@ def test_own_table_has_a_line_if_a_run_failed() -> None:
 def test_tenant_patterns_do_not_apply_to_own_tables(local_config: CatalogConfig) -> None:
     pattern = PolicyPattern.model_validate({"match": "*.*.*", "retention": {"keep": 1, "column": "day"}})
     tables = PolicyTables(local_config.model_copy(update={"policies": (pattern,)}), "local")
-    found = tables.of(OWN, {}).policies
+    found = tables.resolve_policies(OWN, {}).policies
     assert found.retention
     assert (found.retention.keep, found.retention.column) == (90, "day")
     own = {"lakewright.policy.retention": '{"keep": 7, "column": "day", "pattern": ""}'}
-    kept = tables.of(OWN, own).policies.retention
+    kept = tables.resolve_policies(OWN, own).policies.retention
     assert kept
     assert kept.keep == 7
-    assert tables.of(USERS, {}).policies.retention
+    assert tables.resolve_policies(USERS, {}).policies.retention
 
 
 @pytest.mark.parametrize("name", sorted(OWN_POLICIES))
 def test_own_tables_keep_a_day_of_snapshots(local_config: CatalogConfig, name: str) -> None:
     table = TableIdentifier("local", ("ops",), name)
     assert is_own(table)
-    history = PolicyTables(local_config, "local").of(table, {}).policies.history
+    history = PolicyTables(local_config, "local").resolve_policies(table, {}).policies.history
     assert history
     assert history.max_age_days == 1
 
@@ -109,11 +109,16 @@ def test_policies_fit_their_tables(local_config: CatalogConfig, local_catalog: S
     """Retention with a column or unit that the partitions lack would fail every night."""
     local_catalog.create_namespace("ops")
     for kept in (TABLES, PARTITIONS, COMMITS, CANDIDATES):
-        schema = schema_of(kept)
-        local_catalog.create_table(f"ops.{kept.name}", schema, partition_spec=partitions_of(kept, schema))
+        schema = build_schema(kept)
+        local_catalog.create_table(f"ops.{kept.name}", schema, partition_spec=build_partitions(kept, schema))
     job_runs.append(local_catalog, ended(USERS, RunState.SUCCEEDED), NOW)
     Lease(local_config, "local", local_catalog, "r").take(NOW)
     for name in OWN_POLICIES:
         table = TableIdentifier("local", ("ops",), name)
         loaded = local_catalog.load_table(table.within)
-        assert find_mistakes(PolicyTables(local_config, "local").of(table, loaded.properties).policies, loaded) == []
+        assert (
+            find_mistakes(
+                PolicyTables(local_config, "local").resolve_policies(table, loaded.properties).policies, loaded
+            )
+            == []
+        )

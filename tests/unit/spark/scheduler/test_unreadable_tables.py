@@ -17,7 +17,7 @@ from lakewright_spark.scheduler import runner as application
 from lakewright_spark.scheduler.plan import WarehousePlan, plan
 from lakewright_spark.scheduler.run_log import job_runs
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
-from lakewright_spark.scheduler.runner import Maintenance
+from lakewright_spark.scheduler.runner import MaintenanceRunner
 from lakewright_spark.scheduler.table_discovery import Filters
 from lakewright_spark.usage import report
 from pyiceberg.catalog import Catalog
@@ -176,7 +176,7 @@ def test_maintain_reports_an_unreadable_table_in_one_line(
     delete_metadata(catalog.load_table("sales.odd"))
     monkeypatch.setattr(application, "open_catalog", lambda config, name: catalog)
     seen: list[RunRecord] = []
-    outcome = Maintenance(local_config, Filters(jobs=("staged-files",)), observers=[seen.append]).run()
+    outcome = MaintenanceRunner(local_config, Filters(jobs=("staged-files",)), observers=[seen.append]).run()
     (run,) = job_runs.list_runs(catalog, "local")
     assert (str(run.table), run.job, run.state) == ("local.sales.odd", "plan", RunState.FAILED)
     assert run.reason.startswith("a file is missing")
@@ -202,7 +202,7 @@ def test_maintain_continues_without_readable_job_runs(
     )
     job_runs.append(catalog, [record], NOW)
     delete_metadata(catalog.load_table("ops.job_runs"))
-    outcome = Maintenance(local_config, filters).run()
+    outcome = MaintenanceRunner(local_config, filters).run()
     assert {plan.facts.table.name for plan in outcome.plans[0].tables} >= {"first", "odd", "third"}
     assert any("ops.job_runs" in warning for warning in outcome.warnings)
 
@@ -218,7 +218,7 @@ def test_maintain_repeats_nothing_after_a_brief_failure(
     monkeypatch.setattr(application, "open_catalog", lambda config, name: catalog)
     monkeypatch.setattr(application, "load_histories", refuse)
     with pytest.raises(CatalogUnreachableError, match="try again"):
-        Maintenance(local_config, Filters(jobs=("staged-files",))).run()
+        MaintenanceRunner(local_config, Filters(jobs=("staged-files",))).run()
 
 
 UNMEASURED = [*DAMAGES[:3], pytest.param(delete_manifest_list, "a file is missing: .*avro", id="missing manifest list")]

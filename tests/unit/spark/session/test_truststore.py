@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from lakewright_spark.errors import ConfigMissingError
-from lakewright_spark.session.truststore import PASSWORD, made_from
+from lakewright_spark.session.truststore import PASSWORD, create_truststore
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "spark"))
 from certificates import create_certificates
@@ -29,7 +29,7 @@ def test_truststore_has_java_and_custom_authorities(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         parts.append(create_certificates(tmp_path / name)[0].read_text())
     bundle.write_text("\n".join(parts))
-    store = made_from(bundle)
+    store = create_truststore(bundle)
     listed = subprocess.run(
         ["keytool", "-list", "-keystore", str(store), "-storepass", PASSWORD],
         capture_output=True,
@@ -40,16 +40,16 @@ def test_truststore_has_java_and_custom_authorities(tmp_path: Path) -> None:
     assert "lakewright-1" in listed
     assert len(listed.splitlines()) > 20
     made = store.stat().st_mtime_ns
-    assert made_from(bundle) == store
+    assert create_truststore(bundle) == store
     assert store.stat().st_mtime_ns == made
 
 
 def test_invalid_pem_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigMissingError, match="expected a PEM file that can be read"):
-        made_from(tmp_path / "missing.pem")
+        create_truststore(tmp_path / "missing.pem")
     (tmp_path / "empty.pem").write_text("nothing")
     with pytest.raises(ConfigMissingError, match="with certificates, found none"):
-        made_from(tmp_path / "empty.pem")
+        create_truststore(tmp_path / "empty.pem")
     (tmp_path / "broken.pem").write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
     with pytest.raises(ConfigMissingError, match="keytool does not take lakewright-0"):
-        made_from(tmp_path / "broken.pem")
+        create_truststore(tmp_path / "broken.pem")
