@@ -17,7 +17,7 @@ from lakewright.aws.bucket_policy import LOGGING_SERVICE, log_bucket_policy, ten
 from lakewright.aws.catalog_identity import assume_policy, irsa_trust, pod_identity_trust, static_trust
 from lakewright_sandbox.policies.callers import Caller
 from lakewright_sandbox.policies.document import Policy, parse
-from lakewright_sandbox.policies.evaluation import IdentityPolicies, Request, decide
+from lakewright_sandbox.policies.evaluation import ActionRequest, IdentityPolicies, decide
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "permissions.md"
 
@@ -135,7 +135,7 @@ def rights_table(found: Documents) -> Table:
             str(purpose): _cell(
                 _role(TENANT_ROLE),
                 found[str(purpose)],
-                Request(probe.action, probe.resource, {**SECURE, **probe.context}),
+                ActionRequest(probe.action, probe.resource, {**SECURE, **probe.context}),
                 found["bucket"] if probe.action.startswith("s3:") else None,
             )
             for purpose in RolePurpose
@@ -244,7 +244,7 @@ def trust_table(found: Documents) -> Table:
             column: _cell(
                 row.caller,
                 EVERYTHING if row.rights is None else found[row.rights],
-                Request(row.action, role, {**SECURE, **row.context}),
+                ActionRequest(row.action, role, {**SECURE, **row.context}),
                 found[trust],
                 kind="trust",
             )
@@ -284,7 +284,7 @@ def identity_table(found: Documents) -> Table:
         trust = {**trusting, "Statement": [{**trusting["Statement"][0], "Action": action}]}
         is_sts = action.startswith("sts:")
         owner = resource.split(":")[4] or ACCOUNT
-        request = Request(action, resource, {**SECURE, "aws:resourceaccount": [owner]})
+        request = ActionRequest(action, resource, {**SECURE, "aws:resourceaccount": [owner]})
         cell = _cell(_role(CATALOG), found["catalog's identity"], request, trust if is_sts else None, kind="trust")
         table[label] = {"catalog's identity": cell}
     return table
@@ -315,7 +315,7 @@ def bucket_table(found: Documents) -> Table:
             column: _cell(
                 caller,
                 EVERYTHING if caller.has_policies else None,
-                Request("s3:PutObject", resource, context),
+                ActionRequest("s3:PutObject", resource, context),
                 found[column],
             )
             for column, resource in places.items()
@@ -335,7 +335,12 @@ def matrix(found: Documents) -> dict[str, Table]:
 
 
 def _cell(
-    caller: Caller, rights: Document | None, request: Request, resource: Document | None, *, kind: str = "resource"
+    caller: Caller,
+    rights: Document | None,
+    request: ActionRequest,
+    resource: Document | None,
+    *,
+    kind: str = "resource",
 ) -> str:
     identity = IdentityPolicies((_parsed(rights, "identity"),) if rights else ())
     policy = _parsed(resource, kind) if resource else None

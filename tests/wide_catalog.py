@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import httpx
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.runtime.state import Sandbox
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -38,7 +38,7 @@ def wide_catalog(sandbox: Sandbox, access_key_id: str, secret_access_key: str) -
         kind = answer.headers.get("content-type")
         return Response(content, answer.status_code, {"content-type": kind} if kind else None)
 
-    with serving(Starlette(routes=[Route("/{path:path}", forward, methods=METHODS)])) as endpoint:
+    with serve(Starlette(routes=[Route("/{path:path}", forward, methods=METHODS)])) as endpoint:
         yield endpoint
 
 

@@ -17,7 +17,7 @@ _START_SECONDS = 30
 
 
 @contextmanager
-def serving(app: ASGIApp, *, certificate: Path | None = None, key: Path | None = None) -> Generator[str, None, None]:
+def serve(app: ASGIApp, *, certificate: Path | None = None, key: Path | None = None) -> Generator[str, None, None]:
     """Serve an application while the block runs.
 
     Args:

@@ -89,46 +89,46 @@ def bring_up(directory: Path = DEFAULT_DIR, options: SandboxOptions | None = Non
     if layout.state.exists():
         layout.root.chmod(0o700)  # an earlier release left it readable by others
     with _lock(layout):
-        known = state.read(layout)
+        previous = state.read(layout)
         load_or_create(layout.credentials)
-        how = _choose_catalog(layout, known, options)
+        how = _choose_catalog(layout, previous, options)
         other_database = how.database != state.read_database_url(layout)
-        wanted = _choose_auth(options.auth, known, how.authz)
+        auth = _choose_auth(options.auth, previous, how.authz)
         started: list[ServiceName] = []
         waits: list[Callable[[], None]] = []
         # If one process does not start, stop those that were started for it.
         with contextlib.ExitStack() as undo:
-            if known and services.aws_answers(known, layout):
-                aws = known.aws
+            if previous and services.aws_answers(previous, layout):
+                aws = previous.aws
             else:
-                aws, wait = services.start_aws(layout, known, undo)
+                aws, wait = services.start_aws(layout, previous, undo)
                 started.append("aws")
                 waits.append(wait)
-            store, store_waits = store_service.started(layout, known, chosen_store, options.s3_region, undo)
+            store, store_waits = store_service.connect_or_start(layout, previous, chosen_store, options.s3_region, undo)
             started.extend("store" for _ in store_waits)
             waits += store_waits
-            tokens = known.tokens if known else None
-            if wanted == "none":
+            tokens = previous.tokens if previous else None
+            if auth == "none":
                 tokens = None
-            elif tokens is None or not (known and services.tokens_answer(known, layout)):
-                tokens, wait = services.start_tokens(layout, known, undo)
+            elif tokens is None or not (previous and services.tokens_answer(previous, layout)):
+                tokens, wait = services.start_tokens(layout, previous, undo)
                 started.append("tokens")
                 waits.append(wait)
             started_alike = (
-                known is not None
-                and known.aws.endpoint == aws.endpoint
-                and _issuer(known.tokens) == _issuer(tokens)
-                and (known.lakekeeper.authz, known.lakekeeper.version) == (how.authz, how.version)
+                previous is not None
+                and previous.aws.endpoint == aws.endpoint
+                and _issuer(previous.tokens) == _issuer(tokens)
+                and (previous.lakekeeper.authz, previous.lakekeeper.version) == (how.authz, how.version)
                 and not other_database
             )
-            if known and started_alike and services.lakekeeper_answers(known, layout):
-                lakekeeper = known.lakekeeper
+            if previous and started_alike and services.lakekeeper_answers(previous, layout):
+                lakekeeper = previous.lakekeeper
             else:
-                lakekeeper, wait = services.start_lakekeeper(layout, known, aws, tokens=tokens, how=how, undo=undo)
+                lakekeeper, wait = services.start_lakekeeper(layout, previous, aws, tokens=tokens, how=how, undo=undo)
                 started.append("lakekeeper")
                 waits.append(wait)
             sandbox = Sandbox(
-                id=known.id if known else str(uuid.uuid4()),
+                id=previous.id if previous else str(uuid.uuid4()),
                 dir=layout.root,
                 lakekeeper=lakekeeper,
                 aws=aws,
@@ -137,24 +137,24 @@ def bring_up(directory: Path = DEFAULT_DIR, options: SandboxOptions | None = Non
                 credentials_file=layout.credentials,
             )
             # Written before the wait: if this process is killed during it, the next `up` finds what was started.
-            undo.callback(_restore, layout, known)
+            undo.callback(_restore, layout, previous)
             state.write(layout, sandbox)
             for wait in waits:
                 wait()
             if other_database:
                 state.write_database_url(layout, how.database)
             undo.pop_all()
-            if known:
-                _stop_unused(known, sandbox, layout)
+            if previous:
+                _stop_unused(previous, sandbox, layout)
         return StartResult(sandbox=sandbox, started=started)
 
 
-def _choose_catalog(layout: Layout, known: Sandbox | None, options: SandboxOptions) -> CatalogOptions:
+def _choose_catalog(layout: Layout, previous: Sandbox | None, options: SandboxOptions) -> CatalogOptions:
     """Return the options of the catalog. Raises SandboxOptionsError."""
     database = options.database or state.read_database_url(layout)
     if database == state.read_database_url(layout):
-        _refuse_other_authz(layout, known, options.authz)
-    before = known.lakekeeper if known else None
+        _refuse_other_authz(layout, previous, options.authz)
+    before = previous.lakekeeper if previous else None
     return CatalogOptions(
         database,
         options.authz or (before.authz if before else "allowall"),
@@ -162,13 +162,13 @@ def _choose_catalog(layout: Layout, known: Sandbox | None, options: SandboxOptio
     )
 
 
-def _refuse_other_authz(layout: Layout, known: Sandbox | None, authz: Authz | None) -> None:
+def _refuse_other_authz(layout: Layout, previous: Sandbox | None, authz: Authz | None) -> None:
     """Refuse to change how a catalog with data authorizes: its projects would have no grants, not even its operator's.
 
     Raises:
         SandboxOptionsError: The catalog was started with another mode, and its data exist.
     """
-    before = known.lakekeeper.authz if known else authz
+    before = previous.lakekeeper.authz if previous else authz
     if authz in (None, before) or (_has_own_database(layout) and not layout.database.exists()):
         return
     raise SandboxOptionsError(
@@ -218,22 +218,22 @@ def _remove_data(layout: Layout) -> None:
     shutil.rmtree(layout.store_data, ignore_errors=True)
 
 
-def _stop_unused(known: Sandbox, sandbox: Sandbox, layout: Layout) -> None:
+def _stop_unused(previous: Sandbox, sandbox: Sandbox, layout: Layout) -> None:
     """Stop the processes of the last start that the sandbox no longer has."""
     if sandbox.tokens is None:
-        services.stop_tokens(known, layout)
+        services.stop_tokens(previous, layout)
     if sandbox.store is None or sandbox.store.pid is None:
-        store_service.stop(known, layout)
+        store_service.stop(previous, layout)
 
 
-def _choose_auth(requested: Auth | None, known: Sandbox | None, authz: Authz) -> Auth:
+def _choose_auth(requested: Auth | None, previous: Sandbox | None, authz: Authz) -> Auth:
     """Return the authentication mode; enforced grants require tokens."""
     if authz == "openfga" and requested == "none":
         raise SandboxOptionsError(
             "A catalog that enforces grants needs tokens to identify its callers. "
             "Leave out `--auth none`, or add `--authz allowall`."
         )
-    before = known is not None and known.tokens is not None
+    before = previous is not None and previous.tokens is not None
     return requested or ("oauth2" if before or authz == "openfga" else "none")
 
 
@@ -290,9 +290,9 @@ def _lock(layout: Layout) -> Generator[None, None, None]:
         yield
 
 
-def _restore(layout: Layout, known: Sandbox | None) -> None:
-    if known:
-        state.write(layout, known)
+def _restore(layout: Layout, previous: Sandbox | None) -> None:
+    if previous:
+        state.write(layout, previous)
     else:
         layout.state.unlink(missing_ok=True)
 

@@ -94,11 +94,11 @@ def reports_ok(response: httpx.Response) -> bool:
     return response.is_success and response.json().get("health") == "ok"
 
 
-def start_aws(layout: Layout, known: Sandbox | None, undo: contextlib.ExitStack) -> Starting[AwsState]:
+def start_aws(layout: Layout, previous: Sandbox | None, undo: contextlib.ExitStack) -> Starting[AwsState]:
     """Start the process that emulates AWS."""
-    if known:
-        processes.stop(known.aws.pid, AWS_MODULE, layout.credentials)  # it may hang rather than have ended
-    port = processes.free_port(urlsplit(known.aws.endpoint).port if known else None)
+    if previous:
+        processes.stop(previous.aws.pid, AWS_MODULE, layout.credentials)  # it may hang rather than have ended
+    port = processes.free_port(urlsplit(previous.aws.endpoint).port if previous else None)
     endpoint = f"http://127.0.0.1:{port}"
     arguments = ["--port", str(port), "--credentials-file", str(layout.credentials), "--trail", str(layout.trail)]
     process = _start(AWS_MODULE, arguments, layout, "aws", mark=layout.credentials, undo=undo)
@@ -111,7 +111,7 @@ def start_aws(layout: Layout, known: Sandbox | None, undo: contextlib.ExitStack)
         log=layout.log("aws"),
         seconds=_START_SECONDS,
     )
-    found = AwsState(
+    aws_state = AwsState(
         endpoint=endpoint,
         region=_REGION,
         account_id=_ACCOUNT_ID,
@@ -119,14 +119,14 @@ def start_aws(layout: Layout, known: Sandbox | None, undo: contextlib.ExitStack)
         catalog_principal_arn=f"arn:aws:iam::{_ACCOUNT_ID}:user/{LAKEKEEPER}",
         started_at=datetime.now(UTC).replace(microsecond=0),
     )
-    return found, wait
+    return aws_state, wait
 
 
-def start_tokens(layout: Layout, known: Sandbox | None, undo: contextlib.ExitStack) -> Starting[TokensState]:
+def start_tokens(layout: Layout, previous: Sandbox | None, undo: contextlib.ExitStack) -> Starting[TokensState]:
     """Start the identity provider."""
-    before = known.tokens if known else None
-    if known:
-        stop_tokens(known, layout)
+    before = previous.tokens if previous else None
+    if previous:
+        stop_tokens(previous, layout)
     port = processes.free_port(urlsplit(before.issuer).port if before else None)
     issuer = f"http://127.0.0.1:{port}"
     process = _start(
@@ -146,7 +146,7 @@ def start_tokens(layout: Layout, known: Sandbox | None, undo: contextlib.ExitSta
         log=layout.log("tokens"),
         seconds=_START_SECONDS,
     )
-    found = TokensState(
+    tokens_state = TokensState(
         issuer=issuer,
         token_url=f"{issuer}/token",
         client_id=STACK,
@@ -157,12 +157,12 @@ def start_tokens(layout: Layout, known: Sandbox | None, undo: contextlib.ExitSta
         pid=process.pid,
         started_at=datetime.now(UTC).replace(microsecond=0),
     )
-    return found, wait
+    return tokens_state, wait
 
 
 def start_lakekeeper(
     layout: Layout,
-    known: Sandbox | None,
+    previous: Sandbox | None,
     aws: AwsState,
     *,
     tokens: TokensState | None,
@@ -170,9 +170,9 @@ def start_lakekeeper(
     undo: contextlib.ExitStack,
 ) -> Starting[LakekeeperState]:
     """Start the catalog. It requires tokens if there is an identity provider."""
-    if known:
-        processes.stop(known.lakekeeper.pid, LAKEKEEPER_MODULE, layout.credentials)
-    port = processes.free_port(urlsplit(known.lakekeeper.endpoint).port if known else None)
+    if previous:
+        processes.stop(previous.lakekeeper.pid, LAKEKEEPER_MODULE, layout.credentials)
+    port = processes.free_port(urlsplit(previous.lakekeeper.endpoint).port if previous else None)
     endpoint = f"http://127.0.0.1:{port}"
     arguments = ["--port", str(port), "--authz", how.authz, "--version", how.version]
     arguments += ["--aws-endpoint", aws.endpoint, "--audit-log", str(layout.audit_log)]
@@ -192,7 +192,7 @@ def start_lakekeeper(
         log=layout.log("lakekeeper"),
         seconds=_START_SECONDS,
     )
-    found = LakekeeperState(
+    lakekeeper_state = LakekeeperState(
         endpoint=endpoint,
         catalog_uri=f"{endpoint}/catalog",
         pid=process.pid,
@@ -200,7 +200,7 @@ def start_lakekeeper(
         version=how.version,
         started_at=datetime.now(UTC).replace(microsecond=0),
     )
-    return found, wait
+    return lakekeeper_state, wait
 
 
 def _start(

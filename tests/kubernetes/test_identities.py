@@ -11,7 +11,7 @@ import httpx
 import pytest
 import yaml
 from kubernetes import client as kubernetes_client  # pyright: ignore[reportMissingTypeStubs]
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.runtime.state import Sandbox
@@ -34,7 +34,7 @@ def catalog(
 ) -> Iterator[dict[str, Any]]:
     """Settings of a Lakekeeper that enforces grants. The stack has a client, and pods the tokens of their accounts."""
     folder = tmp_path_factory.mktemp("catalog")
-    with serving(IdentityProvider({"stack": CLIENT}, SigningKey()).app()) as issuer:
+    with serve(IdentityProvider({"stack": CLIENT}, SigningKey()).app()) as issuer:
         settings = Settings(
             database=f"sqlite:///{folder / 'lakekeeper.db'}",
             aws_endpoint=sandbox.aws.endpoint,
@@ -46,7 +46,7 @@ def catalog(
             kubeconfig=cluster.kubeconfig,
             kubernetes_audiences=(AUDIENCE,),
         )
-        with serving(create_app(settings)) as endpoint:
+        with serve(create_app(settings)) as endpoint:
             auth = {"kind": "client-credentials", "token_url": f"{issuer}/token", "client_id": "stack"}
             yield {
                 "endpoint": endpoint,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from lakewright_sandbox.policies.callers import Caller
 from lakewright_sandbox.policies.document import Policy, parse
-from lakewright_sandbox.policies.evaluation import IdentityPolicies, PolicyDecision, Request, decide
+from lakewright_sandbox.policies.evaluation import ActionRequest, IdentityPolicies, PolicyDecision, decide
 
 ACCOUNT = "123456789012"
 USER_ARN = f"arn:aws:iam::{ACCOUNT}:user/ann"
@@ -54,12 +54,12 @@ def get(
     caller: Caller, rights: IdentityPolicies, bucket_policy: Policy | None = None, **context: list[str]
 ) -> PolicyDecision:
     keys = {key.replace("__", ":").lower(): value for key, value in context.items()}
-    return decide(caller, rights, Request("s3:GetObject", OBJECT, keys), bucket_policy)
+    return decide(caller, rights, ActionRequest("s3:GetObject", OBJECT, keys), bucket_policy)
 
 
 def assume(caller: Caller, rights: IdentityPolicies, policy: Policy | None, **context: list[str]) -> PolicyDecision:
     keys = {key.replace("__", ":").lower(): value for key, value in context.items()}
-    return decide(caller, rights, Request("sts:AssumeRole", ROLE_ARN, keys), policy, trust_needed=True)
+    return decide(caller, rights, ActionRequest("sts:AssumeRole", ROLE_ARN, keys), policy, trust_needed=True)
 
 
 class TestIdentityPolicies:

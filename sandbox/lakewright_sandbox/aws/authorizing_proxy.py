@@ -24,10 +24,10 @@ from lakewright_sandbox.aws.request_context import request_context, s3_context
 from lakewright_sandbox.aws.server import WsgiApp
 from lakewright_sandbox.aws.signature import Signature
 from lakewright_sandbox.cloudtrail import calls
-from lakewright_sandbox.cloudtrail.trail import ManagementCall, Principal, Trail
+from lakewright_sandbox.cloudtrail.trail import ManagementCall, Trail, TrailPrincipal
 from lakewright_sandbox.policies.callers import Caller
 from lakewright_sandbox.policies.document import MalformedPolicyError, Policy, parse
-from lakewright_sandbox.policies.evaluation import IdentityPolicies, Request, decide
+from lakewright_sandbox.policies.evaluation import ActionRequest, IdentityPolicies, decide
 from lakewright_sandbox.policies.patterns import Context
 
 StartResponse = Callable[..., Any]
@@ -95,17 +95,17 @@ class AuthorizingProxy:
         if signed.service == "sts":
             return self._answer_sts(request, identity, context)
         if signed.service == "iam":
-            with self._recorded(calls.iam_call(request.parameters), request, identity) as done:
+            with self._record_call(calls.iam_call(request.parameters), request, identity) as done:
                 self._authorize_iam(request, identity, context)
                 return done(self._forward(environ))
         if signed.service == "kms":
             operation = request.headers.get("x-amz-target", "").rpartition(".")[2]
-            with self._recorded(calls.kms_call(operation, request.body, signed.region), request, identity) as done:
-                access_request = Request(*kms_actions.parse_call(request, signed.region), context)
+            with self._record_call(calls.kms_call(operation, request.body, signed.region), request, identity) as done:
+                access_request = ActionRequest(*kms_actions.parse_call(request, signed.region), context)
                 self._allow(identity.caller, identity.rights, access_request)
                 return done(self._forward(environ))
         if signed.service == "cloudtrail":
-            self._allow(identity.caller, identity.rights, Request("cloudtrail:LookupEvents", "*", context))
+            self._allow(identity.caller, identity.rights, ActionRequest("cloudtrail:LookupEvents", "*", context))
             return self._look_up_events(request, signed.region)
         raise AwsError(
             "UnknownOperationException",
@@ -116,11 +116,11 @@ class AuthorizingProxy:
     def _look_up_events(self, request: HttpRequest, region: str) -> Answer:
         if not request.headers.get("x-amz-target", "").endswith(".LookupEvents"):
             raise AwsError("UnknownOperationException", "Of CloudTrail, the sandbox has LookupEvents.")
-        found = self._trail.lookup(json.loads(request.body or b"{}"), region)
-        return 200, [_JSON], json.dumps(found).encode()
+        response = self._trail.lookup(json.loads(request.body or b"{}"), region)
+        return 200, [_JSON], json.dumps(response).encode()
 
     @contextlib.contextmanager
-    def _recorded(
+    def _record_call(
         self, call: ManagementCall | None, request: HttpRequest, identity: Identity | None
     ) -> Generator[Callable[[Answer], Answer]]:
         """Record a call with its result. The result is passed through the yielded function."""
@@ -140,7 +140,7 @@ class AuthorizingProxy:
             if call is not None:
                 caller = identity.caller if identity else ANONYMOUS
                 kind = {"user": "IAMUser", "role": "AssumedRole"}.get(caller.kind, "Anonymous")
-                principal = Principal(kind, caller.arn, caller.account or ACCOUNT_ID)
+                principal = TrailPrincipal(kind, caller.arn, caller.account or ACCOUNT_ID)
                 self._trail.record(replace(call, error=error), principal, self._clock(), request.remote_address)
 
     def _authenticate(self, request: HttpRequest, signed: Signature | None) -> Identity | None:
@@ -167,11 +167,11 @@ class AuthorizingProxy:
         region = signed.region if signed else "us-east-1"
         about_bucket = actions[0].bucket is not None and actions[0].key is None
         call = calls.bucket_call(request.method, str(actions[0].bucket), request.query, region)
-        with self._recorded(call if about_bucket else None, request, identity) as done:
+        with self._record_call(call if about_bucket else None, request, identity) as done:
             for step in actions:
                 self._require(caller, rights, step, context)
                 for used in kms_actions.list_key_uses(step, request, region):
-                    self._allow(caller, rights, Request(used.action, used.key, {**context, **used.context}))
+                    self._allow(caller, rights, ActionRequest(used.action, used.key, {**context, **used.context}))
             if actions[0].action == "s3:PutBucketPolicy" and request.method == "PUT":
                 _check_bucket_policy(request.body, str(actions[0].bucket))
             answer = done(self._forward(environ))
@@ -206,20 +206,22 @@ class AuthorizingProxy:
         delete_request = DeleteObjects(request.body, refusal)
         if delete_request.nothing_left:
             return 200, [_XML], delete_request.merge_response()
-        body = delete_request.allowed_body()
+        body = delete_request.build_allowed_body()
         status, headers, answer = self._forward(
             environ | {"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))}
         )
         if status != 200:
             return status, headers, answer
-        kept = [(name, value) for name, value in headers if name.lower() != "content-length"]
-        return status, kept, delete_request.merge_response(answer)
+        kept_headers = [(name, value) for name, value in headers if name.lower() != "content-length"]
+        return status, kept_headers, delete_request.merge_response(answer)
 
     def _require(self, caller: Caller, rights: IdentityPolicies, step: s3_actions.S3Action, context: Context) -> None:
-        self._allow(caller, rights, Request(step.action, step.resource, context), _bucket_policy(step.bucket))
+        self._allow(caller, rights, ActionRequest(step.action, step.resource, context), _bucket_policy(step.bucket))
 
     @staticmethod
-    def _allow(caller: Caller, rights: IdentityPolicies, access_request: Request, policy: Policy | None = None) -> None:
+    def _allow(
+        caller: Caller, rights: IdentityPolicies, access_request: ActionRequest, policy: Policy | None = None
+    ) -> None:
         decision = decide(caller, rights, access_request, policy)
         if not decision.allowed:
             raise AwsAccessDeniedError(decision.message)
@@ -230,7 +232,7 @@ class AuthorizingProxy:
 
     def _authorize_iam(self, request: HttpRequest, identity: Identity, context: Context) -> None:
         parameters = request.parameters
-        access_request = Request(f"iam:{parameters.get('Action', '')}", iam_actions.resource(parameters), context)
+        access_request = ActionRequest(f"iam:{parameters.get('Action', '')}", iam_actions.resource(parameters), context)
         self._allow(identity.caller, identity.rights, access_request)
         iam_actions.check_documents(parameters)
 

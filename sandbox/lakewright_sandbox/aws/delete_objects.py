@@ -47,7 +47,7 @@ class DeleteObjects:
         """Return whether all objects were refused."""
         return bool(self._errors) and not any(_name(element) == "Object" for element in self._root)
 
-    def allowed_body(self) -> bytes:
+    def build_allowed_body(self) -> bytes:
         """Return the request body with the allowed objects alone."""
         ElementTree.register_namespace("", _NAMESPACE)
         return ElementTree.tostring(self._root, xml_declaration=True, encoding="utf-8")

@@ -104,7 +104,7 @@ def find_role(arn: str) -> Role | None:
     return next((role for role in iam().roles.values() if role.arn == arn), None)
 
 
-def managed_policy(arn: str) -> Policy | None:
+def find_managed_policy(arn: str) -> Policy | None:
     """Return the default version of a managed policy."""
     policy = iam().managed_policies.get(arn)
     return _default_version(policy) if policy else None
@@ -137,7 +137,7 @@ def _session_identity(session: Session) -> Identity:
         },
     )
     rights = IdentityPolicies(
-        identity=_attached(role.policies, role.managed_policies),
+        identity=_list_attached_policies(role.policies, role.managed_policies),
         boundary=_boundary(role.permissions_boundary_arn),
         session=session.policies,
     )
@@ -146,25 +146,25 @@ def _session_identity(session: Session) -> Identity:
 
 def _user_caller(user: User, extra: dict[str, list[str]]) -> Caller:
     tags = _tags(iam().tagger.list_tags_for_resource(user.arn)["Tags"])
-    found = _OF_ACCOUNT.fullmatch(user.path)
-    account = found[1] if found else ACCOUNT_ID
-    arn = f"arn:aws:iam::{account}:user/{user.name}" if found else user.arn
+    account_path = _OF_ACCOUNT.fullmatch(user.path)
+    account = account_path[1] if account_path else ACCOUNT_ID
+    arn = f"arn:aws:iam::{account}:user/{user.name}" if account_path else user.arn
     context = _identity_keys(arn, user.id, "User", tags) | {"aws:username": [user.name]} | extra
     context["aws:principalaccount"] = [account]
     return Caller("user", account=account, arn=arn, identity_arn=arn, unique_id=user.id, context=context)
 
 
 def _user_rights(user: User, session: tuple[Policy, ...] | None) -> IdentityPolicies:
-    policies = _attached(user.policies, user.managed_policies)
+    policies = _list_attached_policies(user.policies, user.managed_policies)
     for group in iam().groups.values():
         if user in group.users:
-            policies += _attached(group.policies, group.managed_policies)
+            policies += _list_attached_policies(group.policies, group.managed_policies)
     return IdentityPolicies(identity=policies, session=session)
 
 
-def _attached(inline: dict[str, str], managed: dict[str, Any]) -> tuple[Policy, ...]:
-    own = (parse(document, "identity") for document in inline.values())
-    return (*own, *(_default_version(policy) for policy in managed.values()))
+def _list_attached_policies(inline: dict[str, str], managed: dict[str, Any]) -> tuple[Policy, ...]:
+    inline_policies = (parse(document, "identity") for document in inline.values())
+    return (*inline_policies, *(_default_version(policy) for policy in managed.values()))
 
 
 def _default_version(policy: Any) -> Policy:
@@ -176,7 +176,7 @@ def _boundary(arn: str | None) -> Policy | None:
     if not arn:
         return None
     # A boundary that cannot be found allows nothing.
-    return managed_policy(arn) or Policy(())
+    return find_managed_policy(arn) or Policy(())
 
 
 def _identity_keys(arn: str, user_id: str, kind: str, tags: dict[str, str]) -> dict[str, list[str]]:
@@ -193,8 +193,8 @@ def _identity_keys(arn: str, user_id: str, kind: str, tags: dict[str, str]) -> d
 def _tags(tags: Any) -> dict[str, str]:
     if is_object(tags):
         return {name: _tag_value(tag) for name, tag in tags.items()}
-    listed: list[dict[str, str]] = tags or []
-    return {tag["Key"]: tag["Value"] for tag in listed}
+    entries: list[dict[str, str]] = tags or []
+    return {tag["Key"]: tag["Value"] for tag in entries}
 
 
 def _tag_value(tag: Any) -> str:

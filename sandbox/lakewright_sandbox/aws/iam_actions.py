@@ -41,8 +41,8 @@ def check_documents(parameters: dict[str, str]) -> None:
     action = parameters.get("Action", "")
     if "PermissionsBoundary" in parameters and not action.endswith(("Role", "RolePermissionsBoundary")):
         raise AwsError("InvalidInput", "The sandbox supports permissions boundaries of roles only, not of users.")
-    for parameter, wanted, kind in _DOCUMENTS:
-        if parameter in parameters and wanted in ("", action):
+    for parameter, required_action, kind in _DOCUMENTS:
+        if parameter in parameters and required_action in ("", action):
             try:
                 policy = parse(parameters[parameter], kind)
             except MalformedPolicyError as error:
@@ -56,11 +56,11 @@ def check_documents(parameters: dict[str, str]) -> None:
 
 def require_known_principals(entries: set[str]) -> None:
     """Raise AwsError for a principal of this account that does not exist: AWS checks them when a policy is stored."""
-    own = re.compile(rf"arn:aws:iam::{ACCOUNT_ID}:(user|role)/(.+)")
+    principal_pattern = re.compile(rf"arn:aws:iam::{ACCOUNT_ID}:(user|role)/(.+)")
     for entry in sorted(entries):
-        found = own.fullmatch(entry)
+        principal = principal_pattern.fullmatch(entry)
         users = {user.arn for user in iam().users.values()}
-        if found and entry not in users and find_role(entry) is None:
+        if principal and entry not in users and find_role(entry) is None:
             raise AwsError("MalformedPolicyDocument", f'Invalid principal in policy: "AWS":"{entry}"')
 
 

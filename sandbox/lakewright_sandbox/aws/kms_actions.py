@@ -34,8 +34,8 @@ def parse_call(request: HttpRequest, region: str) -> tuple[str, str]:
         raise AwsError("UnknownOperationException", "This is not a call to KMS.")
     if operation == "PutKeyPolicy" or parameters.get("Policy"):
         raise AwsError("UnsupportedOperationException", "The sandbox's KMS keys have the default policy only.")
-    named = parameters.get("KeyId") or parameters.get("TargetKeyId") or parameters.get("AliasName")
-    return f"kms:{operation}", arn(named, region) if isinstance(named, str) else "*"
+    key_name = parameters.get("KeyId") or parameters.get("TargetKeyId") or parameters.get("AliasName")
+    return f"kms:{operation}", arn(key_name, region) if isinstance(key_name, str) else "*"
 
 
 def arn(key: str, region: str) -> str:
@@ -85,8 +85,8 @@ def list_key_uses(step: S3Action, request: HttpRequest, region: str) -> list[Key
         )
         return [KeyUse(action, arn(key, region), context) for action in actions]
     if step.action in ("s3:GetObject", "s3:GetObjectVersion") and request.method != "HEAD":
-        found = s3().get_object(step.bucket, step.key, version_id=request.query.get("versionId"))
-        if found is not None and found.encryption == "aws:kms" and found.kms_key_id:
-            context = _via_s3(step.bucket, step.key, region, found.bucket_key_enabled)
-            return [KeyUse("kms:Decrypt", arn(found.kms_key_id, region), context)]
+        s3_object = s3().get_object(step.bucket, step.key, version_id=request.query.get("versionId"))
+        if s3_object is not None and s3_object.encryption == "aws:kms" and s3_object.kms_key_id:
+            context = _via_s3(step.bucket, step.key, region, s3_object.bucket_key_enabled)
+            return [KeyUse("kms:Decrypt", arn(s3_object.kms_key_id, region), context)]
     return []

@@ -23,7 +23,7 @@ from moto.s3.models import FakeBucket, FakeDeleteMarker, S3Backend, s3_backends
 from lakewright_sandbox.aws.server import WsgiApp
 from lakewright_sandbox.policies.callers import Caller
 from lakewright_sandbox.policies.document import parse
-from lakewright_sandbox.policies.evaluation import IdentityPolicies, Request, decide
+from lakewright_sandbox.policies.evaluation import ActionRequest, IdentityPolicies, decide
 
 _LOGGING = "logging.s3.amazonaws.com"
 
@@ -33,17 +33,17 @@ def create_app() -> WsgiApp:
 
     # Moto evaluates bucket policies in its object operations, without principals and conditions: a policy that denies
     # insecure transport would deny everything. The proxy has decided by the time moto sees a request.
-    def permitted(_self: FakeBucket, _action: str, _resource: str) -> PermissionResult:
+    def permit(_self: FakeBucket, _action: str, _resource: str) -> PermissionResult:
         return PermissionResult.PERMITTED
 
-    FakeBucket.get_permission = permitted  # type: ignore[method-assign]
+    FakeBucket.get_permission = permit  # type: ignore[method-assign]
 
     # Moto disposes of all versions of a key when its bucket's versioning is suspended, delete markers included, which
     # lack the method because they have no content.
-    def nothing(_self: FakeDeleteMarker) -> None:
+    def return_nothing(_self: FakeDeleteMarker) -> None:
         return None
 
-    FakeDeleteMarker.dispose = nothing  # type: ignore[attr-defined]
+    FakeDeleteMarker.dispose = return_nothing  # type: ignore[attr-defined]
     _check_log_delivery()
     return DomainDispatcherApplication(create_backend_app)  # type: ignore[return-value]
 
@@ -51,20 +51,20 @@ def create_app() -> WsgiApp:
 def _check_log_delivery() -> None:
     """Let moto deliver access logs only where the target's policy allows the logging service to write."""
 
-    def enabled(self: FakeBucket, target_bucket: FakeBucket, target_prefix: str | None) -> bool:
+    def check_log_target(self: FakeBucket, target_bucket: FakeBucket, target_prefix: str | None) -> bool:
         return _may_deliver(self, target_bucket, target_prefix or "")
 
     deliver = S3Backend.log_incoming_request
 
-    def delivered(self: S3Backend, request: Any, bucket_name: str) -> None:
+    def deliver_log(self: S3Backend, request: Any, bucket_name: str) -> None:
         source = self.buckets.get(bucket_name)
         target = self.buckets.get(source.logging.get("TargetBucket", "")) if source else None
         if source and target and _may_deliver(source, target, source.logging.get("TargetPrefix") or ""):
             deliver(self, request, bucket_name)
 
     # Moto looks for one spelling of one statement.
-    FakeBucket._log_permissions_enabled_policy = enabled  # type: ignore[method-assign]
-    S3Backend.log_incoming_request = delivered  # type: ignore[method-assign]
+    FakeBucket._log_permissions_enabled_policy = check_log_target  # type: ignore[method-assign]
+    S3Backend.log_incoming_request = deliver_log  # type: ignore[method-assign]
 
 
 def _may_deliver(source: FakeBucket, target: FakeBucket, prefix: str) -> bool:
@@ -84,7 +84,7 @@ def _may_deliver(source: FakeBucket, target: FakeBucket, prefix: str) -> bool:
     )
     log = f"arn:aws:s3:::{target.name}/{prefix}2026-01-01-00-00-00-0123456789ABCDEF"
     context = {"aws:resourceaccount": [ACCOUNT_ID]}
-    request = Request("s3:PutObject", log, context)
+    request = ActionRequest("s3:PutObject", log, context)
     return decide(service, IdentityPolicies(), request, parse(target.policy.decode(), "resource")).allowed
 
 

@@ -105,7 +105,7 @@ def is_delete_objects(request: HttpRequest) -> bool:
     return bucket is not None and key is None and request.method == "POST" and _subresource(request) == "delete"
 
 
-def versioned(action: str, request: HttpRequest) -> str:
+def add_version(action: str, request: HttpRequest) -> str:
     """Return the action's form for a request that names a version."""
     return _VERSIONED.get(action, action) if "versionId" in request.query else action
 
@@ -139,13 +139,13 @@ def _object_steps(request: HttpRequest, subresource: str | None, bucket: str, ke
     action = _object_action(request.method, subresource)
     if action is None:
         raise _not_allowed()
-    found = [S3Action(versioned(f"s3:{action}", request), bucket, key)]
+    steps = [S3Action(add_version(f"s3:{action}", request), bucket, key)]
     if subresource == "attributes":
-        found.append(S3Action(versioned("s3:GetObject", request), bucket, key))
+        steps.append(S3Action(add_version("s3:GetObject", request), bucket, key))
     if action == "PutObject":
         source = request.headers.get("x-amz-copy-source")
         if source is not None:
-            found.append(_copy_source(source))
+            steps.append(_copy_source(source))
         for header, extra in (
             ("x-amz-acl", "PutObjectAcl"),
             ("x-amz-tagging", "PutObjectTagging"),
@@ -153,10 +153,10 @@ def _object_steps(request: HttpRequest, subresource: str | None, bucket: str, ke
             ("x-amz-object-lock-legal-hold", "PutObjectLegalHold"),
         ):
             if header in request.headers:
-                found.append(S3Action(f"s3:{extra}", bucket, key))
+                steps.append(S3Action(f"s3:{extra}", bucket, key))
     if request.headers.get("x-amz-bypass-governance-retention", "").lower() == "true":
-        found.append(S3Action("s3:BypassGovernanceRetention", bucket, key))
-    return found
+        steps.append(S3Action("s3:BypassGovernanceRetention", bucket, key))
+    return steps
 
 
 def _object_action(method: str, subresource: str | None) -> str | None:

@@ -56,14 +56,14 @@ def read(request: HttpRequest) -> Signature | None:
     if authorization is None:
         return _from_query(request)
     if not authorization.startswith(_ALGORITHM):
-        raise _unsupported()
-    found = _AUTHORIZATION.fullmatch(authorization)
-    if not found:
+        raise _build_unsupported_error()
+    header = _AUTHORIZATION.fullmatch(authorization)
+    if not header:
         raise AwsError("IncompleteSignature", "The authorization header is malformed.", 400)
     return _signature(
-        found["credential"],
-        found["headers"],
-        found["signature"],
+        header["credential"],
+        header["headers"],
+        header["signature"],
         date=request.headers.get("x-amz-date", ""),
         token=request.headers.get("x-amz-security-token"),
         valid_for=None,
@@ -73,7 +73,7 @@ def read(request: HttpRequest) -> Signature | None:
 def _from_query(request: HttpRequest) -> Signature | None:
     query = request.query
     if "Signature" in query and "AWSAccessKeyId" in query:
-        raise _unsupported()
+        raise _build_unsupported_error()
     if "X-Amz-Signature" not in query:
         return None
     names = ("Credential", "SignedHeaders", "Date", "Expires", "Algorithm")
@@ -138,7 +138,7 @@ def check(request: HttpRequest, signature: Signature, secret_access_key: str, no
     if "host" not in signature.signed_headers or (signature.service == "s3" and unsigned):
         raise AwsAccessDeniedError("There were headers present in the request which were not signed")
     payload = _payload_hash(request, signature)
-    if not hmac.compare_digest(_expected(request, signature, secret_access_key, payload), signature.signature):
+    if not hmac.compare_digest(_compute_signature(request, signature, secret_access_key, payload), signature.signature):
         raise AwsError(
             "SignatureDoesNotMatch",
             "The request signature we calculated does not match the signature you provided. "
@@ -156,13 +156,13 @@ def _payload_hash(request: HttpRequest, signature: Signature) -> str:
         return hashlib.sha256(request.body).hexdigest()
     if signature.presigned and "x-amz-content-sha256" not in signature.signed_headers:
         return "UNSIGNED-PAYLOAD"
-    declared = request.headers.get("x-amz-content-sha256")
-    if declared is None:
+    declared_hash = request.headers.get("x-amz-content-sha256")
+    if declared_hash is None:
         raise AwsError("InvalidRequest", "Missing required header for this request: x-amz-content-sha256")
-    return declared
+    return declared_hash
 
 
-def _expected(request: HttpRequest, signature: Signature, secret_access_key: str, payload: str) -> str:
+def _compute_signature(request: HttpRequest, signature: Signature, secret_access_key: str, payload: str) -> str:
     path = quote(unquote(request.raw_path), safe="/-_.~")
     if signature.service != "s3":
         path = quote(path, safe="/-_.~")  # every service but S3 encodes twice
@@ -195,7 +195,7 @@ def _expected(request: HttpRequest, signature: Signature, secret_access_key: str
     return key.hex()
 
 
-def _unsupported() -> AwsError:
+def _build_unsupported_error() -> AwsError:
     return AwsError(
         "InvalidRequest",
         "The authorization mechanism you have provided is not supported. Please use AWS4-HMAC-SHA256.",

@@ -12,10 +12,10 @@ from xml.sax.saxutils import escape
 from moto.iam.models import Role
 
 from lakewright_sandbox.aws import ACCOUNT_ID
-from lakewright_sandbox.aws.directory import Directory, Identity, Session, find_role, managed_policy
+from lakewright_sandbox.aws.directory import Directory, Identity, Session, find_managed_policy, find_role
 from lakewright_sandbox.aws.errors import AwsAccessDeniedError, AwsError
 from lakewright_sandbox.policies.document import MalformedPolicyError, Policy, parse
-from lakewright_sandbox.policies.evaluation import Request, decide
+from lakewright_sandbox.policies.evaluation import ActionRequest, decide
 from lakewright_sandbox.policies.patterns import Context
 
 NAMESPACE = "https://sts.amazonaws.com/doc/2011-06-15/"
@@ -154,22 +154,22 @@ class _AssumeRole:
         Transitive tags of the caller's session are tags of the request, too: they need `sts:TagSession`.
         """
         tags = inherited_tags | self.tags
-        own: dict[str, list[str]] = {"sts:rolesessionname": [self.session_name]}
+        session_keys: dict[str, list[str]] = {"sts:rolesessionname": [self.session_name]}
         if self.external_id is not None:
-            own["sts:externalid"] = [self.external_id]
+            session_keys["sts:externalid"] = [self.external_id]
         if self.source_identity is not None:
-            own["sts:sourceidentity"] = [self.source_identity]
+            session_keys["sts:sourceidentity"] = [self.source_identity]
         if tags:
-            own["aws:tagkeys"] = list(tags)
-            own |= {f"aws:requesttag/{name.lower()}": [value] for name, value in tags.items()}
+            session_keys["aws:tagkeys"] = list(tags)
+            session_keys |= {f"aws:requesttag/{name.lower()}": [value] for name, value in tags.items()}
         if self.transitive_tags:
-            own["sts:transitivetagkeys"] = sorted(self.transitive_tags)
+            session_keys["sts:transitivetagkeys"] = sorted(self.transitive_tags)
         actions = ["sts:AssumeRole"]
         actions += ["sts:TagSession"] if tags else []
         actions += ["sts:SetSourceIdentity"] if self.source_identity is not None else []
         for action in actions:
             trust = parse(role.assume_role_policy_document, "trust") if role else None
-            request = Request(action, self.role_arn, {**context, **own})
+            request = ActionRequest(action, self.role_arn, {**context, **session_keys})
             decision = decide(identity.caller, identity.rights, request, trust, trust_needed=True)
             if not decision.allowed:
                 # STS gives no reason: neither whether the role exists nor what its trust policy requires.
@@ -180,20 +180,20 @@ class _AssumeRole:
 
 def _session_policies(parameters: dict[str, str]) -> tuple[Policy, ...] | None:
     documents = _members(parameters, "PolicyArns", "arn")
-    found: list[Policy] = []
+    policies: list[Policy] = []
     if parameters.get("Policy"):
         if len(parameters["Policy"]) > _POLICY_LIMIT:
             raise _invalid("policy", "...", f"length of at most {_POLICY_LIMIT}")
         try:
-            found.append(parse(parameters["Policy"], "identity"))
+            policies.append(parse(parameters["Policy"], "identity"))
         except MalformedPolicyError as error:
             raise AwsError("MalformedPolicyDocument", str(error)) from None
     for arn in documents:
-        policy = managed_policy(arn)
+        policy = find_managed_policy(arn)
         if policy is None:
             raise AwsError("ValidationError", f"The policy {arn} does not exist.")
-        found.append(policy)
-    return tuple(found) if found else None
+        policies.append(policy)
+    return tuple(policies) if policies else None
 
 
 def _duration(parameters: dict[str, str], longest: int, default: int, *, chained: bool = False) -> int:
@@ -215,10 +215,10 @@ def _duration(parameters: dict[str, str], longest: int, default: int, *, chained
 
 def _members(parameters: dict[str, str], name: str, part: str | None = None) -> list[str]:
     suffix = f".{part}" if part else ""
-    found: list[str] = []
-    while (value := parameters.get(f"{name}.member.{len(found) + 1}{suffix}")) is not None:
-        found.append(value)
-    return found
+    values: list[str] = []
+    while (value := parameters.get(f"{name}.member.{len(values) + 1}{suffix}")) is not None:
+        values.append(value)
+    return values
 
 
 def _credentials(session: Session) -> str:

@@ -54,6 +54,8 @@ def kms_call(operation: str, body: bytes, region: str) -> ManagementCall | None:
     return _call("kms", operation, parameters, _KMS_PARAMETERS, region)
 
 
-def _call(service: str, name: str, parameters: Mapping[str, Any], kept: tuple[str, ...], region: str) -> ManagementCall:
-    found = {key[0].lower() + key[1:]: parameters[key] for key in kept if key in parameters}
-    return ManagementCall(service, name, found, region)
+def _call(
+    service: str, name: str, parameters: Mapping[str, Any], recorded_keys: tuple[str, ...], region: str
+) -> ManagementCall:
+    recorded_parameters = {key[0].lower() + key[1:]: parameters[key] for key in recorded_keys if key in parameters}
+    return ManagementCall(service, name, recorded_parameters, region)

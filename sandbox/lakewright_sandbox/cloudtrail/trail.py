@@ -27,7 +27,7 @@ _RESOURCES = {"bucketName": "AWS::S3::Bucket", "roleName": "AWS::IAM::Role", "ke
 
 
 @dataclass(frozen=True)
-class Principal:
+class TrailPrincipal:
     """The identity of a request."""
 
     kind: str
@@ -56,7 +56,7 @@ class Trail:
         self._lock = threading.Lock()
         self._events: deque[dict[str, Any]] = deque(maxlen=_KEPT)
 
-    def record(self, call: ManagementCall, principal: Principal, at: datetime, address: str) -> None:
+    def record(self, call: ManagementCall, principal: TrailPrincipal, at: datetime, address: str) -> None:
         """Add the event of a call."""
         event: dict[str, Any] = {
             "eventVersion": "1.11",
@@ -91,21 +91,21 @@ class Trail:
 
     def lookup(self, request: Mapping[str, Any], region: str) -> dict[str, Any]:
         """Return the response of LookupEvents in a region: the newest events first."""
-        wanted: list[dict[str, str]] = request.get("LookupAttributes") or []
+        attributes: list[dict[str, str]] = request.get("LookupAttributes") or []
         start, end = request.get("StartTime") or 0, request.get("EndTime") or float("inf")
         with self._lock:
             events = [*self._events]
-        found = [
+        matching_events = [
             event
             for event in events
             if event["awsRegion"] == region
             and start <= _seconds(event) <= end
-            and all(_has(event, item["AttributeKey"], item["AttributeValue"]) for item in wanted)
+            and all(_has(event, item["AttributeKey"], item["AttributeValue"]) for item in attributes)
         ]
         first = int(request.get("NextToken") or 0)
         size = min(int(request.get("MaxResults") or _PAGE), _PAGE)
-        more = {"NextToken": str(first + size)} if first + size < len(found) else {}
-        return {"Events": [_listed(event) for event in found[first : first + size]], **more}
+        more = {"NextToken": str(first + size)} if first + size < len(matching_events) else {}
+        return {"Events": [_to_json(event) for event in matching_events[first : first + size]], **more}
 
 
 def _seconds(event: Mapping[str, Any]) -> float:
@@ -113,16 +113,18 @@ def _seconds(event: Mapping[str, Any]) -> float:
 
 
 def _resources(event: Mapping[str, Any]) -> list[dict[str, str]]:
-    given: Mapping[str, Any] = event["requestParameters"]
+    parameters: Mapping[str, Any] = event["requestParameters"]
     return [
-        {"ResourceType": kind, "ResourceName": str(given[name])} for name, kind in _RESOURCES.items() if name in given
+        {"ResourceType": kind, "ResourceName": str(parameters[name])}
+        for name, kind in _RESOURCES.items()
+        if name in parameters
     ]
 
 
 def _has(event: Mapping[str, Any], attribute: str, value: str) -> bool:
-    own = {"EventName": "eventName", "EventSource": "eventSource", "EventId": "eventID"}
-    if attribute in own:
-        return event[own[attribute]] == value
+    event_keys = {"EventName": "eventName", "EventSource": "eventSource", "EventId": "eventID"}
+    if attribute in event_keys:
+        return event[event_keys[attribute]] == value
     if attribute == "Username":
         return event["userIdentity"]["userName"] == value
     if attribute == "ResourceName":
@@ -130,7 +132,7 @@ def _has(event: Mapping[str, Any], attribute: str, value: str) -> bool:
     return attribute == "ResourceType" and any(resource["ResourceType"] == value for resource in _resources(event))
 
 
-def _listed(event: Mapping[str, Any]) -> dict[str, Any]:
+def _to_json(event: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "EventId": event["eventID"],
         "EventName": event["eventName"],

@@ -21,7 +21,7 @@ from lakewright_sandbox.tokens.service_accounts import ServiceAccount
 from .fields import Json
 from .kinds import KINDS, ObjectKind
 from .objects import Objects
-from .patches import json_patched, merge_patched
+from .patches import json_patched, merge_patch
 from .status import ApiStatusError, manager_required
 
 PLATFORM = "lakewright-sandbox"
@@ -29,8 +29,8 @@ PLATFORM = "lakewright-sandbox"
 _VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.2", "platform": PLATFORM}
 _PATCHES: dict[str, Callable[[Json, Any], Json]] = {
     "application/json-patch+json": json_patched,
-    "application/merge-patch+json": merge_patched,
-    "application/strategic-merge-patch+json": merge_patched,
+    "application/merge-patch+json": merge_patch,
+    "application/strategic-merge-patch+json": merge_patch,
 }
 
 
@@ -46,10 +46,10 @@ class SandboxCluster:
         every = ["GET", "POST", "PUT", "PATCH", "DELETE"]
         routes = [Route("/version", self._version), Route(DISCOVERY, self._discovery), Route(KEYS, self._keys)]
         for prefix in ("/api/{version}", "/apis/{group}/{version}"):
-            routes.append(Route(prefix, self._served))
-            for place in ("/namespaces/{namespace}/{plural}", "/{plural}"):
-                for rest in ("/{name}/{subresource}", "/{name}", ""):
-                    routes.append(Route(f"{prefix}{place}{rest}", self._object, methods=every))
+            routes.append(Route(prefix, self._list_kinds))
+            for collection in ("/namespaces/{namespace}/{plural}", "/{plural}"):
+                for suffix in ("/{name}/{subresource}", "/{name}", ""):
+                    routes.append(Route(f"{prefix}{collection}{suffix}", self._object, methods=every))
         return Starlette(routes=_most_specific_first(routes), exception_handlers={ApiStatusError: _answer_refusal})
 
     async def _version(self, _request: Request) -> Response:
@@ -62,7 +62,7 @@ class SandboxCluster:
     async def _keys(self, _request: Request) -> Response:
         return JSONResponse(self.key.public_set())
 
-    async def _served(self, request: Request) -> Response:
+    async def _list_kinds(self, request: Request) -> Response:
         """Return the kinds of an API version."""
         path = request.path_params
         version = f"{path['group']}/{path['version']}" if "group" in path else path["version"]
@@ -100,7 +100,7 @@ class _Call:
     def answer(self) -> Response:
         method = self._request.method
         if self._subresource:
-            answers = {("token", "POST"): self._token, ("scale", method): self._scale}
+            answers = {("token", "POST"): self._create_token, ("scale", method): self._scale}
             answer = answers.get((self._subresource, method), _unknown_subresource)
         elif method == "GET" and not self._name:
             answer = self._list
@@ -133,10 +133,10 @@ class _Call:
     def _delete(self) -> Json:
         return self._objects.delete(self._kind, self._namespace, self._name)
 
-    def _change(self, made: Callable[[Json], Json], kind_of_change: str = "") -> Json:
-        where = (self._namespace, self._name)
+    def _change(self, build: Callable[[Json], Json], kind_of_change: str = "") -> Json:
+        target = (self._namespace, self._name)
         return self._objects.change(
-            self._kind, where, made, self._manager, subresource=kind_of_change, dry_run=self._dry_run
+            self._kind, target, build, self._manager, subresource=kind_of_change, dry_run=self._dry_run
         )
 
     def _patch(self) -> Json:
@@ -157,13 +157,13 @@ class _Call:
         if self._request.method == "GET":
             live = self._objects.get(self._kind, self._namespace, self._name)
         else:
-            wanted = int(self._body["spec"]["replicas"])
-            live = self._change(lambda live: merge_patched(live, {"spec": {"replicas": wanted}}), "scale")
+            replicas = int(self._body["spec"]["replicas"])
+            live = self._change(lambda live: merge_patch(live, {"spec": {"replicas": replicas}}), "scale")
         metadata = {key: live["metadata"][key] for key in ("name", "namespace", "resourceVersion", "uid")}
         spec = {"replicas": live["spec"].get("replicas", 1)}
         return {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": metadata, "spec": spec}
 
-    def _token(self) -> Json:
+    def _create_token(self) -> Json:
         live = self._objects.get(self._kind, self._namespace, self._name)
         issuer, spec = request_issuer(self._request), cast(Json, self._body.get("spec") or {})
         account = ServiceAccount(self._namespace, self._name, live["metadata"]["uid"])
@@ -176,8 +176,8 @@ class _Call:
 def _has_labels(item: Json, selector: str) -> bool:
     """Return whether an object has the labels of a selector, `KEY=VALUE,...`."""
     labels = cast(Json, item["metadata"].get("labels") or {})
-    wanted = (part.partition("=") for part in selector.split(",") if part)
-    return all(labels.get(key) == value for key, _, value in wanted)
+    required_labels = (part.partition("=") for part in selector.split(",") if part)
+    return all(labels.get(key) == value for key, _, value in required_labels)
 
 
 def _unknown_subresource() -> Json:

@@ -33,26 +33,26 @@ _NEVER_OWNED = (
 
 def values_by_path(manifest: Json) -> dict[Path, Any]:
     """Return the value at each path that can be owned."""
-    found: dict[Path, Any] = {}
-    _collect(manifest, (), found)
-    return {path: value for path, value in found.items() if path and path[:2] not in _NEVER_OWNED}
+    values: dict[Path, Any] = {}
+    _collect(manifest, (), values)
+    return {path: value for path, value in values.items() if path and path[:2] not in _NEVER_OWNED}
 
 
-def _collect(value: Any, path: Path, found: dict[Path, Any]) -> None:
+def _collect(value: Any, path: Path, values: dict[Path, Any]) -> None:
     if isinstance(value, dict) and value and not is_atomic(path):
         for key, item in cast(Json, value).items():
-            _collect(item, (*path, f"f:{key}"), found)
+            _collect(item, (*path, f"f:{key}"), values)
         return
     items = cast(list[Any], value) if isinstance(value, list) else []
     if items and list_keys(path):
         for item in items:
             inner = (*path, item_part(path, item))
-            found[inner] = PRESENT
-            _collect(item, inner, found)
+            values[inner] = PRESENT
+            _collect(item, inner, values)
     elif items and is_set(path):
-        found |= {(*path, f"v:{_compact(item)}"): item for item in items}
+        values |= {(*path, f"v:{_compact(item)}"): item for item in items}
     elif value is not None:
-        found[path] = value
+        values[path] = value
 
 
 def item_part(path: Path, item: Json) -> str:
@@ -95,7 +95,7 @@ def decode(tree: Json, path: Path = ()) -> set[Path]:
     """Return the paths in a `fieldsV1`."""
     if not tree:
         return {path}
-    found: set[Path] = set()
+    paths: set[Path] = set()
     for part, inner in tree.items():
-        found |= {path} if part == "." else decode(inner, (*path, part))
-    return found
+        paths |= {path} if part == "." else decode(inner, (*path, part))
+    return paths

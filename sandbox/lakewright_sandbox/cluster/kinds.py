@@ -55,4 +55,4 @@ KINDS = {(kind.api_version, kind.plural): kind for kind in (*_CORE, *_OTHERS)}
 
 def find_kind(api_version: str, kind: str) -> ObjectKind | None:
     """Return a kind by the API version and kind of a manifest."""
-    return next((known for known in KINDS.values() if (known.api_version, known.kind) == (api_version, kind)), None)
+    return next((entry for entry in KINDS.values() if (entry.api_version, entry.kind) == (api_version, kind)), None)

@@ -15,7 +15,7 @@ from typing import Any, cast
 from . import status
 from .fields import Json, values_by_path
 from .kinds import KINDS, ObjectKind
-from .ownership import ApplyConflictError, Owner, applied, updated
+from .ownership import ApplyConflictError, Owner, apply, update
 from .schema import Path
 
 Key = tuple[str, str, str]
@@ -49,8 +49,8 @@ class Objects:
     def items(self, kind: ObjectKind, namespace: str) -> list[Json]:
         """Return the objects of a kind, in one namespace or in all."""
         with self._lock:
-            found = [(key, live) for key, live in self._kept.items() if key[0] == kind.resource]
-            return copy.deepcopy([live for key, live in found if namespace in ("", key[1])])
+            entries = [(key, live) for key, live in self._kept.items() if key[0] == kind.resource]
+            return copy.deepcopy([live for key, live in entries if namespace in ("", key[1])])
 
     def create(self, kind: ObjectKind, namespace: str, manifest: Json, manager: str, *, dry_run: bool = False) -> Json:
         """Create an object. Raises 404 for its namespace, 409 where it exists."""
@@ -58,12 +58,12 @@ class Objects:
             name = str(manifest["metadata"]["name"])
             if (kind.resource, namespace, name) in self._kept:
                 raise status.already_exists(kind, name)
-            made = updated(None, manifest, _updater(kind, manager))
-            kept = self._keep(kind, namespace, None, made, dry_run=dry_run)
+            new_manifest = update(None, manifest, _updater(kind, manager))
+            stored_object = self._keep(kind, namespace, None, new_manifest, dry_run=dry_run)
             if kind.kind == "Namespace" and not dry_run:
                 account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
                 self.create(KINDS["v1", "serviceaccounts"], name, account, "kube-controller-manager")
-            return kept
+            return stored_object
 
     def apply(
         self, kind: ObjectKind, namespace: str, manifest: Json, manager: str, *, force: bool, dry_run: bool = False
@@ -73,16 +73,16 @@ class Objects:
             live = self._kept.get((kind.resource, namespace, str(manifest["metadata"]["name"])))
             applier = Owner(manager, "Apply", kind.api_version, time=_now())
             try:
-                made = applied(live, manifest, applier, force=force)
+                new_manifest = apply(live, manifest, applier, force=force)
             except ApplyConflictError as error:
                 raise status.conflict(error) from None
-            return self._keep(kind, namespace, live, made, dry_run=dry_run)
+            return self._keep(kind, namespace, live, new_manifest, dry_run=dry_run)
 
     def change(
         self,
         kind: ObjectKind,
-        where: tuple[str, str],
-        made: Callable[[Json], Json],
+        target: tuple[str, str],
+        build: Callable[[Json], Json],
         manager: str,
         *,
         subresource: str = "",
@@ -90,52 +90,52 @@ class Objects:
     ) -> Json:
         """Change an object at (namespace, name) by an update or a patch. Raises 404 and 409."""
         with self._lock:
-            live = self._require(kind, *where)
-            new = made(copy.deepcopy(live))
+            live = self._require(kind, *target)
+            new = build(copy.deepcopy(live))
             if new["metadata"].get("resourceVersion") not in (None, live["metadata"]["resourceVersion"]):
-                raise status.changed_meanwhile(kind, where[1])
+                raise status.build_version_conflict(kind, target[1])
             if new["metadata"].get("managedFields") == live["metadata"]["managedFields"]:
-                new = updated(live, new, _updater(kind, manager, subresource))
-            return self._keep(kind, where[0], live, new, dry_run=dry_run)
+                new = update(live, new, _updater(kind, manager, subresource))
+            return self._keep(kind, target[0], live, new, dry_run=dry_run)
 
     def delete(self, kind: ObjectKind, namespace: str, name: str) -> Json:
         """Delete an object, and with a namespace everything in it. Raises 404."""
         with self._lock:
-            gone = self._require(kind, namespace, name)
+            deleted_object = self._require(kind, namespace, name)
             del self._kept[kind.resource, namespace, name]
             if kind.kind == "Namespace":
                 self._kept = {key: live for key, live in self._kept.items() if key[1] != name}
-            return gone
+            return deleted_object
 
     def _require(self, kind: ObjectKind, namespace: str, name: str) -> Json:
-        if (found := self._kept.get((kind.resource, namespace, name))) is None:
+        if (live_object := self._kept.get((kind.resource, namespace, name))) is None:
             raise status.not_found(kind, name)
-        return found
+        return live_object
 
-    def _keep(self, kind: ObjectKind, namespace: str, live: Json | None, made: Json, *, dry_run: bool) -> Json:
-        name = str(made["metadata"]["name"])
+    def _keep(self, kind: ObjectKind, namespace: str, live: Json | None, new_manifest: Json, *, dry_run: bool) -> Json:
+        name = str(new_manifest["metadata"]["name"])
         if kind.namespaced and ("namespaces", "", namespace) not in self._kept:
             raise status.ApiStatusError(404, f'namespaces "{namespace}" not found')
         before = live or {}
         for key in kind.immutable:
-            if live and made.get("spec", {}).get(key) != before["spec"].get(key):
-                raise status.immutable(kind, name, key, made.get("spec", {}).get(key))
-        kept = copy.deepcopy(made)
-        metadata: dict[str, Any] = kept["metadata"]
+            if live and new_manifest.get("spec", {}).get(key) != before["spec"].get(key):
+                raise status.immutable(kind, name, key, new_manifest.get("spec", {}).get(key))
+        stored_object = copy.deepcopy(new_manifest)
+        metadata: dict[str, Any] = stored_object["metadata"]
         if kind.namespaced:
             metadata["namespace"] = namespace
         old = cast(Json, before.get("metadata", {}))
         metadata["uid"] = old.get("uid") or str(uuid.uuid4())
         metadata["creationTimestamp"] = old.get("creationTimestamp") or _now()
-        changed = live is None or _spec(live) != _spec(kept)
+        changed = live is None or _spec(live) != _spec(stored_object)
         metadata["generation"] = int(old.get("generation", 0)) + changed
-        if live and {**kept, "metadata": {**metadata, "resourceVersion": old["resourceVersion"]}} == live:
+        if live and {**stored_object, "metadata": {**metadata, "resourceVersion": old["resourceVersion"]}} == live:
             return copy.deepcopy(live)
         if not dry_run:
             self._version += 1
             metadata["resourceVersion"] = str(self._version)
-            self._kept[kind.resource, namespace, name] = kept
-        return copy.deepcopy(kept)
+            self._kept[kind.resource, namespace, name] = stored_object
+        return copy.deepcopy(stored_object)
 
 
 def _spec(manifest: Json) -> dict[Path, Any]:

@@ -84,65 +84,69 @@ def field_owners(live: Json) -> list[Owner]:
     ]
 
 
-def applied(live: Json | None, config: Json, applier: Owner, *, force: bool) -> Json:
+def apply(live: Json | None, config: Json, applier: Owner, *, force: bool) -> Json:
     """Return an object after an apply.
 
     Raises:
         ApplyConflictError: Others own fields that would change, and `force` is not set.
     """
     before = live or {key: config[key] for key in ("apiVersion", "kind")} | {"metadata": {}}
-    merged = _merged(before, config, ())
-    wanted, changed = frozenset(values_by_path(config)), _changed(before, merged)
+    merged = _merge(before, config, ())
+    config_paths, changed = frozenset(values_by_path(config)), _find_changed_paths(before, merged)
     mine = next((owner for owner in field_owners(before) if owner.key == applier.key), None)
-    others = [owner for owner in field_owners(before) if owner.key != applier.key]
-    conflicts = [(owner, path) for owner in others for path in sorted(owner.fields & changed)]
+    other_owners = [owner for owner in field_owners(before) if owner.key != applier.key]
+    conflicts = [(owner, path) for owner in other_owners for path in sorted(owner.fields & changed)]
     if conflicts and not force:
         raise ApplyConflictError(conflicts)
-    others = [replace(owner, fields=owner.fields - changed) for owner in others]
+    other_owners = [replace(owner, fields=owner.fields - changed) for owner in other_owners]
     # List items are removed as a whole, so outer paths come first; an item that remains keeps its key.
-    for path in sorted(mine.fields - wanted if mine else (), key=len):
-        if not _is_key(path) and not any(kept[: len(path)] == path for owner in others for kept in owner.fields):
+    for path in sorted(mine.fields - config_paths if mine else (), key=len):
+        if not _is_key(path) and not any(
+            path_of_other[: len(path)] == path for owner in other_owners for path_of_other in owner.fields
+        ):
             _remove(merged, path)
-    if mine and mine.fields == wanted and not changed:
+    if mine and mine.fields == config_paths and not changed:
         applier = mine
-    return _owned(merged, [*others, replace(applier, fields=wanted)])
+    return _set_owners(merged, [*other_owners, replace(applier, fields=config_paths)])
 
 
-def updated(live: Json | None, new: Json, updater: Owner) -> Json:
+def update(live: Json | None, new: Json, updater: Owner) -> Json:
     """Return an object after a create, an update or a patch: the updater becomes the only owner of what it changed."""
     before = live or {}
-    made = copy.deepcopy(new)
-    changed = _changed(before, made)
-    gone = values_by_path(before).keys() - values_by_path(made).keys()
-    owners = [replace(owner, fields=owner.fields - changed - gone) for owner in field_owners(before)]
+    manifest = copy.deepcopy(new)
+    changed = _find_changed_paths(before, manifest)
+    removed_paths = values_by_path(before).keys() - values_by_path(manifest).keys()
+    owners = [replace(owner, fields=owner.fields - changed - removed_paths) for owner in field_owners(before)]
     mine = next((owner for owner in owners if owner.key == updater.key), None)
-    kept = [owner for owner in owners if owner is not mine]
+    path_of_other = [owner for owner in owners if owner is not mine]
     if not changed and mine:
-        return _owned(made, [*kept, mine])
-    return _owned(made, [*kept, replace(updater, fields=changed | (mine.fields if mine else frozenset()))])
+        return _set_owners(manifest, [*path_of_other, mine])
+    return _set_owners(
+        manifest, [*path_of_other, replace(updater, fields=changed | (mine.fields if mine else frozenset()))]
+    )
 
 
-def _changed(before: Json, after: Json) -> frozenset[Path]:
+def _find_changed_paths(before: Json, after: Json) -> frozenset[Path]:
     old, missing = values_by_path(before), object()
     return frozenset(path for path, value in values_by_path(after).items() if old.get(path, missing) != value)
 
 
-def _owned(manifest: Json, owners: Iterable[Owner]) -> Json:
+def _set_owners(manifest: Json, owners: Iterable[Owner]) -> Json:
     entries = [owner.entry for owner in owners if owner.fields]
     return manifest | {"metadata": manifest["metadata"] | {"managedFields": entries}}
 
 
-def _merged(live: Any, config: Any, path: Path) -> Any:
+def _merge(live: Any, config: Any, path: Path) -> Any:
     if isinstance(live, dict) and isinstance(config, dict) and not is_atomic(path):
         old, new = cast(Json, live), cast(Json, config)
-        inner = {key: _merged(old.get(key), new[key], (*path, f"f:{key}")) for key in new}
+        inner = {key: _merge(old.get(key), new[key], (*path, f"f:{key}")) for key in new}
         return copy.deepcopy(old) | inner
     if isinstance(live, list) and isinstance(config, list) and list_keys(path):
         existing = {item_part(path, item): item for item in cast(list[Json], live)}
-        wanted = {item_part(path, item): item for item in cast(list[Json], config)}
+        config_items = {item_part(path, item): item for item in cast(list[Json], config)}
         return [
-            _merged(existing.get(part), wanted.get(part, existing.get(part)), (*path, part))
-            for part in existing | wanted
+            _merge(existing.get(part), config_items.get(part, existing.get(part)), (*path, part))
+            for part in existing | config_items
         ]
     if isinstance(live, list) and isinstance(config, list) and is_set(path):
         return list(dict.fromkeys([*cast(list[Any], live), *cast(list[Any], config)]))

@@ -8,17 +8,17 @@ from .fields import Json
 from .status import ApiStatusError
 
 
-def merge_patched(live: Any, patch: Any) -> Any:
+def merge_patch(live: Any, patch: Any) -> Any:
     """Return a document after a merge patch; null removes a key."""
     if not isinstance(patch, dict):
         return patch
-    made = dict(cast(Json, live)) if isinstance(live, dict) else {}
+    merged = dict(cast(Json, live)) if isinstance(live, dict) else {}
     for key, value in cast(Json, patch).items():
         if value is None:
-            made.pop(key, None)
+            merged.pop(key, None)
         else:
-            made[key] = merge_patched(made.get(key), value)
-    return made
+            merged[key] = merge_patch(merged.get(key), value)
+    return merged
 
 
 def json_patched(live: Json, patch: list[Json]) -> Json:

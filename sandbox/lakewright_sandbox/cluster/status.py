@@ -44,7 +44,7 @@ def already_exists(kind: ObjectKind, name: str) -> ApiStatusError:
     return ApiStatusError(409, f'{kind.resource} "{name}" already exists', "AlreadyExists")
 
 
-def changed_meanwhile(kind: ObjectKind, name: str) -> ApiStatusError:
+def build_version_conflict(kind: ObjectKind, name: str) -> ApiStatusError:
     """Return the 409 of an update from an old resource version."""
     message = (
         f'Operation cannot be fulfilled on {kind.resource} "{name}": the object has been modified; please apply your '
@@ -60,8 +60,8 @@ def conflict(error: ApplyConflictError) -> ApiStatusError:
 
 def immutable(kind: ObjectKind, name: str, key: str, value: Any) -> ApiStatusError:
     """Return the 422 of a change to an immutable field."""
-    field, found = f"spec.{key}", json.dumps(value, separators=(",", ":"))
-    detail = f"Invalid value: {found}: field is immutable"
+    field, value_text = f"spec.{key}", json.dumps(value, separators=(",", ":"))
+    detail = f"Invalid value: {value_text}: field is immutable"
     cause = {"reason": "FieldValueInvalid", "message": detail, "field": field}
     return ApiStatusError(422, f'{kind.kind}.{kind.group} "{name}" is invalid: {field}: {detail}', "Invalid", [cause])
 

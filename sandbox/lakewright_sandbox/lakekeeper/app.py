@@ -19,7 +19,7 @@ from .authentication import Authentication, create_verifiers
 from .authz.enforcement.check_request import enforce
 from .protocol.clock import Clock, new_id
 from .protocol.errors import ApiError
-from .protocol.requests import rejected_query
+from .protocol.requests import reject_query
 from .protocol.routing import SegmentRoute, SlashesWithin
 from .protocol.settings import Settings
 from .protocol.versions import error_type, has_call
@@ -59,7 +59,7 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
     if settings.audit_log is not None and settings.since("0.12"):
         app.add_middleware(AuditLog, file=settings.audit_log, default_project=settings.default_project)
     if verifiers := create_verifiers(settings):
-        needs_project = settings.since("0.12") and not settings.default_project
+        needs_project = settings.is_at_least("0.12") and not settings.default_project
         app.add_middleware(Authentication, verifiers=verifiers, needs_project=needs_project)
     app.add_middleware(CommonHeaders)
     app.add_middleware(SlashesWithin)
@@ -85,7 +85,7 @@ async def _answer_api_error(request: Request, error: ApiError) -> Response:
 
 
 async def _answer_bad_parameter(_request: Request, error: RequestValidationError) -> Response:
-    return rejected_query(error).response()
+    return reject_query(error).response()
 
 
 async def _answer_no_route(_request: Request, error: HTTPException) -> Response:
@@ -109,8 +109,8 @@ class CommonHeaders:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        given = dict(scope["headers"]).get(b"x-request-id")
-        request_id = given or new_id().encode()
+        client_request_id = dict(scope["headers"]).get(b"x-request-id")
+        request_id = client_request_id or new_id().encode()
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .protocol.errors import ApiError
-from .protocol.requests import Principal
+from .protocol.requests import TokenPrincipal
 from .protocol.settings import Settings
 from .token_review import TokenReviewer
 
@@ -65,10 +65,10 @@ class TokenVerifier:
         self._lock = threading.Lock()
         self._issuer, self._keys, self._fetched_at = "", dict[str, jwt.PyJWK](), 0.0
 
-    def principal(self, token: str) -> Principal:
+    def principal(self, token: str) -> TokenPrincipal:
         """Return the principal of a token. Raises 401 `AuthenticationFailed`, 503 if the provider cannot be reached."""
         try:
-            key = self._key_for(jwt.get_unverified_header(token).get("kid", ""))
+            key = self._find_key(jwt.get_unverified_header(token).get("kid", ""))
             claims = jwt.decode(
                 token,
                 key,
@@ -78,11 +78,11 @@ class TokenVerifier:
                 options={"require": ["exp", "iss"], "verify_aud": bool(self._audiences)},
             )
         except (jwt.InvalidTokenError, jwt.PyJWKError) as error:
-            raise _refused(type(error).__name__) from None
+            raise _build_refusal(type(error).__name__) from None
         subject = self._subject(claims)
         if subject is None:
-            raise _refused("NoSubject")
-        return Principal(
+            raise _build_refusal("NoSubject")
+        return TokenPrincipal(
             id=f"{self._idp}~{subject}",
             name=_text(claims, "name", "preferred_username"),
             email=_text(claims, "email"),
@@ -90,20 +90,22 @@ class TokenVerifier:
             has_roles=isinstance(claims.get(self._roles_claim or ""), list),
         )
 
-    def _key_for(self, key_id: str) -> jwt.PyJWK:
+    def _find_key(self, key_id: str) -> jwt.PyJWK:
         with self._lock:
             if key_id not in self._keys and time.monotonic() - self._fetched_at > REFETCH_SECONDS:
                 self._fetch()
             if key_id not in self._keys:
-                raise _refused("UnknownKey")
+                raise _build_refusal("UnknownKey")
             return self._keys[key_id]
 
     def _fetch(self) -> None:
         try:
-            found = self._http.get(f"{self._provider}/.well-known/openid-configuration").raise_for_status().json()
-            keys = self._http.get(found["jwks_uri"]).raise_for_status().json()
+            configuration = (
+                self._http.get(f"{self._provider}/.well-known/openid-configuration").raise_for_status().json()
+            )
+            keys = self._http.get(configuration["jwks_uri"]).raise_for_status().json()
             self._keys = {key.key_id or "": key for key in jwt.PyJWKSet.from_dict(keys).keys}
-            self._issuer = str(found["issuer"])
+            self._issuer = str(configuration["issuer"])
         except (httpx.HTTPError, ValueError, KeyError, jwt.PyJWTError) as error:
             log.warning("cannot fetch the keys of the OpenID provider %s: %s", self._provider, type(error).__name__)
             message = "The keys of the identity provider cannot be fetched."
@@ -114,17 +116,17 @@ class TokenVerifier:
 class Verifier(Protocol):
     """Finds out whose token it is."""
 
-    def principal(self, token: str) -> Principal:
+    def principal(self, token: str) -> TokenPrincipal:
         """Return the principal of a token. Raises ApiError."""
         ...
 
 
 def create_verifiers(settings: Settings) -> list[Verifier]:
     """Return the verifiers of accepted tokens; callers are not authenticated without any."""
-    found: list[Verifier] = []
+    verifiers: list[Verifier] = []
     if settings.openid_provider_uri:
         subject = partial(_find_subject, settings.openid_subject_claims)
-        found.append(
+        verifiers.append(
             TokenVerifier(
                 "oidc", settings.openid_provider_uri, settings.openid_audiences, subject, settings.openid_roles_claim
             )
@@ -133,10 +135,10 @@ def create_verifiers(settings: Settings) -> list[Verifier]:
         subject = partial(_service_account, settings.kubernetes_subject)
         # A TokenReview without audiences checks the API server's own, which is its issuer by default.
         audiences = settings.kubernetes_audiences or (settings.kubernetes_issuer.rstrip("/"),)
-        found.append(TokenVerifier("kubernetes", settings.kubernetes_issuer, audiences, subject))
+        verifiers.append(TokenVerifier("kubernetes", settings.kubernetes_issuer, audiences, subject))
     if settings.kubeconfig:
-        found.append(TokenReviewer(settings.kubeconfig, settings.kubernetes_audiences, settings.kubernetes_subject))
-    return found
+        verifiers.append(TokenReviewer(settings.kubeconfig, settings.kubernetes_audiences, settings.kubernetes_subject))
+    return verifiers
 
 
 def _find_subject(names: tuple[str, ...], claims: Claims) -> str | None:
@@ -180,10 +182,10 @@ class Authentication:
         scope.setdefault("state", {})["principal"] = principal
         await self._app(scope, receive, send)
 
-    def _principal(self, token: str) -> Principal:
+    def _principal(self, token: str) -> TokenPrincipal:
         """Return the principal by the first verifier that accepts the token; errors are those of the last one."""
-        *others, last = self._verifiers
-        for verifier in others:
+        *earlier_verifiers, last = self._verifiers
+        for verifier in earlier_verifiers:
             try:
                 return verifier.principal(token)
             except ApiError as refused:
@@ -210,11 +212,11 @@ def _bearer(scope: Scope) -> str:
         raise ApiError(401, "MissingAuthorizationHeader", "Authorization header is missing")
     scheme, _, token = value.partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
-        raise _refused("NoBearerToken")
+        raise _build_refusal("NoBearerToken")
     return token.strip()
 
 
-def _refused(reason: str) -> ApiError:
+def _build_refusal(reason: str) -> ApiError:
     """Return the error; `reason` is a kind of fault, never a part of the token."""
     return ApiError(401, "AuthenticationFailed", f"The token was not accepted: {reason}")
 

@@ -47,9 +47,9 @@ class Rule(BaseModel):
         """Return whether the rule applies to a method and a path."""
         return fnmatchcase(method, self.method.upper()) and fnmatchcase(path, self.path)
 
-    def hits(self, seen: int) -> bool:
+    def hits(self, number: int) -> bool:
         """Return whether the fault applies to the match with that number, counted from 1."""
-        return seen >= self.nth and (self.count is None or seen < self.nth + self.count)
+        return number >= self.nth and (self.count is None or number < self.nth + self.count)
 
 
 class Delay(Rule):
@@ -144,31 +144,31 @@ class FaultSwitch:
         path = cast(bytes, scope.get("raw_path") or scope["path"].encode()).decode("ascii", "replace")
         call = CallRecord(scope["method"], path, scope["query_string"].decode("ascii", "replace"))
         self.calls.append(call)
-        fault = self._fault_for(call)
+        fault = self._find_fault(call)
         call.fault = fault.action if fault else None
 
-        async def recording(message: Message) -> None:
+        async def record_status(message: Message) -> None:
             if message["type"] == "http.response.start":
                 call.status = message["status"]
             await send(message)
 
         try:
             if fault is None:
-                await self.app(scope, receive, recording)
+                await self.app(scope, receive, record_status)
             else:
-                await self._inject(fault, scope, receive, recording, cast(Connected, send))
+                await self._inject(fault, scope, receive, record_status, cast(Connected, send))
         finally:
             call.running = False
 
-    def _fault_for(self, call: CallRecord) -> Fault | None:
+    def _find_fault(self, call: CallRecord) -> Fault | None:
         """Return the first rule that applies to the call; every rule counts it."""
-        chosen: Fault | None = None
+        applying_rule: Fault | None = None
         for installed in self.rules:
             if installed.rule.matches(call.method, call.path):
                 installed.seen += 1
-                if chosen is None and installed.rule.hits(installed.seen):
-                    chosen = installed.rule
-        return chosen
+                if applying_rule is None and installed.rule.hits(installed.seen):
+                    applying_rule = installed.rule
+        return applying_rule
 
     async def _inject(self, fault: Fault, scope: Scope, receive: Receive, send: Send, connection: Connected) -> None:
         match fault:
@@ -176,18 +176,18 @@ class FaultSwitch:
                 await asyncio.sleep(fault.seconds)
                 await self.app(scope, receive, send)
             case Delay():
-                held = await self._take_effect(scope, receive)
+                messages = await self._take_effect(scope, receive)
                 await asyncio.sleep(fault.seconds)
-                for message in held:
+                for message in messages:
                     await send(message)
             case Drop():
                 if fault.when == "after":
                     await self._take_effect(scope, receive)
                 await _drop(connection, receive)
             case InjectedResponse():
-                body = await _body_of(receive)
+                body = await _read_body(receive)
                 if fault.when == "after":
-                    await self._take_effect(scope, _once(body))
+                    await self._take_effect(scope, _replay(body))
                 await _answer(fault, scope, body)(scope, receive, send)
             case ExpiredToken():
                 refused = ApiError(401, "AuthenticationFailed", "Token is invalid: ExpiredSignature")
@@ -195,13 +195,13 @@ class FaultSwitch:
 
     async def _take_effect(self, scope: Scope, receive: Receive) -> list[Message]:
         """Let the server process the call, and return its response unsent."""
-        held: list[Message] = []
+        messages: list[Message] = []
 
         async def hold(message: Message) -> None:
-            held.append(message)
+            messages.append(message)
 
         await self.app(scope, receive, hold)
-        return held
+        return messages
 
     async def _change_faults(self, request: Request) -> Response:
         """Replace all rules on PUT, with counts at 0; delete them on DELETE. Return the rules."""
@@ -238,7 +238,7 @@ async def _drop(connection: Connected, receive: Receive) -> None:
         pass
 
 
-async def _body_of(receive: Receive) -> bytes:
+async def _read_body(receive: Receive) -> bytes:
     body, more = b"", True
     while more:
         message = await receive()
@@ -246,7 +246,7 @@ async def _body_of(receive: Receive) -> bytes:
     return body
 
 
-def _once(body: bytes) -> Receive:
+def _replay(body: bytes) -> Receive:
     async def receive() -> Message:
         return {"type": "http.request", "body": body, "more_body": False}
 

@@ -94,7 +94,7 @@ class TaskWorker:
             elif task.queue == PURGE:
                 self._purge(task)
         except ApiError as error:
-            self._failed(task, error)
+            self._record_failure(task, error)
         else:
             self._finish(task, "SUCCESS", None)
 
@@ -113,12 +113,12 @@ class TaskWorker:
         with self._server.database.read() as session:
             warehouse = session.get(WarehouseRow, task.warehouse_id)
             storage: WarehouseStorage | None = (
-                self._server.storage_of(session, warehouse) if warehouse is not None else None
+                self._server.open_storage(session, warehouse) if warehouse is not None else None
             )
         if storage is not None:
             self._server.access.objects(storage).delete_under(task.payload["location"])
 
-    def _failed(self, task: TaskRow, error: ApiError) -> None:
+    def _record_failure(self, task: TaskRow, error: ApiError) -> None:
         log.warning("task %s (%s of %s) failed: %s", task.id, task.queue, ".".join(task.entity_name), error.message)
         if task.attempt >= MAX_ATTEMPTS:
             self._finish(task, "FAILED", error.message)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from .protocol.errors import ApiError
-from .protocol.requests import Principal
+from .protocol.requests import TokenPrincipal
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ class TokenReviewer:
         self._api = package.client.AuthenticationV1Api(package.config.new_client_from_config(str(kubeconfig)))
         self._audiences, self._subject = list(audiences), subject
 
-    def principal(self, token: str) -> Principal:
+    def principal(self, token: str) -> TokenPrincipal:
         """Return the principal of a token. Raises 401 `AuthenticationFailed`, 503 if the cluster does not answer."""
         from urllib3.exceptions import HTTPError  # noqa: PLC0415 - slow to load
 
@@ -48,4 +48,4 @@ class TokenReviewer:
         if not status.authenticated or not status.user or not status.user.uid:
             raise ApiError(401, "AuthenticationFailed", "The token was not accepted: TokenReview")
         subject = status.user.uid if self._subject == "uid" else status.user.username
-        return Principal(id=f"kubernetes~{subject}", name=str(status.user.username), email=None, is_human=False)
+        return TokenPrincipal(id=f"kubernetes~{subject}", name=str(status.user.username), email=None, is_human=False)

@@ -69,14 +69,14 @@ class Principals:
             return self.match(caller) is not PrincipalMatch.NONE
         if "*" in self.aws or (not caller.has_policies and caller.identity_arn in self._entries(caller)):
             return False
-        listed = set(self.aws)
-        account = bool(listed & {caller.account, caller.root_arn})
-        return not (account and caller.identity_arn in listed and caller.arn in listed)
+        entries = set(self.aws)
+        account = bool(entries & {caller.account, caller.root_arn})
+        return not (account and caller.identity_arn in entries and caller.arn in entries)
 
     def _entries(self, caller: Caller) -> tuple[str, ...]:
         """Return the entries that can name a caller of this kind. `*` among those of AWS means everyone."""
-        own = {"service": self.services, "web-identity": self.federated}.get(caller.kind)
-        return self.aws if own is None else (*own, *(entry for entry in self.aws if entry == "*"))
+        kind_entries = {"service": self.services, "web-identity": self.federated}.get(caller.kind)
+        return self.aws if kind_entries is None else (*kind_entries, *(entry for entry in self.aws if entry == "*"))
 
 
 def _match(entry: str, caller: Caller) -> PrincipalMatch:

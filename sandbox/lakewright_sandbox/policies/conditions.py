@@ -40,10 +40,10 @@ class Condition:
         if self.operator == "null":
             return any((not actual) == (value.lower() == "true") for value in self.values)
         match, negated = _OPERATORS[self.operator]
-        known = context if variables else None
+        variable_context = context if variables else None
 
         def fits(value: str) -> bool:
-            return any(match(expected, value, known) for expected in self.values) != negated
+            return any(match(expected, value, variable_context) for expected in self.values) != negated
 
         if not actual:
             # "If the key is not present ... the values do not match"; ForAllValues is true without values.
@@ -59,12 +59,12 @@ class Condition:
 
 def parse_condition(operator: str, key: str, values: Sequence[str]) -> Condition:
     """Return the condition of one entry of a Condition element. Raises UnknownOperatorError."""
-    rest = operator
+    remaining_name = operator
     quantifier: Quantifier | None = None
     for candidate in ("ForAnyValue", "ForAllValues"):
-        if rest.lower().startswith(candidate.lower() + ":"):
-            quantifier, rest = candidate, rest[len(candidate) + 1 :]
-    name = rest.lower()
+        if remaining_name.lower().startswith(candidate.lower() + ":"):
+            quantifier, remaining_name = candidate, remaining_name[len(candidate) + 1 :]
+    name = remaining_name.lower()
     if_exists = name.endswith("ifexists")
     name = name.removesuffix("ifexists")
     if name not in _OPERATORS and (name != "null" or if_exists or quantifier):
@@ -113,7 +113,7 @@ def _binary(expected: str, value: str, _context: Context | None) -> bool:
         return False
 
 
-def _ordered(parse: Callable[[str], float], compare: Callable[[float, float], bool]) -> Match:
+def _build_ordered_match(parse: Callable[[str], float], compare: Callable[[float, float], bool]) -> Match:
     def match(expected: str, value: str, _context: Context | None) -> bool:
         try:
             return compare(parse(value), parse(expected))
@@ -163,8 +163,8 @@ _OPERATORS: dict[str, tuple[Match, bool]] = {
     "ipaddress": (_ip_address, False),
     "notipaddress": (_ip_address, True),
     "binaryequals": (_binary, False),
-    "numericnotequals": (_ordered(_number, _COMPARISONS["equals"]), True),
-    "datenotequals": (_ordered(_instant, _COMPARISONS["equals"]), True),
-    **{f"numeric{name}": (_ordered(_number, compare), False) for name, compare in _COMPARISONS.items()},
-    **{f"date{name}": (_ordered(_instant, compare), False) for name, compare in _COMPARISONS.items()},
+    "numericnotequals": (_build_ordered_match(_number, _COMPARISONS["equals"]), True),
+    "datenotequals": (_build_ordered_match(_instant, _COMPARISONS["equals"]), True),
+    **{f"numeric{name}": (_build_ordered_match(_number, compare), False) for name, compare in _COMPARISONS.items()},
+    **{f"date{name}": (_build_ordered_match(_instant, compare), False) for name, compare in _COMPARISONS.items()},
 }

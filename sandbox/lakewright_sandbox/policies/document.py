@@ -39,10 +39,10 @@ class Statement:
 
     def covers(self, action: str, resource: str, context: Context) -> bool:
         """Return whether it applies to an action on a resource under these conditions, for any caller."""
-        known = context if self.variables else None
+        variable_context = context if self.variables else None
         return (
             any(action_matches(pattern, action) for pattern in self.actions) != self.not_action
-            and any(arn_matches(pattern, resource, known) for pattern in self.resources) != self.not_resource
+            and any(arn_matches(pattern, resource, variable_context) for pattern in self.resources) != self.not_resource
             and all_hold(self.conditions, context, variables=self.variables)
         )
 
@@ -161,19 +161,19 @@ def _principals(item: Mapping[str, Any], kind: PolicyKind) -> Principals | None:
 def _conditions(block: Any) -> tuple[Condition, ...]:
     if not is_object(block):
         raise MalformedPolicyError("Condition must be an object of operators.")
-    found: list[Condition] = []
+    conditions: list[Condition] = []
     for operator, keys in block.items():
         if not is_object(keys):
             raise MalformedPolicyError(f"Condition {operator} must be an object of keys.")
         for key, values in keys.items():
             try:
-                found.append(parse_condition(operator, key, _strings(values, key)))
+                conditions.append(parse_condition(operator, key, _strings(values, key)))
             except UnknownOperatorError:
                 raise MalformedPolicyError(f"Invalid Condition type: {operator}.") from None
-    return tuple(found)
+    return tuple(conditions)
 
 
-def _strings(value: Any, where: str) -> tuple[str, ...]:
+def _strings(value: Any, element: str) -> tuple[str, ...]:
     items: Sequence[Any] = value if is_array(value) else [value]
     texts: list[str] = []
     for item in items:
@@ -182,5 +182,5 @@ def _strings(value: Any, where: str) -> tuple[str, ...]:
         elif isinstance(item, str | int | float):
             texts.append(str(item))
         else:
-            raise MalformedPolicyError(f"{where} must be a string or a list of strings.")
+            raise MalformedPolicyError(f"{element} must be a string or a list of strings.")
     return tuple(texts)

@@ -25,7 +25,7 @@ class IdentityPolicies:
 
 
 @dataclass(frozen=True)
-class Request:
+class ActionRequest:
     """One action on one resource. Context keys are in lower case; `decide` adds the caller's own."""
 
     action: str
@@ -44,7 +44,7 @@ class PolicyDecision:
 def decide(
     caller: Caller,
     rights: IdentityPolicies,
-    request: Request,
+    request: ActionRequest,
     resource_policy: Policy | None = None,
     *,
     trust_needed: bool = False,
@@ -61,9 +61,9 @@ def decide(
     Returns:
         The decision.
     """
-    full_request = Request(request.action, request.resource, {**request.context, **caller.context})
-    on_resource = list(_covering([resource_policy] if resource_policy else [], full_request))
-    refusal = _explicit_deny(caller, rights, full_request, on_resource) or _missing_allow(
+    full_request = ActionRequest(request.action, request.resource, {**request.context, **caller.context})
+    on_resource = list(_list_covering_statements([resource_policy] if resource_policy else [], full_request))
+    refusal = _explicit_deny(caller, rights, full_request, on_resource) or _find_missing_allow(
         caller, rights, full_request, on_resource, trust_needed=trust_needed
     )
     if refusal is None:
@@ -76,20 +76,20 @@ def decide(
 
 
 def _explicit_deny(
-    caller: Caller, rights: IdentityPolicies, full_request: Request, on_resource: Sequence[Statement]
+    caller: Caller, rights: IdentityPolicies, full_request: ActionRequest, on_resource: Sequence[Statement]
 ) -> str | None:
     for name, policies in (("an identity-based policy", rights.identity), *_limits(rights)):
-        if any(_covering(policies, full_request, "Deny")):
+        if any(_list_covering_statements(policies, full_request, "Deny")):
             return f"with an explicit deny in {name}"
     if any(s.effect == "Deny" and s.principals and s.principals.denies(caller) for s in on_resource):
         return "with an explicit deny in a resource-based policy"
     return None
 
 
-def _missing_allow(
+def _find_missing_allow(
     caller: Caller,
     rights: IdentityPolicies,
-    full_request: Request,
+    full_request: ActionRequest,
     on_resource: Sequence[Statement],
     *,
     trust_needed: bool,
@@ -105,15 +105,17 @@ def _missing_allow(
     unlimited = PrincipalMatch.DIRECT if caller.kind == "role" else PrincipalMatch.IDENTITY
     if grant >= unlimited and not is_foreign and (caller.kind != "user" or rights.session is None):
         return None
-    if (is_foreign or grant < PrincipalMatch.IDENTITY) and not any(_covering(rights.identity, full_request, "Allow")):
+    if (is_foreign or grant < PrincipalMatch.IDENTITY) and not any(
+        _list_covering_statements(rights.identity, full_request, "Allow")
+    ):
         return f"because no identity-based policy allows the {full_request.action} action"
     for name, policies in _limits(rights):
-        if not any(_covering(policies, full_request, "Allow")):
+        if not any(_list_covering_statements(policies, full_request, "Allow")):
             return f"because no {name.partition(' ')[2]} allows the {full_request.action} action"
     return None
 
 
-def _is_foreign(caller: Caller, request: Request) -> bool:
+def _is_foreign(caller: Caller, request: ActionRequest) -> bool:
     """Return whether the resource belongs to another account than the caller. Unknown accounts count as the same."""
     owners = request.context.get("aws:resourceaccount", ())
     return bool(owners) and caller.account not in owners
@@ -128,7 +130,9 @@ def _limits(rights: IdentityPolicies) -> list[tuple[str, Sequence[Policy]]]:
     return limits
 
 
-def _covering(policies: Sequence[Policy], request: Request, effect: str | None = None) -> Iterator[Statement]:
+def _list_covering_statements(
+    policies: Sequence[Policy], request: ActionRequest, effect: str | None = None
+) -> Iterator[Statement]:
     for policy in policies:
         for statement in policy.statements:
             if effect in (None, statement.effect) and statement.covers(

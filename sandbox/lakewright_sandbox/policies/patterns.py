@@ -46,10 +46,10 @@ def _split(pattern: str, context: Context | None) -> list[tuple[str, bool]]:
         return [(pattern, True)]
     pieces: list[tuple[str, bool]] = []
     end = 0
-    for found in _VARIABLE.finditer(pattern):
-        pieces.append((pattern[end : found.start()], True))
-        end = found.end()
-        name, default = found.group(1), found.group(2)
+    for match in _VARIABLE.finditer(pattern):
+        pieces.append((pattern[end : match.start()], True))
+        end = match.end()
+        name, default = match.group(1), match.group(2)
         if name in _LITERAL_VARIABLES:
             pieces.append((name, False))
             continue

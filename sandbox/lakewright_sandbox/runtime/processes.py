@@ -48,8 +48,8 @@ def command_line(pid: int) -> list[str]:
             return proc.joinpath("cmdline").read_bytes().decode(errors="replace").split("\0")
         except (OSError, IndexError):
             return []
-    found = subprocess.run(["ps", "-p", str(pid), "-o", "command="], capture_output=True, text=True, check=False)
-    return found.stdout.split()
+    result = subprocess.run(["ps", "-p", str(pid), "-o", "command="], capture_output=True, text=True, check=False)
+    return result.stdout.split()
 
 
 def is_ours(pid: int, module: str, credentials_file: Path) -> bool:

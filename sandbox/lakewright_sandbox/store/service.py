@@ -34,7 +34,7 @@ def check_choice(choice: str | None) -> str | None:
     return choice.rstrip("/")
 
 
-def choice_of(sandbox: Sandbox | None) -> str:
+def find_choice(sandbox: Sandbox | None) -> str:
     """Return the choice of the last start."""
     store = sandbox.store if sandbox else None
     if store is None:
@@ -58,14 +58,14 @@ def stop(sandbox: Sandbox, layout: Layout) -> bool:
     return processes.stop(store.pid, str(store.program), layout.store_data)
 
 
-def started(
-    layout: Layout, known: Sandbox | None, choice: str | None, region: str | None, undo: contextlib.ExitStack
+def connect_or_start(
+    layout: Layout, previous: Sandbox | None, choice: str | None, region: str | None, undo: contextlib.ExitStack
 ) -> tuple[StoreState | None, list[Callable[[], None]]]:
     """Return the chosen store, or that of the last start; start a MinIO that does not run.
 
     Args:
         layout: The sandbox's files.
-        known: The sandbox of the last start.
+        previous: The sandbox of the last start.
         choice: The choice of a store; None for that of the last start.
         region: Region of a running store.
         undo: Stops what is started.
@@ -73,15 +73,15 @@ def started(
     Returns:
         The store, None for the emulated AWS; and functions that wait for what was started.
     """
-    before, choice = known.store if known else None, choice or choice_of(known)
+    before, choice = previous.store if previous else None, choice or find_choice(previous)
     if choice == MOTO:
         return None, []
     if choice != MINIO:
         return connect(layout, choice, region or (before.region if before else "us-east-1")), []
-    if known and before and before.pid and answers(known, layout):
+    if previous and before and before.pid and answers(previous, layout):
         return before, []
-    found, wait = start(layout, known, undo)
-    return found, [wait]
+    store_state, wait = start(layout, previous, undo)
+    return store_state, [wait]
 
 
 def connect(layout: Layout, endpoint: str, region: str) -> StoreState:
@@ -92,17 +92,19 @@ def connect(layout: Layout, endpoint: str, region: str) -> StoreState:
     return _state(layout, endpoint, region)
 
 
-def start(layout: Layout, known: Sandbox | None, undo: contextlib.ExitStack) -> tuple[StoreState, Callable[[], None]]:
+def start(
+    layout: Layout, previous: Sandbox | None, undo: contextlib.ExitStack
+) -> tuple[StoreState, Callable[[], None]]:
     """Start a MinIO whose data stay in the sandbox's folder. Return it, and a function that waits for it."""
-    before = known.store if known else None
-    if known:
-        stop(known, layout)
+    before = previous.store if previous else None
+    if previous:
+        stop(previous, layout)
     program = minio_program()
     keys = access.load_or_create_keys(layout)
     port = processes.free_port(urlsplit(before.endpoint).port if before and before.pid else None)
     pid, wait = start_minio(program, layout.store_data, port, keys, log=layout.log("minio"), undo=undo)
-    found = _state(layout, f"http://127.0.0.1:{port}", "us-east-1")
-    return found.model_copy(
+    store_state = _state(layout, f"http://127.0.0.1:{port}", "us-east-1")
+    return store_state.model_copy(
         update={"pid": pid, "program": program, "started_at": datetime.now(UTC).replace(microsecond=0)}
     ), wait
 

@@ -54,7 +54,7 @@ class IdentityProvider:
                 Route("/health", self._health),
                 Route(DISCOVERY, self._discovery),
                 Route(KEYS, self._keys),
-                Route(TOKENS, self._token, methods=["POST"]),
+                Route(TOKENS, self._issue_token, methods=["POST"]),
             ],
             exception_handlers={TokenRequestError: _answer_refusal},
         )
@@ -94,7 +94,7 @@ class IdentityProvider:
     async def _keys(self, _request: Request) -> Response:
         return JSONResponse(self.key.public_set())
 
-    async def _token(self, request: Request) -> Response:
+    async def _issue_token(self, request: Request) -> Response:
         try:
             form = {key: values[-1] for key, values in parse_qs((await request.body()).decode()).items()}
         except UnicodeDecodeError:
@@ -102,7 +102,7 @@ class IdentityProvider:
         client = self._authenticate(form, request.headers.get("authorization", ""))
         if form.get("grant_type") != "client_credentials":
             raise TokenRequestError("unsupported_grant_type", "only client_credentials is supported")
-        scope = _allowed_scope(client, form.get("scope"))
+        scope = _select_scope(client, form.get("scope"))
         audience = form.get("audience") or form.get("resource") or client.audiences[0]
         if audience not in client.audiences:
             raise TokenRequestError("invalid_target", f"client {client.client_id} may not name the audience {audience}")
@@ -131,7 +131,7 @@ def request_issuer(request: Request) -> str:
     return f"{request.url.scheme}://{request.url.netloc}"
 
 
-def _allowed_scope(client: OAuthClient, requested: str | None) -> str:
+def _select_scope(client: OAuthClient, requested: str | None) -> str:
     scopes = requested.split() if requested else list(client.scopes)
     if refused := [scope for scope in scopes if scope not in client.scopes]:
         raise TokenRequestError("invalid_scope", f"client {client.client_id} may not have the scope {refused[0]}")

@@ -37,16 +37,16 @@ class SigningKey:
     def load_or_create(cls, file: Path) -> SigningKey:
         """Return the key in a file; create it if it is missing. Raises CredentialsFileError for any other content."""
         try:
-            found = load_pem_private_key(file.read_bytes(), password=None)
+            private_key = load_pem_private_key(file.read_bytes(), password=None)
         except FileNotFoundError:
             key = cls()
             key.write(file)
             return key
         except (ValueError, TypeError) as error:
             raise _unusable(file, type(error).__name__) from None
-        if not isinstance(found, ec.EllipticCurvePrivateKey):
+        if not isinstance(private_key, ec.EllipticCurvePrivateKey):
             raise _unusable(file, "another type of key")
-        return cls(found)
+        return cls(private_key)
 
     def write(self, file: Path) -> None:
         """Write the private key to a file, readable by its owner alone."""
@@ -63,7 +63,7 @@ class SigningKey:
         return {"keys": [self._jwk | {"kid": self.id, "use": "sig", "alg": ALGORITHM}]}
 
 
-def _unusable(file: Path, found: str) -> CredentialsFileError:
+def _unusable(file: Path, actual: str) -> CredentialsFileError:
     return CredentialsFileError(
-        f"{file}: expected an EC private key in PEM, found {found}. Delete it to get a new one."
+        f"{file}: expected an EC private key in PEM, found {actual}. Delete it to get a new one."
     )

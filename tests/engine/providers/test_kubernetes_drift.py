@@ -12,7 +12,7 @@ from kubernetes import client as kubernetes_client  # pyright: ignore[reportMiss
 from kubernetes import config as kubernetes_config  # pyright: ignore[reportMissingTypeStubs]
 from lakewright_engine.display.lines import Display
 from lakewright_sandbox.cluster.app import SandboxCluster, kubeconfig
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from rich.console import Console
 from stackrunner import Stack
 
@@ -54,7 +54,7 @@ NAME, NAMESPACE = "notebook", "tenant-acme"
 
 @pytest.fixture
 def config(tmp_path: Path) -> Iterator[Path]:
-    with serving(SandboxCluster().app()) as endpoint:
+    with serve(SandboxCluster().app()) as endpoint:
         file = tmp_path / "kubeconfig"
         file.write_text(kubeconfig(endpoint))
         yield file

@@ -13,7 +13,7 @@ from lakewright.doctor import Finding
 from lakewright.doctor.token_audience import check_pod_tokens
 from lakewright.environment.environment import Environment
 from lakewright_sandbox.cluster.app import SandboxCluster, kubeconfig
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 
@@ -24,7 +24,7 @@ Diagnose = Callable[..., Finding]
 def diagnose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Diagnose]:
     """Return the doctor's finding for a server with these audiences and an environment that requests one of them."""
     with ExitStack() as stack:
-        cluster = stack.enter_context(serving(SandboxCluster().app()))
+        cluster = stack.enter_context(serve(SandboxCluster().app()))
         (tmp_path / "kubeconfig").write_text(kubeconfig(cluster))
         monkeypatch.setattr(kube_config, "KUBE_CONFIG_DEFAULT_LOCATION", str(tmp_path / "kubeconfig"))
 
@@ -34,7 +34,7 @@ def diagnose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Diagno
                 kubernetes_issuer=issuer,
                 kubernetes_audiences=audiences,
             )
-            endpoint = stack.enter_context(serving(create_app(settings)))
+            endpoint = stack.enter_context(serve(create_app(settings)))
             auth = {"kind": "token-file", "path": "/var/run/secrets/lakekeeper/token"}
             server = {"endpoint": endpoint, "jobs_auth": auth, **environment}
             (finding,) = check_pod_tokens(Environment.model_validate({"lakekeeper": server}), "tenant-acme")
@@ -79,7 +79,7 @@ def test_environment_without_the_servers_audience_is_found(diagnose: Diagnose) -
 
 
 def test_server_that_trusts_another_cluster_is_found(diagnose: Diagnose) -> None:
-    with serving(SandboxCluster().app()) as elsewhere:
+    with serve(SandboxCluster().app()) as elsewhere:
         finding = diagnose(("lakekeeper",), issuer=elsewhere)
 
     assert finding.state == "missing"

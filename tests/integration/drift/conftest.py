@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 from lakewright.lakekeeper.provider import run_context
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.fault_injection import FaultSwitch
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
@@ -20,7 +20,7 @@ from .fleet import Fleet
 def http(tmp_path: Path) -> Iterator[httpx.Client]:
     """Client of another user on a server of this test, which tests no storage and counts calls."""
     settings = Settings(database=f"sqlite:///{tmp_path / 'lakekeeper.db'}", skip_storage_validation=True)
-    with serving(FaultSwitch(create_app(settings))) as endpoint, httpx.Client(base_url=endpoint, timeout=60) as client:
+    with serve(FaultSwitch(create_app(settings))) as endpoint, httpx.Client(base_url=endpoint, timeout=60) as client:
         client.post("/management/v1/bootstrap", json={"accept-terms-of-use": True}).raise_for_status()
         yield client
 

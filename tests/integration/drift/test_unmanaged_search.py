@@ -14,10 +14,10 @@ import httpx
 import pytest
 from lakewright.cli.app import run
 from lakewright.lakekeeper.provider import run_context
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.fault_injection import FaultSwitch
-from lakewright_sandbox.lakekeeper.protocol.requests import Principal
+from lakewright_sandbox.lakekeeper.protocol.requests import TokenPrincipal
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -49,7 +49,7 @@ class Gate:
             await self._app(scope, receive, send)
             return
         token = dict(scope["headers"]).get(b"authorization", b"").decode().removeprefix("Bearer ")
-        scope.setdefault("state", {})["principal"] = Principal(f"oidc~{token}", name=token)
+        scope.setdefault("state", {})["principal"] = TokenPrincipal(f"oidc~{token}", name=token)
         async with self._counted():
             if self.hold_until and scope["path"].endswith(self.held_path):
                 await self._hold()
@@ -127,7 +127,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     monkeypatch.setenv("STACK_TOKEN", "operator")
     monkeypatch.delenv("PULUMI_BACKEND_URL", raising=False)
     headers = {"authorization": "Bearer operator"}
-    with serving(gate) as endpoint, httpx.Client(base_url=endpoint, timeout=60, headers=headers) as client:
+    with serve(gate) as endpoint, httpx.Client(base_url=endpoint, timeout=60, headers=headers) as client:
         accepted = {"accept-terms-of-use": True, "is-operator": True}
         client.post("/management/v1/bootstrap", json=accepted).raise_for_status()
         run_context.start(run_context.RunContext())

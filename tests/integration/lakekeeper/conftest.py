@@ -21,9 +21,9 @@ import boto3
 import httpx
 import pytest
 from fastapi import FastAPI
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
-from lakewright_sandbox.lakekeeper.protocol.requests import Principal
+from lakewright_sandbox.lakekeeper.protocol.requests import TokenPrincipal
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.lakekeeper.protocol.versions import NEWEST
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -200,7 +200,7 @@ class People:
     def __init__(self, app: FastAPI) -> None:
         self.app = app
         self._running = ExitStack()
-        self._endpoint = self._running.enter_context(serving(TokensAsNames(app)))
+        self._endpoint = self._running.enter_context(serve(TokensAsNames(app)))
         self._clients: dict[str | None, httpx.Client] = {}
 
     def __call__(self, name: str | None) -> httpx.Client:
@@ -224,7 +224,7 @@ class TokensAsNames:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         token = dict(scope.get("headers", [])).get(b"authorization", b"").decode().removeprefix("Bearer ")
         if token:
-            scope.setdefault("state", {})["principal"] = Principal(f"oidc~{token}", name=token)
+            scope.setdefault("state", {})["principal"] = TokenPrincipal(f"oidc~{token}", name=token)
         await self._app(scope, receive, send)
 
 

@@ -11,7 +11,7 @@ from lakewright.credentials.references import resolve
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.retry import RetryPolicy
 from lakewright.lakekeeper.api.connection.server import ServerRef
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.fault_injection import FaultSwitch
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
@@ -37,8 +37,8 @@ class World:
                 asked.append(scope["path"])
             await app(scope, receive, send)
 
-        self.issuer = stack.enter_context(serving(counted, **tls))
-        plain = stack.enter_context(serving(self.provider.app())) if tls else self.issuer
+        self.issuer = stack.enter_context(serve(counted, **tls))
+        plain = stack.enter_context(serve(self.provider.app())) if tls else self.issuer
         settings = Settings(
             database=f"sqlite:///{folder / 'lakekeeper.db'}",
             skip_storage_validation=True,
@@ -46,7 +46,7 @@ class World:
             openid_audiences=("lakekeeper",),
         )
         self.trusted_issuer = plain
-        self.endpoint = stack.enter_context(serving(FaultSwitch(create_app(settings)), **tls))
+        self.endpoint = stack.enter_context(serve(FaultSwitch(create_app(settings)), **tls))
 
     def token(self, **claims: Any) -> str:
         """A token of the provider, with other claims; those that are None are left out."""

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlencode
 import httpx
 import pytest
 from fastapi import FastAPI
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.protocol.clock import Clock
 from lakewright_sandbox.lakekeeper.protocol.settings import NIL_PROJECT
 from starlette.applications import Starlette
@@ -172,7 +172,7 @@ def test_vended_credentials_that_reach_too_far_are_refused(client: Any, make_war
             answer = await http.post(aws.endpoint, content=urlencode(asked), headers=headers)
         return Response(answer.content, answer.status_code, media_type=answer.headers["content-type"])
 
-    with serving(Starlette(routes=[Route("/", without_policy, methods=["POST"])])) as careless:
+    with serve(Starlette(routes=[Route("/", without_policy, methods=["POST"])])) as careless:
         key = KEY | {"access-key-id": aws.access_key_id, "secret-access-key": aws.secret_access_key}
         profile = PROFILE | {"bucket": "tenants", "key-prefix": "too-far", "sts-enabled": True}
         profile |= {"endpoint": aws.endpoint, "path-style-access": True, "sts-endpoint": careless}

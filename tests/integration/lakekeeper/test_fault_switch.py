@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.fault_injection import FaultSwitch
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
@@ -22,7 +22,7 @@ BROKEN = (httpx.RemoteProtocolError, httpx.ReadError)
 @pytest.fixture(scope="module")
 def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     database = tmp_path_factory.mktemp("faults") / "lakekeeper.db"
-    with serving(FaultSwitch(create_app(Settings(database=f"sqlite:///{database}")))) as endpoint:
+    with serve(FaultSwitch(create_app(Settings(database=f"sqlite:///{database}")))) as endpoint:
         yield endpoint
 
 

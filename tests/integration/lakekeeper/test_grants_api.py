@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.lakekeeper.protocol.versions import NEWEST
@@ -22,7 +22,7 @@ def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """Everybody may do everything there; `oidc~known` is a user."""
     database: Path = tmp_path_factory.mktemp("grants") / "lakekeeper.db"
     with (
-        serving(create_app(Settings(database=f"sqlite:///{database}", version=NEWEST))) as endpoint,
+        serve(create_app(Settings(database=f"sqlite:///{database}", version=NEWEST))) as endpoint,
         httpx.Client(base_url=endpoint) as client,
     ):
         client.post(f"{V1}/bootstrap", json={"accept-terms-of-use": True}).raise_for_status()

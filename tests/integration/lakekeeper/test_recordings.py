@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.lakekeeper.protocol.versions import Version
@@ -83,7 +83,7 @@ def guarded(aws: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tupl
     client = OAuthClient("people", "unused", audiences=("lakekeeper",), scopes=())
     provider = IdentityProvider({"people": client}, SigningKey())
     with ExitStack() as stack:
-        issuer = stack.enter_context(serving(provider.app()))
+        issuer = stack.enter_context(serve(provider.app()))
         settings = Settings(
             database=f"sqlite:///{tmp_path_factory.mktemp('guarded') / 'lakekeeper.db'}",
             version="0.13",
@@ -99,7 +99,7 @@ def guarded(aws: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tupl
             )
             for name in ("admin", "alice")
         }
-        yield stack.enter_context(serving(create_app(settings))), tokens
+        yield stack.enter_context(serve(create_app(settings))), tokens
 
 
 @pytest.mark.parametrize("recording", recordings_of("0.13.3", own_server="openfga"), ids=lambda one: one.name)
@@ -114,6 +114,6 @@ def test_answers_as_the_real_server_with_openfga(recording: Any, aws: Any, guard
 @pytest.mark.parametrize("recording", recordings_of("0.13.3", own_server="storage"), ids=lambda one: one.name)
 def test_answers_as_the_real_server_on_other_storage(recording: Any, tmp_path: Path) -> None:
     settings = Settings(database=f"sqlite:///{tmp_path / 'db'}", version="0.13", skip_storage_validation=True)
-    with serving(create_app(settings)) as endpoint, httpx.Client(base_url=endpoint, timeout=60) as client:
+    with serve(create_app(settings)) as endpoint, httpx.Client(base_url=endpoint, timeout=60) as client:
         client.post("/management/v1/bootstrap", json={"accept-terms-of-use": True}).raise_for_status()
         assert Replayer(client, {"base": endpoint}, lambda body: body).replay(recording) == []

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.database.models import GrantRow
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
@@ -32,7 +32,7 @@ def start(aws: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]
         def start(version: Version, **settings: Any) -> httpx.Client:
             database = f"sqlite:///{tmp_path_factory.mktemp('released') / 'lakekeeper.db'}"
             app = create_app(Settings(database=database, version=version, aws_endpoint=aws.endpoint, **settings))
-            client = stack.enter_context(httpx.Client(base_url=stack.enter_context(serving(app)), timeout=30))
+            client = stack.enter_context(httpx.Client(base_url=stack.enter_context(serve(app)), timeout=30))
             client.post(f"{V1}/bootstrap", json={"accept-terms-of-use": True})
             return client
 
@@ -129,7 +129,7 @@ def test_listings_are_signed_from_head_on(start: Start, make_warehouse: Any, aws
 def test_tokens_with_roles_need_a_project(start: Start, version: Version, status: int) -> None:
     client = OAuthClient("ci", "unused", audiences=("lakekeeper",), scopes=())
     provider = IdentityProvider({"ci": client}, SigningKey())
-    with serving(provider.app()) as issuer:
+    with serve(provider.app()) as issuer:
         settings = {"openid_provider_uri": issuer, "openid_roles_claim": "roles", "default_project": ""}
         server = start(version, **settings)
         claims = provider.claims(issuer, client, "lakekeeper", "") | {"roles": ["a"]}

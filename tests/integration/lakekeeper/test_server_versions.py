@@ -12,7 +12,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 from lakewright_sandbox import services
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 
@@ -30,7 +30,7 @@ class Old:
     aws: Any
     app: FastAPI
 
-    def since(self, version: str) -> bool:
+    def is_at_least(self, version: str) -> bool:
         return [int(part) for part in self.version.split(".")] >= [int(part) for part in version.split(".")]
 
     def keys(self, prefix: str = "aws-") -> dict[str, str]:
@@ -71,7 +71,7 @@ def servers(aws: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict
                     skip_storage_validation=True,
                 )
             )
-            http = stack.enter_context(httpx.Client(base_url=stack.enter_context(serving(app)), timeout=30))
+            http = stack.enter_context(httpx.Client(base_url=stack.enter_context(serve(app)), timeout=30))
             http.post(f"{V1}/bootstrap", json={"accept-terms-of-use": True}).raise_for_status()
             started[version] = Old(version, http, aws, app)
         yield started
@@ -110,9 +110,9 @@ def test_row_warehouse_id_key_and_its_neighbours(old: Old) -> None:
     made = old.warehouse(**{"default-format-version": 2, "allowed-format-versions": [1, 2]})
     assert made["id"] == made["warehouse-id"]
     assert "updated-at" in made
-    assert ("storage-credential-type" in made) == old.since("0.12")
+    assert ("storage-credential-type" in made) == old.is_at_least("0.12")
     for key in ("managed-by", "allowed-format-versions", "default-format-version"):
-        assert (key in made) == old.since("0.13")
+        assert (key in made) == old.is_at_least("0.13")
 
 
 def test_row_undrop_path_has_a_dash(old: Old) -> None:
@@ -124,8 +124,8 @@ def test_row_undrop_path_has_a_dash(old: Old) -> None:
 def test_row_s3_key_names(old: Old) -> None:
     assert old.create().status_code == 201
     plain = old.create(**{"storage-credential": old.keys(prefix="")})
-    assert plain.status_code == (201 if old.since("0.12") else 422)
-    if not old.since("0.12"):
+    assert plain.status_code == (201 if old.is_at_least("0.12") else 422)
+    if not old.is_at_least("0.12"):
         assert plain.headers["content-type"].startswith("text/plain")
         assert "missing field `aws-access-key-id`" in plain.text
 
@@ -141,9 +141,9 @@ def test_row_s3_fields(old: Old) -> None:
     found = old.warehouse(
         **{"storage-profile": old.profile(**{"sts-endpoint": "http://sts.test", "storage-layout": layout})}
     )["storage-profile"]
-    assert found.get("sts-endpoint") == ("http://sts.test/" if old.since("0.12") else None)
-    assert found.get("storage-layout") == (layout if old.since("0.12") else None)
-    assert ("sts-endpoint" in found, "storage-layout" in found) == (old.since("0.12"),) * 2
+    assert found.get("sts-endpoint") == ("http://sts.test/" if old.is_at_least("0.12") else None)
+    assert found.get("storage-layout") == (layout if old.is_at_least("0.12") else None)
+    assert ("sts-endpoint" in found, "storage-layout" in found) == (old.is_at_least("0.12"),) * 2
     assert found["remote-signing-enabled"] is True
     assert "legacy-md5-behavior" in found
 
@@ -152,7 +152,7 @@ def test_row_region_update(old: Old) -> None:
     made = old.warehouse()
     moved = {"storage-profile": made["storage-profile"] | {"region": "eu-west-1"}, "storage-credential": old.keys()}
     answer = old.http.post(f"{V1}/warehouse/{made['id']}/storage", json=moved)
-    if old.since("0.12"):
+    if old.is_at_least("0.12"):
         assert answer.json()["storage-profile"]["region"] == "eu-west-1"
     else:
         assert (answer.status_code, answer.json()["error"]["type"]) == (400, "UpdateError")
@@ -177,18 +177,18 @@ def test_row_default_delegation_is_vending(old: Old) -> None:
 def test_row_default_delegation_signer_keys(old: Old) -> None:
     config = new_table(old, **{"sts-enabled": False})["loaded"]["config"]
     assert "s3.signer.uri" in config
-    assert ("signer.uri" in config) == old.since("0.13")
+    assert ("signer.uri" in config) == old.is_at_least("0.13")
 
 
 def test_row_task_queue_names(old: Old) -> None:
     path = f"{V1}/warehouse/{old.warehouse()['id']}/task-queue"
-    name = "soft_deletion" if old.since("0.14") else "tabular_expiration"
+    name = "soft_deletion" if old.is_at_least("0.14") else "tabular_expiration"
     assert old.http.get(f"{V1}/info").json()["queues"] == [name, "tabular_purge", "task_log_cleanup"]
     assert old.http.get(f"{path}/tabular_expiration/config").json()["queue-config"] == {"queue-name": name}
     assert old.http.post(f"{path}/tabular_expiration/config", json={"queue-config": {}}).status_code == 204
     newer = old.http.post(f"{path}/soft_deletion/config", json={"queue-config": {}})
-    assert newer.status_code == (204 if old.since("0.14") else 400)
-    if not old.since("0.14"):
+    assert newer.status_code == (204 if old.is_at_least("0.14") else 400)
+    if not old.is_at_least("0.14"):
         assert newer.json()["error"]["type"] == "QueueNotFound"
 
 
@@ -198,7 +198,7 @@ def test_row_actions_are_objects(old: Old) -> None:
 
 
 def test_row_not_found_type_of_warehouses(old: Old) -> None:
-    kind = "NoSuchWarehouseException" if old.since("0.12") else "WarehouseNotFound"
+    kind = "NoSuchWarehouseException" if old.is_at_least("0.12") else "WarehouseNotFound"
     missing = uuid.uuid4()
     for path in (f"{V1}/warehouse/{missing}", f"/catalog/v1/{missing}/namespaces", "/catalog/v1/config?warehouse=none"):
         answer = old.http.get(path)
@@ -214,10 +214,10 @@ def test_row_idempotency(old: Old) -> None:
     warehouse = old.warehouse()
     config = old.http.get("/catalog/v1/config", params={"warehouse": warehouse["name"]}).json()
     key = "idempotency-key-lifetime"
-    assert (key in config["overrides"], key in config) == (old.version in {"0.12", "0.13"}, old.since("0.14"))
+    assert (key in config["overrides"], key in config) == (old.version in {"0.12", "0.13"}, old.is_at_least("0.14"))
     path, headers = f"/catalog/v1/{warehouse['id']}/namespaces", {"idempotency-key": str(uuid.uuid4())}
     answers = [old.http.post(path, json={"namespace": ["n"]}, headers=headers).status_code for _ in range(2)]
-    assert answers == [200, 200 if old.since("0.12") else 409]
+    assert answers == [200, 200 if old.is_at_least("0.12") else 409]
 
 
 def test_row_health_of_an_unhealthy_server(old: Old, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,21 +228,21 @@ def test_row_health_of_an_unhealthy_server(old: Old, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(old.app.state.lakekeeper.database, "read", broken)
     answer = old.http.get("/health")
-    assert (answer.status_code, answer.json()["health"]) == (503 if old.since("0.12") else 200, "error")
+    assert (answer.status_code, answer.json()["health"]) == (503 if old.is_at_least("0.12") else 200, "error")
     assert not services.reports_ok(answer)
 
 
 def test_row_info_keys(old: Old) -> None:
     info = old.http.get(f"{V1}/info").json()
     assert info["version"] == {"0.11": "0.11.6", "0.12": "0.12.4", "0.13": "0.13.3", "0.14": "0.13.1"}[old.version]
-    assert info.get("lakekeeper-version") == (info["version"] if old.since("0.12") else None)
+    assert info.get("lakekeeper-version") == (info["version"] if old.is_at_least("0.12") else None)
     assert info["license-status"]["valid"] is True
 
 
 def test_row_default_layout(old: Old) -> None:
     made = new_table(old)
     table = f"/{made['loaded']['metadata']['table-uuid']}"
-    namespace = made["base"] if old.since("0.13") else f"{made['base']}/{made['namespace']['namespace_id']}"
+    namespace = made["base"] if old.is_at_least("0.13") else f"{made['base']}/{made['namespace']['namespace_id']}"
     assert made["namespace"]["location"] == namespace
     assert made["loaded"]["metadata"]["location"] == namespace + table
 
@@ -255,14 +255,14 @@ def test_row_dry_runs_and_namespace_move(old: Old) -> None:
         f"{V1}/warehouse/{warehouse}/namespace/{uuid.uuid4()}/move": {"destination": ["x"]},
     }
     for path, body in calls.items():
-        assert old.unknown("POST", path, json=body) == (not old.since("0.14"))
+        assert old.unknown("POST", path, json=body) == (not old.is_at_least("0.14"))
 
 
 def test_management_lists_refuse_empty_tokens(old: Old) -> None:
     deleted = f"{V1}/warehouse/{old.warehouse()['id']}/deleted-tabulars"
     for path in (deleted, f"{V1}/user", f"{V1}/role"):
         answer = old.http.get(path, params={"pageToken": ""})
-        if old.since("0.14"):
+        if old.is_at_least("0.14"):
             assert answer.status_code == 200
         else:
             assert (answer.status_code, answer.json()["error"]["type"]) == (400, "InvalidPaginationToken")
@@ -283,7 +283,7 @@ def test_an_invalid_page_token_is_refused(old: Old) -> None:
 def test_released_servers_refuse_warehouse_status(old: Old, states: list[str]) -> None:
     answer = old.http.get(f"{V1}/warehouse", params={"warehouseStatus": states})
     kind = answer.headers["content-type"].split(";")[0]
-    assert (answer.status_code, kind) == ((200, "application/json") if old.since("0.14") else (400, "text/plain"))
+    assert (answer.status_code, kind) == ((200, "application/json") if old.is_at_least("0.14") else (400, "text/plain"))
     assert old.http.get(f"{V1}/warehouse", params={"warehouseStatus[]": states}).status_code == 200
 
 
@@ -293,7 +293,7 @@ def test_a_deleted_user_keeps_the_id(old: Old) -> None:
     assert old.http.post(f"{V1}/user", json=user).status_code == 201
     assert old.http.delete(path).status_code == 204
     assert old.http.get(path).status_code == 404
-    assert old.http.delete(path).status_code == (404 if old.since("0.13") else 204)
+    assert old.http.delete(path).status_code == (404 if old.is_at_least("0.13") else 204)
     assert old.http.post(f"{V1}/user", json=user).json()["error"]["type"] == "UserAlreadyExists"
     assert old.http.post(f"{V1}/user", json=user | {"update-if-exists": True}).status_code == 200
     assert old.http.get(path).json()["name"] == "Ann"
@@ -302,16 +302,18 @@ def test_a_deleted_user_keeps_the_id(old: Old) -> None:
 def test_format_version_policy_and_managed_by_came_with_0_13(old: Old) -> None:
     path = f"{V1}/warehouse/{old.warehouse()['id']}"
     assert old.unknown("POST", f"{path}/format-version-policy", json={"allowed-format-versions": [2]}) == (
-        not old.since("0.13")
+        not old.is_at_least("0.13")
     )
-    assert old.unknown("POST", f"{path}/managed-by", json={"managed-by": "self-managed"}) == (not old.since("0.13"))
+    assert old.unknown("POST", f"{path}/managed-by", json={"managed-by": "self-managed"}) == (
+        not old.is_at_least("0.13")
+    )
 
 
 def test_config_names_the_encryption_key_since_0_13(old: Old) -> None:
     arn = "arn:aws:kms:us-east-1:123456789012:key/x"
     name = old.warehouse(**{"storage-profile": old.profile(**{"aws-kms-key-arn": arn})})["name"]
     defaults = old.http.get("/catalog/v1/config", params={"warehouse": name}).json()["defaults"]
-    assert defaults.get("s3.sse.key") == (arn if old.since("0.13") else None)
+    assert defaults.get("s3.sse.key") == (arn if old.is_at_least("0.13") else None)
 
 
 def test_the_process_takes_the_version_as_an_option(start_lakekeeper: Any) -> None:

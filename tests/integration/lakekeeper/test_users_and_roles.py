@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 
@@ -20,7 +20,7 @@ V1 = "/management/v1"
 def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     database: Path = tmp_path_factory.mktemp("roles") / "lakekeeper.db"
     with (
-        serving(create_app(Settings(database=f"sqlite:///{database}"))) as endpoint,
+        serve(create_app(Settings(database=f"sqlite:///{database}"))) as endpoint,
         httpx.Client(base_url=endpoint) as client,
     ):
         client.post(f"{V1}/bootstrap", json={"accept-terms-of-use": True}).raise_for_status()

@@ -162,7 +162,7 @@ def test_a_profile_is_kept_in_normal_form(given: dict[str, Any], kept: dict[str,
     from lakewright_sandbox.lakekeeper.storage.s3_profile import S3ProfileBody
 
     base = {"type": "s3", "bucket": "tenants", "region": "r", "sts-enabled": False}
-    profile = S3ProfileBody.model_validate_json(json.dumps(base | given)).normalised().stored()
+    profile = S3ProfileBody.model_validate_json(json.dumps(base | given)).normalize().to_stored()
     assert {key: profile[key] for key in kept} == kept
 
 

@@ -21,7 +21,7 @@ from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.server.bootstrap import BootstrapProvider
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 from lakewright.ownership.consent import ADOPT, Consent, ConsentKind, format_consents
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.fault_injection import FaultSwitch
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
@@ -132,7 +132,7 @@ def light_endpoint(
         return
     database = tmp_path_factory.mktemp("light") / "lakekeeper.db"
     settings = Settings(database=f"sqlite:///{database}", version=sandbox_version, skip_storage_validation=True)
-    with serving(FaultSwitch(create_app(settings))) as endpoint:
+    with serve(FaultSwitch(create_app(settings))) as endpoint:
         yield endpoint
 
 
@@ -196,7 +196,7 @@ def guarded_endpoint(tmp_path_factory: pytest.TempPathFactory, sandbox_version: 
     settings = Settings(
         database=f"sqlite:///{database}", version=sandbox_version, authorizer="openfga", skip_storage_validation=True
     )
-    with serving(FaultSwitch(TokensAsNames(create_app(settings)))) as endpoint:
+    with serve(FaultSwitch(TokensAsNames(create_app(settings)))) as endpoint:
         asked = {"accept-terms-of-use": True, "is-operator": True}
         by = {"authorization": "Bearer operator"}
         httpx.post(f"{endpoint}/management/v1/bootstrap", json=asked, headers=by).raise_for_status()
@@ -337,7 +337,7 @@ def servers(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Itera
         for version in VERSIONS:
             database = f"sqlite:///{tmp_path_factory.mktemp('version') / 'lakekeeper.db'}"
             app = create_app(Settings(database=database, version=version, skip_storage_validation=True))
-            http = stack.enter_context(httpx.Client(base_url=stack.enter_context(serving(app)), timeout=30))
+            http = stack.enter_context(httpx.Client(base_url=stack.enter_context(serve(app)), timeout=30))
             started[version] = OldServer(version, http, sandbox, bucket)
         yield started
 

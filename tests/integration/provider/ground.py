@@ -11,10 +11,10 @@ from typing import Any
 
 import boto3
 import httpx
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.fault_injection import FaultSwitch
-from lakewright_sandbox.lakekeeper.protocol.requests import Principal
+from lakewright_sandbox.lakekeeper.protocol.requests import TokenPrincipal
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.runtime.state import Sandbox
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -73,7 +73,7 @@ class TokensAsNames:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         token = dict(scope.get("headers", [])).get(b"authorization", b"").decode().removeprefix("Bearer ")
         if token:
-            scope.setdefault("state", {})["principal"] = Principal(f"oidc~{token}", name=token)
+            scope.setdefault("state", {})["principal"] = TokenPrincipal(f"oidc~{token}", name=token)
         await self._app(scope, receive, send)
 
 
@@ -82,7 +82,7 @@ def granting_server(authorizer: str, storage: Sandbox, directory: Path, **others
     """Run a server in this process that counts calls and can inject faults. `others` are more of its settings."""
     database = f"sqlite:///{directory / 'lakekeeper.db'}"
     settings = Settings(database=database, authorizer=AUTHORIZERS[authorizer], **others)
-    with serving(FaultSwitch(TokensAsNames(create_app(settings)))) as endpoint:
+    with serve(FaultSwitch(TokensAsNames(create_app(settings)))) as endpoint:
         running = Granting(authorizer, endpoint, storage)
         with running.client() as client:
             accepted = {"accept-terms-of-use": True, "is-operator": True}

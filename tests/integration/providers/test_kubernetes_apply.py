@@ -13,7 +13,7 @@ import pytest
 from kubernetes import client as kubernetes_client  # pyright: ignore[reportMissingTypeStubs]
 from kubernetes import config as kubernetes_config  # pyright: ignore[reportMissingTypeStubs]
 from lakewright_sandbox.cluster.app import SandboxCluster, kubeconfig
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.providers.protocol.properties import Properties, to_struct
 from pulumi.runtime.proto import provider_pb2
 
@@ -41,7 +41,7 @@ def deployment(replicas: int = 1, image: str = "spark:1", **labels: str) -> Prop
 
 @pytest.fixture
 def config(tmp_path: Path) -> Iterator[Path]:
-    with serving(SandboxCluster().app()) as endpoint:
+    with serve(SandboxCluster().app()) as endpoint:
         file = tmp_path / "kubeconfig"
         file.write_text(kubeconfig(endpoint))
         yield file
@@ -241,7 +241,7 @@ def test_a_real_cluster_is_refused_with_the_plugin(
         await send({"type": "http.response.body", "body": body})
 
     file = tmp_path / "kubeconfig"
-    with serving(foreign_cluster) as endpoint:
+    with serve(foreign_cluster) as endpoint:
         file.write_text(kubeconfig(endpoint))
         request = provider_pb2.CheckRequest(urn="u", news=to_struct({"kubeconfig": str(file)}))
         (failure,) = connect(kubernetes_port).stub.CheckConfig(request).failures

@@ -11,9 +11,9 @@ import httpx
 import pytest
 import yaml
 from lakewright.ownership.record_role import RECORD_ROLE
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
-from lakewright_sandbox.lakekeeper.protocol.requests import Principal
+from lakewright_sandbox.lakekeeper.protocol.requests import TokenPrincipal
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.errors import WarehouseRefusedError
@@ -45,7 +45,7 @@ class TokensAsNames:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         token = dict(scope.get("headers", [])).get(b"authorization", b"").decode().removeprefix("Bearer ")
         if token:
-            scope.setdefault("state", {})["principal"] = Principal(f"oidc~{token}", name=token)
+            scope.setdefault("state", {})["principal"] = TokenPrincipal(f"oidc~{token}", name=token)
         await self._app(scope, receive, send)
 
 
@@ -60,7 +60,7 @@ def empty_server(sandbox: Sandbox, tmp_path: Path) -> Iterator[httpx.Client]:
         authorizer="openfga",
         maintenance_queues=True,
     )
-    with serving(TokensAsNames(create_app(settings))) as endpoint:
+    with serve(TokensAsNames(create_app(settings))) as endpoint:
         headers = {"authorization": "Bearer operator"}
         with httpx.Client(base_url=endpoint, headers=headers, timeout=60) as client:
             yield client

@@ -20,7 +20,7 @@ import pytest
 from authenticating_proxy import AuthenticatingProxy
 from authenticating_proxy import serving as gated
 from fault_proxy import FaultInjectingProxy
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.lakekeeper.storage import vending
@@ -100,9 +100,9 @@ def setup(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(vending, "SESSION_REUSE_SECONDS", 1)
     monkeypatch.setenv("JOB_SECRET", "s3cr3t")
     app = create_app(Settings(database=f"sqlite:///{tmp_path}/lakekeeper.db"))
-    with serving(app) as server, serving(store) as store_url:
+    with serve(app) as server, serve(store) as store_url:
         catalog = FaultInjectingProxy(server)
-        with serving(catalog) as catalog_url, gated(AuthenticatingProxy(catalog_url)) as proxy:
+        with serve(catalog) as catalog_url, gated(AuthenticatingProxy(catalog_url)) as proxy:
             auth = ClientCredentialsAuth(
                 kind="client-credentials", token_url=proxy.token_url, client_id="job", client_secret="env:JOB_SECRET"
             )

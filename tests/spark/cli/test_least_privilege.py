@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from fault_proxy import FaultInjectingProxy, unavailable
 from lakewright_sandbox import lifecycle
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.runtime.state import Sandbox, TokensState
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog.auth import ClientCredentialsAuth
@@ -256,7 +256,7 @@ def half_down(owner_config: CatalogConfig, guarded_sandbox: Sandbox) -> Iterator
     def fail_vault(line: str, forward: Callable[[], httpx.Response]) -> httpx.Response:
         return unavailable() if vault.id in line or line.endswith("vault") else forward()
 
-    with serving(proxy) as endpoint, proxy.injecting(fail_vault):
+    with serve(proxy) as endpoint, proxy.injecting(fail_vault):
         yield owner_config.model_copy(update={"uri": f"{endpoint}/catalog"})
 
 

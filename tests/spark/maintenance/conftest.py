@@ -17,7 +17,7 @@ import boto3
 import httpx
 import pytest
 from fault_proxy import FaultInjectingProxy
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.maintenance import job_runner
@@ -118,7 +118,7 @@ class FaultyWarehouse:
 @pytest.fixture(scope="package")
 def faulty(sandbox: Sandbox, catalog_config: CatalogConfig, spark: SparkSession) -> Iterator[FaultyWarehouse]:
     store, catalog = FaultInjectingProxy(sandbox.aws.endpoint), FaultInjectingProxy(sandbox.lakekeeper.endpoint)
-    with serving(store) as store_url, serving(catalog) as catalog_url:
+    with serve(store) as store_url, serve(catalog) as catalog_url:
         created = create_warehouse(sandbox, catalog_config, "faulty", store_url, {"type": "hard"})
         warehouse = created.model_copy(update={"s3": IMPATIENT})
         config = catalog_config.model_copy(update={"uri": f"{catalog_url}/catalog", "warehouses": [warehouse]})

@@ -201,7 +201,7 @@ def test_branch_created_meanwhile_keeps_its_snapshots(
         table.do(f"ALTER TABLE THIS CREATE BRANCH late AS OF VERSION {line[2]} WITH SNAPSHOT RETENTION 3 SNAPSHOTS")
         return found
 
-    monkeypatch.setattr(Metadata, "of", slow)
+    monkeypatch.setattr(Metadata, "read", slow)
     table.job("snapshot-expiration")
     assert set(table.column("SELECT snapshot_id FROM THIS.snapshots")) == set(line)
 

@@ -13,7 +13,7 @@ import httpx
 import pyarrow as pa
 import pytest
 from fault_proxy import FaultInjectingProxy
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import LeaseHeldError, LeaseLostError, StoppedError
@@ -165,7 +165,7 @@ class TestHeartbeat:
             over.wait(60)
             return passed_on()
 
-        with serving(silent) as way:
+        with serve(silent) as way:
             behind = tenant.model_copy(update={"uri": f"{way}/catalog"})
             hung = Lease(behind, "results", open_catalog(behind, "results"), "runner", life)
             other = Lease(tenant, "soft", open_catalog(tenant, "soft"), "runner", life)

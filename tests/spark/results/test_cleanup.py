@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from click.testing import Result
 from fault_proxy import FaultInjectingProxy
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.cli import app, executions
@@ -170,7 +170,7 @@ def test_tables_without_rows_and_rows_without_tables(cleaner: Cleaner, workflow:
         def knows(self, of: int, execution: int) -> bool:
             return (of, execution) == (workflow, 1)
 
-        def warehouse_of(self, of: int, execution: int) -> str | None:
+        def find_warehouse(self, of: int, execution: int) -> str | None:
             return "results" if (of, execution) == (workflow, 1) else None
 
         def all(self) -> Iterator[ExecutionRecord]:
@@ -273,7 +273,7 @@ def test_drop_purges_but_keeps_a_new_table_of_that_name(
     catalog_config: CatalogConfig, sandbox: Sandbox, workflow: int
 ) -> None:
     proxy = FaultInjectingProxy(sandbox.lakekeeper.endpoint)
-    with serving(proxy) as endpoint:
+    with serve(proxy) as endpoint:
         config = catalog_config.model_copy(update={"uri": f"{endpoint}/catalog"})
         writer, uri = ResultWriter(config, "results"), Execution(workflow, 1, "results").result(Port("Again-1"))
         writer.write(uri, pa.table({"n": [1]}))

@@ -297,7 +297,7 @@ def test_only_new_manifests_are_read(
         read.extend(manifest.manifest_path for manifest in manifests)
         return entries(table, manifests)
 
-    monkeypatch.setattr(file_index, "_entries", counted)
+    monkeypatch.setattr(file_index, "_read_entries", counted)
     with writer_with(catalog_config, CommitInterval(rows=1)).stream(uri, SCHEMA, batch=1) as stream:
         stream.extend(ROWS)
         stream.flush()
@@ -347,7 +347,7 @@ def test_expiring_credentials_are_refreshed(writer: ResultWriter, reader: Result
 class Executions:
     """Knows one execution, which wrote to the warehouse `elsewhere`."""
 
-    def warehouse_of(self, workflow: int, execution: int) -> str | None:
+    def find_warehouse(self, workflow: int, execution: int) -> str | None:
         return "elsewhere" if (workflow, execution) == (3, 1) else None
 
 

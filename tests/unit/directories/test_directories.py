@@ -18,7 +18,7 @@ from lakewright.directories.errors import (
 )
 from lakewright.directories.keycloak import KeycloakSettings
 from lakewright.lakekeeper.api.connection import retry
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -130,14 +130,14 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def keycloak() -> Iterator[Server]:
     server = Server()
-    with serving(keycloak_app(server)) as server.endpoint:
+    with serve(keycloak_app(server)) as server.endpoint:
         yield server
 
 
 @pytest.fixture
 def entra() -> Iterator[Server]:
     server = Server()
-    with serving(entra_app(server)) as server.endpoint:
+    with serve(entra_app(server)) as server.endpoint:
         yield server
 
 

@@ -13,7 +13,7 @@ from ..protocol.errors import ApiError, camel, namespace_missing, tabular_missin
 from ..protocol.identities import Subject
 from .caller import actor
 from .rights import Rights
-from .store import Relation, Target, add_grant, grants_of, grants_on
+from .store import Relation, Target, add_grant, grants_on, select_grants
 
 Row = TypeVar("Row")
 
@@ -60,7 +60,7 @@ class Authorizer:
         rights = self.rights(session)
         self._check_sees(session, rights, target)
         if not rights.may(target, action):
-            raise forbidden(target, action)
+            raise build_forbidden_error(target, action)
 
     def check_visible(self, session: Session, target: Target) -> None:
         """Raise 404 for an object that the caller may not see."""
@@ -69,9 +69,9 @@ class Authorizer:
 
     def _check_sees(self, session: Session, rights: Rights, target: Target) -> None:
         if target.kind in HIDDEN and not rights.sees(target):
-            raise self._missing(session, target)
+            raise self._build_missing_error(session, target)
 
-    def _missing(self, session: Session, target: Target) -> ApiError:
+    def _build_missing_error(self, session: Session, target: Target) -> ApiError:
         match target.kind:
             case "warehouse":
                 return warehouse_missing(target.id)
@@ -87,7 +87,7 @@ def _check_unrelated(session: Session, target: Target) -> None:
     """Raise if tuples of a former object with the same id exist."""
     if session.scalars(grants_on(target).limit(1)).first():
         raise ApiError(409, "ObjectHasRelations", f"Object to create {target.kind}:{target.id} already has relations")
-    if session.scalars(grants_of(Subject(target.kind, target.id)).limit(1)).first():
+    if session.scalars(select_grants(Subject(target.kind, target.id)).limit(1)).first():
         message = f"Object to create {target.kind}:{target.id} is used as user"
         raise ApiError(409, "ObjectUsedInRelation", message)
 
@@ -95,7 +95,7 @@ def _check_unrelated(session: Session, target: Target) -> None:
 HIDDEN = ("warehouse", "namespace", "table", "view", "generic-table")
 
 
-def forbidden(target: Target, action: str) -> ApiError:
+def build_forbidden_error(target: Target, action: str) -> ApiError:
     """Return the 403, whose type names the kind of object: `WarehouseActionForbidden`."""
     kind = camel(target.kind)
     message = f"{kind} action `{action}` forbidden on {target.kind} `{target.id}`"

@@ -6,14 +6,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from ..protocol.identities import Subject
-from ..protocol.requests import Principal
+from ..protocol.requests import TokenPrincipal
 
 
 @dataclass(frozen=True)
-class Actor:
+class ActingCaller:
     """The user of a request, and the role that the user assumes. An anonymous caller has neither."""
 
-    user: Principal | None = None
+    user: TokenPrincipal | None = None
     role: str | None = None
 
     @property
@@ -24,15 +24,15 @@ class Actor:
         return Subject("user", self.user.id) if self.user else None
 
 
-NOBODY = Actor()
-_ACTOR: ContextVar[Actor] = ContextVar("actor", default=NOBODY)
+NOBODY = ActingCaller()
+_ACTOR: ContextVar[ActingCaller] = ContextVar("actor", default=NOBODY)
 
 
-def actor() -> Actor:
+def actor() -> ActingCaller:
     """Return the caller of the current request."""
     return _ACTOR.get()
 
 
-def act_as(caller: Actor) -> None:
+def act_as(caller: ActingCaller) -> None:
     """Set the caller of the current request."""
     _ACTOR.set(caller)

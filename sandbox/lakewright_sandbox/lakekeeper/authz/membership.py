@@ -36,11 +36,11 @@ def _check_members(session: Session, role: RoleRow, subjects: Sequence[Subject])
     members = [subject.id for subject in subjects if subject.kind == "role"]
     _check_catalog_managed(role)
     for member in members:
-        found = session.get(RoleRow, member)
-        if found is None or found.project_id != role.project_id:
+        member_role = session.get(RoleRow, member)
+        if member_role is None or member_role.project_id != role.project_id:
             message = f"A role with id '{member}' does not exist in project with id '{role.project_id}'"
             raise ApiError(404, "RoleNotFoundInProject", message, DURING)
-        _check_catalog_managed(found)
+        _check_catalog_managed(member_role)
     if members:
         _check_shape(session, role.id, members)
     for subject in subjects:
@@ -77,61 +77,61 @@ def _depth(session: Session, role_id: str, *, upward: bool) -> int:
     level, depth = {role_id}, -1
     while level and depth <= MAX_DEPTH:
         depth += 1
-        edges = _edges_from(session, level) if upward else _edges_into(session, level)
+        edges = _list_parent_edges(session, level) if upward else _list_member_edges(session, level)
         level = {grant.object_id if upward else grant.subject_id for grant in edges if grant.subject_kind == "role"}
     return depth
 
 
 def roles_above(session: Session, subject: Subject) -> list[GrantRow]:
     """Return one membership for each role that the subject is in, directly or through other roles."""
-    own = GrantRow.subject_kind == subject.kind, GrantRow.subject_id == subject.id
+    of_subject = GrantRow.subject_kind == subject.kind, GrantRow.subject_id == subject.id
     edges = session.scalars(
-        select(GrantRow).where(GrantRow.object_kind == "role", GrantRow.relation == MEMBER, *own)
+        select(GrantRow).where(GrantRow.object_kind == "role", GrantRow.relation == MEMBER, *of_subject)
     ).all()
-    found: dict[str, GrantRow] = {}
-    while fresh := {grant.object_id: grant for grant in edges if grant.object_id not in found}:
-        found |= fresh
-        edges = _edges_from(session, fresh)
-    return list(found.values())
+    memberships: dict[str, GrantRow] = {}
+    while fresh := {grant.object_id: grant for grant in edges if grant.object_id not in memberships}:
+        memberships |= fresh
+        edges = _list_parent_edges(session, fresh)
+    return list(memberships.values())
 
 
-def acting_roles(session: Session, subject: Subject) -> list[Subject]:
+def list_acting_roles(session: Session, subject: Subject) -> list[Subject]:
     """Return the roles that the subject acts as: it is a member or the owner, directly or through other roles."""
-    found: set[str] = set()
+    role_ids: set[str] = set()
     subjects = [subject]
     while subjects:
         ours = tuple_(GrantRow.subject_kind, GrantRow.subject_id).in_(subjects)
         query = select(GrantRow.object_id).where(
             GrantRow.object_kind == "role", GrantRow.relation.in_((MEMBER, OWNER)), ours
         )
-        fresh = set(session.scalars(query)) - found
-        found |= fresh
+        fresh = set(session.scalars(query)) - role_ids
+        role_ids |= fresh
         subjects = [Subject("role", role) for role in fresh]
-    return [Subject("role", role) for role in found]
+    return [Subject("role", role) for role in role_ids]
 
 
 def subjects_below(session: Session, role_id: str) -> list[GrantRow]:
     """Return one membership for each user and role in the role, directly or through other roles."""
-    edges = _edges_into(session, [role_id])
-    found: dict[Subject, GrantRow] = {}
-    while fresh := {key: grant for grant in edges if (key := _subject(grant)) not in found}:
-        found |= fresh
-        edges = _edges_into(session, [key.id for key in fresh if key.kind == "role"])
-    return list(found.values())
+    edges = _list_member_edges(session, [role_id])
+    memberships: dict[Subject, GrantRow] = {}
+    while fresh := {key: grant for grant in edges if (key := _subject(grant)) not in memberships}:
+        memberships |= fresh
+        edges = _list_member_edges(session, [key.id for key in fresh if key.kind == "role"])
+    return list(memberships.values())
 
 
 def _subject(grant: GrantRow) -> Subject:
     return Subject(grant.subject_kind, grant.subject_id)
 
 
-def _edges_from(session: Session, role_ids: Iterable[str]) -> Sequence[GrantRow]:
+def _list_parent_edges(session: Session, role_ids: Iterable[str]) -> Sequence[GrantRow]:
     ours = GrantRow.subject_kind == "role", GrantRow.subject_id.in_(list(role_ids))
     return session.scalars(
         select(GrantRow).where(GrantRow.object_kind == "role", GrantRow.relation == MEMBER, *ours)
     ).all()
 
 
-def _edges_into(session: Session, role_ids: Iterable[str]) -> Sequence[GrantRow]:
+def _list_member_edges(session: Session, role_ids: Iterable[str]) -> Sequence[GrantRow]:
     ours = GrantRow.object_id.in_(list(role_ids))
     return session.scalars(
         select(GrantRow).where(GrantRow.object_kind == "role", GrantRow.relation == MEMBER, ours)

@@ -38,7 +38,7 @@ Rules = dict[str, tuple[Term, ...]]
 PASSABLE = ("create", "describe", "modify", "select")
 
 
-def _granting(*privileges: str) -> Rules:
+def _build_granting_rules(*privileges: str) -> Rules:
     """Return the rules for granting: `manage_grants` allows everything, `pass_grants` what the subject has."""
     rules: Rules = {}
     for name in privileges:
@@ -84,7 +84,7 @@ _OBJECT: Rules = {
 }
 WAREHOUSE: Rules = {
     **_OBJECT,
-    **_granting("ownership", "pass_grants", "manage_grants", "manage_tags", *PASSABLE),
+    **_build_granting_rules("ownership", "pass_grants", "manage_grants", "manage_tags", *PASSABLE),
     "managed_access": (DIRECT,),
     "managed": ("managed_access",),
     "manage_grants": (DIRECT, "ownership", "^security_admin"),
@@ -97,7 +97,7 @@ WAREHOUSE: Rules = {
 }
 NAMESPACE: Rules = {
     **_OBJECT,
-    **_granting("ownership", "pass_grants", "manage_grants", "manage_tags", *PASSABLE),
+    **_build_granting_rules("ownership", "pass_grants", "manage_grants", "manage_tags", *PASSABLE),
     "managed_access": (DIRECT,),
     "managed": ("managed_access", "^managed"),
     "manage_grants": (DIRECT, Unless("ownership", "^managed"), "^manage_grants"),
@@ -109,7 +109,7 @@ NAMESPACE: Rules = {
     "visible": ("describe", INSIDE),
 }
 TABULAR: Rules = {
-    **_granting("ownership", "pass_grants", "manage_grants", "manage_tags", "describe", "modify", "select"),
+    **_build_granting_rules("ownership", "pass_grants", "manage_grants", "manage_tags", "describe", "modify", "select"),
     "ownership": (DIRECT,),
     "pass_grants": (DIRECT,),
     "manage_grants": (DIRECT, Unless("ownership", "^managed"), "^manage_grants"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..protocol.settings import Settings
-from ..protocol.versions import actions_in, relations_in
+from ..protocol.versions import select_actions, select_relations
 from .actions import ACTIONS, READ_GRANTS
 
 _OBJECT = ["ownership", "pass_grants", "manage_grants", "describe", "select", "create", "modify", "manage_tags"]
@@ -65,13 +65,13 @@ DESCRIPTIONS = {
 def grantable_privileges(settings: Settings, kind: str) -> list[str]:
     """Return the privileges that can be granted on a kind of object."""
     if settings.openfga:
-        return relations_of(settings, kind)
-    return [name for name in actions_in(settings.version, kind, ACTIONS[kind]) if name != READ_GRANTS]
+        return list_relations(settings, kind)
+    return [name for name in select_actions(settings.version, kind, ACTIONS[kind]) if name != READ_GRANTS]
 
 
-def relations_of(settings: Settings, kind: str) -> list[str]:
+def list_relations(settings: Settings, kind: str) -> list[str]:
     """Return the relations of the permissions API that the version has."""
-    return relations_in(settings.version, kind, RELATIONS[kind])
+    return select_relations(settings.version, kind, RELATIONS[kind])
 
 
 def privilege_to_json(settings: Settings, kind: str, name: str) -> dict[str, str | None]:

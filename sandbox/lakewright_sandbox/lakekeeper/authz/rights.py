@@ -13,7 +13,7 @@ from ..database.server_context import ServerContext
 from ..protocol.identities import Subject
 from .actions import ACTIONS
 from .hierarchy import find_parent, list_ancestors
-from .membership import acting_roles
+from .membership import list_acting_roles
 from .model import ANYONE, DIRECT, INSIDE, RULES, SELF, Both, Term, Unless
 from .store import Target
 
@@ -77,7 +77,7 @@ class Rights:
         """Return the grants to the subject, to its roles and to everyone, by object."""
         subjects = [EVERYONE]
         if self._subject is not None:
-            subjects += [self._subject, *acting_roles(self._session, self._subject)]
+            subjects += [self._subject, *list_acting_roles(self._session, self._subject)]
         granted: dict[Target, set[str]] = defaultdict(set)
         query = select(GrantRow).where(tuple_(GrantRow.subject_kind, GrantRow.subject_id).in_(subjects))
         for grant in self._session.scalars(query):

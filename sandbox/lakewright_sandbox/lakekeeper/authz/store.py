@@ -35,7 +35,7 @@ def grants_on(target: Target, relations: Collection[str] | None = None) -> Selec
     return query if relations is None else query.where(GrantRow.relation.in_(relations))
 
 
-def grants_of(subject: Subject) -> Select[GrantRow]:
+def select_grants(subject: Subject) -> Select[GrantRow]:
     """Return a query of the grants to a subject."""
     return select(GrantRow).where(GrantRow.subject_kind == subject.kind, GrantRow.subject_id == subject.id)
 

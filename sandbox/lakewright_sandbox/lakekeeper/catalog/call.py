@@ -33,7 +33,7 @@ class CatalogCall:
         """Return the warehouse. Raises 404 if it is missing or inactive."""
         warehouse = find_warehouse(session, self.warehouse_id, active=True)
         try:
-            storage = self.server.storage_of(session, warehouse)
+            storage = self.server.open_storage(session, warehouse)
         except ApiError as error:
             return OpenWarehouse(self, session, warehouse, error)
         return OpenWarehouse(self, session, warehouse, storage)
@@ -79,9 +79,9 @@ class OpenWarehouse:
         target, authorizer = Target(kind, tabular.id), self.call.server.authorizer
         readable = authorizer.may(self.session, target, "read_data" if kind == "table" else "select")
         writable = authorizer.may(self.session, target, "commit")
-        return replace(self.at(namespace, tabular), readable=readable, writable=writable)
+        return replace(self.open_created(namespace, tabular), readable=readable, writable=writable)
 
-    def at(self, namespace: NamespaceRow, tabular: TabularRow) -> OpenTabular:
+    def open_created(self, namespace: NamespaceRow, tabular: TabularRow) -> OpenTabular:
         """Return a table or view that the caller has just created and may read and write."""
         return OpenTabular(self.call, self.warehouse, self.storage, namespace, tabular)
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 from ...typed.json_values import is_object
-from ..protocol.requests import missing_field, unknown_name, wrong_type
+from ..protocol.requests import build_missing_field_error, unknown_name, wrong_type
 
 Json = dict[str, Any]
 
@@ -67,18 +67,18 @@ TABLE_REQUIREMENTS: dict[str, Fields] = {
 VIEW_REQUIREMENTS: dict[str, Fields] = {"assert-view-uuid": {"uuid": TEXT}}
 
 
-def _shape_validator(tag: str, known: Mapping[str, Fields]) -> BeforeValidator:
+def _shape_validator(tag: str, variants: Mapping[str, Fields]) -> BeforeValidator:
     def check(document: Any) -> Any:
         if not is_object(document):
             return document
         if tag not in document:
-            raise missing_field(tag)
+            raise build_missing_field_error(tag)
         name = document[tag]
-        if not isinstance(name, str) or name not in known:
-            raise unknown_name(tag, name, known)
-        for field, (kind, expected) in known[name].items():
+        if not isinstance(name, str) or name not in variants:
+            raise unknown_name(tag, name, variants)
+        for field, (kind, expected) in variants[name].items():
             if field not in document:
-                raise missing_field(field)
+                raise build_missing_field_error(field)
             if not isinstance(document[field], kind) or isinstance(document[field], bool):
                 raise wrong_type(document[field], expected)
         return document

@@ -160,7 +160,7 @@ def _build(tabular: OpenTabular, current: Json | None, updates: list[Json]) -> J
         version = max((update["format-version"] for update in updates if "format-version" in update), default=0)
         version = version or json.loads(row.document)["format-version"]
         current = empty_metadata(row.id, row.location, version, now)
-    fixed_properties = tabular.call.server.settings.since("0.12")
+    fixed_properties = tabular.call.server.settings.is_at_least("0.12")
     builder = TableBuilder(current, warehouse.allowed_format_versions, now, fixed_properties=fixed_properties)
     return apply_updates(builder, updates)
 

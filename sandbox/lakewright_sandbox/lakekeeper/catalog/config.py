@@ -11,7 +11,7 @@ from starlette.responses import Response
 from ..database.models import UserRow, WarehouseRow
 from ..database.users import UserDetails, provision
 from ..protocol.errors import ApiError
-from ..protocol.requests import Caller, Principal
+from ..protocol.requests import Caller, TokenPrincipal
 from ..protocol.responses import json_response
 from ..server.server import PROJECT_ID, Lakekeeper, ProjectId, Server
 from .scope import BaseUri
@@ -56,32 +56,32 @@ def get_config(
     if not warehouse:
         message = "No warehouse specified. Please specify the 'warehouse' parameter in the GET /config request."
         raise ApiError(400, "GetConfigNoWarehouseProvided", message)
-    head, slash, rest = warehouse.partition("/")
-    project, name = (head, rest) if slash and PROJECT_ID.fullmatch(head) else (project, warehouse)
+    head, slash, name_in_project = warehouse.partition("/")
+    project, name = (head, name_in_project) if slash and PROJECT_ID.fullmatch(head) else (project, warehouse)
     query = select(WarehouseRow).where(WarehouseRow.project_id == project, WarehouseRow.name_key == name.casefold())
     with server.database.read() as session:
-        found = session.scalars(query).first()
-    if found is None or not server.statuses.is_active(found):
+        warehouse_row = session.scalars(query).first()
+    if warehouse_row is None or not server.statuses.is_active(warehouse_row):
         raise ApiError(404, "NoSuchWarehouseException", f"A warehouse '{name}' does not exist")
     if caller is not None:
         _provision(server, caller)
     lifetime = {"idempotency-key-lifetime": f"PT{server.settings.idempotency_seconds // 60}M"}
-    has_field, has_override = server.settings.since("0.14"), server.settings.since("0.12")
+    has_field, has_override = server.settings.is_at_least("0.14"), server.settings.is_at_least("0.12")
     return json_response(
         {
             "overrides": {"uri": f"{base}/catalog", **(lifetime if has_override and not has_field else {})},
-            "defaults": _defaults(server, found),
+            "defaults": _defaults(server, warehouse_row),
             "endpoints": ENDPOINTS,
             **(lifetime if has_field else {}),
         }
     )
 
 
-def _provision(server: Lakekeeper, caller: Principal) -> None:
+def _provision(server: Lakekeeper, caller: TokenPrincipal) -> None:
     """Register a new caller. From 0.13 on a deleted user stays deleted."""
     with server.database.read() as session:
         user = session.get(UserRow, caller.id)
-    if user is None or (user.deleted_at is not None and not server.settings.since("0.13")):
+    if user is None or (user.deleted_at is not None and not server.settings.is_at_least("0.13")):
         with server.database.write() as session:
             provision(server, session, caller, UserDetails(), "config-call-creation")
 
@@ -91,6 +91,6 @@ def _defaults(server: Lakekeeper, warehouse: WarehouseRow) -> dict[str, Any]:
     defaults = {"prefix": warehouse.id, "rest-page-size": str(server.settings.page_size_default)}
     if warehouse.delete_profile["type"] == "soft" and profile.get("push-s3-delete-disabled"):
         defaults["s3.delete-enabled"] = "false"
-    if profile.get("aws-kms-key-arn") and server.settings.since("0.13"):
+    if profile.get("aws-kms-key-arn") and server.settings.is_at_least("0.13"):
         defaults |= {"s3.sse.type": "kms", "s3.sse.key": profile["aws-kms-key-arn"]}
     return defaults

@@ -34,14 +34,14 @@ class Delegation:
         return vend, sign
 
 
-async def requested_delegation(request: Request) -> Delegation:
+async def read_delegation(request: Request) -> Delegation:
     """Return the delegation that the request's header names."""
     values = ",".join(request.headers.getlist("x-iceberg-access-delegation")).split(",")
-    named = {value.strip().lower() for value in values}
-    return Delegation("vended-credentials" in named, "remote-signing" in named, "client-managed" in named)
+    modes = {value.strip().lower() for value in values}
+    return Delegation("vended-credentials" in modes, "remote-signing" in modes, "client-managed" in modes)
 
 
-AccessDelegation = Annotated[Delegation, Depends(requested_delegation)]
+AccessDelegation = Annotated[Delegation, Depends(read_delegation)]
 
 
 @dataclass(frozen=True)
@@ -66,22 +66,22 @@ class TabularAccess:
         vend, sign = delegation.methods(vending=vending, signing=signing)
         config = self.plain_config()
         if sign:
-            config |= self._signing_config()
+            config |= self._build_signing_config()
         if not vend:
             return {"config": config} | ({} if self._is_head else {"storage-credentials": self._entries({})})
-        keys = self._vended()
+        keys = self._vend()
         config |= {key: keys[key] for key in KEY_FIELDS}
         return {"config": config, "storage-credentials": self._entries(keys)}
 
     def storage_credentials(self) -> list[dict[str, Any]]:
         """Return the entries of `storage-credentials`, without keys if nothing is vended."""
         if self.storage.profile.sts_enabled and self.readable:
-            return self._entries(self._vended())
+            return self._entries(self._vend())
         return [] if self._is_head else self._entries({})
 
     @property
     def _is_head(self) -> bool:
-        return self.server.settings.since("0.14")
+        return self.server.settings.is_at_least("0.14")
 
     def plain_config(self) -> dict[str, str]:
         """Return the client configuration without credentials."""
@@ -92,11 +92,11 @@ class TabularAccess:
             config["s3.endpoint"] = endpoint
         if profile.path_style_access or (endpoint and profile.endpoint is None):
             config["s3.path-style-access"] = "true"
-        if profile.aws_kms_key_arn and self.server.settings.since("0.13"):
+        if profile.aws_kms_key_arn and self.server.settings.is_at_least("0.13"):
             config |= {"s3.sse.type": "kms", "s3.sse.key": profile.aws_kms_key_arn}
         return config
 
-    def _vended(self) -> dict[str, str]:
+    def _vend(self) -> dict[str, str]:
         keys = self.server.vendor.vend(self.storage, self.location, writable=self.writable)
         expires = str(int(keys.expires_at or 0) * 1000)
         namespace, table = _path_segment(SEPARATOR.join(self.namespace)), _path_segment(self.name)
@@ -115,7 +115,7 @@ class TabularAccess:
         config.pop("region")
         return [{"prefix": self.location, "config": config | keys}]
 
-    def _signing_config(self) -> dict[str, str]:
+    def _build_signing_config(self) -> dict[str, str]:
         endpoint = f"v1/signer/{self.warehouse_id}/tabular-id/{self.tabular_id}/v1/aws/s3/sign"
         config = {
             "s3.remote-signing-enabled": "true",
@@ -124,7 +124,7 @@ class TabularAccess:
             "s3.signer.uri": f"{self.base_uri}/catalog/",
             "s3.signer.endpoint": endpoint,
         }
-        if not self.server.settings.since("0.13"):
+        if not self.server.settings.is_at_least("0.13"):
             return config
         return config | {"signer.uri": f"{self.base_uri}/catalog/", "signer.endpoint": endpoint}
 

@@ -55,11 +55,11 @@ def create(
         check_new_name(session, inside, body.name, "Table")
     row = new_tabular(KIND, inside, body.name, call.server.clock.now())
     profile = opened.storage.profile
-    chosen = normalize_location(profile, body.base_location) if body.base_location else None
-    row.location = chosen or tabular_location(profile, inside, body.name, row.id)
+    requested_location = normalize_location(profile, body.base_location) if body.base_location else None
+    row.location = requested_location or tabular_location(profile, inside, body.name, row.id)
     row.metadata_location = row.location  # it has no metadata file; without a location it would count as staged
     row.document = json.dumps(body.model_dump(by_alias=True, exclude_none=True, exclude={"name", "base_location"}))
-    NewTabular(call.server, row, None, check_location=bool(chosen)).insert()
+    NewTabular(call.server, row, None, check_location=bool(requested_location)).insert()
     return _to_response(row)
 
 
@@ -67,7 +67,7 @@ def create(
 def list_all(call: Call, namespace: NamespacePath, listing: Listing) -> Response:
     """List the generic tables of a namespace."""
     try:
-        page = ListPage.requested(call.server.settings, listing.page_token, listing.page_size, strict=True)
+        page = ListPage.from_request(call.server.settings, listing.page_token, listing.page_size, strict=True)
     except ApiError as error:
         message = f"Catalog backend error (Unexpected): {error.message}"
         raise ApiError(503, "CatalogBackendError", message) from None
@@ -79,10 +79,10 @@ def list_all(call: Call, namespace: NamespacePath, listing: Listing) -> Response
         )
         rows = session.scalars(page.select(query, TabularRow.created_at, TabularRow.id)).all()
         token = page.next_token(rows)
-        seen = call.server.authorizer.filter_visible(session, rows, lambda row: Target(KIND, row.id))
+        visible_rows = call.server.authorizer.filter_visible(session, rows, lambda row: Target(KIND, row.id))
     identifiers = [
         {"namespace": inside.path, "name": row.name, "format": json.loads(row.document)["format"], "id": row.id}
-        for row in seen
+        for row in visible_rows
     ]
     return json_response({"identifiers": identifiers} | ({"next-page-token": token} if token else {}))
 

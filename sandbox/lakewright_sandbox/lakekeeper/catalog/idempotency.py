@@ -36,8 +36,8 @@ class IdempotentRequest:
         """Run the action, or return its earlier response; `again` renews a response with credentials."""
         if self._key is None:
             return action()
-        if (known := self._claim()) is not None:
-            return reload() if reload else known
+        if (earlier_response := self._claim()) is not None:
+            return reload() if reload else earlier_response
         try:
             response = action()
         except BaseException:
@@ -57,18 +57,24 @@ class IdempotentRequest:
         try:
             with self._server.database.write() as session:
                 session.execute(delete(IdempotencyKeyRow).where(IdempotencyKeyRow.created_at < oldest))
-                known = session.get(IdempotencyKeyRow, (self._warehouse, self._key))
-                if known is None:
+                earlier_row = session.get(IdempotencyKeyRow, (self._warehouse, self._key))
+                if earlier_row is None:
                     session.add(row)
         except IntegrityError:
             return None
-        if known is None:
+        if earlier_row is None:
             return None
-        if known.endpoint != self._endpoint:
-            raise ApiError(400, "IdempotencyKeyReused", f"Idempotency key was used for `{known.endpoint}` before.")
-        if known.status is None:
+        if earlier_row.endpoint != self._endpoint:
+            raise ApiError(
+                400, "IdempotencyKeyReused", f"Idempotency key was used for `{earlier_row.endpoint}` before."
+            )
+        if earlier_row.status is None:
             raise ApiError(409, "RequestInProgress", "A request with this idempotency key is still running.")
-        return json_response(json.loads(known.answer), known.status) if known.answer else empty(known.status)
+        return (
+            json_response(json.loads(earlier_row.answer), earlier_row.status)
+            if earlier_row.answer
+            else empty(earlier_row.status)
+        )
 
     def _store_response(self, response: Response) -> None:
         answer = json.loads(bytes(response.body)) if response.body else None
@@ -89,9 +95,9 @@ class IdempotentRequest:
 async def idempotent_request(request: Request, server: Server, warehouse: WarehouseId) -> IdempotentRequest:
     """Return the request with its key. Raises 400 for an invalid key."""
     keys = request.headers.getlist("idempotency-key")
-    if len(keys) > 1 and server.settings.since("0.12"):
+    if len(keys) > 1 and server.settings.is_at_least("0.12"):
         raise ApiError(400, "DuplicateIdempotencyKey", "More than one `Idempotency-Key` header was sent.")
-    key = keys[0] if keys and server.settings.since("0.12") else None
+    key = keys[0] if keys and server.settings.is_at_least("0.12") else None
     if key is not None:
         try:
             key = str(UUID(key))

@@ -25,27 +25,29 @@ def namespace_location(profile: Profile, parent: NamespaceRow | None, name: str,
     above = parent.properties["location"].rstrip("/") if parent else profile.base_location
     if layout is None or layout.type != "full-hierarchy" or layout.namespace is None:
         return profile.base_location
-    return f"{above}/{_rendered(layout.namespace, name, row_id)}"
+    return f"{above}/{_render(layout.namespace, name, row_id)}"
 
 
 def tabular_location(profile: Profile, namespace: NamespaceRow, name: str, row_id: str) -> str:
     """Return the location of a new table or view."""
     layout = profile.storage_layout
     template = (layout.tabular if layout else None) or "{uuid}"
-    return f"{namespace.properties['location'].rstrip('/')}/{_rendered(template, name, row_id)}"
+    return f"{namespace.properties['location'].rstrip('/')}/{_render(template, name, row_id)}"
 
 
 def normalize_location(profile: Profile, location: str) -> str:
     """Return a location in normal form. Raises 400 `InvalidLocation` if it is not below the warehouse's location."""
-    scheme, _, rest = location.strip().rstrip("/").partition("://")
-    own, _, base = profile.base_location.partition("://")
-    allowed = scheme == own or (scheme in ALTERNATIVES[own] and bool(profile.allow_alternative_protocols))
-    if not allowed or not f"{rest}/".startswith(f"{base}/") or ".." in rest.split("/") or rest == base:
+    scheme, _, path = location.strip().rstrip("/").partition("://")
+    warehouse_scheme, _, base = profile.base_location.partition("://")
+    allowed = scheme == warehouse_scheme or (
+        scheme in ALTERNATIVES[warehouse_scheme] and bool(profile.allow_alternative_protocols)
+    )
+    if not allowed or not f"{path}/".startswith(f"{base}/") or ".." in path.split("/") or path == base:
         message = (
             f"Provided location {location} is not a valid sublocation of the storage profile {profile.base_location}."
         )
         raise ApiError(400, "InvalidLocation", message)
-    return f"{scheme}://{rest}"
+    return f"{scheme}://{path}"
 
 
 def check_empty(objects: ObjectStore, location: str) -> None:
@@ -69,5 +71,5 @@ def check_location_free(session: Session, warehouse_id: str, location: str) -> N
         raise ApiError(409, "LocationAlreadyTaken", message)
 
 
-def _rendered(template: str, name: str, row_id: str) -> str:
+def _render(template: str, name: str, row_id: str) -> str:
     return template.replace("{uuid}", row_id).replace("{name}", name)

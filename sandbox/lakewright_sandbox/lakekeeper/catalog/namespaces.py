@@ -54,7 +54,7 @@ def list_namespaces(
     parent: str | None = None,
 ) -> Response:
     """List the namespaces below a parent, or the top-level ones."""
-    page = ListPage.requested(server.settings, listing.page_token, listing.page_size, whole=True)
+    page = ListPage.from_request(server.settings, listing.page_token, listing.page_size, whole=True)
     with server.database.read() as session:
         if not parent and looks_empty(session, warehouse):
             return json_response({"namespaces": []})
@@ -88,10 +88,10 @@ def create_namespace(
 
 
 def _create(server: Lakekeeper, warehouse_id: str, body: CreateNamespace) -> dict[str, Any]:
-    path, given = body.namespace, body.properties or {}
+    path, requested_properties = body.namespace, body.properties or {}
     check_path(server, path)
-    _check_keys(given)
-    properties = {key: value for key, value in given.items() if key not in OWN_PROPERTIES}
+    _check_keys(requested_properties)
+    properties = {key: value for key, value in requested_properties.items() if key not in OWN_PROPERTIES}
     row_id, now = new_id(), server.clock.now()
     try:
         with server.database.write() as session:
@@ -102,7 +102,7 @@ def _create(server: Lakekeeper, warehouse_id: str, body: CreateNamespace) -> dic
                 properties["location"] = f"{normalize_location(profile, properties['location'])}/"
             else:
                 properties["location"] = namespace_location(
-                    profile, parent, path[-1], row_id, flat=server.settings.since("0.13")
+                    profile, parent, path[-1], row_id, flat=server.settings.is_at_least("0.13")
                 )
             row = NamespaceRow(
                 id=row_id,
@@ -136,7 +136,7 @@ def get_namespace(
     with server.database.read() as session:
         find_warehouse(session, warehouse, active=True)
         row = find_namespace(session, warehouse, namespace)
-    name = list(namespace) if server.settings.since("0.12") else row.path
+    name = list(namespace) if server.settings.is_at_least("0.12") else row.path
     body: dict[str, Any] = {"namespace": name, "properties": _properties(row)}
     if return_uuid:
         body["namespace-uuid"] = row.id

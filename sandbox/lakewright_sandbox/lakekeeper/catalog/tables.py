@@ -127,7 +127,7 @@ def _create(call: CatalogCall, path: tuple[str, ...], body: CreateTable) -> Resp
         objects.write(uri, encode_metadata(document, uri))
         table.metadata_location = uri
     NewTabular(call.server, table, objects, check_location=bool(body.location)).insert()
-    return load_result(opened.at(namespace, table))
+    return load_result(opened.open_created(namespace, table))
 
 
 @router.post("/namespaces/{namespace}/register")
@@ -157,7 +157,7 @@ def _register(call: CatalogCall, path: tuple[str, ...], body: RegisterTable) -> 
     table.metadata_location = body.metadata_location
     table.document = json.dumps(document, separators=(",", ":"))
     NewTabular(call.server, table, None, check_location=True, overwrite=bool(body.overwrite)).insert()
-    return load_result(opened.at(namespace, table))
+    return load_result(opened.open_created(namespace, table))
 
 
 @router.get(TABLE)
@@ -169,16 +169,16 @@ def load_table(
     if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
     """Return a table with its metadata and access."""
-    return _load(call, namespace, table, refs_only=snapshots == "refs", known=if_none_match)
+    return _load(call, namespace, table, refs_only=snapshots == "refs", known_etags=if_none_match)
 
 
 def _load(
-    call: CatalogCall, path: tuple[str, ...], name: str, *, refs_only: bool = False, known: str | None = None
+    call: CatalogCall, path: tuple[str, ...], name: str, *, refs_only: bool = False, known_etags: str | None = None
 ) -> Response:
     with call.server.database.read() as session:
         loaded = call.open(session).find(path, name, "table")
     tag = _etag(loaded)
-    if known and tag and tag in (etag.strip().removeprefix("W/") for etag in known.split(",")):
+    if known_etags and tag and tag in (etag.strip().removeprefix("W/") for etag in known_etags.split(",")):
         return Response(status_code=304, headers={"etag": tag})
     return load_result(loaded, refs_only=refs_only)
 
@@ -190,9 +190,9 @@ def load_result(loaded: OpenTabular, *, refs_only: bool = False) -> Response:
     """
     document = json.loads(loaded.tabular.document)
     if refs_only and "snapshots" in document:
-        wanted = {ref["snapshot-id"] for ref in document["refs"].values()}
+        referenced_ids = {ref["snapshot-id"] for ref in document["refs"].values()}
         snapshots = document["snapshots"]
-        document["snapshots"] = [snapshot for snapshot in snapshots if snapshot["snapshot-id"] in wanted]
+        document["snapshots"] = [snapshot for snapshot in snapshots if snapshot["snapshot-id"] in referenced_ids]
     body: Json = {"metadata-location": loaded.tabular.metadata_location, "metadata": document}
     body |= loaded.access.to_json(loaded.call.delegation)
     tag = _etag(loaded)

@@ -61,11 +61,11 @@ def new_tabular(kind: str, namespace: NamespaceRow, name: str, now: int) -> Tabu
     )
 
 
-def check_new_name(session: Session, namespace: NamespaceRow, name: str, what: str) -> None:
+def check_new_name(session: Session, namespace: NamespaceRow, name: str, noun: str) -> None:
     """Raise 400 for an invalid name, 409 for one that a table or view has (not a staged one)."""
     if not name or "+" in name:
         reason = "cannot contain '+' character." if name else "cannot be empty."
-        raise ApiError(400, f"Invalid{what}Name", f"{what} name {reason}")
+        raise ApiError(400, f"Invalid{noun}Name", f"{noun} name {reason}")
     existing = find_tabular_by_name(session, namespace, name)
     if existing is not None and existing.metadata_location is not None:
         raise name_taken()
@@ -139,7 +139,7 @@ class NewTabular:
 
 def list_tabulars(call: CatalogCall, path: Sequence[str], kind: str, listing: ListOptions) -> Response:
     """List the tables or views of a namespace."""
-    page = ListPage.requested(call.server.settings, listing.page_token, listing.page_size, whole=True)
+    page = ListPage.from_request(call.server.settings, listing.page_token, listing.page_size, whole=True)
     with call.server.database.read() as session:
         find_warehouse(session, call.warehouse_id, active=True)
         namespace = find_namespace(session, call.warehouse_id, path)
@@ -171,7 +171,7 @@ def rename_tabular(call: CatalogCall, kind: str, body: RenameRequest) -> Respons
             namespace = find_namespace(session, call.warehouse_id, source.namespace)
             row = find_tabular(session, namespace, source.name, kind)
             target = find_namespace(session, call.warehouse_id, destination.namespace)
-            if not call.server.settings.since("0.14") and _is_name_used(session, target, destination.name, row):
+            if not call.server.settings.is_at_least("0.14") and _is_name_used(session, target, destination.name, row):
                 raise tabular_missing(kind)
             existing = find_tabular_by_name(session, target, destination.name)
             if existing is None or existing.id != row.id:

@@ -99,20 +99,20 @@ def _create(call: CatalogCall, path: tuple[str, ...], body: CreateView) -> Respo
     objects = call.objects(opened.storage)
     objects.write(uri, encode_metadata(document, uri))
     NewTabular(call.server, view, objects, check_location=bool(body.location)).insert()
-    return _load_result(opened.at(namespace, view), document)
+    return _load_result(opened.open_created(namespace, view), document)
 
 
 @router.get(VIEW)
 def load_view(call: Call, namespace: NamespacePath, view: str) -> Response:
     """Return a view with its metadata."""
     with call.server.database.read() as session:
-        found = call.open(session).find(namespace, view, "view")
-    return _load_result(found, json.loads(found.tabular.document))
+        opened = call.open(session).find(namespace, view, "view")
+    return _load_result(opened, json.loads(opened.tabular.document))
 
 
-def _load_result(found: OpenTabular, document: Json) -> Response:
-    answer = found.access.to_json(found.call.delegation)
-    location = found.tabular.metadata_location
+def _load_result(opened: OpenTabular, document: Json) -> Response:
+    answer = opened.access.to_json(opened.call.delegation)
+    location = opened.tabular.metadata_location
     return json_response({"metadata-location": location, "metadata": document, "config": answer["config"]})
 
 
@@ -139,15 +139,15 @@ def replace_view(
 def _replace(call: CatalogCall, path: tuple[str, ...], name: str, body: CommitView) -> Response:
     now = call.server.clock.now()
     with call.server.database.read() as session:
-        found = call.open(session).find(path, name, "view")
-    row, current = found.tabular, json.loads(found.tabular.document)
+        opened = call.open(session).find(path, name, "view")
+    row, current = opened.tabular, json.loads(opened.tabular.document)
     old_location = row.metadata_location or ""
     check_requirements(body.requirements or [], current)
     document = ViewBuilder(current, now // 1000).apply(body.updates)
     if document["location"] != row.location:
-        document["location"] = normalize_location(found.storage.profile, document["location"])
+        document["location"] = normalize_location(opened.storage.profile, document["location"])
     uri = metadata_file(document["location"], file_version(old_location) + 1, None)
-    objects = call.objects(found.storage)
+    objects = call.objects(opened.storage)
     objects.write(uri, encode_metadata(document, uri))
     with call.server.database.write() as session:
         swapped = compare_and_swap(session, row, uri, document, now)
@@ -155,7 +155,7 @@ def _replace(call: CatalogCall, path: tuple[str, ...], name: str, body: CommitVi
         objects.delete(uri)
         raise ApiError(409, "CommitFailedException", f"The view `{name}` was changed concurrently.")
     row.metadata_location = uri
-    return _load_result(found, document)
+    return _load_result(opened, document)
 
 
 @router.post("/views/rename")

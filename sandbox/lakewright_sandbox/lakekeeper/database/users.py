@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from ..protocol.clock import optional_timestamp, timestamp
 from ..protocol.errors import ApiError
-from ..protocol.requests import Principal
+from ..protocol.requests import TokenPrincipal
 from .models import UserRow
 from .server_context import ServerContext
 
@@ -31,7 +31,9 @@ def find_user(session: Session, user_id: str) -> UserRow | None:
     return None if user is None or user.deleted_at is not None else user
 
 
-def provision(server: ServerContext, session: Session, principal: Principal, details: UserDetails, by: str) -> UserRow:
+def provision(
+    server: ServerContext, session: Session, principal: TokenPrincipal, details: UserDetails, by: str
+) -> UserRow:
     """Create, replace or restore a user's row. `by` is the endpoint for `last-updated-with`."""
     user = session.get(UserRow, principal.id)
     if user is None:

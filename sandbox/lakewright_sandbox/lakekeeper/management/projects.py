@@ -15,7 +15,7 @@ from ..protocol.clock import new_id
 from ..protocol.errors import ApiError, project_missing
 from ..protocol.requests import Body, read_body
 from ..protocol.responses import empty, json_response
-from ..server.server import ProjectId, Server, checked_project_id
+from ..server.server import ProjectId, Server, validate_project_id
 
 router = APIRouter(prefix="/management/v1")
 
@@ -24,7 +24,7 @@ class CreateProject(Body):
     """Request to create a project."""
 
     project_name: str
-    project_id: Annotated[str, AfterValidator(checked_project_id)] | None = None
+    project_id: Annotated[str, AfterValidator(validate_project_id)] | None = None
 
 
 class RenameProjectBody(Body):

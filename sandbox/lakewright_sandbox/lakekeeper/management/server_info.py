@@ -16,7 +16,7 @@ from ..protocol.errors import ApiError
 from ..protocol.identities import Subject
 from ..protocol.requests import Body, Caller, read_body
 from ..protocol.responses import empty, json_response
-from ..protocol.versions import INFO_FIELDS, REPORTED, fields_in, queue_name
+from ..protocol.versions import INFO_FIELDS, REPORTED, queue_name, select_fields
 from ..server.server import Server
 from ..server.task_queue import warehouse_queues
 
@@ -40,7 +40,7 @@ def health(server: Server) -> Response:
         "services": {"catalog": pools, "secrets": pools, "auth": authorizer if server.authorizer.enforces else []},
         "maintenance_mode": "off",
     }
-    return json_response(body, 503 if status == "error" and server.settings.since("0.12") else 200)
+    return json_response(body, 503 if status == "error" and server.settings.is_at_least("0.12") else 200)
 
 
 @router.get("/management/v1/info")
@@ -63,7 +63,7 @@ def info(server: Server) -> Response:
         "queues": [queue_name(version, queue) for queue in (*warehouse_queues(server.settings), "task_log_cleanup")],
         "license-status": license_status,
     }
-    return json_response(fields_in(version, body, INFO_FIELDS))
+    return json_response(select_fields(version, body, INFO_FIELDS))
 
 
 class BootstrapRequest(Body):
@@ -114,5 +114,5 @@ def whoami(server: Server, caller: Caller) -> Response:
         user = find_user(session, caller.id)
     if user is None:
         raise user_missing(caller.id)
-    privilege = {"is-instance-admin": server.settings.instance_admin} if server.settings.since("0.13") else {}
+    privilege = {"is-instance-admin": server.settings.instance_admin} if server.settings.is_at_least("0.13") else {}
     return json_response(user_to_json(user) | privilege)

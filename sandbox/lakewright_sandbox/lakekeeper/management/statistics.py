@@ -28,7 +28,7 @@ def get_statistics(
     page_token_: Annotated[str | None, Query(alias="page_token")] = None,
 ) -> Response:
     """List the hourly statistics of a warehouse, newest first."""
-    page = ListPage.requested(server.settings, page_token_, page_size)
+    page = ListPage.from_request(server.settings, page_token_, page_size)
     with server.database.write() as session:
         find_warehouse(session, str(warehouse_id))
         take_statistics(session, str(warehouse_id), server.clock.now())

@@ -72,8 +72,8 @@ def list_all(
     with server.database.read() as session:
         rows = session.scalars(page.select(query, TagDefinitionRow.created_at, TagDefinitionRow.id)).all()
         token = page.next_token(rows)
-        seen = server.authorizer.filter_visible(session, rows, lambda row: Target("tag-definition", row.id))
-    return json_response({"tag-definitions": [_to_json(row) for row in seen], "next-page-token": token})
+        visible_rows = server.authorizer.filter_visible(session, rows, lambda row: Target("tag-definition", row.id))
+    return json_response({"tag-definitions": [_to_json(row) for row in visible_rows], "next-page-token": token})
 
 
 @router.get("/{tag_definition_id}")

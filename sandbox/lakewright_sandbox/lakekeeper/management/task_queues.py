@@ -35,8 +35,10 @@ def get_config(server: Server, warehouse_id: UUID, queue: str) -> Response:
     with server.database.read() as session:
         find_warehouse(session, str(warehouse_id), active=True)
     version = server.settings.version
-    known = find_queue(version, queue)
-    return _read(server, str(warehouse_id), known or queue, queue_name(version, known) if known else queue)
+    known_queue = find_queue(version, queue)
+    return _read(
+        server, str(warehouse_id), known_queue or queue, queue_name(version, known_queue) if known_queue else queue
+    )
 
 
 @router.post("/warehouse/{warehouse_id}/task-queue/{queue}/config")
@@ -48,8 +50,8 @@ def set_config(
     name = find_queue(version, queue)
     queues = warehouse_queues(server.settings)
     if name is None or name not in queues:
-        known = [queue_name(version, existing) for existing in queues]
-        raise ApiError(400, "QueueNotFound", f"Queue '{queue}' not found! Existing queues: {known}")
+        queue_names = [queue_name(version, existing) for existing in queues]
+        raise ApiError(400, "QueueNotFound", f"Queue '{queue}' not found! Existing queues: {queue_names}")
     with server.database.read() as session:
         find_warehouse(session, str(warehouse_id), active=True)
     return _store(server, str(warehouse_id), name, body)

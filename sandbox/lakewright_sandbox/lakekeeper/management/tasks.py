@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from ..database.lookups import find_warehouse
 from ..database.models import TabularRow, TaskRow
-from ..protocol.clock import micros_of, optional_timestamp, timestamp
+from ..protocol.clock import optional_timestamp, timestamp, to_micros
 from ..protocol.errors import ApiError
 from ..protocol.requests import Body, read_body
 from ..protocol.responses import empty, json_response
@@ -82,7 +82,7 @@ class ControlTasks(Body):
 @router.post("/task/list")
 def list_tasks(server: Server, warehouse_id: UUID, body: Annotated[ListTasks, read_body(ListTasks)]) -> Response:
     """List tasks, newest first; every page that is not empty has a token."""
-    page = ListPage.requested(server.settings, body.page_token, body.page_size, strict=True)
+    page = ListPage.from_request(server.settings, body.page_token, body.page_size, strict=True)
     query = select(TaskRow).where(TaskRow.warehouse_id == str(warehouse_id))
     if body.status:
         query = query.where(TaskRow.status.in_(body.status))
@@ -91,12 +91,12 @@ def list_tasks(server: Server, warehouse_id: UUID, body: Annotated[ListTasks, re
             TaskRow.queue.in_([find_queue(server.settings.version, name) or "" for name in body.queue_name])
         )
     if body.entities:
-        wanted = [str(entity.table_id or entity.view_id) for entity in body.entities]
-        query = query.where(TaskRow.entity_id.in_(wanted))
+        entity_ids = [str(entity.table_id or entity.view_id) for entity in body.entities]
+        query = query.where(TaskRow.entity_id.in_(entity_ids))
     if body.created_after:
-        query = query.where(TaskRow.created_at >= micros_of(body.created_after))
+        query = query.where(TaskRow.created_at >= to_micros(body.created_after))
     if body.created_before:
-        query = query.where(TaskRow.created_at <= micros_of(body.created_before))
+        query = query.where(TaskRow.created_at <= to_micros(body.created_before))
     if page.after:
         query = query.where(tuple_(TaskRow.created_at, TaskRow.id) < page.after)
     with server.database.read() as session:
@@ -132,9 +132,9 @@ def control_tasks(
     with server.database.write() as session:
         find_warehouse(session, str(warehouse_id), active=True)
         ids = [str(task_id) for task_id in body.task_ids]
-        found = {row.id: row for row in session.scalars(select(TaskRow).where(TaskRow.id.in_(ids)))}
+        rows_by_id = {row.id: row for row in session.scalars(select(TaskRow).where(TaskRow.id.in_(ids)))}
         for task_id in ids:
-            row = found.get(task_id)
+            row = rows_by_id.get(task_id)
             if row is None or row.warehouse_id != str(warehouse_id):
                 raise ApiError(404, "TaskNotFound", f"Task with id {task_id} not found.")
             if row.status == "SCHEDULED":
@@ -146,7 +146,7 @@ def control_tasks(
                 elif isinstance(body.action, RunNow):
                     row.scheduled_for = now
                 elif isinstance(body.action, RunAt):
-                    row.scheduled_for = micros_of(body.action.scheduled_for)
+                    row.scheduled_for = to_micros(body.action.scheduled_for)
             elif row.status == "RUNNING" and isinstance(body.action, Stop | Cancel):
                 row.status = "STOPPING"
     return empty()

@@ -35,7 +35,7 @@ def optional_timestamp(micros: int | None) -> str | None:
     return None if micros is None else timestamp(micros)
 
 
-def micros_of(moment: datetime) -> int:
+def to_micros(moment: datetime) -> int:
     """Return the microseconds of a time in a request, the inverse of `timestamp`."""
     return int(moment.timestamp() * 1_000_000)
 

@@ -46,7 +46,7 @@ def _valid_user_id(value: str) -> str:
     return value
 
 
-def checked_user_id(value: str) -> str:
+def validate_user_id(value: str) -> str:
     """Return a user id of a path. Raises 400 for an invalid one."""
     if fault := user_id_fault(value):
         raise ApiError(400, *fault)

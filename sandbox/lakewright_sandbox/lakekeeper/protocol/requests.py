@@ -31,7 +31,7 @@ FALSE = {"0", "f", "F", "FALSE", "false", "False"}
 
 
 @dataclass(frozen=True)
-class Principal:
+class TokenPrincipal:
     """The caller of a request by the verified token: `oidc~SUBJECT` and other claims."""
 
     id: str
@@ -41,12 +41,12 @@ class Principal:
     has_roles: bool = False
 
 
-async def read_principal(request: Request) -> Principal | None:
+async def read_principal(request: Request) -> TokenPrincipal | None:
     """Return the request's caller, None for an anonymous one, which every caller is on a server without tokens."""
     return getattr(request.state, "principal", None)
 
 
-Caller = Annotated[Principal | None, Depends(read_principal)]
+Caller = Annotated[TokenPrincipal | None, Depends(read_principal)]
 
 
 async def raw_body(request: Request) -> bytes:
@@ -57,34 +57,34 @@ async def raw_body(request: Request) -> bytes:
 RawBody = Annotated[bytes, Depends(raw_body)]
 
 
-def unknown_variant(raw: bytes, name: str, path: str, known: Iterable[str]) -> RequestRejectedError:
+def unknown_variant(raw: bytes, name: str, path: str, variants: Iterable[str]) -> RequestRejectedError:
     """Return the 422 of a value in the body that is not a known one."""
-    before, found, _ = raw.partition(f'"{name}"'.encode())
-    line, column = before.count(b"\n") + 1, len(before.rpartition(b"\n")[2] + found)
-    names = [f"`{variant}`" for variant in known]
-    listed = f"one of {', '.join(names)}" if len(names) > 1 else names[0]
-    reason = f"{path}: unknown variant `{name}`, expected {listed} at line {line} column {column}"
+    before, match, _ = raw.partition(f'"{name}"'.encode())
+    line, column = before.count(b"\n") + 1, len(before.rpartition(b"\n")[2] + match)
+    names = [f"`{variant}`" for variant in variants]
+    expected = f"one of {', '.join(names)}" if len(names) > 1 else names[0]
+    reason = f"{path}: unknown variant `{name}`, expected {expected} at line {line} column {column}"
     return RequestRejectedError(422, f"Failed to deserialize the JSON body into the target type: {reason}")
 
 
-def wrong_type(found: Any, expected: str) -> PydanticCustomError:
+def wrong_type(value: Any, expected: str) -> PydanticCustomError:
     """Return the validator's error for a value of another JSON type."""
-    texts = {str: f'string "{found}"', bool: f"boolean `{json.dumps(found)}`", int: f"integer `{found}`"}
-    texts |= {float: f"floating point `{found}`", dict: "map", list: "sequence", type(None): "null"}
-    reason = f"invalid type: {texts[type(found)]}, expected {expected}"
+    texts = {str: f'string "{value}"', bool: f"boolean `{json.dumps(value)}`", int: f"integer `{value}`"}
+    texts |= {float: f"floating point `{value}`", dict: "map", list: "sequence", type(None): "null"}
+    reason = f"invalid type: {texts[type(value)]}, expected {expected}"
     return PydanticCustomError("wrong_type", "{reason}", {"reason": reason})
 
 
-def missing_field(name: str) -> PydanticCustomError:
+def build_missing_field_error(name: str) -> PydanticCustomError:
     """Return the validator's error for a missing field."""
     return PydanticCustomError("missing_field", "{reason}", {"reason": f"missing field `{name}`"})
 
 
-def unknown_name(field: str, name: Any, known: Iterable[str]) -> PydanticCustomError:
+def unknown_name(field: str, name: Any, variants: Iterable[str]) -> PydanticCustomError:
     """Return the validator's error for a field that names an unknown variant."""
     if not isinstance(name, str):
         return wrong_type(name, "variant identifier")
-    return PydanticCustomError(UNKNOWN_NAME, "unknown", {"field": field, "name": name, "known": tuple(known)})
+    return PydanticCustomError(UNKNOWN_NAME, "unknown", {"field": field, "name": name, "known": tuple(variants)})
 
 
 def knows(info: ValidationInfo, since: str) -> bool:
@@ -132,7 +132,7 @@ def _rejection(raw: bytes, error: ValidationError) -> RequestRejectedError:
     if detail["type"] == "json_invalid":
         reason = detail.get("ctx", {}).get("error", "invalid JSON")
         return RequestRejectedError(400, f"Failed to parse the request body as JSON: {reason}")
-    path = _path_in(json.loads(raw), detail["loc"])
+    path = _select_existing_path(json.loads(raw), detail["loc"])
     text = raw.decode()
     message = detail["msg"].removeprefix("Value error, ")
     if detail["type"] == "missing":
@@ -140,11 +140,11 @@ def _rejection(raw: bytes, error: ValidationError) -> RequestRejectedError:
     if path and path[0] in STORAGE:  # serde parses these as a whole, and names none of their fields but the type
         path[1:] = []
     line, column = _position(text, path)
-    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+    dotted_path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
     if detail["type"] == UNKNOWN_NAME:
         unknown = detail.get("ctx", {})
-        return unknown_variant(raw, unknown["name"], f"{where}.{unknown['field']}", unknown["known"])
-    prefix = f"{where}: " if where else ""
+        return unknown_variant(raw, unknown["name"], f"{dotted_path}.{unknown['field']}", unknown["known"])
+    prefix = f"{dotted_path}: " if dotted_path else ""
     return RequestRejectedError(
         422,
         f"Failed to deserialize the JSON body into the target type: {prefix}{message} at line {line} column {column}",
@@ -155,7 +155,7 @@ def _is_last(path: list[str | int], loc: tuple[str | int, ...]) -> bool:
     return bool(path) and path[-1] == loc[-1]
 
 
-def _path_in(document: Any, loc: tuple[str | int, ...]) -> list[str | int]:
+def _select_existing_path(document: Any, loc: tuple[str | int, ...]) -> list[str | int]:
     """Return the part of pydantic's `loc` that exists in the document, without union tags and missing keys."""
     path: list[str | int] = []
     for part in loc:
@@ -177,9 +177,9 @@ def _position(text: str, path: list[str | int]) -> tuple[int, int]:
     end = len(text.rstrip())
     if path and text.lstrip().startswith("{"):
         end = _end_of_member(text, str(path[0]))
-        rest = text[end:]
-        if rest.lstrip().startswith("}"):
-            end += rest.index("}") + 1
+        remaining_text = text[end:]
+        if remaining_text.lstrip().startswith("}"):
+            end += remaining_text.index("}") + 1
     before = text[:end]
     return before.count("\n") + 1, len(before.rpartition("\n")[2].encode())
 
@@ -202,12 +202,12 @@ def _skip(text: str, at: int, over: str) -> int:
     return at
 
 
-def rejected_query(error: RequestValidationError) -> RequestRejectedError:
+def reject_query(error: RequestValidationError) -> RequestRejectedError:
     """Return the 400 in plain text of an invalid path or query parameter."""
     detail = error.errors()[0]
-    place, name = detail["loc"][0], detail["loc"][-1]
+    parameter_kind, name = detail["loc"][0], detail["loc"][-1]
     value = detail.get("input")
-    if place == "path":
+    if parameter_kind == "path":
         reason = f"UUID parsing failed: {uuid_fault(str(value))}"
         return RequestRejectedError(400, f"Invalid URL: Cannot parse `{name}` with value `{value}`: {reason}")
     message = str(detail["msg"]).removeprefix("Value error, ")

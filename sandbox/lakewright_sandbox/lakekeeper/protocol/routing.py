@@ -20,12 +20,12 @@ class SegmentRoute(APIRoute):
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Match a path, and restore slashes in its parameters."""
-        match, found = super().matches(scope)
-        parameters = cast(dict[str, Any], found.get("path_params", {}))
+        match, child_scope = super().matches(scope)
+        parameters = cast(dict[str, Any], child_scope.get("path_params", {}))
         for name, value in parameters.items():
             if isinstance(value, str) and STAND_IN in value:
                 parameters[name] = value.replace(STAND_IN, "/")
-        return match, found
+        return match, child_scope
 
 
 class SlashesWithin:
@@ -39,6 +39,6 @@ class SlashesWithin:
         """Forward one request."""
         raw = cast(bytes, scope.get("raw_path") or b"")
         if ENCODED_SLASH.search(raw):
-            kept = ENCODED_SLASH.sub(quote(STAND_IN).encode(), raw).decode("ascii", "replace")
-            scope = {**scope, "path": unquote(kept)}
+            escaped_path = ENCODED_SLASH.sub(quote(STAND_IN).encode(), raw).decode("ascii", "replace")
+            scope = {**scope, "path": unquote(escaped_path)}
         await self._app(scope, receive, send)

@@ -65,7 +65,7 @@ class Settings:
     maintenance_queues: bool = False
     audit_log: Path | None = None
 
-    def since(self, version: str) -> bool:
+    def is_at_least(self, version: str) -> bool:
         """Return whether the emulated server has that version or a newer one."""
         return is_at_least(self.version, version)
 

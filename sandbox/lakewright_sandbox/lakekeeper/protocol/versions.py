@@ -72,19 +72,19 @@ RELATIONS = {
 }
 
 
-def fields_in(version: str, body: Mapping[str, Any], since: Mapping[str, str]) -> dict[str, Any]:
+def select_fields(version: str, body: Mapping[str, Any], since: Mapping[str, str]) -> dict[str, Any]:
     """Return a body without the fields that the version lacks."""
     return {name: value for name, value in body.items() if is_at_least(version, since.get(name, "0"))}
 
 
 def error_type(version: str, kind: str) -> str:
     """Return an error's type as the version spells it."""
-    return _before(ERROR_TYPES, version, kind)
+    return _find_former_name(ERROR_TYPES, version, kind)
 
 
 def queue_name(version: str, queue: str) -> str:
     """Return a queue's name in the version."""
-    return _before(QUEUES, version, queue)
+    return _find_former_name(QUEUES, version, queue)
 
 
 def find_queue(version: str, name: str) -> str | None:
@@ -97,14 +97,14 @@ def find_queue(version: str, name: str) -> str | None:
     return name
 
 
-def _before(names: Mapping[str, tuple[str, str]], version: str, name: str) -> str:
+def _find_former_name(names: Mapping[str, tuple[str, str]], version: str, name: str) -> str:
     since, before = names.get(name, ("0", name))
     return name if is_at_least(version, since) else before
 
 
-def is_at_least(version: str, wanted: str) -> bool:
+def is_at_least(version: str, minimum: str) -> bool:
     """Return whether a version is the wanted one or newer."""
-    return _number(version) >= _number(wanted)
+    return _number(version) >= _number(minimum)
 
 
 def has_call(version: str, path: str) -> bool:
@@ -113,14 +113,14 @@ def has_call(version: str, path: str) -> bool:
     return all(is_at_least(version, first) for first in since)
 
 
-def actions_in(version: str, kind: str, names: Iterable[str]) -> list[str]:
+def select_actions(version: str, kind: str, names: Iterable[str]) -> list[str]:
     """Return those of the actions that the version has."""
     since, until = ANY_ACTION | ACTIONS.get(kind, {}), FORMER_ACTIONS.get(kind, {})
-    known = [name for name in names if is_at_least(version, since.get(name, "0"))]
-    return [name for name in known if name not in until or not is_at_least(version, until[name])]
+    existing_names = [name for name in names if is_at_least(version, since.get(name, "0"))]
+    return [name for name in existing_names if name not in until or not is_at_least(version, until[name])]
 
 
-def relations_in(version: str, kind: str, names: Iterable[str]) -> list[str]:
+def select_relations(version: str, kind: str, names: Iterable[str]) -> list[str]:
     """Return those of the relations that the version has."""
     since = RELATIONS.get(kind, {})
     return [name for name in names if is_at_least(version, since.get(name, "0"))]

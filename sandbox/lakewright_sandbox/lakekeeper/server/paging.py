@@ -46,7 +46,7 @@ class ListPage:
     after: tuple[int, str] | None
 
     @classmethod
-    def requested(
+    def from_request(
         cls, settings: Settings, token: str | None, size: int | None, *, whole: bool = False, strict: bool = False
     ) -> ListPage:
         """Return the page that a token and a size request.
@@ -59,9 +59,9 @@ class ListPage:
             strict: Refuse an empty token.
         """
         default = settings.page_size_max if whole and token is None else settings.page_size_default
-        requested = default if size is None or (whole and token is None) else size
+        from_request = default if size is None or (whole and token is None) else size
         is_start = token is None or (not token and not strict)
-        return cls(max(1, min(requested, settings.page_size_max)), None if is_start else _read(token or ""))
+        return cls(max(1, min(from_request, settings.page_size_max)), None if is_start else _read(token or ""))
 
     def select(self, query: Selection, time: Any, key: Any) -> Selection:
         """Return the query of this page, oldest first."""
@@ -76,9 +76,9 @@ class ListPage:
 
     def next_token(self, rows: Any) -> str | None:
         """Return a token if the page is full; it may lead to an empty last page."""
-        return self.token_after(rows) if len(rows) >= self.size else None
+        return self.build_token(rows) if len(rows) >= self.size else None
 
-    def token_after(self, rows: Any) -> str | None:
+    def build_token(self, rows: Any) -> str | None:
         """Return a token after every page that is not empty, as listings of users, roles and grants do."""
         return page_token(rows[-1].created_at, rows[-1].id) if rows else None
 
@@ -94,14 +94,14 @@ def _read(token: str) -> tuple[int, str]:
     except (ValueError, binascii.Error):
         raise _invalid("Invalid paginate token format", token) from None
     try:
-        version, *rest = decoded.decode().split("&", 2)
+        version, *parts = decoded.decode().split("&", 2)
     except UnicodeDecodeError:
         raise _invalid("Invalid paginate token encoding", token) from None
     if version != "1":
         raise _invalid("Unsupported paginate token version", decoded.decode())
-    if len(rest) != 2:
+    if len(parts) != 2:
         raise _invalid("Invalid paginate token structure", decoded.decode())
-    micros, key = rest
+    micros, key = parts
     try:
         return int(micros), key
     except ValueError:
@@ -112,14 +112,14 @@ def _invalid(reason: str, token: str) -> ApiError:
     return ApiError(400, "InvalidPaginationToken", f"Invalid pagination token - {reason}. Got: `{token}`")
 
 
-async def requested_page(
+async def read_page(
     server: Server,
     page_token: Annotated[str | None, Query(alias="pageToken")] = None,
     page_size: Annotated[int | None, Query(alias="pageSize")] = None,
 ) -> ListPage:
     """Return the page of a management listing. Released servers refuse an empty token."""
-    return ListPage.requested(server.settings, page_token, page_size, strict=not server.settings.since("0.14"))
+    return ListPage.from_request(server.settings, page_token, page_size, strict=not server.settings.is_at_least("0.14"))
 
 
-AskedPage = Annotated[ListPage, Depends(requested_page)]
+AskedPage = Annotated[ListPage, Depends(read_page)]
 """The page that the query parameters of a management listing request."""

@@ -34,7 +34,7 @@ class Lakekeeper(ServerContext):
         self.authorizer = Authorizer(self)
         self._storages: dict[tuple[str, int | None, str | None], WarehouseStorage] = {}
 
-    def storage_of(self, session: Session, warehouse: WarehouseRow) -> WarehouseStorage:
+    def open_storage(self, session: Session, warehouse: WarehouseRow) -> WarehouseStorage:
         """Return the storage of a warehouse, cached until its profile or credential changes.
 
         Raises:
@@ -52,15 +52,15 @@ class Lakekeeper(ServerContext):
         return storage
 
 
-async def running_server(request: Request) -> Lakekeeper:
+async def get_server(request: Request) -> Lakekeeper:
     """Return the server of a request. It is async because FastAPI runs plain functions in a thread."""
     return request.app.state.lakekeeper
 
 
-Server = Annotated[Lakekeeper, Depends(running_server)]
+Server = Annotated[Lakekeeper, Depends(get_server)]
 
 
-def checked_project_id(value: str) -> str:
+def validate_project_id(value: str) -> str:
     """Return a project id. Raises ValueError for an invalid one."""
     if not PROJECT_ID.fullmatch(value):
         message = f"Project IDs may only contain alphanumeric characters, hyphens and underscores. Got: `{value}`"
@@ -78,7 +78,7 @@ async def read_project(
     if not value:
         return server.settings.default_project
     try:
-        return checked_project_id(value)
+        return validate_project_id(value)
     except ValueError as error:
         raise ApiError(400, "MalformedProjectID", str(error), "Invalid x-project-id header value.") from None
 

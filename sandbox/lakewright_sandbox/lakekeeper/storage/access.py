@@ -110,11 +110,11 @@ class StorageAccess:
             return None
         if credential.credential_type == "aws-system-identity":
             if not self._settings.aws_system_identity:
-                raise _misconfigured("System identity credentials are disabled in this Lakekeeper deployment.")
+                raise _build_misconfiguration("System identity credentials are disabled in this Lakekeeper deployment.")
             return self._system_keys()
         return Keys(credential.access_key_id or "", credential.secret_access_key or "", credential.token)
 
-    def vending_keys(self, storage: WarehouseStorage) -> Keys | None:
+    def find_vending_keys(self, storage: WarehouseStorage) -> Keys | None:
         """Return the keys that ask STS for vended credentials. Raises 400 `Misconfiguration`."""
         keys = self.base_keys(storage)
         self._check_vending(storage)
@@ -183,7 +183,9 @@ class StorageAccess:
         endpoint = self.s3_endpoint(profile)
         path = profile.path_style_access or profile.endpoint is None
         addressing = "path" if path and endpoint else "auto"
-        return ObjectStore(self._client("s3", endpoint, profile.region, keys, addressing=addressing, kept=not vended))
+        return ObjectStore(
+            self._client("s3", endpoint, profile.region, keys, addressing=addressing, keeps_client=not vended)
+        )
 
     def _client(
         self,
@@ -193,7 +195,7 @@ class StorageAccess:
         keys: Keys | None,
         *,
         addressing: str,
-        kept: bool = True,
+        keeps_client: bool = True,
     ) -> Any:
         name = (service, endpoint, region, keys, addressing)
         with self._lock:
@@ -219,7 +221,7 @@ class StorageAccess:
                     s3={"addressing_style": addressing},
                 ),
             )
-            if kept:
+            if keeps_client:
                 self._clients[name] = client
                 while len(self._clients) > MAX_CLIENTS:
                     self._clients.popitem(last=False)
@@ -236,7 +238,7 @@ class StorageAccess:
             reason = "An `external-id` is required when using the system identity with a role."
         else:
             return
-        raise _misconfigured(reason)
+        raise _build_misconfiguration(reason)
 
     def _system_keys(self) -> Keys:
         file, profile = self._settings.credentials_file, self._settings.profile
@@ -250,7 +252,7 @@ class StorageAccess:
         )
 
 
-def _misconfigured(reason: str) -> ApiError:
+def _build_misconfiguration(reason: str) -> ApiError:
     return ApiError(400, "Misconfiguration", f"Credentials misconfigured: {reason}")
 
 
@@ -278,26 +280,26 @@ class ObjectStore:
 
     def list(self, uri: str) -> Iterator[str]:
         """Yield the URIs under a location, which is taken as a directory."""
-        place = _split_uri(uri.rstrip("/") + "/")
+        location = _split_uri(uri.rstrip("/") + "/")
         with _as_storage_errors("list", uri):
             for page in self._client.get_paginator("list_objects_v2").paginate(
-                Bucket=place["Bucket"], Prefix=place["Key"]
+                Bucket=location["Bucket"], Prefix=location["Key"]
             ):
                 for entry in page.get("Contents", []):
-                    yield f"s3://{place['Bucket']}/{entry['Key']}"
+                    yield f"s3://{location['Bucket']}/{entry['Key']}"
 
     def is_empty(self, uri: str) -> bool:
         """Return whether there is no object under a location."""
-        place = _split_uri(uri.rstrip("/") + "/")
+        location = _split_uri(uri.rstrip("/") + "/")
         with _as_storage_errors("list", uri):
-            page = self._client.list_objects_v2(Bucket=place["Bucket"], Prefix=place["Key"], MaxKeys=1)
+            page = self._client.list_objects_v2(Bucket=location["Bucket"], Prefix=location["Key"], MaxKeys=1)
         return page.get("KeyCount", len(page.get("Contents", []))) == 0
 
     def delete_under(self, uri: str) -> int:
         """Delete all objects under a location, a thousand at a time. Return their number."""
         uris = list(self.list(uri))
         for start in range(0, len(uris), 1000):
-            places = [_split_uri(listed) for listed in uris[start : start + 1000]]
+            places = [_split_uri(object_uri) for object_uri in uris[start : start + 1000]]
             with _as_storage_errors("delete", uri):
                 response = self._client.delete_objects(
                     Bucket=places[0]["Bucket"], Delete={"Objects": [{"Key": p["Key"]} for p in places], "Quiet": True}

@@ -52,7 +52,7 @@ class AdlsProfileBody(StorageProfileBody):
             raise ValueError(f'relative URL without a base: "{url}"')
         return url if parts.path else f"{url}/"
 
-    def normalised(self) -> AdlsProfileBody:
+    def normalize(self) -> AdlsProfileBody:
         """Return the profile as the server stores it. Raises the server's 400 for an invalid one."""
         self._check_location()
         if self.sas_token_validity_seconds == 0:
@@ -82,8 +82,8 @@ class AdlsProfileBody(StorageProfileBody):
     @property
     def base_location(self) -> str:
         """Return the location of the warehouse's data."""
-        place = f"abfss://{self.filesystem}@{self.account_name}.{self.host or DEFAULT_HOST}"
-        return f"{place}/{self.key_prefix}" if self.key_prefix else place
+        account_location = f"abfss://{self.filesystem}@{self.account_name}.{self.host or DEFAULT_HOST}"
+        return f"{account_location}/{self.key_prefix}" if self.key_prefix else account_location
 
     def overlaps(self, other: AdlsProfileBody) -> bool:
         """Return whether either location contains the other."""
@@ -91,7 +91,7 @@ class AdlsProfileBody(StorageProfileBody):
         theirs = (other.filesystem, other.account_name, other.host, other.authority_host)
         return mine == theirs and prefixes_overlap(self.key_prefix, other.key_prefix)
 
-    def updated_by(self, new: AdlsProfileBody) -> AdlsProfileBody:
+    def update_from(self, new: AdlsProfileBody) -> AdlsProfileBody:
         """Return the profile after an update; the account may change. Raises 400 `UpdateError` for fixed fields."""
         refuse_changes(self, new, "filesystem", "key_prefix", "authority_host", "host")
         return new.model_copy(update={"storage_layout": new.storage_layout or self.storage_layout})
@@ -109,7 +109,7 @@ class AzCredential(StorageCredentialBody):
 
     @field_validator("credential_type", mode="before")
     @classmethod
-    def _known(cls, name: Any) -> Any:
+    def _check_variant(cls, name: Any) -> Any:
         return check_variant(name, get_args(AzCredentialType))
 
     @model_validator(mode="after")

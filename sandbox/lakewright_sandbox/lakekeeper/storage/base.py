@@ -31,7 +31,7 @@ class StorageLayoutBody(Body):
 class StorageProfileBody(Body):
     """A storage profile in requests and responses."""
 
-    def stored(self) -> dict[str, Any]:
+    def to_stored(self) -> dict[str, Any]:
         """Return the profile as responses contain it: explicit nulls, and a layout without unset templates."""
         document = self.model_dump(by_alias=True)
         if layout := document.get("storage-layout"):
@@ -42,16 +42,16 @@ class StorageProfileBody(Body):
 class StorageCredentialBody(Body):
     """A storage credential in requests."""
 
-    def stored(self) -> dict[str, Any]:
+    def to_stored(self) -> dict[str, Any]:
         """Return the credential as the server stores it."""
         return self.model_dump(by_alias=True, exclude_none=True)
 
 
-def check_variant(name: Any, known: tuple[str, ...]) -> Any:
+def check_variant(name: Any, variants: tuple[str, ...]) -> Any:
     """Return a known name. Raises ValueError in the server's words for any other."""
-    if isinstance(name, str) and name not in known:
-        listed = ", ".join(f"`{variant}`" for variant in known)
-        raise ValueError(f"unknown variant `{name}`, expected one of {listed}")
+    if isinstance(name, str) and name not in variants:
+        variant_names = ", ".join(f"`{variant}`" for variant in variants)
+        raise ValueError(f"unknown variant `{name}`, expected one of {variant_names}")
     return name
 
 
@@ -64,8 +64,11 @@ def refuse_changes(old: Body, new: Body, *fields: str) -> None:
 
 def prefixes_overlap(first: str | None, second: str | None) -> bool:
     """Return whether the prefixes are equal or one is above the other."""
-    left, right = _segments(first), _segments(second)
-    return left[: len(right)] == right or right[: len(left)] == left
+    first_segments, second_segments = _segments(first), _segments(second)
+    return (
+        first_segments[: len(second_segments)] == second_segments
+        or second_segments[: len(first_segments)] == first_segments
+    )
 
 
 def _segments(prefix: str | None) -> list[str]:

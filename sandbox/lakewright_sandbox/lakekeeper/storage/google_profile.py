@@ -35,7 +35,7 @@ class GcsProfileBody(StorageProfileBody):
     sts_enabled: bool = True
     storage_layout: StorageLayoutBody | None = None
 
-    def normalised(self) -> GcsProfileBody:
+    def normalize(self) -> GcsProfileBody:
         """Return the profile as the server stores it. Raises the server's 400 for an invalid one."""
         if self.bucket.endswith("."):
             message = f"Invalid location `gs://{self.bucket}/`: the host has a trailing `.`."
@@ -61,7 +61,7 @@ class GcsProfileBody(StorageProfileBody):
         """Return whether either location contains the other."""
         return self.bucket == other.bucket and prefixes_overlap(self.key_prefix, other.key_prefix)
 
-    def updated_by(self, new: GcsProfileBody) -> GcsProfileBody:
+    def update_from(self, new: GcsProfileBody) -> GcsProfileBody:
         """Return the profile after an update. Raises 400 `UpdateError` for fixed fields."""
         refuse_changes(self, new, "bucket", "key_prefix")
         return new.model_copy(update={"storage_layout": new.storage_layout or self.storage_layout})
@@ -92,7 +92,7 @@ class GcsCredential(StorageCredentialBody):
 
     @field_validator("credential_type", mode="before")
     @classmethod
-    def _known(cls, name: Any) -> Any:
+    def _check_variant(cls, name: Any) -> Any:
         return check_variant(name, get_args(GcsCredentialType))
 
     @field_validator("key", mode="before")

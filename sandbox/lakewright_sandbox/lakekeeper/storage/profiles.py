@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, TypeAdapter, ValidationInfo
 
 from ...typed.json_values import is_object
 from ..protocol.errors import ApiError
-from ..protocol.requests import knows, missing_field, unknown_name, wrong_type
+from ..protocol.requests import build_missing_field_error, knows, unknown_name, wrong_type
 from .access import WarehouseStorage
 from .azure_profile import AdlsProfileBody, AzCredential, AzCredentialType
 from .google_profile import GcsCredential, GcsCredentialType, GcsProfileBody
@@ -31,20 +31,20 @@ UNREACHABLE = "The sandbox has no {type} storage: it stores such warehouses but 
 def _profile_type(document: Any, info: ValidationInfo) -> Any:
     names = ("adls", "azdls", *(("onelake",) if knows(info, "0.12") else ()), "s3")
     names += (*(("stackit",) if knows(info, "0.14") else ()), "gcs")
-    return _known_type(document, names, "StorageProfile")
+    return _check_type(document, names, "StorageProfile")
 
 
 def _credential_type(document: Any) -> Any:
-    return _known_type(document, ("s3", "az", "gcs"), "StorageCredential")
+    return _check_type(document, ("s3", "az", "gcs"), "StorageCredential")
 
 
-def _known_type(document: Any, names: tuple[str, ...], enum: str) -> Any:
+def _check_type(document: Any, names: tuple[str, ...], enum: str) -> Any:
     if isinstance(document, str):
         raise wrong_type(document, f"internally tagged enum {enum}")
     if not is_object(document):
         return document
     if "type" not in document:
-        raise missing_field("type")
+        raise build_missing_field_error("type")
     name = document["type"]
     if name not in names:
         raise unknown_name("type", name, names)
@@ -97,11 +97,11 @@ def profiles_overlap(first: Profile, second: Profile) -> bool:
 def update_profile(old: Profile, new: Profile, *, region_moves: bool) -> Profile:
     """Return a profile after an update. Raises 400 `UpdateError` for a forbidden change."""
     if isinstance(old, S3ProfileBody) and isinstance(new, S3ProfileBody):
-        return old.updated_by(new, region_moves=region_moves)
+        return old.update_from(new, region_moves=region_moves)
     if isinstance(old, AdlsProfileBody) and isinstance(new, AdlsProfileBody):
-        return old.updated_by(new)
+        return old.update_from(new)
     if isinstance(old, GcsProfileBody) and isinstance(new, GcsProfileBody):
-        return old.updated_by(new)
+        return old.update_from(new)
     raise ApiError(400, "UpdateError", f"Incompatible profiles: {old.type} cannot be updated with {new.type}")
 
 

@@ -47,7 +47,7 @@ class S3ProfileBody(StorageProfileBody):
             self.sts_endpoint = self.storage_layout = None
         return self
 
-    def normalised(self) -> S3ProfileBody:
+    def normalize(self) -> S3ProfileBody:
         """Return the profile as the server stores it. Raises the server's 400 for an invalid one."""
         check_bucket(self.bucket)
         if not self.region.strip() or len(self.region) > 128:
@@ -91,7 +91,7 @@ class S3ProfileBody(StorageProfileBody):
             return False
         return prefixes_overlap(self.key_prefix, other.key_prefix)
 
-    def updated_by(self, new: S3ProfileBody, *, region_moves: bool) -> S3ProfileBody:
+    def update_from(self, new: S3ProfileBody, *, region_moves: bool) -> S3ProfileBody:
         """Return the profile after an update.
 
         Args:
@@ -104,12 +104,12 @@ class S3ProfileBody(StorageProfileBody):
         refuse_changes(self, new, "bucket", "key_prefix")
         if new.endpoint is None or not region_moves:
             refuse_changes(self, new, "region")
-        kept: dict[str, Any] = {}
+        kept_fields: dict[str, Any] = {}
         if new.storage_layout is None:
-            kept["storage_layout"] = self.storage_layout
+            kept_fields["storage_layout"] = self.storage_layout
         if new.allow_alternative_protocols is None and self.allow_alternative_protocols:
-            kept["allow_alternative_protocols"] = True
-        return new.model_copy(update=kept)
+            kept_fields["allow_alternative_protocols"] = True
+        return new.model_copy(update=kept_fields)
 
 
 class S3Credential(StorageCredentialBody):
@@ -190,11 +190,11 @@ def _sts_endpoint(url: str | None) -> str | None:
     return None if url is None or not url.strip() else _normal_url(url, "InvalidStsEndpoint", "STS endpoint")
 
 
-def _normal_url(url: str, kind: str, what: str) -> str:
+def _normal_url(url: str, kind: str, label: str) -> str:
     """Return a URL as URL libraries write it: host in lower case, no default port, at least `/` as path."""
     parts = urlsplit(url.strip())
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ApiError(400, kind, f"{what} must be an http or https URL, found `{url}`.")
+        raise ApiError(400, kind, f"{label} must be an http or https URL, found `{url}`.")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     default = {"http": 80, "https": 443}[parts.scheme]
     port = f":{parts.port}" if parts.port not in (None, default) else ""

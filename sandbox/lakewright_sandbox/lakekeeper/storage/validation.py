@@ -47,8 +47,8 @@ def attempt(name: str, action: Callable[[], object]) -> StorageCheck:
     try:
         action()
     except ApiError as error:
-        return StorageCheck(name, millis=_since(started), error=error)
-    return StorageCheck(name, millis=_since(started))
+        return StorageCheck(name, millis=_measure_milliseconds(started), error=error)
+    return StorageCheck(name, millis=_measure_milliseconds(started))
 
 
 def report(checks: Iterable[StorageCheck]) -> dict[str, Any]:
@@ -62,11 +62,11 @@ def raise_failed(checks: Iterable[StorageCheck], *, names_checks: bool) -> None:
     failed = [(check.name, check.error) for check in checks if check.error]
     if not failed:
         return
-    (name, first), others = failed[0], failed[1:]
+    (name, first), later_failures = failed[0], failed[1:]
     stack = ["IO Operation Failed during validation."] if isinstance(first, StorageError) else []
     if not names_checks:
         raise ApiError(_status(first), first.kind, first.message, *stack)
-    stack += [f"Also failed [{other}]: {error.message}" for other, error in others]
+    stack += [f"Also failed [{other}]: {error.message}" for other, error in later_failures]
     raise ApiError(_status(first), first.kind, f"Storage validation failed [{name}]: {first.message}", *stack)
 
 
@@ -85,56 +85,56 @@ class StorageProbe:
 
     def checks(self, profile: Profile, credential: Credential | None) -> list[StorageCheck]:
         """Return the result of every check."""
-        found: list[tuple[WarehouseStorage, ObjectStore]] = []
+        opened_stores: list[tuple[WarehouseStorage, ObjectStore]] = []
 
         def initialize() -> None:
             storage = open_storage(profile, credential)
-            found.append((storage, self._access.objects(storage)))
+            opened_stores.append((storage, self._access.objects(storage)))
 
         opened = attempt(STORAGE_CHECKS[0], initialize)
         if opened.error:
             reason = "The storage client could not be initialized."
             return [opened, *(StorageCheck(name, skipped=reason) for name in STORAGE_CHECKS[1:])]
-        storage, own = found[0]
-        place = f"{storage.profile.base_location}/{new_id()}"
-        checks = [opened, attempt("lakekeeper-read-write", lambda: _read_write(own, place))]
-        checks += self._vending_checks(storage, place)
-        checks.append(attempt("cleanup", lambda: _clean(own, place)))
+        storage, objects = opened_stores[0]
+        location = f"{storage.profile.base_location}/{new_id()}"
+        checks = [opened, attempt("lakekeeper-read-write", lambda: _read_write(objects, location))]
+        checks += self._check_vending(storage, location)
+        checks.append(attempt("cleanup", lambda: _clean(objects, location)))
         return checks
 
-    def _vending_checks(self, storage: WarehouseStorage, place: str) -> list[StorageCheck]:
+    def _check_vending(self, storage: WarehouseStorage, location: str) -> list[StorageCheck]:
         issued, usable, scoped = VENDING_CHECKS
         if not storage.profile.sts_enabled:
             reason = "STS is disabled in the storage profile."
             return [StorageCheck(name, skipped=reason) for name in VENDING_CHECKS]
-        inner = f"{place}/vended-test"
-        found: list[Keys] = []
+        inner = f"{location}/vended-test"
+        issued_keys: list[Keys] = []
 
         def issue() -> None:
-            base, policy = self._access.vending_keys(storage), session_policy(storage.profile, inner)
-            found.append(self._vendor.issue(storage, base, policy))
+            base, policy = self._access.find_vending_keys(storage), session_policy(storage.profile, inner)
+            issued_keys.append(self._vendor.issue(storage, base, policy))
 
         checks = [attempt(issued, issue)]
-        if not found:
+        if not issued_keys:
             reason = "No short-term credential was issued."
             return [*checks, StorageCheck(usable, skipped=reason), StorageCheck(scoped, skipped=reason)]
-        vended = self._access.objects(storage, found[0], vended=True)
+        vended = self._access.objects(storage, issued_keys[0], vended=True)
         checks.append(attempt(usable, lambda: _read_write(vended, inner)))
         if checks[-1].error:
             return [*checks, StorageCheck(scoped, skipped="The short-term credential could not be used.")]
-        return [*checks, attempt(scoped, lambda: _refused_outside(vended, place))]
+        return [*checks, attempt(scoped, lambda: _check_scope(vended, location))]
 
 
-def _read_write(objects: ObjectStore, place: str) -> None:
-    uri, probe = f"{place}/metadata/test", gzip.compress(b"test")
+def _read_write(objects: ObjectStore, location: str) -> None:
+    uri, probe = f"{location}/metadata/test", gzip.compress(b"test")
     objects.write(uri, probe)
     if objects.read(uri) != probe:
         raise StorageError("Unexpected", f"IO error at `{uri}`: the read bytes differ from the written ones")
     objects.delete(uri)
 
 
-def _refused_outside(vended: ObjectStore, place: str) -> None:
-    uri = f"{place}/metadata/outside"
+def _check_scope(vended: ObjectStore, location: str) -> None:
+    uri = f"{location}/metadata/outside"
     try:
         vended.write(uri, b"outside")
     except StorageError:
@@ -143,9 +143,9 @@ def _refused_outside(vended: ObjectStore, place: str) -> None:
     raise ApiError(412, "ShortTermCredentialError", message)
 
 
-def _clean(own: ObjectStore, place: str) -> None:
-    own.delete_under(place)
+def _clean(objects: ObjectStore, location: str) -> None:
+    objects.delete_under(location)
 
 
-def _since(started: float) -> int:
+def _measure_milliseconds(started: float) -> int:
     return int((time.monotonic() - started) * 1000)

@@ -25,7 +25,7 @@ MAX_CACHED = 10_000
 def session_policy(profile: S3ProfileBody, location: str, *, writable: bool = True) -> str:
     """Return the inline policy of a vended session, compact, with wildcards in the location escaped."""
     bucket, _, key = location.rstrip("/").removeprefix("s3://").partition("/")
-    folder = f"{_escaped(key)}/*" if key else "*"
+    folder = f"{_escape(key)}/*" if key else "*"
     statements: list[dict[str, Any]] = [
         {
             "Sid": "TableAccess",
@@ -66,7 +66,10 @@ class CredentialVendor:
 
     def vend(self, storage: WarehouseStorage, location: str, *, writable: bool = True) -> Keys:
         """Return credentials for a location. Raises 412 `ShortTermCredentialError` if STS refuses."""
-        base, policy = self._access.vending_keys(storage), session_policy(storage.profile, location, writable=writable)
+        base, policy = (
+            self._access.find_vending_keys(storage),
+            session_policy(storage.profile, location, writable=writable),
+        )
         external_id = storage.credential.external_id if storage.credential else None
         name = (base, storage.profile.model_dump_json(), external_id, policy)
         with self._lock:
@@ -86,5 +89,5 @@ class CredentialVendor:
         return self._access.assume_role(storage, base, role=role, session="lakekeeper-sts", policy=policy)
 
 
-def _escaped(key: str) -> str:
+def _escape(key: str) -> str:
     return key.replace("$", "${$}").replace("*", "${*}").replace("?", "${?}")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lakewright_sandbox.providers.aws.functions import FUNCTIONS
-from lakewright_sandbox.providers.aws.resources.bucket import Bucket
+from lakewright_sandbox.providers.aws.resources.bucket import S3Bucket
 from lakewright_sandbox.providers.aws.resources.bucket_lifecycle import BucketLifecycle
 from lakewright_sandbox.providers.aws.resources.bucket_settings import (
     BucketEncryption,
@@ -16,27 +16,27 @@ from lakewright_sandbox.providers.aws.resources.bucket_settings import (
     BucketPublicAccessBlock,
     BucketVersioning,
 )
-from lakewright_sandbox.providers.aws.resources.calls import after_creating, creating, describing_errors
+from lakewright_sandbox.providers.aws.resources.calls import describe_errors, mark_after_create, mark_create
 from lakewright_sandbox.providers.aws.resources.connection import AwsConnection
 from lakewright_sandbox.providers.aws.resources.key import KmsAlias, KmsKey
 from lakewright_sandbox.providers.aws.resources.kind import ResourceKind
 from lakewright_sandbox.providers.aws.resources.role import IamRole, IamRolePolicy, IamRolePolicyAttachment
-from lakewright_sandbox.providers.protocol.difference import Change, Difference
+from lakewright_sandbox.providers.protocol.difference import Change, ResourceDifference
 from lakewright_sandbox.providers.protocol.errors import SandboxProviderError, UnsupportedError
 from lakewright_sandbox.providers.protocol.properties import (
     UNKNOWN,
     Properties,
     contains_unknown,
+    drop_internal,
     mark_secrets,
-    without_internal,
 )
-from lakewright_sandbox.providers.protocol.servicer import CheckFailure, ReadResult, ResourceRef
+from lakewright_sandbox.providers.protocol.servicer import LiveResource, PropertyFailure, ResourceRef
 
 KINDS: dict[str, ResourceKind] = {
     kind.token: kind
     for kind in (
         KmsAlias(),
-        Bucket(),
+        S3Bucket(),
         BucketEncryption(),
         BucketLifecycle(),
         BucketLogging(),
@@ -65,40 +65,42 @@ class Account:
         olds: Properties,
         news: Properties,
         seed: bytes,
-    ) -> tuple[Properties, list[CheckFailure]]:
+    ) -> tuple[Properties, list[PropertyFailure]]:
         """Refuse properties that this provider does not manage, and missing required ones."""
-        kind, inputs = _kind(resource), without_internal(news)
+        kind, inputs = _kind(resource), drop_internal(news)
         failures = [
-            CheckFailure(name, f"the sandbox's aws provider has no `{name}` for {resource.type}; {_INSTALL}")
+            PropertyFailure(name, f"the sandbox's aws provider has no `{name}` for {resource.type}; {_INSTALL}")
             for name in sorted(inputs.keys() - kind.properties.keys())
         ]
         failures += [
-            CheckFailure(
+            PropertyFailure(
                 name,
                 f"{resource.type} needs `{name}`: the sandbox's aws provider chooses no names and no defaults for it",
             )
-            for name, declared in kind.properties.items()
-            if declared.required and inputs.get(name) in (None, "")
+            for name, definition in kind.properties.items()
+            if definition.required and inputs.get(name) in (None, "")
         ]
         if not failures and not contains_unknown(inputs):
-            failures = [CheckFailure(name, reason) for name, reason in sorted(kind.problems(inputs).items())]
+            failures = [PropertyFailure(name, reason) for name, reason in sorted(kind.problems(inputs).items())]
         return inputs, failures
 
-    def diff(self, resource: ResourceRef, olds: Properties, news: Properties, old_inputs: Properties) -> Difference:
+    def diff(
+        self, resource: ResourceRef, olds: Properties, news: Properties, old_inputs: Properties
+    ) -> ResourceDifference:
         """Compare the state with the declared inputs, property by property, as AWS would."""
         kind = _kind(resource)
         changes: dict[str, Change] = {}
         replaces: set[str] = set()
-        for name, declared in kind.properties.items():
-            wanted, live = news.get(name, declared.default), olds.get(name, declared.default)
-            if (wanted is None and declared.computed) or declared.equal(live, wanted):
+        for name, definition in kind.properties.items():
+            new_value, live = news.get(name, definition.default), olds.get(name, definition.default)
+            if (new_value is None and definition.computed) or definition.equal(live, new_value):
                 continue
-            found = declared.changes(name, live, wanted)
-            changes |= found
-            replaces |= found.keys() if declared.replaces else set()
+            changed_paths = definition.changes(name, live, new_value)
+            changes |= changed_paths
+            replaces |= changed_paths.keys() if definition.replaces else set()
         # Every object has an explicit name, so the old one must be deleted before the new one is created.
-        same_object = contains_unknown(news) or kind.id_of(news) == resource.id
-        return Difference(changes, frozenset(replaces), bool(replaces) and same_object)
+        same_object = contains_unknown(news) or kind.find_id(news) == resource.id
+        return ResourceDifference(changes, frozenset(replaces), bool(replaces) and same_object)
 
     def preview_create(self, resource: ResourceRef, inputs: Properties) -> Properties:
         """Return the inputs, and the properties that AWS will choose as unknown."""
@@ -107,47 +109,47 @@ class Account:
     def create(self, resource: ResourceRef, inputs: Properties) -> tuple[str, Properties]:
         """Create the object and read it back. Raises MaybeCreatedError if it may exist although that failed."""
         kind, aws = _kind(resource), self._connection()
-        made = kind.id_of(inputs)
-        with creating(f"creating the {kind.title} {made}".rstrip(), aws.endpoint_of(kind.service)):
-            made = kind.create(aws, inputs) or made
-        with after_creating(f"reading the {kind.title} {made} back", aws.endpoint_of(kind.service)):
-            return made, self._state(kind, made, inputs)
+        resource_id = kind.find_id(inputs)
+        with mark_create(f"creating the {kind.title} {resource_id}".rstrip(), aws.get_endpoint(kind.service)):
+            resource_id = kind.create(aws, inputs) or resource_id
+        with mark_after_create(f"reading the {kind.title} {resource_id} back", aws.get_endpoint(kind.service)):
+            return resource_id, self._state(kind, resource_id, inputs)
 
-    def read(self, resource: ResourceRef, olds: Properties, old_inputs: Properties) -> ReadResult | None:
+    def read(self, resource: ResourceRef, olds: Properties, old_inputs: Properties) -> LiveResource | None:
         """Return the live object; without an id, the one that the inputs name."""
         kind, aws = _kind(resource), self._connection()
-        sought = resource.id or kind.id_of(old_inputs)
-        known = without_internal(old_inputs) | without_internal(olds)
-        with describing_errors(f"reading the {kind.title} {sought}", aws.endpoint_of(kind.service)):
-            live = kind.read(aws, sought, known)
+        sought = resource.id or kind.find_id(old_inputs)
+        old_values = drop_internal(old_inputs) | drop_internal(olds)
+        with describe_errors(f"reading the {kind.title} {sought}", aws.get_endpoint(kind.service)):
+            live = kind.read(aws, sought, old_values)
         if live is None:
             return None
-        outputs = _settled(kind, live, known)
-        return ReadResult(sought, outputs, _to_inputs(kind, outputs, without_internal(old_inputs)))
+        outputs = _keep_known_spellings(kind, live, old_values)
+        return LiveResource(sought, outputs, _to_inputs(kind, outputs, drop_internal(old_inputs)))
 
     def preview_update(self, resource: ResourceRef, olds: Properties, news: Properties) -> Properties:
         """Return the state with the new inputs."""
-        state = without_internal(olds) | news
+        state = drop_internal(olds) | news
         if "tagsAll" in state:
             state["tagsAll"] = news.get("tags") or {}
         return {key: value for key, value in state.items() if key in news or key not in _kind(resource).properties} | {
             key: olds[key]
-            for key, declared in _kind(resource).properties.items()
-            if key not in news and key in olds and declared.computed
+            for key, definition in _kind(resource).properties.items()
+            if key not in news and key in olds and definition.computed
         }
 
     def update(self, resource: ResourceRef, olds: Properties, news: Properties) -> Properties:
         """Update the object and read it back."""
         kind, aws = _kind(resource), self._connection()
-        with describing_errors(f"updating the {kind.title} {resource.id}", aws.endpoint_of(kind.service)):
-            kind.update(aws, resource.id, without_internal(olds), news)
+        with describe_errors(f"updating the {kind.title} {resource.id}", aws.get_endpoint(kind.service)):
+            kind.update(aws, resource.id, drop_internal(olds), news)
         return self._state(kind, resource.id, news | {"region": olds["region"]} if "region" in olds else news)
 
     def delete(self, resource: ResourceRef, olds: Properties) -> None:
         """Delete the object if it exists."""
         kind, aws = _kind(resource), self._connection()
-        with describing_errors(f"deleting the {kind.title} {resource.id}", aws.endpoint_of(kind.service)):
-            kind.delete(aws, resource.id, without_internal(olds))
+        with describe_errors(f"deleting the {kind.title} {resource.id}", aws.get_endpoint(kind.service)):
+            kind.delete(aws, resource.id, drop_internal(olds))
 
     def invoke(self, token: str, args: Properties) -> Properties:
         """Call one of the functions."""
@@ -168,13 +170,13 @@ class Account:
 
     def _state(self, kind: ResourceKind, resource_id: str, inputs: Properties) -> Properties:
         aws = self._connection()
-        with describing_errors(f"reading the {kind.title} {resource_id} back", aws.endpoint_of(kind.service)):
+        with describe_errors(f"reading the {kind.title} {resource_id} back", aws.get_endpoint(kind.service)):
             live = kind.read(aws, resource_id, inputs)
         if live is None:
             raise SandboxProviderError(
                 f"the {kind.title} {resource_id} was gone again right after it was written; run it again"
             )
-        return _settled(kind, live, inputs)
+        return _keep_known_spellings(kind, live, inputs)
 
 
 _INSTALL = "the real one does: `pulumi plugin install resource aws`"
@@ -186,23 +188,26 @@ def _kind(resource: ResourceRef) -> ResourceKind:
     return KINDS[resource.type]
 
 
-def _settled(kind: ResourceKind, live: Properties, known: Properties) -> Properties:
+def _keep_known_spellings(kind: ResourceKind, live: Properties, old_values: Properties) -> Properties:
     """Return the live state, with known spellings where AWS takes both as equal."""
     return live | {
-        name: known[name]
-        for name, declared in kind.properties.items()
-        if name in known and name in live and known[name] != live[name] and declared.equal(known[name], live[name])
+        name: old_values[name]
+        for name, definition in kind.properties.items()
+        if name in old_values
+        and name in live
+        and old_values[name] != live[name]
+        and definition.equal(old_values[name], live[name])
     }
 
 
 def _to_inputs(kind: ResourceKind, outputs: Properties, old_inputs: Properties) -> Properties:
     """Return the inputs that produce the outputs: the declared ones, and those that differ from their default."""
     inputs: Properties = {}
-    for name, declared in kind.properties.items():
+    for name, definition in kind.properties.items():
         value = outputs.get(name)
         undeclared = name not in old_inputs
         if value is None or (
-            undeclared and (declared.equal(value, declared.default) or (declared.computed and old_inputs))
+            undeclared and (definition.equal(value, definition.default) or (definition.computed and old_inputs))
         ):
             continue
         inputs[name] = value

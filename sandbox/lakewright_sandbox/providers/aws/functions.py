@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lakewright_sandbox.providers.aws.resources.calls import describing_errors
+from lakewright_sandbox.providers.aws.resources.calls import describe_errors
 from lakewright_sandbox.providers.aws.resources.connection import AwsConnection
 from lakewright_sandbox.providers.aws.resources.policies import policy_document
 from lakewright_sandbox.providers.protocol.properties import Properties
@@ -12,7 +12,7 @@ from lakewright_sandbox.providers.protocol.properties import Properties
 
 def caller_identity(aws: AwsConnection, args: Properties) -> Properties:
     """Return the result of `aws.get_caller_identity`."""
-    with describing_errors("asking who the caller is", aws.endpoint_of("sts")):
+    with describe_errors("asking who the caller is", aws.get_endpoint("sts")):
         answer = aws.client("sts").get_caller_identity()
     return args | {
         "accountId": answer["Account"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lakewright_sandbox.providers.aws.account import Account
 from lakewright_sandbox.providers.aws.resources.connection import connect
 from lakewright_sandbox.providers.protocol.properties import Properties
-from lakewright_sandbox.providers.protocol.servicer import CheckFailure
+from lakewright_sandbox.providers.protocol.servicer import PropertyFailure
 
 # The real provider's version whose types, ids and outputs this one follows.
 _VERSION = "7.51.1"
@@ -34,10 +34,10 @@ class AwsPackage:
     version = _VERSION
     replacing_config: frozenset[str] = frozenset()
 
-    def check_config(self, config: Properties) -> list[CheckFailure]:
+    def check_config(self, config: Properties) -> list[PropertyFailure]:
         """Refuse configuration that only the real provider supports."""
         return [
-            CheckFailure(
+            PropertyFailure(
                 key,
                 f"the sandbox's aws provider has no `{key}`; leave it out, or install the real one with "
                 "`pulumi plugin install resource aws`",

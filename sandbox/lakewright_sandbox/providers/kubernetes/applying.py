@@ -15,10 +15,10 @@ from lakewright_sandbox.cluster.ownership import Owner, field_owners
 from lakewright_sandbox.providers.kubernetes.connection import ClusterConnection, RefusedByClusterError
 from lakewright_sandbox.providers.kubernetes.manifests import Manifest
 from lakewright_sandbox.providers.kubernetes.rendering import Rendering, manifest_from_id, object_id
-from lakewright_sandbox.providers.protocol.difference import Difference
+from lakewright_sandbox.providers.protocol.difference import ResourceDifference
 from lakewright_sandbox.providers.protocol.errors import SandboxProviderError
-from lakewright_sandbox.providers.protocol.properties import Properties, contains_unknown, without_internal
-from lakewright_sandbox.providers.protocol.servicer import ReadResult, ResourceRef
+from lakewright_sandbox.providers.protocol.properties import Properties, contains_unknown, drop_internal
+from lakewright_sandbox.providers.protocol.servicer import LiveResource, ResourceRef
 from lakewright_sandbox.typed.json_values import is_array, is_object
 
 _FORCE = "pulumi.com/patchForce"
@@ -44,9 +44,11 @@ class Applying(Rendering):
     force: bool = False
     plain_text_warning: str | None = None
 
-    def diff(self, resource: ResourceRef, olds: Properties, news: Properties, old_inputs: Properties) -> Difference:
+    def diff(
+        self, resource: ResourceRef, olds: Properties, news: Properties, old_inputs: Properties
+    ) -> ResourceDifference:
         """Compare the live fields that the old inputs set with the new inputs."""
-        live = pruned(without_internal(olds), olds.get("__inputs") or old_inputs)
+        live = select_set_fields(drop_internal(olds), olds.get("__inputs") or old_inputs)
         return super().diff(resource, {"__inputs": live}, news, old_inputs)
 
     def preview_create(self, resource: ResourceRef, inputs: Properties) -> Properties:
@@ -54,7 +56,7 @@ class Applying(Rendering):
         if contains_unknown(inputs):
             return inputs
         try:
-            return self._state_of(inputs, self._cluster.create(inputs, dry_run=True), {})
+            return self._build_state(inputs, self._cluster.create(inputs, dry_run=True), {})
         except RefusedByClusterError as refused:
             if refused.reason in ("AlreadyExists", "NotFound"):
                 return inputs
@@ -68,28 +70,28 @@ class Applying(Rendering):
             raise SandboxProviderError(
                 f'resource "{resource.urn}" was not successfully created by the Kubernetes API server: {refused}'
             ) from refused
-        return object_id(live), self._state_of(inputs, live, {})
+        return object_id(live), self._build_state(inputs, live, {})
 
-    def read(self, resource: ResourceRef, olds: Properties, old_inputs: Properties) -> ReadResult | None:
+    def read(self, resource: ResourceRef, olds: Properties, old_inputs: Properties) -> LiveResource | None:
         """Return the live object, with the live values of the fields that the inputs set."""
-        wanted = old_inputs or manifest_from_id(resource)
-        live = self._cluster.get(wanted)
+        manifest = old_inputs or manifest_from_id(resource)
+        live = self._cluster.get(manifest)
         if live is None:
             return None
-        inputs = pruned(live, old_inputs) if old_inputs else _without_read_only(live)
-        return ReadResult(resource.id or object_id(live), self._state_of(inputs, live, olds), inputs)
+        inputs = select_set_fields(live, old_inputs) if old_inputs else _drop_read_only(live)
+        return LiveResource(resource.id or object_id(live), self._build_state(inputs, live, olds), inputs)
 
     def preview_update(self, resource: ResourceRef, olds: Properties, news: Properties) -> Properties:
         """Dry-run an update, so that conflicts already fail the preview."""
-        return news if contains_unknown(news) else self._applied(resource, olds, news, dry_run=True)
+        return news if contains_unknown(news) else self._apply(resource, olds, news, dry_run=True)
 
     def update(self, resource: ResourceRef, olds: Properties, news: Properties) -> Properties:
         """Apply the new inputs."""
-        return self._applied(resource, olds, news, dry_run=False)
+        return self._apply(resource, olds, news, dry_run=False)
 
     def delete(self, resource: ResourceRef, olds: Properties) -> None:
         """Delete the object if it exists."""
-        self._cluster.delete(without_internal(olds))
+        self._cluster.delete(drop_internal(olds))
 
     @property
     def _cluster(self) -> ClusterConnection:
@@ -97,7 +99,7 @@ class Applying(Rendering):
             raise SandboxProviderError("the cluster is not known yet, so nothing can be applied to it")
         return self.connection
 
-    def _applied(self, resource: ResourceRef, olds: Properties, news: Properties, *, dry_run: bool) -> Properties:
+    def _apply(self, resource: ResourceRef, olds: Properties, news: Properties, *, dry_run: bool) -> Properties:
         live = self._cluster.get(news)
         if live is None:
             raise SandboxProviderError(
@@ -109,12 +111,12 @@ class Applying(Rendering):
         if not dry_run:
             self._take_over(live, manager)
         try:
-            made = self._cluster.apply(news, manager, force=force, dry_run=dry_run)
+            applied_object = self._cluster.apply(news, manager, force=force, dry_run=dry_run)
         except RefusedByClusterError as refused:
             raise SandboxProviderError(
                 _conflict(manager, refused) if refused.reason == "Conflict" else str(refused)
             ) from None
-        return self._state_of(news, made, olds)
+        return self._build_state(news, applied_object, olds)
 
     def _forces(self, news: Manifest, live: Manifest, *, dry_run: bool) -> bool:
         annotations: Properties = news["metadata"].get("annotations") or {}
@@ -132,25 +134,27 @@ class Applying(Rendering):
             return
         mine = next((owner for owner in owners if owner.manager == manager), None)
         fields = frozenset[tuple[str, ...]]().union(*(owner.fields for owner in [*taken, *([mine] if mine else [])]))
-        own = Owner(manager, "Apply", live["apiVersion"], time=taken[0].time, fields=fields)
-        rest = [entry for entry, owner in zip(entries, owners, strict=True) if owner not in taken and owner != mine]
-        self._cluster.set_managed_fields(live, [*rest, own.entry])
+        apply_owner = Owner(manager, "Apply", live["apiVersion"], time=taken[0].time, fields=fields)
+        other_entries = [
+            entry for entry, owner in zip(entries, owners, strict=True) if owner not in taken and owner != mine
+        ]
+        self._cluster.set_managed_fields(live, [*other_entries, apply_owner.entry])
 
-    def _state_of(self, inputs: Properties, live: Manifest, olds: Properties) -> Properties:
+    def _build_state(self, inputs: Properties, live: Manifest, olds: Properties) -> Properties:
         """Return the state: the live object, and the inputs beside it."""
         return live | {key: value for key, value in self._state(inputs, olds).items() if key.startswith("__")}
 
 
-def pruned(live: Any, wanted: Any) -> Any:
+def select_set_fields(live: Any, manifest: Any) -> Any:
     """Return the part of a live object that a manifest sets."""
-    if is_object(live) and is_object(wanted):
-        return {key: pruned(live[key], wanted[key]) for key in wanted if key in live}
-    if is_array(live) and is_array(wanted):
-        return [pruned(item, wanted_item) for item, wanted_item in zip(live, wanted, strict=False)]
+    if is_object(live) and is_object(manifest):
+        return {key: select_set_fields(live[key], manifest[key]) for key in manifest if key in live}
+    if is_array(live) and is_array(manifest):
+        return [select_set_fields(item, wanted_item) for item, wanted_item in zip(live, manifest, strict=False)]
     return deepcopy(live)
 
 
-def _without_read_only(live: Manifest) -> Manifest:
+def _drop_read_only(live: Manifest) -> Manifest:
     read_only = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "uid")
     return live | {"metadata": {key: value for key, value in live["metadata"].items() if key not in read_only}}
 

@@ -131,9 +131,9 @@ def _is_sandbox(http: httpx.Client) -> bool:
 
 
 def _kind(manifest: Manifest) -> ObjectKind:
-    if (found := find_kind(manifest["apiVersion"], manifest["kind"])) is None:
+    if (object_kind := find_kind(manifest["apiVersion"], manifest["kind"])) is None:
         raise UnsupportedError(f"the sandbox's cluster has no {manifest['kind']} of {manifest['apiVersion']}")
-    return found
+    return object_kind
 
 
 def _path(manifest: Manifest, *, collection: bool) -> str:

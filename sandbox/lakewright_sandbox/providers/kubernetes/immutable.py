@@ -6,7 +6,7 @@ From the Kubernetes API's own update validation and the real provider's document
 from __future__ import annotations
 
 from lakewright_sandbox.providers.kubernetes.manifests import Manifest
-from lakewright_sandbox.providers.protocol.difference import under
+from lakewright_sandbox.providers.protocol.difference import is_below
 
 _IDENTITY = ("metadata.name", "metadata.namespace")
 
@@ -70,4 +70,4 @@ def forces_replacement(path: str, manifest: Manifest, mutable: frozenset[str]) -
     fixed = _IDENTITY + _BY_KIND.get((group, kind), ())
     if group == "" and kind in ("ConfigMap", "Secret") and (kind not in mutable or manifest.get("immutable") is True):
         fixed += ("binaryData", "data", "stringData")
-    return any(under(path, field) for field in fixed)
+    return any(is_below(path, field) for field in fixed)

@@ -63,9 +63,9 @@ def open_http(config: Properties) -> httpx.Client:
 
 
 def _document(config: Properties) -> dict[str, Any]:
-    given = str(config.get("kubeconfig") or os.environ.get("KUBECONFIG") or "")
+    setting = str(config.get("kubeconfig") or os.environ.get("KUBECONFIG") or "")
     try:
-        text = given if "\n" in given or given.startswith("{") else Path(given).expanduser().read_text("utf-8")
+        text = setting if "\n" in setting or setting.startswith("{") else Path(setting).expanduser().read_text("utf-8")
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise ValueError("not YAML") from error

@@ -33,7 +33,7 @@ def manifest_path(manifest: Manifest, directory: Path) -> Path:
 def to_yaml(manifest: Manifest) -> str:
     """Return an object as YAML, quoted and ordered as the real provider's library does it."""
     return yaml.dump(
-        _ordered(manifest),
+        _order(manifest),
         Dumper=_Dumper,
         default_flow_style=False,
         sort_keys=False,
@@ -63,11 +63,11 @@ _STRING_TAG = "tag:yaml.org,2002:str"
 _Dumper.add_representer(str, _string)
 
 
-def _ordered(value: Any) -> Any:
+def _order(value: Any) -> Any:
     if is_object(value):
-        return {key: _ordered(value[key]) for key in sorted(value, key=_natural)}
+        return {key: _order(value[key]) for key in sorted(value, key=_natural)}
     if is_array(value):
-        return [_ordered(item) for item in value]
+        return [_order(item) for item in value]
     return value
 
 

@@ -11,7 +11,7 @@ from lakewright_sandbox.providers.kubernetes.connection import ClusterConnection
 from lakewright_sandbox.providers.kubernetes.rendering import Rendering
 from lakewright_sandbox.providers.protocol.errors import SandboxProviderError, UnsupportedError
 from lakewright_sandbox.providers.protocol.properties import UNKNOWN, Properties, contains_unknown
-from lakewright_sandbox.providers.protocol.servicer import CheckFailure
+from lakewright_sandbox.providers.protocol.servicer import PropertyFailure
 
 # The real provider's version whose rendering this one follows.
 _VERSION = "4.34.2"
@@ -41,10 +41,10 @@ class KubernetesPackage:
     version = _VERSION
     replacing_config = frozenset({"renderYamlToDirectory"})
 
-    def check_config(self, config: Properties) -> list[CheckFailure]:
+    def check_config(self, config: Properties) -> list[PropertyFailure]:
         """Refuse configuration that only the real provider supports."""
         failures = [
-            CheckFailure(key, f"the sandbox's kubernetes provider has no `{key}`; leave it out, or {_INSTALL}")
+            PropertyFailure(key, f"the sandbox's kubernetes provider has no `{key}`; leave it out, or {_INSTALL}")
             for key in sorted(config.keys() - _SUPPORTED)
             if not key.startswith("__")
         ]
@@ -52,7 +52,7 @@ class KubernetesPackage:
             try:
                 ClusterConnection.open(config)
             except SandboxProviderError as error:
-                failures.append(CheckFailure("renderYamlToDirectory", _needs_directory(error)))
+                failures.append(PropertyFailure("renderYamlToDirectory", _needs_directory(error)))
         return failures
 
     def configure(self, config: Properties) -> Rendering:
@@ -72,7 +72,7 @@ class KubernetesPackage:
             if str(config.get(key, os.environ.get(variable, "false"))).lower() == "true"
         }
         if not directory:
-            return self._applying(config, frozenset(mutable))
+            return self._create_applying(config, frozenset(mutable))
         return Rendering(
             # A directory that is another resource's output is unknown in a preview, where nothing is written.
             directory=Path(directory) if directory != UNKNOWN else None,
@@ -82,7 +82,7 @@ class KubernetesPackage:
             field_manager=_field_manager,
         )
 
-    def _applying(self, config: Properties, mutable: frozenset[str]) -> Applying:
+    def _create_applying(self, config: Properties, mutable: frozenset[str]) -> Applying:
         try:
             connection = None if contains_unknown(config) else ClusterConnection.open(config)
         except SandboxProviderError as error:

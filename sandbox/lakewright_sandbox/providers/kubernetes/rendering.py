@@ -18,16 +18,16 @@ from typing import Any
 
 from lakewright_sandbox.providers.kubernetes import manifests
 from lakewright_sandbox.providers.kubernetes.immutable import forces_replacement, is_namespaced
-from lakewright_sandbox.providers.protocol.difference import Change, Difference, compare
+from lakewright_sandbox.providers.protocol.difference import Change, ResourceDifference, compare
 from lakewright_sandbox.providers.protocol.errors import SandboxProviderError, UnsupportedError
 from lakewright_sandbox.providers.protocol.properties import (
     UNKNOWN,
     Properties,
     contains_unknown,
+    drop_internal,
     mark_secrets,
-    without_internal,
 )
-from lakewright_sandbox.providers.protocol.servicer import CheckFailure, ReadResult, ResourceRef
+from lakewright_sandbox.providers.protocol.servicer import LiveResource, PropertyFailure, ResourceRef
 from lakewright_sandbox.typed.json_values import is_object
 
 _AUTONAMED = "pulumi.com/autonamed"
@@ -56,28 +56,30 @@ class Rendering:
 
     def check(
         self, resource: ResourceRef, olds: Properties, news: Properties, seed: bytes
-    ) -> tuple[Properties, list[CheckFailure]]:
+    ) -> tuple[Properties, list[PropertyFailure]]:
         """Name unnamed objects, set the default namespace, and refuse what cannot be rendered."""
         _refuse_unsupported(resource)
-        inputs = _normalised(news)
+        inputs = _normalize(news)
         metadata = inputs.setdefault("metadata", {})
         if not is_object(metadata):
             return inputs, []
         if not metadata.get("name"):
             if metadata.get("generateName"):
                 reason = "the `.metadata.generateName` field is not supported in YAML rendering mode"
-                return inputs, [CheckFailure("metadata.generateName", reason)]
+                return inputs, [PropertyFailure("metadata.generateName", reason)]
             old = olds.get("metadata", {})
-            kept = old.get("name") if _is_autonamed(olds) else None
-            metadata["name"] = kept or f"{resource.name}-{_suffix(seed)}"
+            kept_name = old.get("name") if _is_autonamed(olds) else None
+            metadata["name"] = kept_name or f"{resource.name}-{_suffix(seed)}"
             metadata.setdefault("annotations", {})[_AUTONAMED] = "true"
         if self.namespace and not metadata.get("namespace") and is_namespaced(_kind(resource)):
             metadata["namespace"] = self.namespace
         return inputs, []
 
-    def diff(self, resource: ResourceRef, olds: Properties, news: Properties, old_inputs: Properties) -> Difference:
+    def diff(
+        self, resource: ResourceRef, olds: Properties, news: Properties, old_inputs: Properties
+    ) -> ResourceDifference:
         """Compare the rendered object with the new inputs."""
-        old = _comparable(olds.get("__inputs") or old_inputs or without_internal(olds))
+        old = _comparable(olds.get("__inputs") or old_inputs or drop_internal(olds))
         new = _comparable(news)
         changes: dict[str, Change] = compare(old, new)
         replaces = frozenset(path for path in changes if forces_replacement(path, old | new, self.mutable))
@@ -86,7 +88,7 @@ class Rendering:
         same_place = all(
             old["metadata"].get(key) == new["metadata"].get(key) != UNKNOWN for key in ("name", "namespace")
         )
-        return Difference(changes, replaces, bool(replaces) and same_place and not _is_autonamed(news))
+        return ResourceDifference(changes, replaces, bool(replaces) and same_place and not _is_autonamed(news))
 
     def preview_create(self, resource: ResourceRef, inputs: Properties) -> Properties:
         """Return the inputs."""
@@ -97,15 +99,15 @@ class Rendering:
         manifests.write(inputs, self._directory())
         return object_id(inputs), self._state(inputs, {})
 
-    def read(self, resource: ResourceRef, olds: Properties, old_inputs: Properties) -> ReadResult | None:
+    def read(self, resource: ResourceRef, olds: Properties, old_inputs: Properties) -> LiveResource | None:
         """Return what was rendered last; without a state (an import, a killed create), the content of the file."""
         if resource.id and olds:
-            return ReadResult(resource.id, olds, old_inputs)
-        wanted = old_inputs or manifest_from_id(resource)
-        rendered = manifests.load(manifests.manifest_path(wanted, self._directory()))
+            return LiveResource(resource.id, olds, old_inputs)
+        manifest = old_inputs or manifest_from_id(resource)
+        rendered = manifests.load(manifests.manifest_path(manifest, self._directory()))
         if rendered is None:
             return None
-        return ReadResult(object_id(rendered), self._state(rendered, olds), rendered)
+        return LiveResource(object_id(rendered), self._state(rendered, olds), rendered)
 
     def preview_update(self, resource: ResourceRef, olds: Properties, news: Properties) -> Properties:
         """Return the new inputs with the provider's own state."""
@@ -114,14 +116,14 @@ class Rendering:
     def update(self, resource: ResourceRef, olds: Properties, news: Properties) -> Properties:
         """Render the object again, and remove its old file if the path changed."""
         written = manifests.write(news, self._directory())
-        before = manifests.manifest_path(without_internal(olds), self._directory())
+        before = manifests.manifest_path(drop_internal(olds), self._directory())
         if before != written:
             manifests.remove(before)
         return self._state(news, olds)
 
     def delete(self, resource: ResourceRef, olds: Properties) -> None:
         """Remove the object's file."""
-        manifests.remove(manifests.manifest_path(without_internal(olds), self._directory()))
+        manifests.remove(manifests.manifest_path(drop_internal(olds), self._directory()))
 
     def invoke(self, token: str, args: Properties) -> Properties:
         """Refuse functions: the real provider alone supports Helm charts, kustomizations and YAML files."""
@@ -130,9 +132,9 @@ class Rendering:
     def mark_secrets(self, properties: Properties, raw_inputs: Properties) -> Properties:
         """Mark properties and their kept inputs secret as the inputs are, and `data` as `stringData` is."""
         marked = mark_secrets(properties, raw_inputs)
-        given = raw_inputs.get("stringData")
-        if is_object(given) and is_object(data := marked.get("data")):
-            marked["data"] = mark_secrets({"data": data}, {"data": given})["data"]
+        string_data = raw_inputs.get("stringData")
+        if is_object(string_data) and is_object(data := marked.get("data")):
+            marked["data"] = mark_secrets({"data": data}, {"data": string_data})["data"]
         if is_object(inputs := properties.get("__inputs")):
             marked["__inputs"] = self.mark_secrets(inputs, raw_inputs)
         return marked
@@ -157,10 +159,10 @@ def _refuse_unsupported(resource: ResourceRef) -> None:
         raise UnsupportedError(_only_real_provider(f"the type {resource.type}"))
 
 
-def _only_real_provider(what: str) -> str:
+def _only_real_provider(feature: str) -> str:
     return (
-        f"the sandbox's kubernetes provider does not support {what}; run `pulumi plugin install resource kubernetes` "
-        "and use the real one"
+        f"the sandbox's kubernetes provider does not support {feature}; run `pulumi plugin install resource "
+        "kubernetes` and use the real provider"
     )
 
 
@@ -195,9 +197,9 @@ def _is_autonamed(manifest: Properties) -> bool:
     return is_object(annotations) and annotations.get(_AUTONAMED) == "true"
 
 
-def _normalised(news: Properties) -> Properties:
+def _normalize(news: Properties) -> Properties:
     """Return inputs as the API server would: no read-only metadata, and a Secret's `stringData` in its `data`."""
-    inputs = deepcopy(without_internal(news))
+    inputs = deepcopy(drop_internal(news))
     if is_object(metadata := inputs.get("metadata")):
         for key in _READ_ONLY:
             metadata.pop(key, None)
@@ -211,7 +213,7 @@ def _normalised(news: Properties) -> Properties:
 
 def _comparable(manifest: Properties) -> Properties:
     """Return a manifest with its effective namespace: `default` if none is set, none for cluster-wide kinds."""
-    canonical = _normalised(manifest)
+    canonical = _normalize(manifest)
     metadata = canonical.setdefault("metadata", {})
     if is_object(metadata):
         if is_namespaced(canonical.get("kind", "")):

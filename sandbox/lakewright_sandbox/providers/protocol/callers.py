@@ -37,13 +37,13 @@ class SameUserOnly(grpc.ServerInterceptor):
             return handler
         serve = handler.unary_unary
 
-        def checked(request: Any, context: grpc.ServicerContext) -> Any:
+        def check_caller(request: Any, context: grpc.ServicerContext) -> Any:
             if lists_connections() and caller_uid(context.peer(), self.port) != os.getuid():
                 context.abort(grpc.StatusCode.PERMISSION_DENIED, "only the user who started this provider may call it")
             return serve(request, context)
 
         return grpc.unary_unary_rpc_method_handler(
-            checked,
+            check_caller,
             request_deserializer=handler.request_deserializer,
             response_serializer=handler.response_serializer,
         )
@@ -66,10 +66,10 @@ def caller_uid(peer: str, port: int) -> int | None:
     """
     address, _, local_port = peer.removeprefix("ipv4:").rpartition(":")
     number = int.from_bytes(socket.inet_aton(address), sys.byteorder)
-    wanted = {f"{form}{number:08X}:{int(local_port):04X}" for form in ("", _MAPPED)}
+    local_addresses = {f"{form}{number:08X}:{int(local_port):04X}" for form in ("", _MAPPED)}
     for table in _TABLES:
         rows = [row.split() for row in table.read_text(encoding="ascii").splitlines()[1:]] if table.exists() else []
         for _, local, remote, state, _, _, _, uid, *_ in rows:
-            if local in wanted and state == _ESTABLISHED and int(remote.rpartition(":")[2], 16) == port:
+            if local in local_addresses and state == _ESTABLISHED and int(remote.rpartition(":")[2], 16) == port:
                 return int(uid)
     return None

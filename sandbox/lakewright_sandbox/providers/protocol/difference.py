@@ -15,22 +15,22 @@ _MISSING = object()
 
 
 @dataclass(frozen=True)
-class Difference:
+class ResourceDifference:
     """The result of a diff: changes by path, the paths that force a replacement, and its order."""
 
     changes: dict[str, Change] = field(default_factory=dict[str, Change])
     replaces: frozenset[str] = frozenset()
     delete_before_replace: bool = False
 
-    def without(self, ignored: list[str]) -> Difference:
+    def drop_ignored(self, ignored: list[str]) -> ResourceDifference:
         """Return the difference without paths at or below an ignored path."""
-        kept: dict[str, Change] = {
-            path: change for path, change in self.changes.items() if not any(under(path, i) for i in ignored)
+        kept_changes: dict[str, Change] = {
+            path: change for path, change in self.changes.items() if not any(is_below(path, i) for i in ignored)
         }
-        return Difference(kept, self.replaces & kept.keys(), self.delete_before_replace)
+        return ResourceDifference(kept_changes, self.replaces & kept_changes.keys(), self.delete_before_replace)
 
 
-def under(path: str, ancestor: str) -> bool:
+def is_below(path: str, ancestor: str) -> bool:
     """Return whether `path` is `ancestor` or lies below it."""
     return path == ancestor or (path.startswith(ancestor) and path[len(ancestor)] in ".[")
 

@@ -69,18 +69,18 @@ def mark_secrets(outputs: Properties, inputs: Properties) -> Properties:
     """Return outputs marked secret like the inputs of the same name: by key within objects, otherwise as a whole."""
     marked: Properties = {}
     for key, value in outputs.items():
-        given = inputs.get(key)
-        if is_object(given) and is_object(value) and not rpc.is_rpc_secret(given):
-            marked[key] = mark_secrets(value, given)
+        input_value = inputs.get(key)
+        if is_object(input_value) and is_object(value) and not rpc.is_rpc_secret(input_value):
+            marked[key] = mark_secrets(value, input_value)
         else:
-            marked[key] = rpc.wrap_rpc_secret(value) if contains_secret(given) else value
+            marked[key] = rpc.wrap_rpc_secret(value) if contains_secret(input_value) else value
     return marked
 
 
-def without_internal(value: Any) -> Any:
+def drop_internal(value: Any) -> Any:
     """Return a value without the `__` keys that the real bridge keeps in states, at every depth."""
     if is_object(value):
-        return {key: without_internal(item) for key, item in value.items() if not key.startswith("__")}
+        return {key: drop_internal(item) for key, item in value.items() if not key.startswith("__")}
     if is_array(value):
-        return [without_internal(item) for item in value]
+        return [drop_internal(item) for item in value]
     return value

@@ -19,15 +19,15 @@ from google.protobuf import empty_pb2
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, plugin_pb2, provider_pb2, provider_pb2_grpc
 
 from lakewright_sandbox.providers.protocol.callers import SameUserOnly
-from lakewright_sandbox.providers.protocol.difference import Difference, compare
+from lakewright_sandbox.providers.protocol.difference import ResourceDifference, compare
 from lakewright_sandbox.providers.protocol.errors import MaybeCreatedError, NotConfiguredError, SandboxProviderError
 from lakewright_sandbox.providers.protocol.properties import (
     Properties,
     contains_secret,
+    drop_internal,
     from_struct,
     reveal,
     to_struct,
-    without_internal,
 )
 
 # A resource's properties may hold whole manifests; Pulumi's own limit is 400 MB.
@@ -45,7 +45,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True)
-class CheckFailure:
+class PropertyFailure:
     """A refused input and the reason."""
 
     property: str
@@ -67,7 +67,7 @@ class ResourceRef:
 
 
 @dataclass(frozen=True)
-class ReadResult:
+class LiveResource:
     """The result of Read: the object's id, its state, and the inputs that produce that state."""
 
     id: str
@@ -85,11 +85,13 @@ class Instance(Protocol):
 
     def check(
         self, resource: ResourceRef, olds: Properties, news: Properties, seed: bytes
-    ) -> tuple[Properties, list[CheckFailure]]:
+    ) -> tuple[Properties, list[PropertyFailure]]:
         """Return normalized inputs, and failures for refused ones."""
         ...
 
-    def diff(self, resource: ResourceRef, olds: Properties, news: Properties, old_inputs: Properties) -> Difference:
+    def diff(
+        self, resource: ResourceRef, olds: Properties, news: Properties, old_inputs: Properties
+    ) -> ResourceDifference:
         """Return the difference between the state and new inputs."""
         ...
 
@@ -101,7 +103,7 @@ class Instance(Protocol):
         """Create the object; return its id and state."""
         ...
 
-    def read(self, resource: ResourceRef, olds: Properties, old_inputs: Properties) -> ReadResult | None:
+    def read(self, resource: ResourceRef, olds: Properties, old_inputs: Properties) -> LiveResource | None:
         """Return the live object, None if it does not exist."""
         ...
 
@@ -133,7 +135,7 @@ class ProviderPackage(Protocol):
     version: str
     replacing_config: frozenset[str]
 
-    def check_config(self, config: Properties) -> list[CheckFailure]:
+    def check_config(self, config: Properties) -> list[PropertyFailure]:
         """Return failures for refused configuration."""
         ...
 
@@ -211,16 +213,16 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
     @_as_grpc_errors
     def DiffConfig(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
         """Compare two configurations of the provider."""
-        old, new = (without_internal(reveal(from_struct(side))) for side in (request.olds, request.news))
+        old, new = (drop_internal(reveal(from_struct(side))) for side in (request.olds, request.news))
         changes = compare(old, new)
         # The version of the SDK that wrote the state does not change the provider's target.
         changes.pop("version", None)
-        return _diff_response(Difference(changes, self._package.replacing_config & changes.keys()))
+        return _diff_response(ResourceDifference(changes, self._package.replacing_config & changes.keys()))
 
     @_as_grpc_errors
     def Configure(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.ConfigureResponse:
         """Create the provider instance of this connection."""
-        config = without_internal(reveal(from_struct(request.args)))
+        config = drop_internal(reveal(from_struct(request.args)))
         prefix = f"{self._package.name}:config:"
         for key, value in request.variables.items():
             config.setdefault(key.removeprefix(prefix), value)
@@ -244,29 +246,29 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         """Compare the state of a resource with new inputs."""
         olds, news, old_inputs = (reveal(from_struct(p)) for p in (request.olds, request.news, request.old_inputs))
         difference = self._instance(context).diff(_subject(request), olds, news, old_inputs)
-        return _diff_response(difference.without(list(request.ignoreChanges)))
+        return _diff_response(difference.drop_ignored(list(request.ignoreChanges)))
 
     @_as_grpc_errors
     def Create(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.CreateResponse:
         """Create a resource, or preview that."""
         raw, resource, instance = from_struct(request.properties), _subject(request), self._instance(context)
         if request.preview:
-            made, outputs = "", instance.preview_create(resource, reveal(raw))
+            resource_id, outputs = "", instance.preview_create(resource, reveal(raw))
         else:
-            made, outputs = instance.create(resource, reveal(raw))
-        return provider_pb2.CreateResponse(id=made, properties=to_struct(instance.mark_secrets(outputs, raw)))
+            resource_id, outputs = instance.create(resource, reveal(raw))
+        return provider_pb2.CreateResponse(id=resource_id, properties=to_struct(instance.mark_secrets(outputs, raw)))
 
     @_as_grpc_errors
     def Read(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.ReadResponse:
         """Read the live state of a resource."""
         raw, instance = from_struct(request.inputs), self._instance(context)
-        found = instance.read(_subject(request), reveal(from_struct(request.properties)), reveal(raw))
-        if found is None:
+        live = instance.read(_subject(request), reveal(from_struct(request.properties)), reveal(raw))
+        if live is None:
             return provider_pb2.ReadResponse()
         return provider_pb2.ReadResponse(
-            id=found.id,
-            properties=to_struct(instance.mark_secrets(found.outputs, raw)),
-            inputs=to_struct(instance.mark_secrets(found.inputs, raw)),
+            id=live.id,
+            properties=to_struct(instance.mark_secrets(live.outputs, raw)),
+            inputs=to_struct(instance.mark_secrets(live.inputs, raw)),
         )
 
     @_as_grpc_errors
@@ -342,11 +344,11 @@ def _subject(request: Any) -> ResourceRef:
     return ResourceRef(request.urn, kind, getattr(request, "id", ""))
 
 
-def _failures(failures: list[CheckFailure]) -> list[provider_pb2.CheckFailure]:
+def _failures(failures: list[PropertyFailure]) -> list[provider_pb2.CheckFailure]:
     return [provider_pb2.CheckFailure(property=f.property, reason=f.reason) for f in failures]
 
 
-def _diff_response(difference: Difference) -> provider_pb2.DiffResponse:
+def _diff_response(difference: ResourceDifference) -> provider_pb2.DiffResponse:
     changed = provider_pb2.DiffResponse.DIFF_SOME if difference.changes else provider_pb2.DiffResponse.DIFF_NONE
     return provider_pb2.DiffResponse(
         changes=changed,

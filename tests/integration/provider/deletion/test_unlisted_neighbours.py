@@ -9,7 +9,7 @@ import httpx
 import pytest
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecordProvider
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.fault_injection import FaultSwitch
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
@@ -30,7 +30,7 @@ def lakekeeper(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[httpx
     version = getattr(request, "param", "0.14")
     settings = Settings(database=f"sqlite:///{tmp_path / 'db'}", version=version, skip_storage_validation=True)
     app = FaultSwitch(create_app(settings))
-    with serving(app) as endpoint, httpx.Client(base_url=endpoint, timeout=30) as client:
+    with serve(app) as endpoint, httpx.Client(base_url=endpoint, timeout=30) as client:
         client.post("/management/v1/bootstrap", json={"accept-terms-of-use": True})
         yield client
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.fault_injection import FaultSwitch
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
@@ -20,7 +20,7 @@ from .fault_server import FaultServer, Operator
 def fault_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultServer]:
     database = f"sqlite:///{tmp_path_factory.mktemp('faults') / 'lakekeeper.db'}"
     app = create_app(Settings(database=database, version=NEWEST, skip_storage_validation=True))
-    with serving(FaultSwitch(app)) as endpoint, httpx.Client(base_url=endpoint, timeout=10) as http:
+    with serve(FaultSwitch(app)) as endpoint, httpx.Client(base_url=endpoint, timeout=10) as http:
         yield FaultServer(http, app.state.lakekeeper)
 
 

@@ -21,7 +21,7 @@ from lakewright.lakekeeper.identity.role import RoleProvider
 from lakewright.lakekeeper.identity.role_members import RoleMembersProvider
 from lakewright.lakekeeper.identity.user import UserProvider
 from lakewright.lakekeeper.server.project import ProjectProvider
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.tokens.app import IdentityProvider
@@ -40,8 +40,8 @@ class Cluster:
 
     def __init__(self, folder: Path, stack: ExitStack, **settings: Any) -> None:
         self.idp, self._key = IdentityProvider({"ci": CLIENT}, SigningKey()), SigningKey()
-        self.idp_issuer = stack.enter_context(serving(self.idp.app()))
-        self.issuer = stack.enter_context(serving(IdentityProvider({}, self._key).app()))
+        self.idp_issuer = stack.enter_context(serve(self.idp.app()))
+        self.issuer = stack.enter_context(serve(IdentityProvider({}, self._key).app()))
         self._folder = folder
         made = Settings(
             database=f"sqlite:///{folder / 'lakekeeper.db'}",
@@ -51,7 +51,7 @@ class Cluster:
             kubernetes_issuer=self.issuer,
             **{"kubernetes_audiences": (AUDIENCE,), **settings},
         )
-        self.endpoint = stack.enter_context(serving(create_app(made)))
+        self.endpoint = stack.enter_context(serve(create_app(made)))
         self.deployer = ServiceAccount("platform", "deployer", str(uuid.uuid4()))
         accepted = {"accept-terms-of-use": True, "is-operator": True}
         known = self.token(self.deployer, aud=made.kubernetes_audiences or [self.issuer])

@@ -12,7 +12,7 @@ from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.server.bootstrap import BootstrapProvider
 from lakewright.lakekeeper.server.project import ProjectProvider
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.runtime.state import Sandbox
@@ -39,7 +39,7 @@ def prerelease(servers: dict[str, OldServer], sandbox: Sandbox, tmp_path: Path) 
         else:
             await app(scope, receive, send)
 
-    with serving(newer) as endpoint, httpx.Client(base_url=endpoint, timeout=30) as http:
+    with serve(newer) as endpoint, httpx.Client(base_url=endpoint, timeout=30) as http:
         yield OldServer("0.13", http, sandbox, servers["0.13"].bucket)
 
 

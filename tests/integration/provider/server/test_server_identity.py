@@ -14,7 +14,7 @@ from lakewright.lakekeeper.provider import server_identity
 from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError, MovedServerError
 from lakewright.lakekeeper.server.project import ProjectProvider
 from lakewright.lakekeeper.tenant.deletion_guard import DeletionGuardProvider
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 
@@ -25,7 +25,7 @@ from ..resource import Props, Resource
 def other(tmp_path: Path) -> Iterator[str]:
     """Another server, bootstrapped and empty."""
     settings = Settings(database=f"sqlite:///{tmp_path / 'other.db'}", skip_storage_validation=True)
-    with serving(create_app(settings)) as endpoint:
+    with serve(create_app(settings)) as endpoint:
         httpx.post(f"{endpoint}/management/v1/bootstrap", json={"accept-terms-of-use": True}).raise_for_status()
         yield endpoint
 

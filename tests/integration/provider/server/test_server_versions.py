@@ -15,7 +15,7 @@ from lakewright.lakekeeper.server.project import ProjectProvider
 from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 from lakewright.lakekeeper.warehouse.task_queue_config import TaskQueueConfigProvider
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.protocol.versions import REPORTED
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
@@ -238,7 +238,7 @@ def test_older_servers_are_refused_by_name(text: str) -> None:
     async def info(_request: Any) -> JSONResponse:
         return JSONResponse({"version": text, "bootstrapped": True, "server-id": "x", "queues": []})
 
-    with serving(Starlette(routes=[Route("/management/v1/info", info)])) as endpoint:
+    with serve(Starlette(routes=[Route("/management/v1/info", info)])) as endpoint:
         declared = {"server": {"endpoint": endpoint}, "project_id": "p", "name": "tenant"}
         with pytest.raises(UnsupportedServerError, match=f"{endpoint} runs Lakekeeper {text}; 0.11 or newer is needed"):
             Resource(ProjectProvider()).up(**declared)

@@ -11,7 +11,7 @@ import pytest
 from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError, NotOwnedError
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 from lakewright.lakekeeper.warehouse.task_queue_config import TaskQueueConfigProvider
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 
@@ -34,7 +34,7 @@ def enterprise(tmp_path: Path, unique: str) -> Iterator[Props]:
     settings = Settings(
         database=f"sqlite:///{tmp_path / 'lakekeeper.db'}", skip_storage_validation=True, maintenance_queues=True
     )
-    with serving(create_app(settings)) as endpoint, httpx.Client(base_url=endpoint, timeout=60) as client:
+    with serve(create_app(settings)) as endpoint, httpx.Client(base_url=endpoint, timeout=60) as client:
         client.post("/management/v1/bootstrap", json={"accept-terms-of-use": True}).raise_for_status()
         client.post("/management/v1/project", json={"project-id": unique, "project-name": unique}).raise_for_status()
         yield {"server": {"endpoint": endpoint}, "project_id": unique}

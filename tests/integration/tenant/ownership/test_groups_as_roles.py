@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.runtime.state import Sandbox
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -59,7 +59,7 @@ class Realm:
 @pytest.fixture
 def realm() -> Iterator[Realm]:
     made = Realm()
-    with serving(made.app()) as made.endpoint:
+    with serve(made.app()) as made.endpoint:
         yield made
 
 

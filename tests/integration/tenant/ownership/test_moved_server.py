@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pyarrow as pa
 import pytest
-from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.timeout(300), pytest.mark.stand_in("moves the environm
 def other_server(tmp_path: Path) -> Iterator[str]:
     """A second Lakekeeper, bootstrapped and empty."""
     settings = Settings(database=f"sqlite:///{tmp_path / 'other.db'}", skip_storage_validation=True)
-    with serving(create_app(settings)) as endpoint:
+    with serve(create_app(settings)) as endpoint:
         httpx.post(f"{endpoint}/management/v1/bootstrap", json={"accept-terms-of-use": True}).raise_for_status()
         yield endpoint
 

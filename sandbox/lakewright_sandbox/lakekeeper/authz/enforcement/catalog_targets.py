@@ -29,46 +29,52 @@ class CatalogNames:
         self._session = session
         self._warehouse = Target("warehouse", warehouse_id)
 
-    def required_actions(
+    def list_required_actions(
         self, action: str, params: dict[str, str], parent: str | None, body: Any
     ) -> Iterator[RequiredAction]:
         """Yield the required actions on named objects. For a namespace or table, the warehouse must only exist."""
         if "namespace" in params:
             path = parse_namespace(params["namespace"])
-            found = next(((kind, params[name]) for name, kind in TABULARS.items() if name in params), None)
-            yield from self._tabular(path, found[1], found[0], action) if found else self._namespace(path, action)
+            tabular_name = next(((kind, params[name]) for name, kind in TABULARS.items() if name in params), None)
+            yield from (
+                self._tabular(path, tabular_name[1], tabular_name[0], action)
+                if tabular_name
+                else self._namespace(path, action)
+            )
         elif action == "list_namespaces":
             yield from self._namespace(parse_namespace(parent), action) if parent else [(self._warehouse, action)]
         else:
-            yield from self._in_body(action, body if is_object(body) else {})
+            yield from self._list_body_actions(action, body if is_object(body) else {})
 
-    def _in_body(self, action: str, body: dict[str, Any]) -> Iterator[RequiredAction]:
+    def _list_body_actions(self, action: str, body: dict[str, Any]) -> Iterator[RequiredAction]:
         if action == "create_namespace":
             above = _path(body.get("namespace"))[:-1]
             yield from self._namespace(above, action) if above else [(self._warehouse, action)]
         elif action == "rename":
-            yield from self._identified(body.get("source"), action)
+            yield from self._list_identifier_actions(body.get("source"), action)
             destination = body.get("destination")
             if is_object(destination):
                 yield from self._namespace(_path(destination.get("namespace")), "create_table")
         elif action == "commit":
             changes: list[Any] = body.get("table-changes") or []
             for change in changes:
-                yield from self._identified(change.get("identifier") if is_object(change) else None, action)
+                yield from self._list_identifier_actions(
+                    change.get("identifier") if is_object(change) else None, action
+                )
 
-    def _identified(self, identifier: Any, action: str) -> Iterator[RequiredAction]:
+    def _list_identifier_actions(self, identifier: Any, action: str) -> Iterator[RequiredAction]:
         if is_object(identifier):
             yield from self._tabular(_path(identifier.get("namespace")), str(identifier.get("name")), None, action)
 
     def _namespace(self, path: Sequence[str], action: str) -> Iterator[RequiredAction]:
-        if found := self._find(path):
-            yield Target("namespace", found.id), action
+        if namespace := self._find(path):
+            yield Target("namespace", namespace.id), action
 
     def _tabular(self, path: Sequence[str], name: str, kind: str | None, action: str) -> Iterator[RequiredAction]:
         namespace = self._find(path)
-        found = find_tabular_by_name(self._session, namespace, name) if namespace else None
-        if found is not None and kind in (None, found.kind):
-            yield Target(found.kind, found.id), action
+        tabular = find_tabular_by_name(self._session, namespace, name) if namespace else None
+        if tabular is not None and kind in (None, tabular.kind):
+            yield Target(tabular.kind, tabular.id), action
 
     def _find(self, path: Sequence[str]) -> NamespaceRow | None:
         key = path_key(path)
@@ -87,17 +93,17 @@ def catalog_actions(
     except ValueError:
         return
     if session.get(WarehouseRow, warehouse_id) is not None:
-        yield from CatalogNames(session, warehouse_id).required_actions(action, params, parent, body)
+        yield from CatalogNames(session, warehouse_id).list_required_actions(action, params, parent, body)
 
 
 def config_actions(server: Lakekeeper, session: Session, project: str, warehouse: str) -> Iterator[RequiredAction]:
     """Yield the required action of `GET /config`, whose warehouse may follow its project and a slash."""
-    head, slash, rest = warehouse.partition("/")
-    names = [(head, rest)] if slash else []
+    head, slash, name_in_project = warehouse.partition("/")
+    names = [(head, name_in_project)] if slash else []
     for owner, name in [*names, (project or server.settings.default_project, warehouse)]:
         query = select(WarehouseRow).where(WarehouseRow.project_id == owner, WarehouseRow.name_key == name.casefold())
-        if found := session.scalars(query).first():
-            yield Target("warehouse", found.id), "get_config"
+        if warehouse_row := session.scalars(query).first():
+            yield Target("warehouse", warehouse_row.id), "get_config"
             return
 
 

@@ -16,11 +16,11 @@ from ...database.models import RoleRow
 from ...protocol.errors import ApiError
 from ...protocol.requests import Caller
 from ...server.server import Lakekeeper, ProjectId, Server
-from ..caller import Actor, act_as
+from ..caller import ActingCaller, act_as
 from ..rights import Rights
 from ..store import Target
 from .catalog_targets import RequiredAction, catalog_actions, config_actions
-from .management_targets import named_object
+from .management_targets import find_named_object
 from .required_actions import CATALOG_ACTIONS, PATH_ACTIONS, PROJECT_ACTIONS, SERVER_ACTIONS, is_unchecked
 
 
@@ -32,26 +32,26 @@ async def enforce(
     x_assume_role: Annotated[str | None, Header()] = None,
 ) -> None:
     """Authorize a request; a dependency of every route. Raises 401, 403 or 404."""
-    actor = Actor(caller, _role_id(x_assume_role) if x_assume_role else None)
+    actor = ActingCaller(caller, _role_id(x_assume_role) if x_assume_role else None)
     act_as(actor)
     if not server.authorizer.enforces:
         return
     call = f"{request.method} {request.scope['route'].path}"
     targets = CallTargets(request, project, await _body(request))
-    named = await named_object(request, project) if call in PATH_ACTIONS else None
+    named_target = await find_named_object(request, project) if call in PATH_ACTIONS else None
 
     def check() -> None:
         with server.database.read() as session:
             _check_assumed_role(server, session, actor)
             if is_unchecked(call):
                 return
-            if named is not None:
+            if named_target is not None:
                 # Rights on projects and users are checked before their existence.
-                checked_first = named.kind in ("project", "user")
-                target = named.target(server) if checked_first else named.find(server, session)
+                checked_first = named_target.kind in ("project", "user")
+                target = named_target.target(server) if checked_first else named_target.find(server, session)
                 server.authorizer.require(session, target, PATH_ACTIONS[call])
                 return
-            for target, action in targets.required_actions(server, session, call):
+            for target, action in targets.list_required_actions(server, session, call):
                 server.authorizer.require(session, target, action)
 
     await run_in_threadpool(check)
@@ -65,7 +65,7 @@ class CallTargets:
         self._query, self._params = request.query_params, request.path_params
         self._body, self._project = body if is_object(body) else {}, project
 
-    def required_actions(self, server: Lakekeeper, session: Session, call: str) -> Iterator[RequiredAction]:
+    def list_required_actions(self, server: Lakekeeper, session: Session, call: str) -> Iterator[RequiredAction]:
         """Yield the required actions with their targets."""
         if call in PROJECT_ACTIONS:
             project = self._body.get("project-id") or self._query.get("projectId") or self._project
@@ -95,10 +95,10 @@ def _role_id(value: str) -> str:
         raise ApiError(400, "InvalidAssumeRoleId", f"Invalid role id `{value}` in header x-assume-role.") from None
 
 
-def _check_assumed_role(server: Lakekeeper, session: Session, actor: Actor) -> None:
+def _check_assumed_role(server: Lakekeeper, session: Session, actor: ActingCaller) -> None:
     if actor.role is None:
         return
-    user = Actor(actor.user).subject
-    known = session.get(RoleRow, actor.role) is not None
-    if not (known and Rights(server, session, user).has(Target("role", actor.role), "assignee")):
+    user = ActingCaller(actor.user).subject
+    role_exists = session.get(RoleRow, actor.role) is not None
+    if not (role_exists and Rights(server, session, user).has(Target("role", actor.role), "assignee")):
         raise ApiError(403, "AssumeRoleForbidden", f"Assuming the role `{actor.role}` is forbidden")

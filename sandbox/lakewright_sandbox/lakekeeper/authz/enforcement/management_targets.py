@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from ...database.lookups import find_warehouse
 from ...database.models import NamespaceRow, ProjectRow, RoleRow, TabularRow, TagDefinitionRow
 from ...protocol.errors import ApiError, RequestRejectedError, namespace_missing, project_missing, tabular_missing
-from ...protocol.identities import checked_user_id
+from ...protocol.identities import validate_user_id
 from ...protocol.requests import uuid_fault
 from ...server.server import Lakekeeper, ProjectId
 from ..store import Target
@@ -78,10 +78,12 @@ class NamedTarget:
         return self.target(server)
 
 
-async def named_object(request: Request, project: ProjectId) -> NamedTarget:
+async def find_named_object(request: Request, project: ProjectId) -> NamedTarget:
     """Return the innermost object of the path. Ids other than projects' and users' must be UUIDs."""
-    given = request.path_params
-    ids = {name: _checked(name, given[name]) for kind in INNERMOST_FIRST if (name := id_name(kind)) in given}
+    path_params = request.path_params
+    ids = {
+        name: _check_id(name, path_params[name]) for kind in INNERMOST_FIRST if (name := id_name(kind)) in path_params
+    }
     path = request.scope["route"].path
     kind = next((kind for kind in INNERMOST_FIRST if id_name(kind) in ids), None)
     if kind is None:
@@ -90,14 +92,14 @@ async def named_object(request: Request, project: ProjectId) -> NamedTarget:
     return NamedTarget(kind, ids, project)
 
 
-NamedObject = Annotated[NamedTarget, Depends(named_object)]
+NamedObject = Annotated[NamedTarget, Depends(find_named_object)]
 
 
-def _checked(name: str, value: str) -> str:
+def _check_id(name: str, value: str) -> str:
     if name == "project_id":
         return value
     if name == "user_id":
-        return checked_user_id(value)
+        return validate_user_id(value)
     try:
         return str(UUID(value))
     except ValueError:

@@ -64,11 +64,11 @@ def check_schema(schema: Json) -> None:
     """Raise 422 in plain text for what is not a schema; types are not checked."""
     try:
         ids: list[object] | None = list(field_ids(schema)) if is_array(schema["fields"]) else None
-        named = all(isinstance(field["name"], str) for field in schema["fields"])
+        has_names = all(isinstance(field["name"], str) for field in schema["fields"])
     except (KeyError, TypeError) as fault:
         missing = f"missing field {str(fault)!r}" if isinstance(fault, KeyError) else "invalid type"
         raise RequestRejectedError(422, f"{UNREADABLE}: schema: {missing}") from None
-    if ids is None or not named or not all(isinstance(field_id, int) for field_id in ids):
+    if ids is None or not has_names or not all(isinstance(field_id, int) for field_id in ids):
         raise RequestRejectedError(422, f"{UNREADABLE}: schema: invalid type")
     if len(ids) != len(set(ids)):
         raise ApiError(400, "InvalidTableConfig", "The schema uses a field id more than once.")

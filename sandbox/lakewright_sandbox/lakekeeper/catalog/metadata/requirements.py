@@ -39,33 +39,33 @@ def check_requirements(requirements: list[Json], document: Json | None) -> None:
         elif document is None:
             raise _conflict("Table does not exist")
         elif kind in ("assert-table-uuid", "assert-view-uuid"):
-            found = document.get("table-uuid") or document.get("view-uuid")
-            if requirement["uuid"] != found:
-                what = "Table" if kind == "assert-table-uuid" else "View"
-                raise _conflict(f"{what} UUID does not match", requirement["uuid"], found)
+            uuid = document.get("table-uuid") or document.get("view-uuid")
+            if requirement["uuid"] != uuid:
+                noun = "Table" if kind == "assert-table-uuid" else "View"
+                raise _conflict(f"{noun} UUID does not match", requirement["uuid"], uuid)
         elif kind == "assert-ref-snapshot-id":
             _check_reference(requirement, document)
         elif kind in FIELDS:
-            wanted, key, message = FIELDS[kind]
-            if requirement[wanted] != document.get(key):
-                raise _conflict(message, requirement[wanted], document.get(key))
+            field, key, message = FIELDS[kind]
+            if requirement[field] != document.get(key):
+                raise _conflict(message, requirement[field], document.get(key))
         else:
             raise ApiError(400, "UnsupportedRequirement", f"Unknown requirement type `{kind}`.")
 
 
 def _check_reference(requirement: Json, document: Json) -> None:
-    name, wanted = requirement["ref"], requirement.get("snapshot-id")
+    name, expected_snapshot = requirement["ref"], requirement.get("snapshot-id")
     reference = document.get("refs", {}).get(name)
     if reference is None:
-        if wanted is not None:
+        if expected_snapshot is not None:
             raise _conflict(f"Branch or tag `{name}` not found")
-    elif wanted is None:
+    elif expected_snapshot is None:
         raise _conflict(f"Branch or tag `{name}` was created concurrently")
-    elif reference["snapshot-id"] != wanted:
-        raise _conflict(f"Branch or tag `{name}` has changed", wanted, reference["snapshot-id"])
+    elif reference["snapshot-id"] != expected_snapshot:
+        raise _conflict(f"Branch or tag `{name}` has changed", expected_snapshot, reference["snapshot-id"])
 
 
-def _conflict(reason: str, expected: Any = None, found: Any = None) -> ApiError:
-    context = "" if expected is None else f", context: {{ expected: {expected}, found: {found} }}"
+def _conflict(reason: str, expected: Any = None, actual: Any = None) -> ApiError:
+    context = "" if expected is None else f", context: {{ expected: {expected}, found: {actual} }}"
     message = f"CatalogCommitConflicts{context} => Requirement failed: {reason}"
     return ApiError(409, "CatalogCommitConflicts", message)

@@ -65,19 +65,19 @@ def new_metadata(
     document["schemas"], document["current-schema-id"] = [fresh.schema(schema)], 0
     document["last-column-id"] = fresh.last
     spec = [
-        _reassigned(field, fresh) | {"field-id": FIRST_PARTITION_ID + index}
+        _reassign_ids(field, fresh) | {"field-id": FIRST_PARTITION_ID + index}
         for index, field in enumerate((partition_spec or {}).get("fields", []))
     ]
     document["partition-specs"], document["default-spec-id"] = [{"spec-id": 0, "fields": spec}], 0
     document["last-partition-id"] += len(spec)
-    order = [_reassigned(field, fresh) for field in (write_order or {}).get("fields", [])]
+    order = [_reassign_ids(field, fresh) for field in (write_order or {}).get("fields", [])]
     order_id = 1 if order else 0
     document["sort-orders"], document["default-sort-order-id"] = [{"order-id": order_id, "fields": order}], order_id
     document["properties"] = properties
     return document
 
 
-def _reassigned(field: Json, fresh: FreshIds) -> Json:
+def _reassign_ids(field: Json, fresh: FreshIds) -> Json:
     changed = dict(field)
     if "source-id" in field:
         changed["source-id"] = fresh.source(field["source-id"])

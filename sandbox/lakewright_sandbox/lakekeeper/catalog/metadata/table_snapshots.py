@@ -63,19 +63,19 @@ def _remove_reference(builder: TableBuilder, update: Json) -> None:
 
 
 def _remove_snapshots(builder: TableBuilder, update: Json) -> None:
-    document, gone = builder.document, set(update["snapshot-ids"])
+    document, removed_ids = builder.document, set(update["snapshot-ids"])
     for collection in ("snapshots", "statistics", "partition-statistics"):
-        document[collection] = [entry for entry in document[collection] if entry["snapshot-id"] not in gone]
+        document[collection] = [entry for entry in document[collection] if entry["snapshot-id"] not in removed_ids]
     for name, reference in list(document["refs"].items()):
-        if reference["snapshot-id"] in gone:
+        if reference["snapshot-id"] in removed_ids:
             _remove_reference(builder, {"ref-name": name})
-    _forget_history(document, gone)
+    _forget_history(document, removed_ids)
 
 
-def _forget_history(document: Json, gone: set[int]) -> None:
+def _forget_history(document: Json, removed_ids: set[int]) -> None:
     """Start the log after the last entry whose snapshot is gone, so that it has no gaps."""
     log = document["snapshot-log"]
-    last = max((index for index, entry in enumerate(log) if entry["snapshot-id"] in gone), default=-1)
+    last = max((index for index, entry in enumerate(log) if entry["snapshot-id"] in removed_ids), default=-1)
     document["snapshot-log"] = log[last + 1 :]
 
 
@@ -84,7 +84,7 @@ def _set_statistics(collection: str) -> Callable[[TableBuilder, Json], None]:
 
     def apply(builder: TableBuilder, update: Json) -> None:
         file = update[key]
-        _without_statistics(builder, collection, file["snapshot-id"])
+        _drop_statistics(builder, collection, file["snapshot-id"])
         builder.document[collection].append(file)
 
     return apply
@@ -92,12 +92,12 @@ def _set_statistics(collection: str) -> Callable[[TableBuilder, Json], None]:
 
 def _remove_statistics(collection: str) -> Callable[[TableBuilder, Json], None]:
     def apply(builder: TableBuilder, update: Json) -> None:
-        _without_statistics(builder, collection, update["snapshot-id"])
+        _drop_statistics(builder, collection, update["snapshot-id"])
 
     return apply
 
 
-def _without_statistics(builder: TableBuilder, collection: str, snapshot_id: int) -> None:
+def _drop_statistics(builder: TableBuilder, collection: str, snapshot_id: int) -> None:
     files = builder.document[collection]
     builder.document[collection] = [file for file in files if file["snapshot-id"] != snapshot_id]
 

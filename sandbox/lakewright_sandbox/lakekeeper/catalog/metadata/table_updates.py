@@ -64,8 +64,8 @@ def _add_schema(builder: TableBuilder, update: Json) -> None:
     if len(ids) != len(set(ids)):
         raise ApiError(400, "InvalidTableUpdate", "The schema uses a field id more than once.")
     document["last-column-id"] = max([document["last-column-id"], *ids])
-    new = _without(schema, "schema-id")
-    same = [existing for existing in document["schemas"] if _without(existing, "schema-id") == new]
+    new = _drop_key(schema, "schema-id")
+    same = [existing for existing in document["schemas"] if _drop_key(existing, "schema-id") == new]
     if same:
         builder.added["schema"] = same[0]["schema-id"]
         return
@@ -81,20 +81,22 @@ def _set_current_schema(builder: TableBuilder, update: Json) -> None:
 
 
 def _remove_schemas(builder: TableBuilder, update: Json) -> None:
-    gone = set(update["schema-ids"])
-    if builder.document["current-schema-id"] in gone:
+    removed_ids = set(update["schema-ids"])
+    if builder.document["current-schema-id"] in removed_ids:
         raise ApiError(400, "InvalidTableUpdate", "Cannot remove the current schema.")
-    _remove_entries(builder, "schemas", "schema-id", gone)
+    _remove_entries(builder, "schemas", "schema-id", removed_ids)
 
 
 def _add_spec(builder: TableBuilder, update: Json) -> None:
     document = builder.document
     fields: list[Json] = []
-    known = {_field_key(field): field["field-id"] for spec in document["partition-specs"] for field in spec["fields"]}
+    existing_ids = {
+        _field_key(field): field["field-id"] for spec in document["partition-specs"] for field in spec["fields"]
+    }
     last = max(document["last-partition-id"], FIRST_PARTITION_ID - 1)
     last = max([last, *(field.get("field-id") or 0 for field in update["spec"]["fields"])])
     for field in update["spec"]["fields"]:
-        number = field.get("field-id") or known.get(_field_key(field))
+        number = field.get("field-id") or existing_ids.get(_field_key(field))
         if number is None:
             last += 1
             number = last
@@ -116,10 +118,10 @@ def _set_default_spec(builder: TableBuilder, update: Json) -> None:
 
 
 def _remove_specs(builder: TableBuilder, update: Json) -> None:
-    gone = set(update["spec-ids"])
-    if builder.document["default-spec-id"] in gone:
+    removed_ids = set(update["spec-ids"])
+    if builder.document["default-spec-id"] in removed_ids:
         raise ApiError(400, "InvalidTableUpdate", "Cannot remove the default partition spec.")
-    _remove_entries(builder, "partition-specs", "spec-id", gone)
+    _remove_entries(builder, "partition-specs", "spec-id", removed_ids)
 
 
 def _add_sort_order(builder: TableBuilder, update: Json) -> None:
@@ -169,11 +171,11 @@ def _remove_encryption_key(builder: TableBuilder, update: Json) -> None:
     _remove_entries(builder, "encryption-keys", "key-id", {update["key-id"]})
 
 
-def _remove_entries(builder: TableBuilder, collection: str, key: str, gone: set[Any]) -> None:
-    builder.document[collection] = [entry for entry in builder.document[collection] if entry[key] not in gone]
+def _remove_entries(builder: TableBuilder, collection: str, key: str, removed_ids: set[Any]) -> None:
+    builder.document[collection] = [entry for entry in builder.document[collection] if entry[key] not in removed_ids]
 
 
-def _without(schema: Json, key: str) -> Json:
+def _drop_key(schema: Json, key: str) -> Json:
     return {name: value for name, value in schema.items() if name != key and value != []}
 
 

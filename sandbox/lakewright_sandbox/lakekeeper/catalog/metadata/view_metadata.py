@@ -80,25 +80,25 @@ class ViewBuilder:
     def _add_schema(self, schema: Json) -> None:
         list(field_ids(schema))
         schemas = self._document["schemas"]
-        for known in schemas:
-            if {**known, "schema-id": 0} == {"type": "struct", **schema, "schema-id": 0}:
-                self._added_schema = known["schema-id"]
+        for existing_schema in schemas:
+            if {**existing_schema, "schema-id": 0} == {"type": "struct", **schema, "schema-id": 0}:
+                self._added_schema = existing_schema["schema-id"]
                 return
-        self._added_schema = max(known["schema-id"] for known in schemas) + 1
+        self._added_schema = max(existing_schema["schema-id"] for existing_schema in schemas) + 1
         schemas.append({"type": "struct", **schema, "schema-id": self._added_schema})
 
     def _add_version(self, version: Json) -> None:
         versions = self._document["versions"]
         schema_id = self._added_schema if version["schema-id"] == -1 else version["schema-id"]
-        if not any(known["schema-id"] == schema_id for known in self._document["schemas"]):
+        if not any(existing["schema-id"] == schema_id for existing in self._document["schemas"]):
             raise ApiError(400, "InvalidViewUpdate", f"The view has no schema {schema_id}.")
         added = {**version, "schema-id": schema_id}
         free = ("version-id", "timestamp-ms")
-        for known in versions:
-            if {**known, **dict.fromkeys(free)} == {**added, **dict.fromkeys(free)}:
-                self._added_version = known["version-id"]
+        for existing in versions:
+            if {**existing, **dict.fromkeys(free)} == {**added, **dict.fromkeys(free)}:
+                self._added_version = existing["version-id"]
                 return
-        taken = {known["version-id"] for known in versions}
+        taken = {existing["version-id"] for existing in versions}
         number = added["version-id"] if added["version-id"] not in taken else max(taken) + 1
         versions.append({**added, "version-id": number})
         self._added_version = number

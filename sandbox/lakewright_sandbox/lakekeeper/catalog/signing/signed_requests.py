@@ -40,8 +40,11 @@ class SignRequest(Body):
 
 def copy_sources(request: SignRequest) -> list[str]:
     """Return the `s3://` URIs that a request copies from; S3 takes `bucket/key`, encoded, with or without a slash."""
-    named = [*request.headers.items(), *parse_qs(urlsplit(request.uri).query, keep_blank_values=True).items()]
-    sources = [value for name, values in named if name.lower() == COPY_SOURCE for value in values]
+    names_and_values = [
+        *request.headers.items(),
+        *parse_qs(urlsplit(request.uri).query, keep_blank_values=True).items(),
+    ]
+    sources = [value for name, values in names_and_values if name.lower() == COPY_SOURCE for value in values]
     return [f"s3://{unquote(source.partition('?')[0]).removeprefix('/')}" for source in sources]
 
 

@@ -45,9 +45,9 @@ class _RemoteSigV4(S3SigV4Auth):
         return "&".join(f"{name}={value}" for name, value in encoded)
 
     def _modify_request_before_signing(self, request: Any) -> None:
-        known = hashlib.sha256(request.data).hexdigest() if request.data else None
-        given = request.headers.get(CONTENT_SHA256)
-        request.context["payload_sha256"] = known or given or "UNSIGNED-PAYLOAD"
+        body_hash = hashlib.sha256(request.data).hexdigest() if request.data else None
+        header_hash = request.headers.get(CONTENT_SHA256)
+        request.context["payload_sha256"] = body_hash or header_hash or "UNSIGNED-PAYLOAD"
         cast("Any", super())._modify_request_before_signing(request)
 
 
@@ -94,51 +94,51 @@ def _find_tabular(
 
     PyIceberg up to 0.9.1 requests one table's files with another's id.
     """
-    kinds = ("table", "generic-table") if server.settings.since("0.14") else ("table",)
-    named = session.get(TabularRow, tabular_id) if tabular_id else None
+    kinds = ("table", "generic-table") if server.settings.is_at_least("0.14") else ("table",)
+    named_tabular = session.get(TabularRow, tabular_id) if tabular_id else None
     if (
-        named
-        and (named.warehouse_id, named.deleted_at) == (warehouse.id, None)
-        and named.kind in kinds
-        and all(_is_in(uri, named) for uri in uris)
+        named_tabular
+        and (named_tabular.warehouse_id, named_tabular.deleted_at) == (warehouse.id, None)
+        and named_tabular.kind in kinds
+        and all(_contains_uri(uri, named_tabular) for uri in uris)
     ):
-        return named
+        return named_tabular
     parts = uris[0].split("/")
     above = ["/".join(parts[:end]) for end in range(3, len(parts) + 1)]
     # Soft-deleted ones too: Spark drops a table and then accesses its files.
     query = select(TabularRow).where(
         TabularRow.warehouse_id == warehouse.id, TabularRow.location.in_(above), TabularRow.kind.in_(kinds)
     )
-    found = session.scalars(query).first()
-    if found is None:
-        kind = "NoSuchTableLocationException" if server.settings.since("0.12") else "TableNotFoundByLocation"
+    tabular = session.scalars(query).first()
+    if tabular is None:
+        kind = "NoSuchTableLocationException" if server.settings.is_at_least("0.12") else "TableNotFoundByLocation"
         raise ApiError(
             400, kind, f"Table does not exist or user does not have permission to view it at location `{uris[0]}`"
         )
-    return found
+    return tabular
 
 
-def _is_in(uri: str, tabular: TabularRow) -> bool:
+def _contains_uri(uri: str, tabular: TabularRow) -> bool:
     return uri.startswith(f"s3://{tabular.location.partition('://')[2]}/")
 
 
 def _sign(server: Lakekeeper, warehouse_id: str, tabular_id: str | None, request: SignRequest) -> Response:
     with server.database.read() as session:
         warehouse = find_warehouse(session, warehouse_id, active=True)
-        storage = server.storage_of(session, warehouse)
+        storage = server.open_storage(session, warehouse)
         if not storage.profile.remote_signing_enabled:
             raise ApiError(403, "RemoteSigningDisabled", "Remote signing is disabled for this warehouse.")
-        uris = list_uris(storage, request, listings=server.settings.since("0.14"))
+        uris = list_uris(storage, request, listings=server.settings.is_at_least("0.14"))
         tabular = _find_tabular(server, session, warehouse, tabular_id, uris)
         _check_right(server, session, tabular, request)
     if request.region != storage.profile.region:
         raise ApiError(400, "RegionMismatch", "Region does not match storage profile")
     for uri in uris:
-        if not _is_in(uri, tabular):
+        if not _contains_uri(uri, tabular):
             message = f"Expected location {tabular.location} but request signing for {uri}."
             raise ApiError(400, "RequestUriMismatch", message)
     for source in copy_sources(request):  # real servers do not check it
-        if not _is_in(posixpath.normpath(source).replace("s3:/", "s3://", 1), tabular):
+        if not _contains_uri(posixpath.normpath(source).replace("s3:/", "s3://", 1), tabular):
             message = f"Cannot sign a copy from `{source}`: it is outside of the table's location `{tabular.location}`."
             raise ApiError(403, "SignRequestOutsideLocation", message)
     keys = server.access.own_keys(storage)

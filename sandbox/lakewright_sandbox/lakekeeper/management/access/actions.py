@@ -11,21 +11,21 @@ from ...authz.enforcement.management_targets import PATHS, NamedObject
 from ...protocol.identities import Subject, principal_parameters
 from ...protocol.responses import json_response
 from ...server.server import Server
-from .introspection import allowed_actions
+from .introspection import list_allowed_actions
 
 router = APIRouter(prefix="/management/v1")
 
 
 def actions_on(
     server: Server,
-    named: NamedObject,
+    named_object: NamedObject,
     subject: Annotated[Subject | None, principal_parameters("InvalidGetAccessQuery")],
 ) -> Response:
     """List the allowed actions of a user or role on an object."""
     with server.database.read() as session:
-        target = named.target(server) if named.kind == "user" else named.find(server, session)
+        target = named_object.target(server) if named_object.kind == "user" else named_object.find(server, session)
         server.authorizer.check_visible(session, target)
-        names = allowed_actions(server, session, target, subject)
+        names = list_allowed_actions(server, session, target, subject)
     return json_response({"allowed-actions": [{"action": name} for name in names]})
 
 

@@ -22,7 +22,7 @@ from ...protocol.identities import Subject, UserOrRole
 from ...protocol.requests import Body, read_body
 from ...protocol.responses import json_response
 from ...protocol.settings import Settings
-from ...protocol.versions import actions_in
+from ...protocol.versions import select_actions
 from ...server.server import Lakekeeper, ProjectId, Server
 from . import assignments
 from .introspection import check_inspectable
@@ -51,14 +51,14 @@ class CheckedOperation(Body):
         if kind == "server":
             return Target("server", server.server_id)
         if kind == "project":
-            found: Any = session.get(ProjectRow, self.project_id or project)
+            row: Any = session.get(ProjectRow, self.project_id or project)
         elif kind == "warehouse":
-            found = session.get(WarehouseRow, str(self.warehouse_id))
+            row = session.get(WarehouseRow, str(self.warehouse_id))
         elif kind == "namespace":
-            found = self._namespace(session, self.namespace_id)
+            row = self._namespace(session, self.namespace_id)
         else:
-            found = self._tabular(session, kind)
-        return Target(kind, found.id) if found is not None else None
+            row = self._tabular(session, kind)
+        return Target(kind, row.id) if row is not None else None
 
     def _namespace(self, session: Session, namespace_id: UUID | None) -> NamespaceRow | None:
         if namespace_id is not None:
@@ -77,7 +77,7 @@ class CheckedOperation(Body):
             row = find_tabular_by_name(session, namespace, self.tabular or "") if namespace else None
         return row if row is not None and row.kind == kind and row.warehouse_id == str(self.warehouse_id) else None
 
-    def missing(self, session: Session, kind: str) -> ApiError:
+    def build_missing_error(self, session: Session, kind: str) -> ApiError:
         """Return the 404 of the missing object."""
         if kind == "project":
             return ApiError(404, "ProjectNotFound", f"Project with id {self.project_id} not found.")
@@ -112,15 +112,17 @@ class AuthorizationCheck(Body):
 
     def subject(self) -> Subject | None:
         """Return the user or role to check, None for the caller."""
-        named = self.identity.subject if self.identity else None
-        return named if named != actor().subject else None
+        identity_subject = self.identity.subject if self.identity else None
+        return identity_subject if identity_subject != actor().subject else None
 
     def relation(self, settings: Settings, vocabulary: Mapping[str, Mapping[str, str]]) -> str:
         """Return the relation that the action requires. Raises 422 in plain text for an unknown action."""
-        known = actions_in(settings.version, self.kind, vocabulary[self.kind])
-        if self.requested.action not in known:
-            listed = ", ".join(f"`{name}`" for name in known)
-            raise RequestRejectedError(422, f"unknown variant `{self.requested.action}`, expected one of {listed}")
+        actions = select_actions(settings.version, self.kind, vocabulary[self.kind])
+        if self.requested.action not in actions:
+            action_names = ", ".join(f"`{name}`" for name in actions)
+            raise RequestRejectedError(
+                422, f"unknown variant `{self.requested.action}`, expected one of {action_names}"
+            )
         return vocabulary[self.kind][self.requested.action]
 
 
@@ -159,7 +161,7 @@ def batch_check(server: Server, project: ProjectId, body: Annotated[BatchCheck, 
             relation = check.relation(server.settings, ACTIONS)
             target = check.requested.target(server, session, check.kind, project)
             if target is None and body.error_on_not_found:
-                raise check.requested.missing(session, check.kind)
+                raise check.requested.build_missing_error(session, check.kind)
             allowed = target is not None and _is_allowed(server, session, target, relation, check.subject())
             results.append({"allowed": allowed} | ({"id": check.id} if check.id is not None else {}))
     return json_response({"results": results})

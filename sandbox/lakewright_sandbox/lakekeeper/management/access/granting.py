@@ -16,7 +16,7 @@ from ...server.server import Lakekeeper
 DURING = "Error applying grants in catalog"
 
 
-def grantable_by(
+def list_grantable_privileges(
     server: Lakekeeper, session: Session, target: Target, privileges: Iterable[str], subject: Subject | None = None
 ) -> set[str]:
     """Return the privileges that a subject, by default the caller, may grant on the object."""
@@ -30,7 +30,7 @@ def check_authority(
     server: Lakekeeper, session: Session, target: Target, writes: Collection[str], deletes: Collection[str]
 ) -> None:
     """Raise 403 `GrantActionForbidden` with all privileges that the caller may not grant or revoke."""
-    granted = grantable_by(server, session, target, [*writes, *deletes])
+    granted = list_grantable_privileges(server, session, target, [*writes, *deletes])
     sides = [("granting", writes), ("revoking", deletes)]
     refused = [f"{verb} `{name}`" for verb, names in sides for name in dict.fromkeys(names) if name not in granted]
     if refused:

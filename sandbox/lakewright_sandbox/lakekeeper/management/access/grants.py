@@ -18,7 +18,7 @@ from ...authz.caller import actor
 from ...authz.enforcement.management_targets import PATHS, NamedObject, NamedTarget
 from ...authz.hierarchy import project_above
 from ...authz.privileges import GRANTABLE, grantable_privileges, privilege_to_json
-from ...authz.store import Relation, Target, grants_of, grants_on
+from ...authz.store import Relation, Target, grants_on, select_grants
 from ...database.models import GrantRow
 from ...protocol.clock import timestamp
 from ...protocol.errors import ApiError
@@ -37,7 +37,7 @@ MAX_NAMED = 5
 router = APIRouter(prefix="/management/v1")
 
 
-class GrantEntry(Body):
+class GrantDiffEntry(Body):
     """A privilege of a user or role."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -45,7 +45,7 @@ class GrantEntry(Body):
     privilege: str
     principal: UserOrRole
 
-    def on(self, target: Target) -> Relation:
+    def to_relation(self, target: Target) -> Relation:
         """Return the grant on an object."""
         return Relation(target, self.privilege, self.principal.subject)
 
@@ -55,10 +55,10 @@ class GrantDiff(Body):
 
     model_config = ConfigDict(extra="forbid")
 
-    writes: list[GrantEntry] = Field(default_factory=list[GrantEntry])
-    deletes: list[GrantEntry] = Field(default_factory=list[GrantEntry])
+    writes: list[GrantDiffEntry] = Field(default_factory=list[GrantDiffEntry])
+    deletes: list[GrantDiffEntry] = Field(default_factory=list[GrantDiffEntry])
 
-    def entries(self) -> list[tuple[str, GrantEntry]]:
+    def entries(self) -> list[tuple[str, GrantDiffEntry]]:
         """Return the entries, each with its path in the request."""
         sides = (("writes", self.writes), ("deletes", self.deletes))
         return [(f"{side}[{index}]", entry) for side, entries in sides for index, entry in enumerate(entries)]
@@ -77,7 +77,7 @@ def list_grants(server: Server, project: ProjectId, principal: RequestedPrincipa
         message = "This authorizer cannot list the grants of a principal across all objects of a project."
         raise ApiError(501, "GrantListingNotImplemented", f"{message} Read the grants of one object instead.")
     with server.database.read() as session:
-        grants = session.scalars(grants_of(principal).where(GrantRow.object_kind.in_(GRANTABLE)))
+        grants = session.scalars(select_grants(principal).where(GrantRow.object_kind.in_(GRANTABLE)))
         inside = [grant for grant in grants if project_above(server, session, _target(grant)) == project]
         return _to_response(server, session, page.slice_rows(inside), page)
 
@@ -93,25 +93,29 @@ def all_privileges(server: Server) -> Response:
     return json_response({"privileges": kinds})
 
 
-def list_on(server: Server, named: NamedObject, principal: RequestedPrincipal, page: AskedPage) -> Response:
+def list_object_grants(
+    server: Server, named_object: NamedObject, principal: RequestedPrincipal, page: AskedPage
+) -> Response:
     """List the grants on an object."""
     with server.database.read() as session:
-        target = _find(server, session, named)
+        target = _find(server, session, named_object)
         _check_readable(server, session, target, principal)
-        query = grants_on(target, grantable_privileges(server.settings, named.kind))
+        query = grants_on(target, grantable_privileges(server.settings, named_object.kind))
         if principal is not None:
             query = query.where(GrantRow.subject_kind == principal.kind, GrantRow.subject_id == principal.id)
         grants = session.scalars(page.select(query, GrantRow.created_at, GrantRow.id)).all()
         return _to_response(server, session, grants, page)
 
 
-def privileges_on(server: Server, named: NamedObject, principal: RequestedPrincipal) -> Response:
+def list_privileges(server: Server, named_object: NamedObject, principal: RequestedPrincipal) -> Response:
     """List the grantable privileges on an object, with whether the principal may grant them."""
     settings = server.settings
     with server.database.read() as session:
-        target = _find(server, session, named)
+        target = _find(server, session, named_object)
         check_inspectable(server, session, target, principal)
-        allowed = granting.grantable_by(server, session, target, grantable_privileges(settings, target.kind), principal)
+        allowed = granting.list_grantable_privileges(
+            server, session, target, grantable_privileges(settings, target.kind), principal
+        )
         entries = [
             {
                 "privilege": privilege_to_json(settings, target.kind, name),
@@ -122,31 +126,34 @@ def privileges_on(server: Server, named: NamedObject, principal: RequestedPrinci
     return json_response({"privileges": entries})
 
 
-def apply_to(server: Server, named: NamedObject, diff: Annotated[GrantDiff, read_body(GrantDiff)]) -> Response:
+def apply_diff(server: Server, named_object: NamedObject, diff: Annotated[GrantDiff, read_body(GrantDiff)]) -> Response:
     """Change the grants on an object, all or none; existing and missing ones are ignored."""
     _check_shape(diff)
-    _check_privileges(diff, named.kind, grantable_privileges(server.settings, named.kind))
+    _check_privileges(diff, named_object.kind, grantable_privileges(server.settings, named_object.kind))
     with server.database.write() as session:
-        target = _find(server, session, named)
-        granting.check_roles(session, named.project, [entry.principal.subject for entry in diff.writes])
+        target = _find(server, session, named_object)
+        granting.check_roles(session, named_object.project, [entry.principal.subject for entry in diff.writes])
         privileges = ([entry.privilege for entry in side] for side in (diff.writes, diff.deletes))
         granting.check_authority(server, session, target, *privileges)
-        writes, deletes = ([entry.on(target) for entry in side] for side in (diff.writes, diff.deletes))
+        writes, deletes = ([entry.to_relation(target) for entry in side] for side in (diff.writes, diff.deletes))
         granting.apply(server, session, writes, deletes)
     return empty()
 
 
 for _kind in GRANTABLE:
     _path = f"{PATHS[_kind]}/grants"
-    router.add_api_route(_path, list_on, methods=["GET"])
-    router.add_api_route(_path, apply_to, methods=["POST"])
-    router.add_api_route(f"{_path}/grantable-privileges", privileges_on, methods=["GET"])
+    router.add_api_route(_path, list_object_grants, methods=["GET"])
+    router.add_api_route(_path, apply_diff, methods=["POST"])
+    router.add_api_route(f"{_path}/grantable-privileges", list_privileges, methods=["GET"])
 
 
-def _find(server: Lakekeeper, session: Session, named: NamedTarget) -> Target:
+def _find(server: Lakekeeper, session: Session, named_target: NamedTarget) -> Target:
     """Return the object. Raises 404 for one outside the request's project."""
-    target = named.find(server, session)
-    if named.kind not in ("server", "project") and project_above(server, session, target) != named.project:
+    target = named_target.find(server, session)
+    if (
+        named_target.kind not in ("server", "project")
+        and project_above(server, session, target) != named_target.project
+    ):
         raise ApiError(404, "NoSuchWarehouseException", "Warehouse not found or access denied")
     return target
 
@@ -175,7 +182,7 @@ def _to_response(server: Lakekeeper, session: Session, grants: Sequence[GrantRow
         }
         for grant in grants
     ]
-    return json_response({"grants": entries, "next-page-token": page.token_after(grants)})
+    return json_response({"grants": entries, "next-page-token": page.build_token(grants)})
 
 
 def _check_shape(diff: GrantDiff) -> None:
@@ -186,20 +193,24 @@ def _check_shape(diff: GrantDiff) -> None:
     if len(entries) > MAX_ENTRIES:
         message = f"A grant diff may contain at most {MAX_ENTRIES} entries, got {len(entries)}"
         raise ApiError(400, "GrantDiffTooLarge", message)
-    if wrong := [place for place, entry in entries if not 0 < len(entry.privilege) <= MAX_PRIVILEGE]:
+    if wrong := [position for position, entry in entries if not 0 < len(entry.privilege) <= MAX_PRIVILEGE]:
         message = f"A privilege must be between 1 and {MAX_PRIVILEGE} characters; violated by {_places(wrong)}"
         raise ApiError(400, "InvalidGrantPrivilegeLength", message)
     if both := [f"writes[{index}]" for index, entry in enumerate(diff.writes) if entry in diff.deletes]:
         message = f"The same grant appears in both writes and deletes: {_places(both)}"
         raise ApiError(400, "ContradictoryGrantDiff", message)
     earlier = [[other for _, other in entries[:index]] for index in range(len(entries))]
-    if repeated := [place for (place, entry), others in zip(entries, earlier, strict=True) if entry in others]:
+    if repeated := [
+        position
+        for (position, entry), earlier_entries in zip(entries, earlier, strict=True)
+        if entry in earlier_entries
+    ]:
         raise ApiError(400, "DuplicateGrantEntry", f"A grant diff must not repeat the same entry: {_places(repeated)}")
 
 
-def _check_privileges(diff: GrantDiff, kind: str, known: list[str]) -> None:
+def _check_privileges(diff: GrantDiff, kind: str, grantable: list[str]) -> None:
     """Raise 400 for writes of unknown privileges; deletes may name any."""
-    wrong = [(index, entry.privilege) for index, entry in enumerate(diff.writes) if entry.privilege not in known]
+    wrong = [(index, entry.privilege) for index, entry in enumerate(diff.writes) if entry.privilege not in grantable]
     if wrong:
         places = _places([f"writes[{index}].privilege" for index, _ in wrong])
         message = f"`{wrong[0][1]}` is not a grantable privilege for {kind}; rejected {places}"

@@ -9,7 +9,7 @@ from ...authz.caller import actor
 from ...authz.store import Target
 from ...protocol.errors import ApiError
 from ...protocol.identities import Subject
-from ...protocol.versions import actions_in
+from ...protocol.versions import select_actions
 from ...server.server import Lakekeeper
 
 
@@ -23,10 +23,10 @@ def check_inspectable(server: Lakekeeper, session: Session, target: Target, subj
         raise ApiError(403, "CannotInspectPermissions", message)
 
 
-def allowed_actions(server: Lakekeeper, session: Session, target: Target, subject: Subject | None) -> list[str]:
+def list_allowed_actions(server: Lakekeeper, session: Session, target: Target, subject: Subject | None) -> list[str]:
     """Return the catalog actions that a subject, by default the caller, may do on the object."""
     check_inspectable(server, session, target, subject)
-    names = actions_in(server.settings.version, target.kind, ACTIONS[target.kind])
+    names = select_actions(server.settings.version, target.kind, ACTIONS[target.kind])
     if not server.authorizer.enforces:
         return names
     rights = server.authorizer.rights(session, subject)

@@ -16,14 +16,14 @@ from starlette.responses import Response
 from ...authz.authorizer_actions import AUTHORIZER_ACTIONS, DEPRECATED_ACTIONS
 from ...authz.caller import actor
 from ...authz.enforcement.management_targets import NamedObject, NamedTarget
-from ...authz.privileges import relations_of
+from ...authz.privileges import list_relations
 from ...authz.rights import EVERYONE
 from ...authz.store import Relation, Target, add_grant, find_grant, grants_on, remove_grant
 from ...protocol.errors import RequestRejectedError
 from ...protocol.identities import Subject, UserOrRole, principal_parameters
 from ...protocol.requests import Body, RawBody, read_body, unknown_variant
 from ...protocol.responses import empty, json_response
-from ...protocol.versions import actions_in
+from ...protocol.versions import select_actions
 from ...server.server import Lakekeeper, Server
 from . import assignments as assigning
 
@@ -45,7 +45,7 @@ class Assignment(UserOrRole):
 
     type: str
 
-    def on(self, target: Target) -> Relation:
+    def to_relation(self, target: Target) -> Relation:
         """Return the assignment on an object."""
         return Relation(target, self.type, self.subject)
 
@@ -64,20 +64,20 @@ class ManagedAccess(Body):
 
 
 def get_assignments(
-    server: Server, named: NamedObject, relations: Annotated[list[str] | None, Query()] = None
+    server: Server, named_object: NamedObject, relations: Annotated[list[str] | None, Query()] = None
 ) -> Response:
     """List the direct assignments on an object, unpaged."""
-    kind = named.kind
-    known = relations_of(server.settings, kind)
+    kind = named_object.kind
+    relation_names = list_relations(server.settings, kind)
     for name in relations or []:
-        _check_relation(known, name)
+        _check_relation(relation_names, name)
     with server.database.read() as session:
-        target = named.target(server)
+        target = named_object.target(server)
         assigning.require(server, session, target, "read_assignments")
-        grants = session.scalars(grants_on(target, relations or known)).all()
+        grants = session.scalars(grants_on(target, relations or relation_names)).all()
     assignments = [
         {"type": name, **Subject(grant.subject_kind, grant.subject_id).to_json()}
-        for name in known
+        for name in relation_names
         for grant in grants
         if grant.relation == name
     ]
@@ -86,52 +86,55 @@ def get_assignments(
 
 
 def update_assignments(
-    server: Server, named: NamedObject, raw: RawBody, body: Annotated[UpdateAssignments, read_body(UpdateAssignments)]
+    server: Server,
+    named_object: NamedObject,
+    raw: RawBody,
+    body: Annotated[UpdateAssignments, read_body(UpdateAssignments)],
 ) -> Response:
     """Change the assignments on an object, all or none. Existing and missing tuples are errors."""
-    known = relations_of(server.settings, named.kind)
+    relation_names = list_relations(server.settings, named_object.kind)
     for side in ("writes", "deletes"):
         for index, assignment in enumerate(getattr(body, side)):
-            if assignment.type not in known:
-                raise unknown_variant(raw, assignment.type, f"{side}[{index}].type", known)
-    target = named.target(server)
-    writes, deletes = ([assignment.on(target) for assignment in side] for side in (body.writes, body.deletes))
+            if assignment.type not in relation_names:
+                raise unknown_variant(raw, assignment.type, f"{side}[{index}].type", relation_names)
+    target = named_object.target(server)
+    writes, deletes = ([assignment.to_relation(target) for assignment in side] for side in (body.writes, body.deletes))
     with server.database.write() as session:
         assigning.check_allowed(server, session, target, writes, deletes)
         assigning.apply(server, session, writes, deletes)
     return empty()
 
 
-def _check_relation(known: list[str], name: str) -> None:
-    if name not in known:
-        listed = ", ".join(f"`{relation}`" for relation in known)
-        raise RequestRejectedError(400, f"unknown variant `{name}`, expected one of {listed}")
+def _check_relation(relation_names: list[str], name: str) -> None:
+    if name not in relation_names:
+        names = ", ".join(f"`{relation}`" for relation in relation_names)
+        raise RequestRejectedError(400, f"unknown variant `{name}`, expected one of {names}")
 
 
 RequestedSubject = Annotated[Subject | None, principal_parameters("InvalidGetAccessQuery")]
 
 
-def get_authorizer_actions(server: Server, named: NamedObject, subject: RequestedSubject) -> Response:
+def get_authorizer_actions(server: Server, named_object: NamedObject, subject: RequestedSubject) -> Response:
     """List the authorizer's actions that a subject may do."""
-    return _allowed(server, named, subject, AUTHORIZER_ACTIONS)
+    return _list_allowed(server, named_object, subject, AUTHORIZER_ACTIONS)
 
 
-def get_access(server: Server, named: NamedObject, subject: RequestedSubject) -> Response:
+def get_access(server: Server, named_object: NamedObject, subject: RequestedSubject) -> Response:
     """List the authorizer's and the catalog's actions that a subject may do (deprecated)."""
-    return _allowed(server, named, subject, DEPRECATED_ACTIONS)
+    return _list_allowed(server, named_object, subject, DEPRECATED_ACTIONS)
 
 
-def _allowed(
-    server: Lakekeeper, named: NamedTarget, subject: Subject | None, vocabulary: dict[str, dict[str, str]]
+def _list_allowed(
+    server: Lakekeeper, named_object: NamedTarget, subject: Subject | None, vocabulary: dict[str, dict[str, str]]
 ) -> Response:
     with server.database.read() as session:
-        target = named.target(server)
+        target = named_object.target(server)
         if subject is not None or actor().subject is None:
             assigning.require(server, session, target, "read_assignments")
         rights = server.authorizer.rights(session, subject)
         needed = vocabulary[target.kind]
-        known = actions_in(server.settings.version, target.kind, needed)
-        names = [name for name in known if rights.has(target, needed[name])]
+        relation_names = select_actions(server.settings.version, target.kind, needed)
+        names = [name for name in relation_names if rights.has(target, needed[name])]
     return json_response({"allowed-actions": names})
 
 
@@ -153,19 +156,19 @@ router.add_api_route(f"{_GENERIC_TABLE}/authorizer-actions", get_authorizer_acti
 
 
 @router.get("/warehouse/{warehouse_id}")
-def get_warehouse(server: Server, named: NamedObject) -> Response:
+def get_warehouse(server: Server, named_object: NamedObject) -> Response:
     """Return whether access to a warehouse is managed."""
     with server.database.read() as session:
-        target = named.target(server)
+        target = named_object.target(server)
         assigning.require(server, session, target, "visible")
         return json_response({"managed-access": _is_managed(session, target)})
 
 
 @router.get("/namespace/{namespace_id}")
-def get_namespace(server: Server, named: NamedObject) -> Response:
+def get_namespace(server: Server, named_object: NamedObject) -> Response:
     """Return whether access to a namespace is managed; `managed-access-inherited` includes its ancestors."""
     with server.database.read() as session:
-        target = named.target(server)
+        target = named_object.target(server)
         assigning.require(server, session, target, "visible")
         inherited = server.authorizer.rights(session, EVERYONE).has(target, "managed")
         return json_response({"managed-access": _is_managed(session, target), "managed-access-inherited": inherited})
@@ -174,11 +177,11 @@ def get_namespace(server: Server, named: NamedObject) -> Response:
 @router.post("/warehouse/{warehouse_id}/managed-access")
 @router.post("/namespace/{namespace_id}/managed-access")
 def set_managed_access(
-    server: Server, named: NamedObject, body: Annotated[ManagedAccess, read_body(ManagedAccess)]
+    server: Server, named_object: NamedObject, body: Annotated[ManagedAccess, read_body(ManagedAccess)]
 ) -> Response:
     """Set whether access to a warehouse or namespace is managed."""
     with server.database.write() as session:
-        target = named.target(server)
+        target = named_object.target(server)
         assigning.require(server, session, target, "set_managed_access")
         relation = Relation(target, "managed_access", EVERYONE)
         if body.managed_access:

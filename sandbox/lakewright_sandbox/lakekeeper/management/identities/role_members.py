@@ -13,11 +13,11 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from ...authz.membership import MEMBER, add_members, roles_above, subjects_below
-from ...authz.store import Relation, Target, grants_of, grants_on, remove_grant
+from ...authz.store import Relation, Target, grants_on, remove_grant, select_grants
 from ...database.models import GrantRow, RoleRow, UserRow
 from ...database.users import find_user, user_missing
 from ...protocol.errors import ApiError
-from ...protocol.identities import RoleId, Subject, UserId, checked_user_id
+from ...protocol.identities import RoleId, Subject, UserId, validate_user_id
 from ...protocol.requests import Body, read_body, uuid_fault
 from ...protocol.responses import empty, json_response
 from ...server.paging import AskedPage, ListPage
@@ -81,14 +81,14 @@ def add_role_members(
 @router.delete("/role/{role_id}/members/{kind}/{member_id}")
 def remove_member(server: Server, project: ProjectId, role_id: UUID, kind: MemberType, member_id: str) -> Response:
     """Remove a member. Answers 204 for a non-member, too."""
-    subject = Subject(kind, checked_user_id(member_id) if kind == "user" else _checked_role_id(member_id))
+    subject = Subject(kind, validate_user_id(member_id) if kind == "user" else _validate_role_id(member_id))
     with server.database.write() as session:
         role = find_role(session, project, role_id)
         remove_grant(session, Relation(Target("role", role.id), MEMBER, subject))
     return empty()
 
 
-def _checked_role_id(value: str) -> str:
+def _validate_role_id(value: str) -> str:
     try:
         return str(UUID(value))
     except ValueError:
@@ -97,7 +97,7 @@ def _checked_role_id(value: str) -> str:
 
 
 @router.get("/role/{role_id}/member-of")
-def list_member_of(server: Server, project: ProjectId, role_id: UUID, page: AskedPage) -> Response:
+def list_direct_parents(server: Server, project: ProjectId, role_id: UUID, page: AskedPage) -> Response:
     """List the roles that a role is a direct member of."""
     with server.database.read() as session:
         role = find_role(session, project, role_id)
@@ -124,12 +124,12 @@ def list_transitive_members(
     _check_transitive(server)
     with server.database.read() as session:
         grants = subjects_below(session, find_role(session, project, role_id).id)
-        wanted = [grant for grant in grants if kind in (None, grant.subject_kind)]
-        return _members(session, page.slice_rows(wanted), page)
+        selected_grants = [grant for grant in grants if kind in (None, grant.subject_kind)]
+        return _members(session, page.slice_rows(selected_grants), page)
 
 
 @router.get("/role/{role_id}/member-of/transitive")
-def list_transitive_member_of(server: Server, project: ProjectId, role_id: UUID, page: AskedPage) -> Response:
+def list_transitive_parents(server: Server, project: ProjectId, role_id: UUID, page: AskedPage) -> Response:
     """List the roles that a role is a direct or indirect member of."""
     _check_transitive(server)
     with server.database.read() as session:
@@ -157,12 +157,12 @@ def _check_transitive(server: Lakekeeper) -> None:
 
 def _check_user(server: Lakekeeper, session: Session, user_id: str) -> None:
     """Raise 404 for a missing user; OpenFGA accepts any."""
-    if find_user(session, checked_user_id(user_id)) is None and not server.authorizer.enforces:
+    if find_user(session, validate_user_id(user_id)) is None and not server.authorizer.enforces:
         raise user_missing(user_id)
 
 
 def _direct_roles(session: Session, subject: Subject, page: ListPage, project: str | None = None) -> Response:
-    query = grants_of(subject).where(GrantRow.object_kind == "role", GrantRow.relation == MEMBER)
+    query = select_grants(subject).where(GrantRow.object_kind == "role", GrantRow.relation == MEMBER)
     if project is not None:
         query = query.where(GrantRow.object_id.in_(select(RoleRow.id).where(RoleRow.project_id == project)))
     return _roles(session, session.scalars(page.select(query, GrantRow.created_at, GrantRow.id)).all(), page)
@@ -177,17 +177,21 @@ def _members(session: Session, grants: Sequence[GrantRow], page: ListPage) -> Re
             members.append({"type": "role", **_to_json(roles[grant.subject_id])})
             continue
         user = users.get(grant.subject_id)
-        known = (user.name, user.email, user.user_type) if user else (None, None, None)
+        user_values = (user.name, user.email, user.user_type) if user else (None, None, None)
         members.append(
-            {"type": "user", "id": grant.subject_id, **dict(zip(("name", "email", "user-type"), known, strict=True))}
+            {
+                "type": "user",
+                "id": grant.subject_id,
+                **dict(zip(("name", "email", "user-type"), user_values, strict=True)),
+            }
         )
-    return json_response({"members": members, "next-page-token": page.token_after(grants)})
+    return json_response({"members": members, "next-page-token": page.build_token(grants)})
 
 
 def _roles(session: Session, grants: Sequence[GrantRow], page: ListPage) -> Response:
     roles = {role.id: role for role in _rows(session, RoleRow, grants, lambda grant: grant.object_id)}
     documents = [_to_json(roles[grant.object_id]) for grant in grants]
-    return json_response({"roles": documents, "next-page-token": page.token_after(grants)})
+    return json_response({"roles": documents, "next-page-token": page.build_token(grants)})
 
 
 def _rows(session: Session, model: Any, grants: Iterable[GrantRow], key: Callable[[GrantRow], str]) -> Sequence[Any]:

@@ -23,7 +23,7 @@ from ...protocol.requests import Body, knows, read_body
 from ...protocol.responses import empty, json_response
 from ...protocol.settings import Settings
 from ...server.paging import AskedPage
-from ...server.server import ProjectId, Server, checked_project_id
+from ...server.server import ProjectId, Server, validate_project_id
 from .search import MAX_LENGTH, MAX_RESULTS, Search, trigram_distance, trigrams
 
 OWN_PROVIDER, RESERVED_PROVIDER = "lakekeeper", "system"
@@ -31,10 +31,10 @@ PROVIDER_ID = re.compile(r"[a-z0-9-]+")
 
 router = APIRouter(prefix="/management/v1")
 
-OptionalProject = Annotated[str, AfterValidator(checked_project_id)] | None
+OptionalProject = Annotated[str, AfterValidator(validate_project_id)] | None
 
 
-def checked_provider_id(value: str, info: ValidationInfo) -> str:
+def validate_provider_id(value: str, info: ValidationInfo) -> str:
     """Return a provider id. Raises ValueError for an invalid one; before 0.12 roles have none."""
     if knows(info, "0.12"):
         if not value:
@@ -45,7 +45,7 @@ def checked_provider_id(value: str, info: ValidationInfo) -> str:
     return value
 
 
-ProviderId = Annotated[str, AfterValidator(checked_provider_id)]
+ProviderId = Annotated[str, AfterValidator(validate_provider_id)]
 
 
 class CreateRole(Body):
@@ -83,7 +83,7 @@ def create_role(server: Server, project: ProjectId, body: Annotated[CreateRole, 
     """Create a role."""
     _check_name(body.name)
     _check_provider(body.provider_id)
-    paired = server.settings.since("0.12")  # earlier roles have a source id and no provider
+    paired = server.settings.is_at_least("0.12")  # earlier roles have a source id and no provider
     if paired and (body.provider_id is None) != (body.source_id is None):
         message = "provider-id and source-id must be provided together, or both omitted"
         raise ApiError(400, "InvalidRoleIdentifier", message)
@@ -108,7 +108,7 @@ def create_role(server: Server, project: ProjectId, body: Annotated[CreateRole, 
             session.flush()
             server.authorizer.add_owner(session, Target("role", role_id))
     except IntegrityError as error:
-        raise _taken(error, during) from None
+        raise _build_conflict(error, during) from None
     return json_response(role_to_json(server.settings, role), 201)
 
 
@@ -124,20 +124,20 @@ class RoleFilter:
 
 @router.get("/role")
 def list_roles(
-    server: Server, project: ProjectId, page: AskedPage, wanted: Annotated[RoleFilter, Depends()]
+    server: Server, project: ProjectId, page: AskedPage, role_filter: Annotated[RoleFilter, Depends()]
 ) -> Response:
     """List the roles of a project."""
-    query = select(RoleRow).where(RoleRow.project_id == (wanted.project_id or project))
-    if wanted.role_ids is not None:
-        query = query.where(RoleRow.id.in_([str(role_id) for role_id in wanted.role_ids]))
-    if wanted.source_ids is not None:
-        query = query.where(RoleRow.source_id.in_(wanted.source_ids))
-    if wanted.provider_ids is not None:
-        query = query.where(RoleRow.provider_id.in_(wanted.provider_ids))
+    query = select(RoleRow).where(RoleRow.project_id == (role_filter.project_id or project))
+    if role_filter.role_ids is not None:
+        query = query.where(RoleRow.id.in_([str(role_id) for role_id in role_filter.role_ids]))
+    if role_filter.source_ids is not None:
+        query = query.where(RoleRow.source_id.in_(role_filter.source_ids))
+    if role_filter.provider_ids is not None:
+        query = query.where(RoleRow.provider_id.in_(role_filter.provider_ids))
     with server.database.read() as session:
         roles = session.scalars(page.select(query, RoleRow.created_at, RoleRow.id)).all()
     return json_response(
-        {"roles": [role_to_json(server.settings, role) for role in roles], "next-page-token": page.token_after(roles)}
+        {"roles": [role_to_json(server.settings, role) for role in roles], "next-page-token": page.build_token(roles)}
     )
 
 
@@ -145,13 +145,13 @@ def list_roles(
 def search_role(server: Server, project: ProjectId, body: Annotated[SearchRole, read_body(SearchRole)]) -> Response:
     """Find roles: the one with that id, the one with that source id, then the closest names; ten at most."""
     term = body.search[:MAX_LENGTH]
-    wanted = trigrams(term)
+    term_trigrams = trigrams(term)
     query = select(RoleRow).where(RoleRow.project_id == (body.project_id or project))
     with server.database.read() as session:
         roles = session.scalars(query.order_by(RoleRow.created_at, RoleRow.id)).all()
 
     def closeness(role: RoleRow) -> tuple[bool, bool, float]:
-        return role.id != term, role.source_id != term, trigram_distance(wanted, trigrams(role.name))
+        return role.id != term, role.source_id != term, trigram_distance(term_trigrams, trigrams(role.name))
 
     return json_response(
         {"roles": [role_to_json(server.settings, role) for role in sorted(roles, key=closeness)[:MAX_RESULTS]]}
@@ -173,7 +173,7 @@ def get_role_metadata(server: Server, role_id: UUID) -> Response:
     if role is None:
         message = f"A role with id '{role_id}' does not exist"
         raise ApiError(404, "RoleNotFound", message, "Role not found or access denied")
-    identifiers = ("ident", "provider-id", "source-id") if server.settings.since("0.12") else ()
+    identifiers = ("ident", "provider-id", "source-id") if server.settings.is_at_least("0.12") else ()
     role_document = role_to_json(server.settings, role)
     return json_response({field: role_document[field] for field in ("id", *identifiers, "name", "project-id")})
 
@@ -190,7 +190,7 @@ def update_role(
             role.name, role.name_key = body.name, body.name.casefold()
             role.description, role.updated_at = body.description or None, server.clock.now()
     except IntegrityError as error:
-        raise _taken(error, "Error updating role in catalog") from None
+        raise _build_conflict(error, "Error updating role in catalog") from None
     return json_response(role_to_json(server.settings, role))
 
 
@@ -206,7 +206,7 @@ def update_source_system(
             role.provider_id, role.source_id = body.provider_id, body.source_id
             role.updated_at = server.clock.now()
     except IntegrityError as error:
-        raise _taken(error, "Error updating role in catalog") from None
+        raise _build_conflict(error, "Error updating role in catalog") from None
     return json_response(role_to_json(server.settings, role))
 
 
@@ -239,7 +239,7 @@ def _check_provider(provider: str | None) -> None:
         raise ApiError(400, "RoleProviderIdReserved", f"{message} and cannot be used in role-management requests.")
 
 
-def _taken(error: IntegrityError, during: str) -> ApiError:
+def _build_conflict(error: IntegrityError, during: str) -> ApiError:
     """Return the 409. SQLite names the columns of the violated constraint, Postgres the constraint."""
     if any(mark in str(error.orig) for mark in ("role.source_id", '"role_source"')):
         message = "A role with the specified provider and source id already exists in the specified project"
@@ -255,7 +255,7 @@ def role_ident(role: RoleRow) -> str:
 
 def role_to_json(settings: Settings, role: RoleRow) -> dict[str, Any]:
     """Return a role as responses contain it."""
-    if settings.since("0.12"):
+    if settings.is_at_least("0.12"):
         source = {"ident": role_ident(role), "provider-id": role.provider_id, "source-id": role.source_id}
     else:
         source = {"source-id": role.source_id if role.source_id != role.id else None}

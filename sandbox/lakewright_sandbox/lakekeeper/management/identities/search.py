@@ -44,12 +44,12 @@ def search_tabular(server: Server, warehouse_id: UUID, body: Annotated[Search, r
     )
     with server.database.read() as session:
         find_warehouse(session, str(warehouse_id), active=True)
-        found = session.execute(query).all()
-        rows = server.authorizer.filter_visible(session, found, lambda row: Target(row[0].kind, row[0].id))
-    wanted = trigrams(body.search)
+        all_rows = session.execute(query).all()
+        rows = server.authorizer.filter_visible(session, all_rows, lambda row: Target(row[0].kind, row[0].id))
+    term_trigrams = trigrams(body.search)
     matches: list[tuple[float, TabularRow, list[str]]] = []
     for row, path in rows:
-        distance = trigram_distance(wanted, trigrams(".".join([*path, row.name])))
+        distance = trigram_distance(term_trigrams, trigrams(".".join([*path, row.name])))
         if distance < 1 or body.search == row.id:
             matches.append((distance, row, path))
     matches.sort(key=lambda entry: entry[0])
@@ -67,13 +67,13 @@ def search_tabular(server: Server, warehouse_id: UUID, body: Annotated[Search, r
 
 def trigrams(text: str) -> set[str]:
     """Return the trigrams of each word, padded with two blanks before and one after."""
-    words = (f"  {word} " for word in re.findall(r"[^\W_]+", text.lower()))
-    return {word[start : start + 3] for word in words for start in range(len(word) - 2)}
+    padded_words = (f"  {word} " for word in re.findall(r"[^\W_]+", text.lower()))
+    return {word[start : start + 3] for word in padded_words for start in range(len(word) - 2)}
 
 
-def trigram_distance(wanted: set[str], other: set[str]) -> float:
+def trigram_distance(first: set[str], other: set[str]) -> float:
     """Return the distance of two texts: 0 for the same trigrams, 1 for none in common."""
-    return 1 - len(wanted & other) / max(1, len(wanted | other))
+    return 1 - len(first & other) / max(1, len(first | other))
 
 
 def _single(number: float) -> float:

@@ -14,8 +14,8 @@ from ...authz.store import Target, forget_objects
 from ...database.models import UserRow
 from ...database.users import UserDetails, UserType, find_user, provision, user_missing, user_to_json
 from ...protocol.errors import ApiError
-from ...protocol.identities import UserId, checked_user_id
-from ...protocol.requests import Body, Caller, Principal, read_body
+from ...protocol.identities import UserId, validate_user_id
+from ...protocol.requests import Body, Caller, TokenPrincipal, read_body
 from ...protocol.responses import empty, json_response
 from ...server.paging import AskedPage
 from ...server.server import Server
@@ -45,7 +45,7 @@ class UpdateUser(Body):
 @router.post("/user")
 def create_user(server: Server, caller: Caller, body: Annotated[CreateUser, read_body(CreateUser)]) -> Response:
     """Create a user. Callers create themselves without an id or with their own; their token provides details."""
-    principal = Principal(body.id) if body.id else caller
+    principal = TokenPrincipal(body.id) if body.id else caller
     if principal is None:
         message = "User ID could not be extracted from the token and must be provided for creating a user."
         raise ApiError(400, "MissingUserId", message)
@@ -82,20 +82,20 @@ def list_users(
         query = query.where(UserRow.name.icontains(name, autoescape=True))
     with server.database.read() as session:
         users = session.scalars(page.select(query, UserRow.created_at, UserRow.id)).all()
-    return json_response({"users": [user_to_json(user) for user in users], "next-page-token": page.token_after(users)})
+    return json_response({"users": [user_to_json(user) for user in users], "next-page-token": page.build_token(users)})
 
 
 @router.post("/search/user")
 def search_user(server: Server, body: Annotated[Search, read_body(Search)]) -> Response:
     """Find users: the one with that id first, then the closest names and addresses."""
     term = body.search[:MAX_LENGTH]
-    wanted = trigrams(term)
+    term_trigrams = trigrams(term)
     with server.database.read() as session:
         query = select(UserRow).where(UserRow.deleted_at.is_(None)).order_by(UserRow.created_at, UserRow.id)
         users = session.scalars(query).all()
 
     def closeness(user: UserRow) -> tuple[bool, float]:
-        return user.id != term, trigram_distance(wanted, trigrams(f"{user.name} {user.email or ''}"))
+        return user.id != term, trigram_distance(term_trigrams, trigrams(f"{user.name} {user.email or ''}"))
 
     fields = ("name", "id", "user-type", "email")
     matches = [user_to_json(user) for user in sorted(users, key=closeness)[:MAX_RESULTS]]
@@ -106,7 +106,7 @@ def search_user(server: Server, body: Annotated[Search, read_body(Search)]) -> R
 def get_user(server: Server, user_id: str) -> Response:
     """Return a user."""
     with server.database.read() as session:
-        user = find_user(session, checked_user_id(user_id))
+        user = find_user(session, validate_user_id(user_id))
     if user is None:
         raise user_missing(user_id)
     return json_response(user_to_json(user))
@@ -118,7 +118,7 @@ def update_user(server: Server, user_id: str, body: Annotated[UpdateUser, read_b
     if not body.name:
         raise ApiError(400, "EmptyName", "Name cannot be empty")
     with server.database.write() as session:
-        user = session.get(UserRow, checked_user_id(user_id))
+        user = session.get(UserRow, validate_user_id(user_id))
         if user is None:
             raise ApiError(404, "UserNotFound", "User does not exist")
         user.name, user.user_type, user.email = body.name, body.user_type, body.email or None
@@ -133,8 +133,8 @@ def delete_user(server: Server, user_id: str) -> Response:
     Before 0.13 a deleted user can be deleted again.
     """
     with server.database.write() as session:
-        find = find_user if server.settings.since("0.13") else _find_row
-        user = find(session, checked_user_id(user_id))
+        find = find_user if server.settings.is_at_least("0.13") else _find_row
+        user = find(session, validate_user_id(user_id))
         if user is None:
             raise user_missing(user_id)
         forget_objects(session, "user", [user.id])

@@ -10,8 +10,8 @@ from ...database.models import WarehouseRow
 from ...protocol.clock import optional_timestamp
 from ...protocol.errors import ApiError
 from ...protocol.requests import Body, knows
-from ...protocol.versions import PROFILE_FIELDS, WAREHOUSE_FIELDS, fields_in
-from ...server.server import checked_project_id
+from ...protocol.versions import PROFILE_FIELDS, WAREHOUSE_FIELDS, select_fields
+from ...server.server import validate_project_id
 from ...storage.profiles import AnyCredential, AnyProfile, credential_kind
 
 ALL_FORMAT_VERSIONS = [1, 2, 3]
@@ -22,7 +22,7 @@ class HardDeleteBody(Body):
 
     type: Literal["hard"]
 
-    def stored(self) -> dict[str, Any]:
+    def to_stored(self) -> dict[str, Any]:
         """Return the profile as the database stores it."""
         return {"type": "hard"}
 
@@ -33,7 +33,7 @@ class SoftDeleteBody(Body):
     type: Literal["soft"]
     expiration_seconds: int = Field(validation_alias=AliasChoices("expiration-seconds", "expiration_seconds"))
 
-    def stored(self) -> dict[str, Any]:
+    def to_stored(self) -> dict[str, Any]:
         """Return the profile as the database stores it."""
         return {"type": "soft", "expiration-seconds": self.expiration_seconds}
 
@@ -52,7 +52,7 @@ class CreateWarehouse(Body):
     """Request to create a warehouse."""
 
     warehouse_name: str
-    project_id: Annotated[str, AfterValidator(checked_project_id)] | None = None
+    project_id: Annotated[str, AfterValidator(validate_project_id)] | None = None
     storage_profile: AnyProfile
     storage_credential: AnyCredential | None = None
     delete_profile: DeleteProfile = Field(default_factory=lambda: HardDeleteBody(type="hard"))
@@ -97,7 +97,7 @@ def warehouse_to_json(warehouse: WarehouseRow, version: str) -> dict[str, Any]:
         "warehouse-id": warehouse.id,
         "name": warehouse.name,
         "project-id": warehouse.project_id,
-        "storage-profile": fields_in(version, warehouse.storage_profile, PROFILE_FIELDS),
+        "storage-profile": select_fields(version, warehouse.storage_profile, PROFILE_FIELDS),
     }
     if warehouse.credential_type:
         body["storage-credential-type"] = credential_kind(warehouse.credential_type)
@@ -110,4 +110,4 @@ def warehouse_to_json(warehouse: WarehouseRow, version: str) -> dict[str, Any]:
     }
     if warehouse.default_format_version is not None:
         body["default-format-version"] = warehouse.default_format_version
-    return fields_in(version, body, WAREHOUSE_FIELDS) | {"updated-at": optional_timestamp(warehouse.updated_at)}
+    return select_fields(version, body, WAREHOUSE_FIELDS) | {"updated-at": optional_timestamp(warehouse.updated_at)}

@@ -117,12 +117,12 @@ def update_storage(
     server: Server, warehouse_id: UUID, body: Annotated[UpdateStorage, read_body(UpdateStorage)]
 ) -> Response:
     """Replace profile and credential; a credential that is left out is removed."""
-    new = apply_credential(body.storage_profile.normalised(), body.storage_credential)
+    new = apply_credential(body.storage_profile.normalize(), body.storage_credential)
     _validate(server, warehouse_id, new, body.storage_credential)
 
     def change(session: Session, warehouse: WarehouseRow) -> None:
         old = load_profile(warehouse.storage_profile)
-        profile = update_profile(old, new, region_moves=server.settings.since("0.12")).stored()
+        profile = update_profile(old, new, region_moves=server.settings.is_at_least("0.12")).to_stored()
         if profile != warehouse.storage_profile:
             warehouse.storage_profile = profile
         _replace_secret(session, warehouse, body.storage_credential)
@@ -151,7 +151,7 @@ def _validate(server: Lakekeeper, warehouse_id: UUID, profile: Profile | None, c
         check_managed(server, warehouse)
         profile = profile or load_profile(warehouse.storage_profile)
     if not server.settings.skip_storage_validation:
-        raise_failed(server.probe.checks(profile, credential), names_checks=server.settings.since("0.14"))
+        raise_failed(server.probe.checks(profile, credential), names_checks=server.settings.is_at_least("0.14"))
 
 
 def _replace_secret(session: Session, warehouse: WarehouseRow, credential: Credential | None) -> None:
@@ -160,7 +160,7 @@ def _replace_secret(session: Session, warehouse: WarehouseRow, credential: Crede
         session.delete(old)
     warehouse.secret_id = warehouse.credential_type = None
     if credential is not None:
-        secret = SecretRow(id=new_id(), payload=credential.stored())
+        secret = SecretRow(id=new_id(), payload=credential.to_stored())
         session.add(secret)
         warehouse.secret_id, warehouse.credential_type = secret.id, credential.credential_type
 
@@ -172,8 +172,8 @@ def update_delete_profile(
     """Replace the delete profile."""
 
     def change(_session: Session, warehouse: WarehouseRow) -> None:
-        if warehouse.delete_profile != body.delete_profile.stored():
-            warehouse.delete_profile = body.delete_profile.stored()
+        if warehouse.delete_profile != body.delete_profile.to_stored():
+            warehouse.delete_profile = body.delete_profile.to_stored()
 
     return _change(server, warehouse_id, change)
 
@@ -197,7 +197,7 @@ def update_format_versions(
 
 
 @router.post("/managed-by")
-def update_managed_by(
+def update_manager(
     server: Server, warehouse_id: UUID, body: Annotated[UpdateManagedBy, read_body(UpdateManagedBy)]
 ) -> Response:
     """Set who manages the warehouse."""

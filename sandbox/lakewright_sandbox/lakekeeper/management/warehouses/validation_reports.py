@@ -69,9 +69,9 @@ def _check_name_free(server: Lakekeeper, project: str, name: str) -> None:
 
 
 def _check_form(profile: Profile, credential: Credential | None) -> tuple[StorageCheck, Profile | None]:
-    found: list[Profile] = []
-    check = attempt("profile-well-formed", lambda: found.append(apply_credential(profile.normalised(), credential)))
-    return check, found[0] if found else None
+    profiles: list[Profile] = []
+    check = attempt("profile-well-formed", lambda: profiles.append(apply_credential(profile.normalize(), credential)))
+    return check, profiles[0] if profiles else None
 
 
 @router.post("/warehouse/{warehouse_id}/storage/validate-profile")

@@ -44,10 +44,10 @@ def create_warehouse(
     versions = check_format_versions(body.allowed_format_versions, body.default_format_version)
     if body.managed_by != "self-managed" and not server.settings.instance_admin:
         raise ApiError(403, "WarehouseManaged", "Creating a managed warehouse requires instance-admin privilege.")
-    profile = apply_credential(body.storage_profile.normalised(), body.storage_credential)
+    profile = apply_credential(body.storage_profile.normalize(), body.storage_credential)
     if not server.settings.skip_storage_validation:
         checks = server.probe.checks(profile, body.storage_credential)
-        raise_failed(checks, names_checks=server.settings.since("0.14"))
+        raise_failed(checks, names_checks=server.settings.is_at_least("0.14"))
     check_overlap(server, project, profile)
     return json_response(_insert(server, project, body, profile, versions), 201)
 
@@ -55,8 +55,8 @@ def create_warehouse(
 def check_overlap(server: Lakekeeper, project: str, profile: Profile) -> None:
     """Raise 400 if another warehouse of the project, active or not, shares the location."""
     with server.database.read() as session:
-        others = session.scalars(select(WarehouseRow).where(WarehouseRow.project_id == project)).all()
-    for other in others:
+        existing_warehouses = session.scalars(select(WarehouseRow).where(WarehouseRow.project_id == project)).all()
+    for other in existing_warehouses:
         if profiles_overlap(profile, load_profile(other.storage_profile)):
             message = f"Storage profile overlaps with existing warehouse {other.name}"
             raise ApiError(400, "CreateWarehouseStorageProfileOverlap", message)
@@ -66,16 +66,16 @@ def _insert(
     server: Lakekeeper, project: str, body: CreateWarehouse, profile: Profile, versions: list[int]
 ) -> dict[str, object]:
     credential, now = body.storage_credential, server.clock.now()
-    secret = SecretRow(id=new_id(), payload=credential.stored()) if credential else None
+    secret = SecretRow(id=new_id(), payload=credential.to_stored()) if credential else None
     warehouse = WarehouseRow(
         id=new_id(),
         project_id=project,
         name=body.warehouse_name,
         name_key=body.warehouse_name.casefold(),
-        storage_profile=profile.stored(),
+        storage_profile=profile.to_stored(),
         secret_id=secret.id if secret else None,
         credential_type=credential.credential_type if credential else None,
-        delete_profile=body.delete_profile.stored(),
+        delete_profile=body.delete_profile.to_stored(),
         active=True,
         protected=False,
         managed_by=body.managed_by,
@@ -109,7 +109,7 @@ def list_warehouses(
     project_id: Annotated[str | None, Query(alias="projectId")] = None,
 ) -> Response:
     """List active warehouses; from 0.14 on inactive ones too. Released servers cannot read that parameter."""
-    if warehouse_status and not server.settings.since("0.14"):
+    if warehouse_status and not server.settings.is_at_least("0.14"):
         reason = f'warehouseStatus: invalid type: string "{warehouse_status[0]}", expected a sequence'
         raise RequestRejectedError(400, f"Failed to deserialize query string: {reason}")
     states = [status == "active" for status in warehouse_status or ["active"]]
@@ -117,11 +117,13 @@ def list_warehouses(
         WarehouseRow.project_id == (project_id or project), WarehouseRow.active.in_(states)
     )
     with server.database.read() as session:
-        found = session.scalars(query.order_by(WarehouseRow.created_at, WarehouseRow.id)).all()
-        found = server.authorizer.filter_visible(session, found, lambda row: Target("warehouse", row.id))
-    for warehouse in found:
+        warehouses = session.scalars(query.order_by(WarehouseRow.created_at, WarehouseRow.id)).all()
+        warehouses = server.authorizer.filter_visible(session, warehouses, lambda row: Target("warehouse", row.id))
+    for warehouse in warehouses:
         server.statuses.update(warehouse)
-    return json_response({"warehouses": [warehouse_to_json(warehouse, server.settings.version) for warehouse in found]})
+    return json_response(
+        {"warehouses": [warehouse_to_json(warehouse, server.settings.version) for warehouse in warehouses]}
+    )
 
 
 @router.get("/warehouse/{warehouse_id}")

@@ -7,9 +7,9 @@ from typing import Any
 from typing_extensions import override
 
 from lakewright_sandbox.providers.aws.resources.calls import (
-    after_creating,
-    describing_errors,
-    ignoring_codes,
+    describe_errors,
+    ignore_codes,
+    mark_after_create,
 )
 from lakewright_sandbox.providers.aws.resources.connection import AwsConnection
 from lakewright_sandbox.providers.aws.resources.kind import (
@@ -41,7 +41,7 @@ _FIRST_REGION = "us-east-1"
 GONE = ("404", "NoSuchBucket", "NotFound")
 
 
-class Bucket(ResourceKind):
+class S3Bucket(ResourceKind):
     """An S3 bucket without its settings, which are separate resources."""
 
     token = "aws:s3/bucket:Bucket"  # noqa: S105
@@ -63,24 +63,24 @@ class Bucket(ResourceKind):
     )
 
     @override
-    def id_of(self, inputs: Properties) -> str:
+    def find_id(self, inputs: Properties) -> str:
         return inputs["bucket"]
 
     @override
     def create(self, aws: AwsConnection, inputs: Properties) -> None:
         name, region = inputs["bucket"], inputs.get("region") or aws.region
         s3 = aws.client("s3", region)
-        with describing_errors(f"looking for the bucket {name} before creating it", aws.endpoint_of("s3")):
+        with describe_errors(f"looking for the bucket {name} before creating it", aws.get_endpoint("s3")):
             taken = region == _FIRST_REGION and _exists(s3, name)
         if taken:
             raise AwsCallError(
                 "BucketAlreadyOwnedByYou",
-                f"creating the bucket {name}: AWS at {aws.endpoint_of('s3')} answered BucketAlreadyOwnedByYou: it "
+                f"creating the bucket {name}: AWS at {aws.get_endpoint('s3')} answered BucketAlreadyOwnedByYou: it "
                 "exists outside this stack: import it (`import_` in the resource's options), or choose another name",
             )
-        where = {} if region == _FIRST_REGION else {"CreateBucketConfiguration": {"LocationConstraint": region}}
-        aws.client("s3", region, once=True).create_bucket(Bucket=name, **where)
-        with after_creating(f"tagging the bucket {name}", aws.endpoint_of("s3")):
+        configuration = {} if region == _FIRST_REGION else {"CreateBucketConfiguration": {"LocationConstraint": region}}
+        aws.client("s3", region, once=True).create_bucket(Bucket=name, **configuration)
+        with mark_after_create(f"tagging the bucket {name}", aws.get_endpoint("s3")):
             refusal = _tags_refused(s3, name, inputs.get("tags"))
         if refusal:
             raise refusal
@@ -95,7 +95,7 @@ class Bucket(ResourceKind):
                 return None
             raise
         tags: dict[str, str] = {}
-        with ignoring_codes("NoSuchTagSet"):
+        with ignore_codes("NoSuchTagSet"):
             tags = tags_from_aws(s3.get_bucket_tagging(Bucket=resource_id)["TagSet"])
         region = head.get("BucketRegion") or olds.get("region") or aws.region
         outputs: Properties = {
@@ -120,7 +120,7 @@ class Bucket(ResourceKind):
     @override
     def delete(self, aws: AwsConnection, resource_id: str, olds: Properties) -> None:
         s3 = aws.client("s3", olds.get("region"))
-        with ignoring_codes(*GONE):
+        with ignore_codes(*GONE):
             if olds.get("forceDestroy"):
                 _empty(s3, resource_id)
             s3.delete_bucket(Bucket=resource_id)
@@ -157,10 +157,10 @@ def _tags_refused(s3: Any, name: str, tags: Properties | None) -> ClientError | 
 def _empty(s3: Any, name: str) -> None:
     """Delete all object versions and delete markers."""
     for page in s3.get_paginator("list_object_versions").paginate(Bucket=name):
-        listed = [*page.get("Versions", []), *page.get("DeleteMarkers", [])]
-        if not listed:
+        versions = [*page.get("Versions", []), *page.get("DeleteMarkers", [])]
+        if not versions:
             continue
-        objects = [{"Key": item["Key"], "VersionId": item["VersionId"]} for item in listed]
+        objects = [{"Key": item["Key"], "VersionId": item["VersionId"]} for item in versions]
         answer = s3.delete_objects(Bucket=name, Delete={"Objects": objects, "Quiet": True})
         for failed in answer.get("Errors", []):
             raise AwsCallError(

@@ -11,7 +11,7 @@ from lakewright_sandbox.providers.aws.resources.bucket_settings import BucketSet
 from lakewright_sandbox.providers.aws.resources.kind import (
     REGION,
     ResourceProperty,
-    pruned,
+    prune,
     tags_from_aws,
     tags_to_aws,
     timestamp,
@@ -34,14 +34,14 @@ class BucketLifecycle(BucketSetting):
     computed_outputs = ("region",)
 
     @override
-    def put(self, s3: Any, bucket: str, inputs: Properties) -> None:
-        rules = [_to_s3(pruned(rule)) for rule in inputs["rules"]]
+    def write_setting(self, s3: Any, bucket: str, inputs: Properties) -> None:
+        rules = [_to_s3(prune(rule)) for rule in inputs["rules"]]
         s3.put_bucket_lifecycle_configuration(Bucket=bucket, LifecycleConfiguration={"Rules": rules})
 
     @override
     def get(self, s3: Any, bucket: str) -> Properties:
         rules = s3.get_bucket_lifecycle_configuration(Bucket=bucket)["Rules"]
-        return {"rules": [pruned(_from_s3(rule)) for rule in rules]}
+        return {"rules": [prune(_from_s3(rule)) for rule in rules]}
 
     @override
     def unset(self, s3: Any, bucket: str, olds: Properties) -> None:
@@ -49,16 +49,16 @@ class BucketLifecycle(BucketSetting):
 
 
 def _to_s3(rule: Properties) -> Properties:
-    written = _renamed_to_s3(rule)
+    written = _rename_for_s3(rule)
     if "Prefix" not in written:
         # S3 requires a filter; this one selects every object.
         written["Filter"] = written.get("Filter") or {"Prefix": ""}
     return written
 
 
-def _renamed_to_s3(value: Any) -> Any:
+def _rename_for_s3(value: Any) -> Any:
     if is_array(value):
-        return [_renamed_to_s3(item) for item in value]
+        return [_rename_for_s3(item) for item in value]
     if not is_object(value):
         return value
     written: Properties = {}
@@ -68,7 +68,7 @@ def _renamed_to_s3(value: Any) -> Any:
         elif key == "tags":
             written["Tags"] = tags_to_aws(item)
         else:
-            written[key[0].upper() + key[1:]] = _renamed_to_s3(item)
+            written[key[0].upper() + key[1:]] = _rename_for_s3(item)
     return written
 
 

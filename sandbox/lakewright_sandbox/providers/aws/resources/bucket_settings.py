@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from lakewright_sandbox.providers.aws.resources.bucket import GONE
-from lakewright_sandbox.providers.aws.resources.calls import ignoring_codes
+from lakewright_sandbox.providers.aws.resources.calls import ignore_codes
 from lakewright_sandbox.providers.aws.resources.connection import AwsConnection
 from lakewright_sandbox.providers.aws.resources.kind import POLICY, REGION, ResourceKind, ResourceProperty
 from lakewright_sandbox.providers.protocol.properties import Properties
@@ -23,7 +23,7 @@ class BucketSetting(ResourceKind):
 
     absent: ClassVar[str]
 
-    def put(self, s3: Any, bucket: str, inputs: Properties) -> None:
+    def write_setting(self, s3: Any, bucket: str, inputs: Properties) -> None:
         """Write the setting."""
         raise NotImplementedError
 
@@ -36,12 +36,12 @@ class BucketSetting(ResourceKind):
         raise NotImplementedError
 
     @override
-    def id_of(self, inputs: Properties) -> str:
+    def find_id(self, inputs: Properties) -> str:
         return inputs["bucket"]
 
     @override
     def create(self, aws: AwsConnection, inputs: Properties) -> None:
-        self.put(aws.client("s3", inputs.get("region")), inputs["bucket"], inputs)
+        self.write_setting(aws.client("s3", inputs.get("region")), inputs["bucket"], inputs)
 
     @override
     def read(self, aws: AwsConnection, resource_id: str, olds: Properties) -> Properties | None:
@@ -55,11 +55,11 @@ class BucketSetting(ResourceKind):
 
     @override
     def update(self, aws: AwsConnection, resource_id: str, olds: Properties, news: Properties) -> None:
-        self.put(aws.client("s3", olds.get("region")), resource_id, news)
+        self.write_setting(aws.client("s3", olds.get("region")), resource_id, news)
 
     @override
     def delete(self, aws: AwsConnection, resource_id: str, olds: Properties) -> None:
-        with ignoring_codes(self.absent, *GONE):
+        with ignore_codes(self.absent, *GONE):
             self.unset(aws.client("s3", olds.get("region")), resource_id, olds)
 
 
@@ -77,13 +77,13 @@ class BucketVersioning(BucketSetting):
 
     @override
     def problems(self, inputs: Properties) -> dict[str, str]:
-        wanted = inputs["versioningConfiguration"]
-        if is_object(wanted) and "status" in wanted and not wanted.get("mfaDelete"):
+        versioning = inputs["versioningConfiguration"]
+        if is_object(versioning) and "status" in versioning and not versioning.get("mfaDelete"):
             return {}
         return {"versioningConfiguration": "versioningConfiguration takes `status` alone: Enabled, Suspended, Disabled"}
 
     @override
-    def put(self, s3: Any, bucket: str, inputs: Properties) -> None:
+    def write_setting(self, s3: Any, bucket: str, inputs: Properties) -> None:
         status = inputs["versioningConfiguration"]["status"]
         # Only a bucket that was never versioned is Disabled; AWS has no call for it.
         if status != "Disabled":
@@ -110,10 +110,10 @@ class BucketEncryption(BucketSetting):
     computed_outputs = ("region",)
 
     @override
-    def put(self, s3: Any, bucket: str, inputs: Properties) -> None:
+    def write_setting(self, s3: Any, bucket: str, inputs: Properties) -> None:
         rules: list[Properties] = []
-        declared: list[Properties] = inputs["rules"]
-        for rule in declared:
+        declared_rules: list[Properties] = inputs["rules"]
+        for rule in declared_rules:
             default: Properties = rule.get("applyServerSideEncryptionByDefault") or {}
             written: Properties = {"BucketKeyEnabled": bool(rule.get("bucketKeyEnabled"))}
             if default:
@@ -156,9 +156,9 @@ class BucketPublicAccessBlock(BucketSetting):
     computed_outputs = ("region",)
 
     @override
-    def put(self, s3: Any, bucket: str, inputs: Properties) -> None:
-        wanted = {switch[0].upper() + switch[1:]: bool(inputs.get(switch)) for switch in self.switches}
-        s3.put_public_access_block(Bucket=bucket, PublicAccessBlockConfiguration=wanted)
+    def write_setting(self, s3: Any, bucket: str, inputs: Properties) -> None:
+        configuration = {switch[0].upper() + switch[1:]: bool(inputs.get(switch)) for switch in self.switches}
+        s3.put_public_access_block(Bucket=bucket, PublicAccessBlockConfiguration=configuration)
 
     @override
     def get(self, s3: Any, bucket: str) -> Properties:
@@ -180,7 +180,7 @@ class BucketOwnershipControls(BucketSetting):
     computed_outputs = ("region",)
 
     @override
-    def put(self, s3: Any, bucket: str, inputs: Properties) -> None:
+    def write_setting(self, s3: Any, bucket: str, inputs: Properties) -> None:
         rules = [{"ObjectOwnership": inputs["rule"]["objectOwnership"]}]
         s3.put_bucket_ownership_controls(Bucket=bucket, OwnershipControls={"Rules": rules})
 
@@ -204,7 +204,7 @@ class BucketPolicy(BucketSetting):
     computed_outputs = ("region",)
 
     @override
-    def put(self, s3: Any, bucket: str, inputs: Properties) -> None:
+    def write_setting(self, s3: Any, bucket: str, inputs: Properties) -> None:
         s3.put_bucket_policy(Bucket=bucket, Policy=inputs["policy"])
 
     @override
@@ -231,7 +231,7 @@ class BucketLogging(BucketSetting):
     computed_outputs = ("region",)
 
     @override
-    def put(self, s3: Any, bucket: str, inputs: Properties) -> None:
+    def write_setting(self, s3: Any, bucket: str, inputs: Properties) -> None:
         target = {"TargetBucket": inputs["targetBucket"], "TargetPrefix": inputs["targetPrefix"]}
         s3.put_bucket_logging(Bucket=bucket, BucketLoggingStatus={"LoggingEnabled": target})
 

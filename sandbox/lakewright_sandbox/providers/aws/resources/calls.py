@@ -31,11 +31,11 @@ _UNANSWERED = (boto.HTTPClientError, boto.ResponseParserError)
 
 
 @contextmanager
-def describing_errors(what: str, endpoint: str) -> Generator[None, None, None]:
+def describe_errors(action: str, endpoint: str) -> Generator[None, None, None]:
     """Raise botocore's errors as SandboxProviderError.
 
     Args:
-        what: The operation, such as "creating the bucket x".
+        action: The operation, such as "creating the bucket x".
         endpoint: The endpoint that was called.
     """
     try:
@@ -44,49 +44,51 @@ def describing_errors(what: str, endpoint: str) -> Generator[None, None, None]:
         code = boto.error_code(error)
         detail = str(boto.error_detail(error).get("Message") or "no message")
         advice = f"; {_HELP[code]}" if code in _HELP else ""
-        raise AwsCallError(code, f"{what}: AWS at {endpoint} answered {code}: {detail.rstrip('.')}{advice}") from error
+        raise AwsCallError(
+            code, f"{action}: AWS at {endpoint} answered {code}: {detail.rstrip('.')}{advice}"
+        ) from error
     except boto.NoCredentialsError as error:
         raise SandboxProviderError(
-            f"{what}: the aws provider has no credentials; set `accessKey` and `secretKey`, `profile`, or "
+            f"{action}: the aws provider has no credentials; set `accessKey` and `secretKey`, `profile`, or "
             "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
         ) from error
     except (*_UNANSWERED, boto.BotoConnectionError) as error:
-        raise SandboxProviderError(_unanswered(what, endpoint, error)) from error
+        raise SandboxProviderError(_describe_missing_response(action, endpoint, error)) from error
     except boto.ParamValidationError as error:
         raise SandboxProviderError(
-            f"{what}: {str(error).replace(chr(10), ' ')}; correct the resource's properties"
+            f"{action}: {str(error).replace(chr(10), ' ')}; correct the resource's properties"
         ) from error
 
 
 @contextmanager
-def creating(what: str, endpoint: str) -> Generator[None, None, None]:
-    """Raise errors as `describing_errors` does; a sent create without response raises MaybeCreatedError."""
-    with describing_errors(what, endpoint):
+def mark_create(action: str, endpoint: str) -> Generator[None, None, None]:
+    """Raise errors as `describe_errors` does; a sent create without response raises MaybeCreatedError."""
+    with describe_errors(action, endpoint):
         try:
             yield
         except _UNANSWERED as error:
-            raise MaybeCreatedError(f"{_unanswered(what, endpoint, error)}; {_LOOKED_UP}") from error
+            raise MaybeCreatedError(f"{_describe_missing_response(action, endpoint, error)}; {_LOOKED_UP}") from error
 
 
 @contextmanager
-def after_creating(what: str, endpoint: str) -> Generator[None, None, None]:
+def mark_after_create(action: str, endpoint: str) -> Generator[None, None, None]:
     """Raise errors of calls that follow a create as MaybeCreatedError: the object may exist."""
     try:
-        with describing_errors(what, endpoint):
+        with describe_errors(action, endpoint):
             yield
     except SandboxProviderError as error:
         raise MaybeCreatedError(f"{error}; {_LOOKED_UP}") from error
 
 
-def _unanswered(what: str, endpoint: str, error: Exception) -> str:
+def _describe_missing_response(action: str, endpoint: str, error: Exception) -> str:
     return (
-        f"{what}: no usable answer from {endpoint} ({type(error).__name__}); check that the sandbox is running "
+        f"{action}: no usable answer from {endpoint} ({type(error).__name__}); check that the sandbox is running "
         "(`lakewright sandbox status`)"
     )
 
 
 @contextmanager
-def ignoring_codes(*codes: str) -> Generator[None, None, None]:
+def ignore_codes(*codes: str) -> Generator[None, None, None]:
     """Ignore these error codes, such as those of a deleted object."""
     try:
         yield

@@ -58,7 +58,7 @@ class AwsConnection:
                 )
             return self._clients[at]
 
-    def endpoint_of(self, service: str) -> str:
+    def get_endpoint(self, service: str) -> str:
         """Return the endpoint of a service."""
         return self.endpoints[service]
 
@@ -92,7 +92,7 @@ def connect(config: Properties) -> AwsConnection | None:
     return AwsConnection(region, endpoints, _session(config))
 
 
-def structured(config: Properties, key: str) -> Any:
+def parse_structured(config: Properties, key: str) -> Any:
     """Return a structured configuration value, which the SDK sends as JSON text; None if it is not set."""
     value = config.get(key)
     if not isinstance(value, str) or value == UNKNOWN:
@@ -104,21 +104,23 @@ def structured(config: Properties, key: str) -> Any:
 
 
 def _endpoints(config: Properties) -> dict[str, str]:
-    given: dict[str, str] = {}
-    entries: list[dict[str, str]] = structured(config, "endpoints") or []
+    configured_endpoints: dict[str, str] = {}
+    entries: list[dict[str, str]] = parse_structured(config, "endpoints") or []
     for entry in entries:
-        given |= {service: url for service, url in entry.items() if url}
-    found: dict[str, str] = {}
+        configured_endpoints |= {service: url for service, url in entry.items() if url}
+    endpoints: dict[str, str] = {}
     for service in _SERVICES:
         variable = f"AWS_ENDPOINT_URL_{service.upper()}"
-        endpoint = given.get(service) or os.environ.get(variable) or os.environ.get("AWS_ENDPOINT_URL")
+        endpoint = configured_endpoints.get(service) or os.environ.get(variable) or os.environ.get("AWS_ENDPOINT_URL")
         if not endpoint:
             raise NotASandboxError(
                 f"the aws provider has no endpoint for {service}; {_INSTALL}; to use a sandbox, set `endpoints` to the "
                 "one that `lakewright sandbox status` prints"
             )
-        found[service] = endpoint
-    return found | {service: given.get(service) or found[like] for service, like in _BESIDE.items()}
+        endpoints[service] = endpoint
+    return endpoints | {
+        service: configured_endpoints.get(service) or endpoints[like] for service, like in _BESIDE.items()
+    }
 
 
 def _prove_sandbox(endpoint: str) -> None:
@@ -139,7 +141,7 @@ def _prove_sandbox(endpoint: str) -> None:
 
 
 def _session(config: Properties) -> Any:
-    files: list[str] = structured(config, "sharedCredentialsFiles") or []
+    files: list[str] = parse_structured(config, "sharedCredentialsFiles") or []
     profile = config.get("profile") or None
     access_key, secret_key = config.get("accessKey"), config.get("secretKey")
     if bool(access_key) != bool(secret_key):
@@ -160,12 +162,12 @@ def _session_from_file(files: list[str], profile: str) -> Any:
     """Return a session with a profile's keys from explicit files, which botocore supports in the environment only."""
     for file in reversed(files):
         try:
-            found = boto.read_credentials_file(file)
+            profiles = boto.read_credentials_file(file)
         except boto.ConfigNotFound:
             continue
         except boto.ConfigParseError as error:
             raise SandboxProviderError(f"the credentials file {file} is not a credentials file: {error}") from error
-        section = found.get(profile)
+        section = profiles.get(profile)
         if section and section.get("aws_access_key_id") and section.get("aws_secret_access_key"):
             return boto.boto3_session(
                 section["aws_access_key_id"], section["aws_secret_access_key"], section.get("aws_session_token")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing_extensions import override
 
-from lakewright_sandbox.providers.aws.resources.calls import ignoring_codes
+from lakewright_sandbox.providers.aws.resources.calls import ignore_codes
 from lakewright_sandbox.providers.aws.resources.connection import AwsConnection
-from lakewright_sandbox.providers.aws.resources.kind import REGION, ResourceKind, ResourceProperty, removed_tags
+from lakewright_sandbox.providers.aws.resources.kind import REGION, ResourceKind, ResourceProperty, list_removed_tags
 from lakewright_sandbox.providers.protocol.properties import Properties
 from lakewright_sandbox.typed.boto import ClientError, error_code
 
@@ -30,7 +30,7 @@ class KmsKey(ResourceKind):
     computed_outputs = ("arn", "customerMasterKeySpec", "keyId", "keyUsage", "multiRegion", "policy", "tagsAll")
 
     @override
-    def id_of(self, inputs: Properties) -> str:
+    def find_id(self, inputs: Properties) -> str:
         return ""
 
     @override
@@ -39,12 +39,12 @@ class KmsKey(ResourceKind):
         tags = _to_aws(inputs.get("tags") or {})
         description = inputs.get("description") or ""
         key = kms.create_key(Description=description, Tags=tags, KeyUsage="ENCRYPT_DECRYPT")["KeyMetadata"]
-        made: str = key["KeyId"]
+        key_id: str = key["KeyId"]
         if inputs.get("enableKeyRotation"):
-            kms.enable_key_rotation(KeyId=made)
+            kms.enable_key_rotation(KeyId=key_id)
         if inputs.get("isEnabled") is False:
-            kms.disable_key(KeyId=made)
-        return made
+            kms.disable_key(KeyId=key_id)
+        return key_id
 
     @override
     def read(self, aws: AwsConnection, resource_id: str, olds: Properties) -> Properties | None:
@@ -81,20 +81,20 @@ class KmsKey(ResourceKind):
         kms = aws.client("kms", olds.get("region"))
         if news.get("description") is not None:
             kms.update_key_description(KeyId=resource_id, Description=news["description"])
-        if _on(olds, "isEnabled") != (enabled := _on(news, "isEnabled")):
+        if _is_on(olds, "isEnabled") != (enabled := _is_on(news, "isEnabled")):
             (kms.enable_key if enabled else kms.disable_key)(KeyId=resource_id)
-        if _on(olds, "enableKeyRotation") != (rotated := _on(news, "enableKeyRotation")):
+        if _is_on(olds, "enableKeyRotation") != (rotated := _is_on(news, "enableKeyRotation")):
             (kms.enable_key_rotation if rotated else kms.disable_key_rotation)(KeyId=resource_id)
-        gone = removed_tags(olds, news)
-        if gone:
-            kms.untag_resource(KeyId=resource_id, TagKeys=gone)
+        removed_names = list_removed_tags(olds, news)
+        if removed_names:
+            kms.untag_resource(KeyId=resource_id, TagKeys=removed_names)
         if news.get("tags"):
             kms.tag_resource(KeyId=resource_id, Tags=_to_aws(news["tags"]))
 
     @override
     def delete(self, aws: AwsConnection, resource_id: str, olds: Properties) -> None:
         days = olds.get("deletionWindowInDays") or _WINDOW_DAYS
-        with ignoring_codes(_GONE, "KMSInvalidStateException"):
+        with ignore_codes(_GONE, "KMSInvalidStateException"):
             aws.client("kms", olds.get("region")).schedule_key_deletion(KeyId=resource_id, PendingWindowInDays=days)
 
 
@@ -111,7 +111,7 @@ class KmsAlias(ResourceKind):
     computed_outputs = ("arn", "targetKeyArn")
 
     @override
-    def id_of(self, inputs: Properties) -> str:
+    def find_id(self, inputs: Properties) -> str:
         return inputs["name"]
 
     @override
@@ -122,8 +122,8 @@ class KmsAlias(ResourceKind):
     @override
     def read(self, aws: AwsConnection, resource_id: str, olds: Properties) -> Properties | None:
         pages = aws.client("kms", olds.get("region")).get_paginator("list_aliases").paginate()
-        found = (alias for page in pages for alias in page["Aliases"] if alias["AliasName"] == resource_id)
-        alias = next(found, None)
+        aliases = (alias for page in pages for alias in page["Aliases"] if alias["AliasName"] == resource_id)
+        alias = next(aliases, None)
         if alias is None or not alias.get("TargetKeyId"):
             return None
         key_arn = f"{alias['AliasArn'].partition(':alias/')[0]}:key/{alias['TargetKeyId']}"
@@ -142,7 +142,7 @@ class KmsAlias(ResourceKind):
 
     @override
     def delete(self, aws: AwsConnection, resource_id: str, olds: Properties) -> None:
-        with ignoring_codes(_GONE):
+        with ignore_codes(_GONE):
             aws.client("kms", olds.get("region")).delete_alias(AliasName=resource_id)
 
 
@@ -150,5 +150,5 @@ def _to_aws(tags: Properties) -> list[dict[str, str]]:
     return [{"TagKey": key, "TagValue": str(value)} for key, value in sorted(tags.items())]
 
 
-def _on(properties: Properties, name: str) -> bool:
+def _is_on(properties: Properties, name: str) -> bool:
     return bool(properties.get(name, KmsKey.properties[name].default))

@@ -14,13 +14,13 @@ from lakewright_sandbox.providers.protocol.properties import UNKNOWN, Properties
 from lakewright_sandbox.typed.json_values import is_array, is_object
 
 
-def pruned(value: Any) -> Any:
+def prune(value: Any) -> Any:
     """Return a value without empty parts: AWS answers absent, empty, zero and false alike."""
     if is_object(value):
-        kept = {key: pruned(item) for key, item in value.items()}
-        return {key: item for key, item in kept.items() if item not in (None, "", 0, [], {})}
+        pruned_items = {key: prune(item) for key, item in value.items()}
+        return {key: item for key, item in pruned_items.items() if item not in (None, "", 0, [], {})}
     if is_array(value):
-        return [pruned(item) for item in value]
+        return [prune(item) for item in value]
     return value
 
 
@@ -37,34 +37,34 @@ class ResourceProperty:
     required: bool = False
     default: Any = None
     computed: bool = False
-    form: Callable[[Any], Any] = pruned
+    form: Callable[[Any], Any] = prune
     identity: str | None = None
 
-    def equal(self, live: Any, wanted: Any) -> bool:
+    def equal(self, live: Any, new_value: Any) -> bool:
         """Return whether AWS takes two values as equal."""
-        return not self.changes("", live, wanted)
+        return not self.changes("", live, new_value)
 
-    def changes(self, name: str, live: Any, wanted: Any) -> dict[str, Change]:
+    def changes(self, name: str, live: Any, new_value: Any) -> dict[str, Change]:
         """Return the changes from the live value to the wanted one, by path below `name`."""
-        live_form, wanted_form = self.form(live), self.form(wanted)
+        live_form, wanted_form = self.form(live), self.form(new_value)
         if self.form is canonical:
             return {} if live_form == wanted_form else {name: "update"}
         if bool(live_form) != bool(wanted_form) and not isinstance(live, bool):
             return {name: "add" if wanted_form else "delete"}
         if self.identity and is_array(live_form) and is_array(wanted_form):
-            return _by_identity(name, self.identity, live_form, wanted_form)
+            return _compare_by_identity(name, self.identity, live_form, wanted_form)
         return compare(live_form, wanted_form, name)
 
 
-def _by_identity(name: str, identity: str, live: list[Any], wanted: list[Any]) -> dict[str, Change]:
-    rest = {str(item.get(identity)): item for item in live}
+def _compare_by_identity(name: str, identity: str, live: list[Any], new_items: list[Any]) -> dict[str, Change]:
+    old_items = {str(item.get(identity)): item for item in live}
     changes: dict[str, Change] = {}
-    for index, item in enumerate(wanted):
+    for index, item in enumerate(new_items):
         path = f"{name}[{index}]"
-        found = rest.pop(str(item.get(identity)), None)
-        changes |= {path: "add"} if found is None else compare(found, item, path)
-    for index in range(len(rest)):
-        changes[f"{name}[{len(wanted) + index}]"] = "delete"
+        old_item = old_items.pop(str(item.get(identity)), None)
+        changes |= {path: "add"} if old_item is None else compare(old_item, item, path)
+    for index in range(len(old_items)):
+        changes[f"{name}[{len(new_items) + index}]"] = "delete"
     return changes
 
 
@@ -85,7 +85,7 @@ class ResourceKind:
         """Return the AWS service that is called for it."""
         return self.token.split(":")[1].split("/")[0]
 
-    def id_of(self, inputs: Properties) -> str:
+    def find_id(self, inputs: Properties) -> str:
         """Return the id of the object with these inputs, empty if AWS chooses it."""
         raise NotImplementedError
 
@@ -109,8 +109,8 @@ class ResourceKind:
         """Return reasons by property for invalid inputs, beyond names and presence."""
         return {
             name: f"{name} is not a JSON document; set it to a policy document"
-            for name, declared in self.properties.items()
-            if declared.form is canonical
+            for name, definition in self.properties.items()
+            if definition.form is canonical
             and inputs.get(name) not in (None, UNKNOWN)
             and not is_object(canonical(inputs[name]))
         }
@@ -126,7 +126,7 @@ def tags_from_aws(tags: list[dict[str, str]]) -> dict[str, str]:
     return {tag["Key"]: tag["Value"] for tag in tags}
 
 
-def removed_tags(olds: Properties, news: Properties) -> list[str]:
+def list_removed_tags(olds: Properties, news: Properties) -> list[str]:
     """Return the names of tags in old properties that new ones lack."""
     old: Properties = olds.get("tags") or {}
     new: Properties = news.get("tags") or {}

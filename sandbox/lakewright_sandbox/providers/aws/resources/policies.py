@@ -38,8 +38,8 @@ def _statement(statement: Any) -> Any:
             form[key] = sorted(set(_as_list(form[key])))
     for key in ("Principal", "NotPrincipal"):
         if key in form:
-            named = {"AWS": "*"} if form[key] == "*" else form[key]
-            form[key] = {kind: sorted(set(_as_list(names))) for kind, names in named.items()}
+            principals = {"AWS": "*"} if form[key] == "*" else form[key]
+            form[key] = {kind: sorted(set(_as_list(names))) for kind, names in principals.items()}
     conditions: dict[str, Properties] = form.pop("Condition", None) or {}
     if conditions:
         form["Condition"] = {
@@ -71,17 +71,17 @@ def policy_document(args: Properties) -> Properties:
     sources: list[str] = list(args.get("sourcePolicyDocuments") or [])
     overrides: list[str] = list(args.get("overridePolicyDocuments") or [])
     version = args.get("version") or _VERSION
-    declared: list[Properties] = args.get("statements") or []
-    own = [_rendered(statement, version) for statement in declared]
+    declared_statements: list[Properties] = args.get("statements") or []
+    rendered_statements = [_render(statement, version) for statement in declared_statements]
     statements: list[Properties] = []
-    seen: set[str] = set()
-    for statement in [s for text in sources for s in _parse_statements(text)] + own:
+    sids: set[str] = set()
+    for statement in [s for text in sources for s in _parse_statements(text)] + rendered_statements:
         sid = statement.get("Sid", "")
-        if sid and sid in seen:
+        if sid and sid in sids:
             raise SandboxProviderError(
                 f"getPolicyDocument: the sid {sid!r} occurs twice; sids of one document must be unique"
             )
-        seen.add(sid)
+        sids.add(sid)
         statements.append(statement)
     for statement in [s for text in overrides for s in _parse_statements(text)]:
         sid = statement.get("Sid", "")
@@ -113,26 +113,26 @@ def _parse_statements(text: str) -> list[Properties]:
         ) from error
 
 
-def _rendered(statement: Properties, version: str) -> Properties:
+def _render(statement: Properties, version: str) -> Properties:
     form: Properties = {}
     if statement.get("sid"):
         form["Sid"] = statement["sid"]
     form["Effect"] = statement.get("effect") or "Allow"
     for key, name in (("actions", "Action"), ("notActions", "NotAction"), ("resources", "Resource")):
         if statement.get(key):
-            form[name] = _collapsed(statement[key], version)
+            form[name] = _collapse(statement[key], version)
     if statement.get("notResources"):
-        form["NotResource"] = _collapsed(statement["notResources"], version)
+        form["NotResource"] = _collapse(statement["notResources"], version)
     for key, name in (("principals", "Principal"), ("notPrincipals", "NotPrincipal")):
         if statement.get(key):
             form[name] = _principals(statement[key], version)
     conditions: dict[str, dict[str, Any]] = {}
-    declared: list[Properties] = statement.get("conditions") or []
-    for condition in declared:
+    declared_conditions: list[Properties] = statement.get("conditions") or []
+    for condition in declared_conditions:
         tests = conditions.setdefault(condition["test"], {})
         variable = condition["variable"]
         values = [*_as_list(tests.get(variable, [])), *condition["values"]]
-        tests[variable] = _collapsed(values, version)
+        tests[variable] = _collapse(values, version)
     if conditions:
         form["Condition"] = conditions
     return form
@@ -144,10 +144,10 @@ def _principals(principals: list[Properties], version: str) -> Any:
         by_kind.setdefault(principal["type"], []).extend(principal["identifiers"])
     if list(by_kind) == ["*"] and by_kind["*"] == ["*"]:
         return "*"
-    return {kind: _collapsed(names, version) for kind, names in sorted(by_kind.items())}
+    return {kind: _collapse(names, version) for kind, names in sorted(by_kind.items())}
 
 
-def _collapsed(values: list[str], version: str) -> Any:
+def _collapse(values: list[str], version: str) -> Any:
     """Return a list as the real function writes it: `&{...}` becomes `${...}`, a single item is not a list."""
     spelt = [value.replace("&{", "${") if version == _VERSION else value for value in map(str, values)]
     unique = sorted(set(spelt), reverse=True)

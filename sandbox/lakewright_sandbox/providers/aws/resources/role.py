@@ -8,13 +8,13 @@ from urllib.parse import unquote
 
 from typing_extensions import override
 
-from lakewright_sandbox.providers.aws.resources.calls import ignoring_codes
+from lakewright_sandbox.providers.aws.resources.calls import ignore_codes
 from lakewright_sandbox.providers.aws.resources.connection import AwsConnection
 from lakewright_sandbox.providers.aws.resources.kind import (
     POLICY,
     ResourceKind,
     ResourceProperty,
-    removed_tags,
+    list_removed_tags,
     tags_from_aws,
     tags_to_aws,
     timestamp,
@@ -43,7 +43,7 @@ class IamRole(ResourceKind):
     computed_outputs = ("arn", "createDate", "tagsAll", "uniqueId")
 
     @override
-    def id_of(self, inputs: Properties) -> str:
+    def find_id(self, inputs: Properties) -> str:
         return inputs["name"]
 
     @override
@@ -105,16 +105,16 @@ class IamRole(ResourceKind):
             else:
                 iam.delete_role_permissions_boundary(RoleName=resource_id)
         if "tags" in changed:
-            gone = removed_tags(olds, news)
-            if gone:
-                iam.untag_role(RoleName=resource_id, TagKeys=gone)
+            removed_names = list_removed_tags(olds, news)
+            if removed_names:
+                iam.untag_role(RoleName=resource_id, TagKeys=removed_names)
             if news.get("tags"):
                 iam.tag_role(RoleName=resource_id, Tags=tags_to_aws(news["tags"]))
 
     @override
     def delete(self, aws: AwsConnection, resource_id: str, olds: Properties) -> None:
         iam = aws.client("iam")
-        with ignoring_codes(_GONE):
+        with ignore_codes(_GONE):
             if olds.get("forceDetachPolicies"):
                 _detach_all(iam, resource_id)
             iam.delete_role(RoleName=resource_id)
@@ -141,7 +141,7 @@ class IamRolePolicy(ResourceKind):
     }
 
     @override
-    def id_of(self, inputs: Properties) -> str:
+    def find_id(self, inputs: Properties) -> str:
         return f"{inputs['role']}:{inputs['name']}"
 
     @override
@@ -168,7 +168,7 @@ class IamRolePolicy(ResourceKind):
     @override
     def delete(self, aws: AwsConnection, resource_id: str, olds: Properties) -> None:
         role, _, name = resource_id.partition(":")
-        with ignoring_codes(_GONE):
+        with ignore_codes(_GONE):
             aws.client("iam").delete_role_policy(RoleName=role, PolicyName=name)
 
 
@@ -183,7 +183,7 @@ class IamRolePolicyAttachment(ResourceKind):
     }
 
     @override
-    def id_of(self, inputs: Properties) -> str:
+    def find_id(self, inputs: Properties) -> str:
         return f"{inputs['role']}/{inputs['policyArn']}"
 
     @override
@@ -205,7 +205,7 @@ class IamRolePolicyAttachment(ResourceKind):
     @override
     def delete(self, aws: AwsConnection, resource_id: str, olds: Properties) -> None:
         role, _, arn = resource_id.partition("/")
-        with ignoring_codes(_GONE):
+        with ignore_codes(_GONE):
             aws.client("iam").detach_role_policy(RoleName=role, PolicyArn=arn)
 
 
