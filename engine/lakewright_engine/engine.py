@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lakewright_engine.display.events import Events, OnEvent
-from lakewright_engine.kept_plan import KeptPlan, kept_plan
+from lakewright_engine.kept_plan import KeptPlan, create_kept_plan
 from lakewright_engine.model.errors import DeploymentStoppedError, EngineError, StateError
 from lakewright_engine.model.properties import redact
 from lakewright_engine.model.resources import PendingOperation, Properties, ResourceState, StackSnapshot
@@ -50,7 +50,7 @@ def run(operation: Operation, on_event: OnEvent, forks: ForkServer) -> Result:
     backend = project.backend()
     if not backend.exists(project.name, stack):
         raise stack_not_found(stack, backend.names(project.name))
-    plan = kept_plan(operation)
+    plan = create_kept_plan(operation)
     operation = plan.operation
     if operation.is_dry:
         with Interrupts() as interrupts, SocketFolder() as sockets:
@@ -151,7 +151,7 @@ class _Run:
         }
         events.prelude(displayed)
         if self._base.pending_operations and operation.verb != "refresh":
-            events.diagnostic("warning", _pending_operations_warning(self._base.pending_operations))
+            events.diagnostic("warning", _format_pending_warning(self._base.pending_operations))
         try:
             creations = interrupted_creations.from_snapshot(self._base)
             with interrupted_creations.write_environment(creations) as environment:
@@ -189,18 +189,18 @@ class _Run:
         if operation.verb == "destroy":
             refuse_unrecoverable(deployment)
             refuse_delete_hooks(deployment)
-        known = {state.urn for state in deployment.resources}
+        known_urns = {state.urn for state in deployment.resources}
         if operation.refresh or operation.verb not in ("preview", "up"):
-            deployment.scope.refuse_unknown(known)
-        deployment.scope.replace.refuse_unknown(known)
+            deployment.scope.refuse_unknown(known_urns)
+        deployment.scope.replace.refuse_unknown(known_urns)
         deployment.registry.start_ahead(deployment.resources)
         if operation.verb in ("preview", "up"):
-            self._plan.before_program(deployment)
-            with self._run_program() as wanted:
-                delete_unregistered(deployment, wanted)
-                self._plan.after_program(deployment)
+            self._plan.check_before_program(deployment)
+            with self._run_program() as registered_urns:
+                delete_unregistered(deployment, registered_urns)
+                self._plan.check_after_program(deployment)
             # As on the CLI, other steps run before this check: the program may create the target.
-            deployment.scope.targets.refuse_unknown(known | wanted)
+            deployment.scope.targets.refuse_unknown(known_urns | registered_urns)
             return
         recover_created_objects(deployment)
         if operation.refresh or operation.verb == "refresh":
@@ -238,8 +238,8 @@ class _Run:
                 refresh(deployment)
                 deployment.check_running()
                 # A limited refresh reads no other objects: the state's values of those are no proof of anything.
-                read = {state.urn for state in deployment.scope.refreshed(self._before)}
-                self._plan.refreshed(
+                read = {state.urn for state in deployment.scope.select_refreshed(self._before)}
+                self._plan.check_refresh(
                     [state for state in self._before if state.urn in read],
                     [state for state in deployment.resources if state.urn in read],
                 )
@@ -341,7 +341,7 @@ class _Run:
         result.is_interrupted = self._is_interrupted
         if self._is_interrupted and self._declarations.exists():
             lines = self._declarations.read_text(encoding="utf-8").split("\n")[:-1]  # the last one may be incomplete
-            result.declared = [(kind, name) for kind, name in map(json.loads, lines)]
+            result.declared_resources = [(kind, name) for kind, name in map(json.loads, lines)]
         if deployment.failed:
             result.exit = 1
         elif operation.expect_no_changes and any(op not in _NO_CHANGE for op in events.changes):
@@ -362,7 +362,7 @@ def _is_debugging() -> bool:
     return os.environ.get("LAKEWRIGHT_DEBUG", "") not in ("", "0")
 
 
-def _pending_operations_warning(pending: list[PendingOperation]) -> str:
+def _format_pending_warning(pending: list[PendingOperation]) -> str:
     lines = "\n".join(f"  * {op.resource.urn}, interrupted while {op.type}" for op in pending)
     return (
         f"Attempting to deploy or update resources with {len(pending)} pending operations from previous deployment.\n"

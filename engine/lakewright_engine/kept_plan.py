@@ -42,7 +42,7 @@ class KeptPlan:
         """Complete the result of the run."""
         return result
 
-    def _exported(self) -> dict[str, Any]:
+    def _export(self) -> dict[str, Any]:
         project, stack = self.operation.project, self.operation.stack
         return project.backend().export(project.name, stack)["deployment"]
 
@@ -58,7 +58,7 @@ class SavedPlan(KeptPlan):
         refuse_other_file(file)
         self._manager = operation.project.secrets(operation.stack)
         self._manager.unlock()
-        self._state = state_version(self._exported())
+        self._state = state_version(self._export())
         self._inputs = self._current_inputs()
 
     @override
@@ -67,10 +67,10 @@ class SavedPlan(KeptPlan):
         if result.exit:
             result.messages.append("warning: no plan was saved, because the preview failed")
             return result
-        deployment, plan = self._exported(), self._recording.plan
+        deployment, plan = self._export(), self._recording.plan
         deleted = {(step.urn, step.old.id) for step in plan.steps if step.op in DELETIONS and step.old is not None}
         result.deleted_contents = count_deleted(operation.count_contents, deployment, deleted)
-        if state_version(self._exported()) != self._state or self._current_inputs() != self._inputs:
+        if state_version(self._export()) != self._state or self._current_inputs() != self._inputs:
             raise PlanError("state or program changed during the preview, so no plan was saved: run it again")
         header = embedded.plan_header(
             operation.project,
@@ -101,8 +101,8 @@ class FollowedPlan(KeptPlan):
 
     @override
     def refuse_changed_state(self) -> None:
-        deployment = self._exported()
-        refuse_changed_state(self._document, deployment, self._used())
+        deployment = self._export()
+        refuse_changed_state(self._document, deployment, self._find_use_time())
         refuse_changed_contents(self._document, deployment, self.operation.count_contents)
 
     @override
@@ -111,7 +111,7 @@ class FollowedPlan(KeptPlan):
             result.plan = plan_summary(self._document)
         return result
 
-    def _used(self) -> str:
+    def _find_use_time(self) -> str:
         """Return when an update followed this plan; empty if none did."""
         project, stack = self.operation.project, self.operation.stack
         for entry in project.backend().history(project.name, stack):
@@ -121,7 +121,7 @@ class FollowedPlan(KeptPlan):
         return ""
 
 
-def kept_plan(operation: Operation) -> KeptPlan:
+def create_kept_plan(operation: Operation) -> KeptPlan:
     """Return the plan of an operation. Raise PlanError if it cannot be used, before anything is touched."""
     if operation.save_plan is not None:
         return SavedPlan(operation, operation.save_plan)

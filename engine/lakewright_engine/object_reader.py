@@ -78,7 +78,7 @@ class ObjectReader:
         project = self._project
         interpreter = str(project.python) if project.python is not None else sys.executable
         sockets = self._resources.enter_context(SocketFolder())
-        engine = PluginEngine(Events(self._on_event, planning=True, refreshing=True), sockets)
+        engine = PluginEngine(Events(self._log_event, planning=True, refreshing=True), sockets)
         self._resources.callback(engine.stop)
         forks = self._resources.enter_context(ForkServer(interpreter, project.working_directory))
         registry = Registry(
@@ -100,7 +100,7 @@ class ObjectReader:
     def _find(self, reference: str) -> ResourceState | None:
         return next((state for state in [*self._shared.values()] if _reference(state) == reference), None)
 
-    def _on_event(self, event: object) -> None:
+    def _log_event(self, event: object) -> None:
         diagnostic = getattr(event, "diagnostic_event", None)
         if diagnostic is not None and diagnostic.severity in ("error", "warning"):
             self._log(str(diagnostic.message).rstrip())

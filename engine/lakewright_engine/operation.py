@@ -122,7 +122,7 @@ class Result:
     """The contents of the objects that a preview would delete; None if they were not counted."""
     is_interrupted: bool = False
     """Whether a signal ended the run before it had taken all steps."""
-    declared: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    declared_resources: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """Type and name of the resources that the program of an interrupted run declared."""
     remainder: Remainder | None = None
     """Steps that an interrupted run did not take."""

@@ -15,8 +15,9 @@ def refuse_policy_packs(operation: Operation) -> None:
     """Raise UnsupportedFeatureError if the operation shall be checked by policy packs."""
     if operation.verb not in ("preview", "up"):
         return
-    asked = "--policy-pack" if operation.policy_packs else VARIABLE if os.environ.get(VARIABLE) else None
-    if asked:
+    request_source = "--policy-pack" if operation.policy_packs else VARIABLE if os.environ.get(VARIABLE) else None
+    if request_source:
         raise UnsupportedFeatureError(
-            f"{asked}: the embedded engine does not run policy packs, so nothing would be checked; use --engine pulumi"
+            f"{request_source}: the embedded engine does not run policy packs, so nothing would be checked; "
+            "use --engine pulumi"
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from lakewright_engine.display.lines import Display, estimate_remaining
-from lakewright_engine.display.property_diff import PropertyChange, ValueForm, changed_keys, changes, format_value
+from lakewright_engine.display.property_diff import PropertyChange, ValueForm, changes, find_changed_keys, format_value
 from lakewright_engine.display.report import OperationReport, StepReport
 from lakewright_engine.model.signatures import SECRET, SIGNATURE, UNKNOWN
 from pulumi.automation.events import EngineEvent
@@ -140,7 +140,7 @@ def test_diff_lists_single_values() -> None:
         PropertyChange("-", "list[1]", "2"),
         PropertyChange("~", "tags.b", '"2" => "3"'),
     ]
-    assert changed_keys(old, new) == ["fresh", "gone", "list", "tags"]
+    assert find_changed_keys(old, new) == ["fresh", "gone", "list", "tags"]
 
 
 def test_format_value_on_one_line_without_secrets() -> None:

@@ -63,7 +63,7 @@ def test_secret_is_encrypted_and_salted(project: PulumiProject) -> None:
     assert "# Tenant acme" in text
     again = project.stack_config("acme")
     assert again.get("token") == "hush"
-    assert again.masked("conf:token") == "[secret]"
+    assert again.mask_secrets("conf:token") == "[secret]"
     configuration = project.configuration("acme")
     assert (configuration.values["conf:token"], configuration.secret_keys) == ("hush", ["conf:token"])
 
@@ -77,7 +77,7 @@ def test_paths_reach_into_structured_values(project: PulumiProject) -> None:
     settings.set("tree.token", "hush", path=True, secret=True)
     assert settings.get("tenant.warehouses", path=True) == '[{"name":"sea"},true]'
     assert settings.get("tree") == '{"a.b":{"x":"007"},"count":7,"token":"hush"}'
-    assert settings.masked("conf:tree") == '{"a.b":{"x":"007"},"count":7,"token":"[secret]"}'
+    assert settings.mask_secrets("conf:tree") == '{"a.b":{"x":"007"},"count":7,"token":"[secret]"}'
     settings.remove("tenant.warehouses[0]", path=True)
     assert settings.get("tenant.warehouses", path=True) == "[true]"
     assert settings.get("tenant.nowhere.at.all", path=True) is None

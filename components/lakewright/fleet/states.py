@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from lakewright_engine.model.errors import SecretsError, StateError, UnsupportedFeatureError
 from lakewright_engine.model.signatures import SECRET, SIGNATURE
-from lakewright_engine.state.checkpoint import secrets_manager_of
+from lakewright_engine.state.checkpoint import find_secrets_manager
 from lakewright_engine.state.checkpoint_reader import decode_sealed
 
 from lakewright.validation.documents import list_of, mapping_of
@@ -141,7 +141,7 @@ class _Decryption:
     def decrypt(self, ciphertext: str) -> str:
         deployment = self._exported.get("deployment")
         try:
-            manager = secrets_manager_of(deployment, self._stack)
+            manager = find_secrets_manager(deployment, self._stack)
         except UnsupportedFeatureError:
             if shutil.which("pulumi") is None:
                 raise

@@ -36,12 +36,12 @@ class Events:
         """Send the configuration of the stack, the first event."""
         self._send("preludeEvent", {"config": config})
 
-    def started(self, step: DeploymentStep) -> None:
+    def report_start(self, step: DeploymentStep) -> None:
         """Report that a step has started."""
         if not step.is_internal:
             self._send("resourcePreEvent", {"metadata": self._metadata(step, step.op), "planning": self._planning})
 
-    def finished(self, step: DeploymentStep) -> None:
+    def report_end(self, step: DeploymentStep) -> None:
         """Count a finished step."""
         if step.is_internal:
             return
@@ -55,7 +55,7 @@ class Events:
             metadata = self._metadata(step, step.counted_as)
             self._send("resOutputsEvent", {"metadata": metadata, "planning": self._planning})
 
-    def failed(self, step: DeploymentStep) -> None:
+    def report_failure(self, step: DeploymentStep) -> None:
         """Report that a step has failed."""
         self._send("resOpFailedEvent", {"metadata": self._metadata(step, step.op), "status": 0, "steps": 0})
 

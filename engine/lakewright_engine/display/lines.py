@@ -141,7 +141,7 @@ class Display:
             self._line("[bold]Outputs:[/bold]")
             width = max(len(name) for name in outputs)
             for name, value in sorted(outputs.items()):
-                self._line(f"    {escape(_on_one_line(name)):<{width}} : {escape(format_value(value))}")
+                self._line(f"    {escape(_escape_line_breaks(name)):<{width}} : {escape(format_value(value))}")
         if self._dry and self._has_planned_nothing():
             self._line("Nothing is planned: the program failed before it declared a resource.")
             self._line(f"Duration: {self.report.seconds}s")
@@ -175,14 +175,15 @@ class Display:
 
     def _print_step(self, step: StepReport) -> None:
         sign, colour, planned, done = MARKS.get(step.effect, ("", "dim", step.effect, step.effect))
-        what = f"{planned} failed" if step.failed else planned if self._dry else done
+        outcome = f"{planned} failed" if step.failed else planned if self._dry else done
         if step.result:
-            what = f"drift: {'gone' if step.result == 'delete' else 'changed'}"
-        keys = f" [dim]\\[{escape(_on_one_line(', '.join(step.keys)))}][/dim]" if step.keys else ""
+            outcome = f"drift: {'gone' if step.result == 'delete' else 'changed'}"
+        keys = f" [dim]\\[{escape(_escape_line_breaks(', '.join(step.keys)))}][/dim]" if step.keys else ""
         style = "bold red" if step.failed else colour
         mark = "!" if step.failed else sign
         self._line(
-            f"[{style}]{mark:>3}  {escape(step.type)}  {escape(_on_one_line(step.name))}  {what}[/{style}]{keys}"
+            f"[{style}]{mark:>3}  {escape(step.type)}  {escape(_escape_line_breaks(step.name))}  "
+            f"{outcome}[/{style}]{keys}"
         )
         if self._diff:
             self._properties(step)
@@ -190,10 +191,10 @@ class Display:
     def _properties(self, step: StepReport) -> None:
         for change in step.changes(ValueForm.WHOLE):
             colour = {"+": "green", "-": "red", "~": "yellow"}[change.sign]
-            first, *others = change.text.split("\n")
-            path = escape(_on_one_line(change.path))
+            first, *later_lines = change.text.split("\n")
+            path = escape(_escape_line_breaks(change.path))
             self._line(f"      [{colour}]{change.sign} {path}: {escape(first)}[/{colour}]")
-            for line in others:
+            for line in later_lines:
                 self._line(f"        [{colour}]{escape(line)}[/{colour}]")
 
     def _diagnostic(self, event: DiagnosticEvent) -> None:
@@ -213,20 +214,22 @@ class Display:
         done = sum(step.done for step in self.report.steps)
         names = ", ".join(self._with_status(step) for step in self.report.in_progress[:3])
         more = len(self.report.in_progress) - 3
-        rest = f": {names}{f' and {more} more' if more > 0 else ''}" if names else ""
-        return f"{self._title} … {self._format_done(done)}{rest}"
+        suffix = f": {names}{f' and {more} more' if more > 0 else ''}" if names else ""
+        return f"{self._title} … {self._format_done(done)}{suffix}"
 
     def _format_done(self, done: int) -> str:
         """Return the number of steps that are done, with the total and the remaining time if there was a preview."""
         if not self._planned:
             return f"{done} done"
         total = max(self._planned, len(self.report.steps))
-        left = estimate_remaining(time.monotonic() - self._began, done, total)
-        return f"{done} of {total} done" + (f", about {math.ceil(left)} s left" if left else "")
+        remaining_seconds = estimate_remaining(time.monotonic() - self._began, done, total)
+        return f"{done} of {total} done" + (
+            f", about {math.ceil(remaining_seconds)} s left" if remaining_seconds else ""
+        )
 
     def _progress(self) -> None:
         if self._live is not None:
-            self._live.update(escape(_on_one_line(self.progress)))
+            self._live.update(escape(_escape_line_breaks(self.progress)))
 
     def _with_status(self, step: StepReport) -> str:
         status = self._status.get(step.urn)
@@ -245,7 +248,7 @@ class Display:
             console.file.write(f"{Text.from_markup(markup).plain}\n")
 
 
-def _on_one_line(text: str) -> str:
+def _escape_line_breaks(text: str) -> str:
     """Return a name with its line breaks escaped, so that no part of it looks like another line."""
     return text.replace("\n", "\\n")
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 from lakewright_engine.model.errors import ProgramError
 from lakewright_engine.model.paths import parse_path
 from lakewright_engine.model.signatures import SECRET, SIGNATURE, UNKNOWN
-from lakewright_engine.model.urns import package_of
+from lakewright_engine.model.urns import find_package
 
 ABSENT: Any = object()
 HIDDEN_SECRET = "[secret]"  # noqa: S105 - a placeholder, not a secret
@@ -56,8 +56,8 @@ def changes(
         opaque: Paths to leave out.
         form: How values are written.
     """
-    found = _diff_values("", dict(old), dict(new), form)
-    return [change for change in found if not any(_is_inside(change.path, path) for path in opaque)]
+    differences = _diff_values("", dict(old), dict(new), form)
+    return [change for change in differences if not any(_is_inside(change.path, path) for path in opaque)]
 
 
 def diff_at_path(
@@ -80,8 +80,8 @@ def diff_at_path(
         parts = parse_path(path)
     except ProgramError:
         parts = [path]
-    before = ABSENT if kind.startswith("add") else _at(old, parts)
-    after = ABSENT if kind.startswith("delete") else _at(new, parts)
+    before = ABSENT if kind.startswith("add") else _get_value(old, parts)
+    after = ABSENT if kind.startswith("delete") else _get_value(new, parts)
     if before is ABSENT and after is ABSENT:
         return []
     return list(_diff_values(_label(parts), before, after, form))
@@ -89,10 +89,10 @@ def diff_at_path(
 
 def server_managed_paths(type_: str) -> tuple[str, ...]:
     """Return the paths of outputs that the server of a resource type maintains."""
-    return _KUBERNETES_SERVER_MANAGED if package_of(type_) == "kubernetes" else ()
+    return _KUBERNETES_SERVER_MANAGED if find_package(type_) == "kubernetes" else ()
 
 
-def changed_keys(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+def find_changed_keys(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Return the names of the top-level properties that differ."""
     return sorted(key for key in {*old, *new} if redact_json(old.get(key, ABSENT)) != redact_json(new.get(key, ABSENT)))
 
@@ -173,7 +173,7 @@ def _is_inside(path: str, outer: str) -> bool:
     return path.startswith(outer) and path[len(outer) : len(outer) + 1] in ("", ".", "[")
 
 
-def _at(value: Any, parts: Sequence[str | int]) -> Any:
+def _get_value(value: Any, parts: Sequence[str | int]) -> Any:
     for part in parts:
         if isinstance(value, dict):
             value = cast("dict[Any, Any]", value).get(part, ABSENT)

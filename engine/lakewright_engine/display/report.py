@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 from lakewright_engine.display.property_diff import (
     PropertyChange,
     ValueForm,
-    changed_keys,
     changes,
     diff_at_path,
+    find_changed_keys,
     redact_json,
     server_managed_paths,
 )
@@ -81,11 +81,13 @@ class StepReport:
         sides = (_part(self.metadata.old, "inputs"), _part(self.metadata.new, "inputs"))
         states = (_part(self.metadata.old, "outputs"), _part(self.metadata.new, "outputs"))
         against_state = (states[0], states[1] if self.op == "refresh" else sides[1])
-        found: dict[str, PropertyChange] = {}
+        changes_by_path: dict[str, PropertyChange] = {}
         for path, detail in sorted(details.items()):
             old, new = sides if detail.input_diff else against_state
-            found |= {change.path: change for change in diff_at_path(path, to_text(detail.diff_kind), old, new, form)}
-        return list(found.values())
+            changes_by_path |= {
+                change.path: change for change in diff_at_path(path, to_text(detail.diff_kind), old, new, form)
+            }
+        return list(changes_by_path.values())
 
 
 @dataclass
@@ -107,11 +109,11 @@ class OperationReport:
     def add(self, event: EngineEvent) -> StepReport | None:
         """Add an event. Return the step that the event starts or ends, if any."""
         if event.resource_pre_event is not None:
-            return self._started(event.resource_pre_event.metadata)
+            return self._open_step(event.resource_pre_event.metadata)
         if event.res_outputs_event is not None:
-            return self._ended(event.res_outputs_event.metadata)
+            return self._close_step(event.res_outputs_event.metadata)
         if event.res_op_failed_event is not None:
-            return self._ended(event.res_op_failed_event.metadata, failed=True)
+            return self._close_step(event.res_op_failed_event.metadata, failed=True)
         if event.diagnostic_event is not None:
             message = format_diagnostic(event.diagnostic_event)
             if message and message not in self.messages:
@@ -163,7 +165,7 @@ class OperationReport:
             "messages": self.messages,
         }
 
-    def _started(self, metadata: StepEventMetadata) -> StepReport | None:
+    def _open_step(self, metadata: StepEventMetadata) -> StepReport | None:
         if is_default_provider(metadata.urn):
             return None
         op = to_text(metadata.op)
@@ -174,7 +176,7 @@ class OperationReport:
         self._open[metadata.urn, op] = step
         return step
 
-    def _ended(self, metadata: StepEventMetadata, *, failed: bool = False) -> StepReport | None:
+    def _close_step(self, metadata: StepEventMetadata, *, failed: bool = False) -> StepReport | None:
         op = to_text(metadata.op)
         step = self._open.pop((metadata.urn, op), None)
         if step is None and (refreshed := self._open.pop((metadata.urn, "refresh"), None)) is not None:
@@ -235,10 +237,10 @@ def _part(state: StepEventStateMetadata | None, part: str) -> dict[str, Any]:
 def _keys(metadata: StepEventMetadata, op: str, old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     if op in _WITHOUT_KEYS:
         return []
-    named = {*(metadata.keys or ()), *(metadata.diffs or ()), *(metadata.detailed_diff or ())}
-    if named:
-        return sorted({_top_level_key(path) for path in named})
-    return [key for key in changed_keys(old, new) if not key.startswith("__")]
+    diff_paths = {*(metadata.keys or ()), *(metadata.diffs or ()), *(metadata.detailed_diff or ())}
+    if diff_paths:
+        return sorted({_top_level_key(path) for path in diff_paths})
+    return [key for key in find_changed_keys(old, new) if not key.startswith("__")]
 
 
 def _top_level_key(path: str) -> str:

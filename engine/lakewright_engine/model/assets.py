@@ -42,26 +42,26 @@ def add_hashes(properties: Properties, folder: Path) -> Properties:
     return {key: rewrite(value, lambda item: _hash_asset(item, folder)) for key, value in properties.items()}
 
 
-def restore_contents(found: Properties, given: Properties) -> Properties:
+def restore_contents(response: Properties, sources: Properties) -> Properties:
     """Return a provider's response with the asset contents that it left out, found in `given` by hash."""
-    if not has_asset(found):
-        return found
-    known: dict[str, Asset] = {}
+    if not has_asset(response):
+        return response
+    assets_by_hash: dict[str, Asset] = {}
 
     def note(value: Value) -> Value:
         if isinstance(value, Asset) and value.wire.get("hash"):
-            known[value.wire["hash"]] = value
+            assets_by_hash[value.wire["hash"]] = value
         return value
 
-    for value in given.values():
+    for value in sources.values():
         rewrite(value, note)
 
     def restore(value: Value) -> Value:
         if isinstance(value, Asset) and not any(value.wire.get(part) for part in _CONTENTS):
-            return known.get(value.wire.get("hash", ""), value)
+            return assets_by_hash.get(value.wire.get("hash", ""), value)
         return value
 
-    return {key: rewrite(value, restore) for key, value in found.items()}
+    return {key: rewrite(value, restore) for key, value in response.items()}
 
 
 def _hash_asset(value: Value, folder: Path) -> Value:
@@ -86,7 +86,7 @@ def _hash_wire(wire: dict[str, Any], folder: Path) -> dict[str, Any]:
     if source.endswith(_ARCHIVE_ENDINGS):
         digest.update(_asset_content(wire, folder))
     else:
-        write_tar(_without_repeats(_members(wire, folder)), digest.update)
+        write_tar(_drop_repeats(_members(wire, folder)), digest.update)
     return {**wire, "hash": digest.hexdigest()}
 
 
@@ -139,9 +139,9 @@ def _files(root: Path, folder: Path) -> Iterator[Member]:
             yield path.relative_to(root).as_posix(), path.read_bytes()
 
 
-def _without_repeats(members: Iterable[Member]) -> Iterator[Member]:
-    seen: set[str] = set()
+def _drop_repeats(members: Iterable[Member]) -> Iterator[Member]:
+    names: set[str] = set()
     for name, content in members:
-        if name not in seen:
-            seen.add(name)
+        if name not in names:
+            names.add(name)
             yield name, content

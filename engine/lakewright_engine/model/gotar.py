@@ -20,12 +20,12 @@ def write_tar(members: Iterable[tuple[str, bytes]], write: Callable[[bytes], obj
         write: Called with each piece of the stream.
     """
     for name, content in members:
-        prefix, rest = _split(name)
-        if not name.isascii() or len(rest) > _NAME_BYTES:
+        prefix, base_name = _split(name)
+        if not name.isascii() or len(base_name) > _NAME_BYTES:
             _write_extended_header(name, write)
-            prefix, rest = "", _shortened(name)
-        write(_header(rest.encode(), len(content), _REGULAR, mode=0o600, prefix=prefix.encode(), devices=True))
-        write(_padded(content))
+            prefix, base_name = "", _shorten(name)
+        write(_header(base_name.encode(), len(content), _REGULAR, mode=0o600, prefix=prefix.encode(), devices=True))
+        write(_pad(content))
     write(bytes(2 * _BLOCK))
 
 
@@ -43,11 +43,11 @@ def _write_extended_header(name: str, write: Callable[[bytes], object]) -> None:
     record = _record("path", name)
     folder, file = posixpath.split(name)
     header_name = posixpath.join(folder, "PaxHeaders.0", file)
-    write(_header(_shortened(header_name).rstrip("/").encode(), len(record), _EXTENDED_HEADER))
-    write(_padded(record))
+    write(_header(_shorten(header_name).rstrip("/").encode(), len(record), _EXTENDED_HEADER))
+    write(_pad(record))
 
 
-def _shortened(name: str) -> str:
+def _shorten(name: str) -> str:
     """Return the name cut to its field. A name that ends with a slash would be a folder."""
     letters = "".join(letter for letter in name if letter.isascii())
     return letters if len(letters) <= _NAME_BYTES else letters[:_NAME_BYTES].rstrip("/")
@@ -83,5 +83,5 @@ def _header(name: bytes, size: int, kind: bytes, *, mode: int = 0, prefix: bytes
     return block[:148] + checksum + block[156:]
 
 
-def _padded(content: bytes) -> bytes:
+def _pad(content: bytes) -> bytes:
     return content + bytes(-len(content) % _BLOCK)

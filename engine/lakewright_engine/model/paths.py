@@ -54,11 +54,11 @@ def _expand(path: Path, values: list[Any]) -> Iterator[Path]:
     if not path:
         yield []
         return
-    head, rest = path[0], path[1:]
+    head, tail_path = path[0], path[1:]
     heads = [head] if head != "*" else sorted({key for value in values for key in _keys(value)}, key=str)
     for part in heads:
         inner = [_get(value, [part]) for value in values]
-        for tail in _expand(rest, [value for value in inner if value is not _ABSENT]):
+        for tail in _expand(tail_path, [value for value in inner if value is not _ABSENT]):
             yield [part, *tail]
 
 

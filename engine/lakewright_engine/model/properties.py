@@ -194,31 +194,31 @@ def _contains_type(value: Value, kind: type) -> bool:
     return isinstance(value, ResourceReference) and _contains_type(value.id, kind)
 
 
-def is_equal(left: Value, right: Value) -> bool:
+def is_equal(first: Value, second: Value) -> bool:
     """Compare two values as Pulumi does: a bool is not a number, and secrets are compared by content."""
-    if isinstance(left, SecretValue) or isinstance(right, SecretValue):
-        return is_equal(plaintext(left), plaintext(right))
-    if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(is_equal(item, right[key]) for key, item in left.items())
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(is_equal(a, b) for a, b in zip(left, right, strict=True))
-    if isinstance(left, Asset) and isinstance(right, Asset):
-        hashes = left.wire.get("hash"), right.wire.get("hash")
-        return hashes[0] == hashes[1] if any(hashes) else left.wire == right.wire
-    return isinstance(left, bool) == isinstance(right, bool) and left == right
+    if isinstance(first, SecretValue) or isinstance(second, SecretValue):
+        return is_equal(plaintext(first), plaintext(second))
+    if isinstance(first, dict) and isinstance(second, dict):
+        return first.keys() == second.keys() and all(is_equal(item, second[key]) for key, item in first.items())
+    if isinstance(first, list) and isinstance(second, list):
+        return len(first) == len(second) and all(is_equal(a, b) for a, b in zip(first, second, strict=True))
+    if isinstance(first, Asset) and isinstance(second, Asset):
+        hashes = first.wire.get("hash"), second.wire.get("hash")
+        return hashes[0] == hashes[1] if any(hashes) else first.wire == second.wire
+    return isinstance(first, bool) == isinstance(second, bool) and first == second
 
 
 def mark_secrets(outputs: Properties, inputs: Properties) -> Properties:
     """Mark the outputs of a provider without secret support where inputs of the same name are secret."""
     marked = dict(outputs)
-    for key, given in inputs.items():
+    for key, input_value in inputs.items():
         if key not in outputs:
             continue
-        found = outputs[key]
-        if isinstance(given, dict) and isinstance(found, dict):
-            marked[key] = mark_secrets(found, given)
-        elif has_secret(given):
-            marked[key] = make_secret(found)
+        output_value = outputs[key]
+        if isinstance(input_value, dict) and isinstance(output_value, dict):
+            marked[key] = mark_secrets(output_value, input_value)
+        elif has_secret(input_value):
+            marked[key] = make_secret(output_value)
     return marked
 
 
@@ -243,15 +243,15 @@ def to_display_json(value: Value) -> Any:  # noqa: PLR0911 - one return for each
     if isinstance(value, ResourceReference):
         return {SIGNATURE: RESOURCE, "urn": value.urn, "id": to_display_json(value.id)}
     if isinstance(value, Asset):
-        return _without_text(value.wire)
+        return _drop_text(value.wire)
     return value
 
 
-def _without_text(wire: Any) -> Any:
+def _drop_text(wire: Any) -> Any:
     """Return an asset or archive without its text, which may be long."""
     if not isinstance(wire, dict):
         return wire
-    return {key: _without_text(part) for key, part in cast("dict[str, Any]", wire).items() if key != "text"}
+    return {key: _drop_text(part) for key, part in cast("dict[str, Any]", wire).items() if key != "text"}
 
 
 def redact(value: Value) -> Any:

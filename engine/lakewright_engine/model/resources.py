@@ -29,9 +29,9 @@ class SealedSecret(SecretValue):
         """Decrypt the value once."""
         if name != "value":
             raise AttributeError(name)
-        found: Value = object.__getattribute__(self, "_unseal")()
-        object.__setattr__(self, "value", found)
-        return found
+        unsealed: Value = object.__getattribute__(self, "_unseal")()
+        object.__setattr__(self, "value", unsealed)
+        return unsealed
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from lakewright_engine.model.times import format_json_time, format_time
 class StackLock:
     """A lock of a stack. Fields that the lock does not say are empty or None."""
 
-    place: str
+    location: str
     """Path or URL of the lock."""
     name: str
     """Name of the lock's file."""
@@ -48,7 +48,7 @@ class StackLock:
     def to_json(self) -> dict[str, Any]:
         """Return the form for `--json`."""
         return {
-            "place": self.place,
+            "place": self.location,
             "user": self.user,
             "host": self.host,
             "pid": self.pid,

@@ -25,7 +25,7 @@ class Diff:
         """Return whether a difference requires a replacement."""
         return bool(self.replace_keys) or any(kind.endswith("-replace") for kind, _ in (self.detailed or {}).values())
 
-    def inverted(self) -> Diff:
+    def invert(self) -> Diff:
         """Return the diff in the opposite direction: what was added is deleted."""
         if self.detailed is None:
             return self

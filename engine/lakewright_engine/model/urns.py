@@ -56,7 +56,7 @@ def urn_name(urn: str) -> str:
     return Urn.parse(urn).name
 
 
-def package_of(type_or_token: str) -> str:
+def find_package(type_or_token: str) -> str:
     """Return the package of a type or function: `aws:s3/bucket:Bucket` -> `aws`."""
     return type_or_token.split(":", 1)[0]
 

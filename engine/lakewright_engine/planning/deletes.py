@@ -9,37 +9,37 @@ from lakewright_engine.model.errors import DeploymentStoppedError, EngineError, 
 from lakewright_engine.model.resources import ResourceState
 from lakewright_engine.model.step import DeploymentStep
 from lakewright_engine.planning.deletion_order import Dependencies, deletion_batches
-from lakewright_engine.planning.targeted_deletes import refuse_implied_deletes, untargeted_urns
+from lakewright_engine.planning.targeted_deletes import list_untargeted_urns, refuse_implied_deletes
 from lakewright_engine.planning.untargeted import report_unchanged
 from lakewright_engine.steps.deployment import Deployment
 
 
-def delete_unregistered(deployment: Deployment, wanted: set[str]) -> None:
+def delete_unregistered(deployment: Deployment, registered_urns: set[str]) -> None:
     """Delete objects that a replacement has left, and resources whose URN is not in `wanted`.
 
     As on the CLI: after a failed deletion, the other resources of its batch are still deleted, and those of later
     batches are not. A protected resource is kept with everything that it depends on.
     """
-    untargeted = untargeted_urns(deployment)
+    untargeted = list_untargeted_urns(deployment)
     steps = [
         step
         for state in deployment.resources
-        if state.urn not in untargeted and (step := _deletion_step(deployment, state, wanted)) is not None
+        if state.urn not in untargeted and (step := _deletion_step(deployment, state, registered_urns)) is not None
     ]
     refuse_implied_deletes(deployment, steps)
     deployment.observer.check_deletions(steps)
-    report_unchanged(deployment, [state for state in deployment.resources if state.urn in untargeted - wanted])
+    report_unchanged(deployment, [state for state in deployment.resources if state.urn in untargeted - registered_urns])
     deployment.mark_deleted({step.urn for step in steps})
     by_state = {id(step.state): step for step in steps}
     needed = Dependencies(deployment.resources)
-    kept: set[int] = set()
+    kept_ids: set[int] = set()
     with ThreadPoolExecutor(max_workers=deployment.parallel, thread_name_prefix="delete") as pool:
         for batch in deletion_batches(needed, [step.state for step in steps]):
             deployment.check_running()
-            ready = [by_state[id(state)] for state in batch if id(state) not in kept]
+            ready = [by_state[id(state)] for state in batch if id(state) not in kept_ids]
             for step, is_protected in zip(ready, pool.map(partial(_delete, deployment), ready), strict=True):
                 if is_protected:
-                    kept |= {id(state) for state in needed.all_of(step.state)}
+                    kept_ids |= {id(state) for state in needed.list_all(step.state)}
 
 
 def check_nothing_left(deployment: Deployment) -> None:
@@ -48,10 +48,12 @@ def check_nothing_left(deployment: Deployment) -> None:
     Raises:
         EngineError: The state still has resources.
     """
-    left = deployment.journal.snapshot().resources
-    if left and not deployment.scope.is_limited and not deployment.dry_run and not deployment.failed:
-        names = "\n".join(f"  * {state.urn}" for state in left)
-        raise EngineError(f"the destroy has left {len(left)} resource(s) in the state; run it again:\n{names}")
+    remaining_states = deployment.journal.snapshot().resources
+    if remaining_states and not deployment.scope.is_limited and not deployment.dry_run and not deployment.failed:
+        names = "\n".join(f"  * {state.urn}" for state in remaining_states)
+        raise EngineError(
+            f"the destroy has left {len(remaining_states)} resource(s) in the state; run it again:\n{names}"
+        )
 
 
 def refuse_delete_hooks(deployment: Deployment) -> None:
@@ -71,12 +73,12 @@ def refuse_delete_hooks(deployment: Deployment) -> None:
         )
 
 
-def _deletion_step(deployment: Deployment, state: ResourceState, wanted: set[str]) -> DeploymentStep | None:
+def _deletion_step(deployment: Deployment, state: ResourceState, registered_urns: set[str]) -> DeploymentStep | None:
     if id(state) in deployment.deleted_early:
         return None
     if state.delete:
         return DeploymentStep("discard-replaced" if state.external else "delete-replaced", state, None, logical=False)
-    if state.urn in wanted:
+    if state.urn in registered_urns:
         return None
     if state.pending_replacement:
         return DeploymentStep("remove-pending-replace", state, None, logical=False)

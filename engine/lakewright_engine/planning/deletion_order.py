@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from lakewright_engine.model.resources import ResourceState
-from lakewright_engine.steps.targets import required_urns
+from lakewright_engine.steps.targets import list_required_urns
 
 
 def deletion_batches(needed: Dependencies, deleted: Sequence[ResourceState]) -> list[list[ResourceState]]:
@@ -24,7 +24,7 @@ def deletion_batches(needed: Dependencies, deleted: Sequence[ResourceState]) -> 
     batches: defaultdict[int, list[ResourceState]] = defaultdict(list)
     for position, state in enumerate(needed.resources):
         if id(state) in condemned:
-            depth = max((depths[other] + 1 for other in needed.of(position) if other in depths), default=0)
+            depth = max((depths[other] + 1 for other in needed.list_direct(position) if other in depths), default=0)
             depths[position] = depth
             batches[depth].append(state)
     return [batches[depth] for depth in sorted(batches, reverse=True)]
@@ -47,29 +47,29 @@ class Dependencies:
                 self._descendants[ancestor].append(position)
                 ancestor = parents.get(ancestor, "")
 
-    def all_of(self, state: ResourceState) -> list[ResourceState]:
+    def list_all(self, state: ResourceState) -> list[ResourceState]:
         """Return everything that a state depends on, directly or indirectly."""
         position = next(index for index, other in enumerate(self.resources) if other is state)
         reached: set[int] = set()
         frontier = [position]
         while frontier:
-            new = self.of(frontier.pop()) - reached
+            new = self.list_direct(frontier.pop()) - reached
             reached |= new
             frontier.extend(new)
         return [self.resources[index] for index in sorted(reached)]
 
-    def of(self, position: int) -> set[int]:
+    def list_direct(self, position: int) -> set[int]:
         """Return the positions of the states that a state depends on directly.
 
         A dependency on a component includes the component's descendants that precede the state.
         """
         state = self.resources[position]
-        found = {other for other in self._positions[state.parent] if other < position}
-        for urn in required_urns(state) - {state.parent}:
+        positions = {other for other in self._positions[state.parent] if other < position}
+        for urn in list_required_urns(state) - {state.parent}:
             for other in self._positions[urn]:
                 if other >= position:
                     continue
-                found.add(other)
+                positions.add(other)
                 if not self.resources[other].custom:
-                    found.update(inner for inner in self._descendants[urn] if inner < position)
-        return found
+                    positions.update(inner for inner in self._descendants[urn] if inner < position)
+        return positions

@@ -7,7 +7,7 @@ import threading
 from lakewright_engine.model.errors import ProgramError
 from lakewright_engine.model.resources import ResourceState
 from lakewright_engine.model.step import DeploymentStep
-from lakewright_engine.planning.replacement import Dependent, dependent_replacements, replaced_together
+from lakewright_engine.planning.replacement import Dependent, dependent_replacements, list_joint_replacements
 from lakewright_engine.steps.deployment import Deployment
 
 
@@ -52,17 +52,17 @@ class EarlyDeletions:
             DeploymentStoppedError: A deletion failed.
         """
         with self._lock:
-            own, others = self._plan(old)
+            own_dependents, other_events = self._plan(old)
         try:
-            for ended in others:
+            for ended in other_events:
                 ended.wait()
-            for dependent in own:
+            for dependent in own_dependents:
                 self._delete(dependent)
             # The object of a pending replacement was deleted by an earlier run.
             if not old.pending_replacement:
                 self._delete(old)
         finally:
-            for dependent in own:
+            for dependent in own_dependents:
                 self._ended[id(dependent)].set()
 
     def _plan(self, old: ResourceState) -> tuple[list[ResourceState], list[threading.Event]]:
@@ -70,23 +70,23 @@ class EarlyDeletions:
         deployment = self._deployment
         dependents: list[Dependent] = [
             *dependent_replacements(deployment, old, self._decided),
-            *replaced_together(deployment, old.urn, self._decided),
+            *list_joint_replacements(deployment, old.urn, self._decided),
         ]
-        own: list[ResourceState] = []
-        others: list[threading.Event] = []
+        own_dependents: list[ResourceState] = []
+        other_events: list[threading.Event] = []
         keys: dict[str, list[str]] = {}
         for dependent, properties in reversed(dependents):
             if id(dependent) in self._ended:
-                others.append(self._ended[id(dependent)])
-            elif all(dependent is not other for other in own):
+                other_events.append(self._ended[id(dependent)])
+            elif all(dependent is not other for other in own_dependents):
                 _refuse_protected(dependent, old.urn)
-                own.append(dependent)
+                own_dependents.append(dependent)
                 if not dependent.delete:
                     keys[dependent.urn] = properties
         self._keys |= keys
-        self._ended |= {id(dependent): threading.Event() for dependent in own}
-        deployment.mark_deleted({old.urn, *(dependent.urn for dependent in own)})
-        return own, others
+        self._ended |= {id(dependent): threading.Event() for dependent in own_dependents}
+        deployment.mark_deleted({old.urn, *(dependent.urn for dependent in own_dependents)})
+        return own_dependents, other_events
 
     def _delete(self, state: ResourceState) -> None:
         deployment = self._deployment

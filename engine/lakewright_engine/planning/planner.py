@@ -18,7 +18,7 @@ from lakewright_engine.planning.provider_resources import DefaultProviders, regi
 from lakewright_engine.planning.replacement import check_replaceable
 from lakewright_engine.planning.replacement_trigger import is_secret_change, is_triggered, refuse_nested_secret
 from lakewright_engine.planning.untargeted import UntargetedResources, report_unchanged
-from lakewright_engine.providers.provider import CheckFailure, Provider, ReadResult, public_config
+from lakewright_engine.providers.provider import InputFailure, Provider, ReadResult, public_config
 from lakewright_engine.registration.aliases import Aliases
 from lakewright_engine.registration.desired_state import DesiredState
 from lakewright_engine.steps.deployment import Deployment, now
@@ -58,7 +58,7 @@ class Planner:
             self._deployment, [olds[urn] for urn in sorted(self._untargeted.needed - registered) if urn in olds]
         )
 
-    def desired_state(self, urn: str) -> DesiredState | None:
+    def find_desired_state(self, urn: str) -> DesiredState | None:
         """Return the desired state of a registered resource."""
         return self._desired_states.get(urn)
 
@@ -126,10 +126,10 @@ class Planner:
 
         def apply() -> None:
             if new.id != UNKNOWN:
-                found = deployment.provider_of(new).read(new.urn, new.id, new.inputs, new.inputs)
-                if not found.id:
+                live_object = deployment.get_provider(new).read(new.urn, new.id, new.inputs, new.inputs)
+                if not live_object.id:
                     raise ProgramError(f"resource '{new.id}' does not exist")
-                new.id, new.outputs = found.id, found.outputs
+                new.id, new.outputs = live_object.id, live_object.outputs
                 deployment.mark_secrets(new)
             new.created, new.modified = (old.created, old.modified) if old is not None else ("", "")
             if replacing and old is not None:
@@ -181,9 +181,9 @@ class Planner:
             new.inputs = apply_ignore_changes(new.inputs, old.inputs, desired.ignore_changes)
         if provider is not None:
             before = None if fresh or old is None or self._must_replace(old, new) else old.inputs
-            wanted = desired.inputs if before is None else new.inputs
+            desired_inputs = desired.inputs if before is None else new.inputs
             new.inputs, failures = provider.check(
-                new.urn, before or {}, wanted, deployment.observer.random_seed(new.urn)
+                new.urn, before or {}, desired_inputs, deployment.observer.random_seed(new.urn)
             )
             self._refuse(new, failures, desired)
         keys = self._early.decide(new.urn, old) if fresh else None
@@ -326,21 +326,21 @@ class Planner:
         def apply() -> None:
             pending = None if deployment.dry_run else deployment.journal.begin(imported, "importing")
             try:
-                found = provider.read(new.urn, desired.import_id, {}, {})
+                live_object = provider.read(new.urn, desired.import_id, {}, {})
             except InitializationError as failed:
                 # The object exists: it is imported with its errors, and the next step waits until it is ready.
                 imported.init_errors = failed.reasons
-                found = ReadResult(failed.object_id, failed.outputs, failed.inputs)
+                live_object = ReadResult(failed.object_id, failed.outputs, failed.inputs)
             finally:
                 if pending is not None:
                     deployment.journal.finish(pending)
-            if not found.id:
+            if not live_object.id:
                 raise ProgramError(f"resource '{desired.import_id}' does not exist")
-            if found.inputs is None:
+            if live_object.inputs is None:
                 raise ProgramError(
                     f"the provider of {new.type} does not support importing resources: it returns no inputs"
                 )
-            imported.id, imported.inputs, imported.outputs = found.id, found.inputs, found.outputs
+            imported.id, imported.inputs, imported.outputs = live_object.id, live_object.inputs, live_object.outputs
             deployment.mark_secrets(imported)
             imported.created = imported.modified = now()
             if old is not None:
@@ -353,7 +353,7 @@ class Planner:
             deployment.run(DeploymentStep("replace", old, imported), lambda: None)
         return imported
 
-    def _refuse(self, new: ResourceState, failures: list[CheckFailure], desired: DesiredState) -> None:
+    def _refuse(self, new: ResourceState, failures: list[InputFailure], desired: DesiredState) -> None:
         if not failures:
             return
         for failure in failures:

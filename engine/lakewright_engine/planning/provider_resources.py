@@ -12,16 +12,16 @@ from lakewright_engine.model.properties import is_equal
 from lakewright_engine.model.resources import Properties, ResourceState, SecretValue
 from lakewright_engine.model.signatures import UNKNOWN
 from lakewright_engine.model.step import DeploymentStep, Diff
-from lakewright_engine.model.urns import package_of, provider_type
+from lakewright_engine.model.urns import find_package, provider_type
 from lakewright_engine.planning.early_deletions import EarlyDeletions
 from lakewright_engine.planning.replacement import check_replaceable
-from lakewright_engine.providers.provider import CheckFailure, public_config
+from lakewright_engine.providers.provider import InputFailure, public_config
 from lakewright_engine.providers.registry import BUILTIN, DYNAMIC
 from lakewright_engine.registration.desired_state import DesiredState
 from lakewright_engine.steps.deployment import Deployment
 
 Register = Callable[[DesiredState], tuple[ResourceState, DeploymentStep]]
-Refuse = Callable[[ResourceState, list[CheckFailure], DesiredState], None]
+Refuse = Callable[[ResourceState, list[InputFailure], DesiredState], None]
 
 
 class DefaultProviders:
@@ -37,7 +37,7 @@ class DefaultProviders:
 
     def reference(self, type_or_token: str, version: str, url: str) -> str:
         """Return the reference `URN::ID` of the default provider for a type or function."""
-        package = package_of(type_or_token)
+        package = find_package(type_or_token)
         self._refuse_disabled(package)
         name = "default"
         if version:
@@ -145,8 +145,8 @@ def _add_plugin_source(inputs: Properties, desired: DesiredState) -> Properties:
     """Return a provider's inputs with the version and source of its plugin, in the fields that the CLI reads."""
     if not desired.version and not desired.plugin_url:
         return inputs
-    given = inputs.get("__internal")
-    internal: Properties = dict(given) if isinstance(given, dict) else {}
+    declared_internal = inputs.get("__internal")
+    internal: Properties = dict(declared_internal) if isinstance(declared_internal, dict) else {}
     if desired.plugin_url:
         internal["pluginDownloadURL"] = desired.plugin_url
     result: Properties = {**inputs, "__internal": internal}
@@ -157,10 +157,10 @@ def _add_plugin_source(inputs: Properties, desired: DesiredState) -> Properties:
 
 def _old_config(old: ResourceState, config: Properties) -> Properties:
     """Return the configuration in the state, without the plugin source that older engines stored in it."""
-    kept = public_config(old.inputs)
+    kept_config = public_config(old.inputs)
     if "__internal" in old.inputs and "pluginDownloadURL" not in config:
-        kept.pop("pluginDownloadURL", None)
-    return kept
+        kept_config.pop("pluginDownloadURL", None)
+    return kept_config
 
 
 def _create_replacement(deployment: Deployment, step: DeploymentStep) -> None:

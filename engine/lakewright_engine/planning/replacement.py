@@ -38,14 +38,14 @@ def check_replaceable(
     if desired.import_id:
         message = (
             "previously-imported resources that still specify an ID may not be replaced; "
-            "please remove the `import` declaration from your program;\n" + _replaced_values(old, new, diff)
+            "please remove the `import` declaration from your program;\n" + _format_replaced_values(old, new, diff)
         )
         if not deployment.dry_run:
             raise ProgramError(message)
         deployment.events.diagnostic("warning", message, new.urn)
 
 
-def _replaced_values(old: ResourceState, new: ResourceState, diff: Diff) -> str:
+def _format_replaced_values(old: ResourceState, new: ResourceState, diff: Diff) -> str:
     """Return a line for each property that requires the replacement, with redacted secrets."""
     return "\n".join(
         f"{key}: {redact(old.inputs.get(key))} => {redact(new.inputs.get(key))}" for key in diff.replace_keys
@@ -64,16 +64,16 @@ def dependent_replacements(deployment: Deployment, root: ResourceState, decided:
         decided: URNs with a planned step: they no longer depend on the root.
     """
     deleted = {root.urn}
-    found: list[Dependent] = []
+    dependents: list[Dependent] = []
     for state in _dependents(deployment.resources, root, decided):
-        keys = _replacing_keys(deployment, state, deleted)
+        keys = _find_replace_keys(deployment, state, deleted)
         if keys is not None:
             deleted.add(state.urn)
-            found.append((state, keys))
-    return found
+            dependents.append((state, keys))
+    return dependents
 
 
-def _replacing_keys(deployment: Deployment, state: ResourceState, deleted: set[str]) -> list[str] | None:
+def _find_replace_keys(deployment: Deployment, state: ResourceState, deleted: set[str]) -> list[str] | None:
     """Return the properties that require the replacement of a dependent; None if it is kept."""
     if not state.custom or state.external:
         return None
@@ -86,13 +86,13 @@ def _replacing_keys(deployment: Deployment, state: ResourceState, deleted: set[s
         provider = deployment.registry.load(f"{state.urn}::{state.id}", state.type, state.inputs)
         diff = provider.diff_config(state.urn, public_config(state.inputs), state.outputs, public_config(inputs))
     else:
-        provider = deployment.provider_of(state)
+        provider = deployment.get_provider(state)
         diff = resource_diff(provider, state.urn, state, inputs, state.ignore_changes)
     diff = apply_replace_on_changes(diff, state.replace_on_changes, [])
     return diff.replace_keys if diff.replaces else None
 
 
-def replaced_together(deployment: Deployment, urn: str, decided: set[str]) -> list[Dependent]:
+def list_joint_replacements(deployment: Deployment, urn: str, decided: set[str]) -> list[Dependent]:
     """Return the resources that name `urn` in replaceWith or deletedWith."""
     return [
         (state, [])
@@ -107,12 +107,12 @@ def _dependents(resources: list[ResourceState], root: ResourceState, decided: se
     for state in resources:
         if state is root:
             after = True
-        elif after and state.urn not in decided and _required_urns(state) & reached:
+        elif after and state.urn not in decided and _list_required_urns(state) & reached:
             reached.add(state.urn)
             yield state
 
 
-def _required_urns(state: ResourceState) -> set[str]:
+def _list_required_urns(state: ResourceState) -> set[str]:
     """Return the URNs that a resource depends on, without its parent unless that is also a dependency."""
     urns = {urn for role, urn in references(state) if role != "parent"}
     return urns | {split_reference(state.provider)[0]} - {""}

@@ -9,15 +9,15 @@ from lakewright_engine.model.resources import ResourceState
 from lakewright_engine.model.step import DeploymentStep
 from lakewright_engine.planning.deletion_order import Dependencies
 from lakewright_engine.steps.deployment import Deployment
-from lakewright_engine.steps.targets import TargetScope, required_urns
+from lakewright_engine.steps.targets import TargetScope, list_required_urns
 
 
-def untargeted_urns(deployment: Deployment) -> set[str]:
+def list_untargeted_urns(deployment: Deployment) -> set[str]:
     """Return the URNs of resources that the operation must not delete."""
     scope, resources = deployment.scope, deployment.resources
     if scope.targets:
         return {state.urn for state in resources} - _targets_and_dependents(scope, resources)
-    return _excluded_urns(scope, resources) if scope.excludes else set()
+    return _list_excluded_urns(scope, resources) if scope.excludes else set()
 
 
 def refuse_implied_deletes(deployment: Deployment, steps: Sequence[DeploymentStep]) -> None:
@@ -44,25 +44,25 @@ def refuse_implied_deletes(deployment: Deployment, steps: Sequence[DeploymentSte
 def _targets_and_dependents(scope: TargetScope, resources: Sequence[ResourceState]) -> set[str]:
     reached: set[str] = set()
     for state in resources:
-        if scope.targets.matches(state.urn) or required_urns(state) & reached:
+        if scope.targets.matches(state.urn) or list_required_urns(state) & reached:
             reached.add(state.urn)
     return reached
 
 
-def _excluded_urns(scope: TargetScope, resources: Sequence[ResourceState]) -> set[str]:
+def _list_excluded_urns(scope: TargetScope, resources: Sequence[ResourceState]) -> set[str]:
     """Return the excluded resources, their dependencies, and with `exclude_dependents` their dependents."""
     needed = Dependencies(resources)
     dependents: list[set[int]] = [set() for _ in resources]
     if scope.exclude_dependents:
         for position in range(len(resources)):
-            for other in needed.of(position):
+            for other in needed.list_direct(position):
                 dependents[other].add(position)
-    kept: set[int] = set()
+    positions: set[int] = set()
     frontier = [position for position, state in enumerate(resources) if scope.excludes.matches(state.urn)]
     while frontier:
         position = frontier.pop()
-        if position not in kept:
-            kept.add(position)
-            frontier.extend(needed.of(position) | dependents[position])
+        if position not in positions:
+            positions.add(position)
+            frontier.extend(needed.list_direct(position) | dependents[position])
     live = {state.urn for state in resources if not state.delete}
-    return {resources[position].urn for position in kept} & live
+    return {resources[position].urn for position in positions} & live

@@ -11,7 +11,7 @@ from lakewright_engine.model.resources import ResourceState
 from lakewright_engine.model.step import DeploymentStep
 from lakewright_engine.model.urns import split_reference
 from lakewright_engine.steps.deployment import Deployment
-from lakewright_engine.steps.targets import required_urns
+from lakewright_engine.steps.targets import list_required_urns
 
 
 def report_unchanged(deployment: Deployment, states: Sequence[ResourceState]) -> None:
@@ -60,9 +60,9 @@ class UntargetedResources:
         with self._lock:
             self._kept[new.urn] = self._kept[old.urn] = old
             self._add_needs(old)
-        kept = replace(old)
-        step = DeploymentStep("same", old, kept)
-        deployment.run(step, lambda: deployment.journal.replace(old, kept))
+        kept_state = replace(old)
+        step = DeploymentStep("same", old, kept_state)
+        deployment.run(step, lambda: deployment.journal.replace(old, kept_state))
         return step
 
     def refuse_unmet_dependencies(self, new: ResourceState) -> None:
@@ -80,7 +80,7 @@ class UntargetedResources:
                 f"{new.urn} depends on {other}, which the operation does not target and which depends on {new.urn} in "
                 "the state: target both"
             )
-        for urn in deployment.scope.skipped_dependencies(new):
+        for urn in deployment.scope.list_skipped_dependencies(new):
             message = f"Resource '{new.urn}' depends on '{urn}', which was not specified in --target list."
             if deployment.scope.excludes:
                 message = f"Resource '{new.urn}' depends on '{urn}', which does not exist yet and is excluded."
@@ -93,22 +93,22 @@ class UntargetedResources:
     def _find_cyclic_dependency(self, new: ResourceState) -> str | None:
         """Return a kept resource that a new state depends on and that depends on it."""
         names = {new.urn, *new.aliases}
-        for first in sorted(required_urns(new)):
-            frontier, seen = {first}, set[str]()
+        for first in sorted(list_required_urns(new)):
+            frontier, visited = {first}, set[str]()
             while frontier:
                 urn = frontier.pop()
-                seen.add(urn)
-                kept = self._kept.get(urn)
-                if kept is not None:
-                    if required_urns(kept) & names:
+                visited.add(urn)
+                kept_state = self._kept.get(urn)
+                if kept_state is not None:
+                    if list_required_urns(kept_state) & names:
                         return first
-                    frontier |= required_urns(kept) - seen
+                    frontier |= list_required_urns(kept_state) - visited
         return None
 
     def _add_needs(self, state: ResourceState) -> None:
         frontier = [state]
         while frontier:
-            for urn in required_urns(frontier.pop()) - self._needed:
+            for urn in list_required_urns(frontier.pop()) - self._needed:
                 self._needed.add(urn)
                 if (other := self._deployment.olds.get(urn)) is not None:
                     frontier.append(other)

@@ -26,23 +26,23 @@ class Mismatch:
 
     path: str
     planned: str
-    found: str
+    actual: str
 
     def __str__(self) -> str:
         """Return the property and both values."""
-        return f"{self.path}: planned {self.planned}, now {self.found}"
+        return f"{self.path}: planned {self.planned}, now {self.actual}"
 
 
-def first_mismatch(planned: Properties, found: Properties, ignored: Iterable[str] = ()) -> Mismatch | None:
+def first_mismatch(planned: Properties, actual: Properties, ignored: Iterable[str] = ()) -> Mismatch | None:
     """Return the first property that differs from the plan, in the order of their paths.
 
     Args:
         planned: The properties in the plan.
-        found: The properties now.
+        actual: The properties now.
         ignored: Paths of properties that may differ, such as `metadata.resourceVersion`.
     """
     left_out = tuple(ignored)
-    for mismatch in _mismatches("", planned, found):
+    for mismatch in _mismatches("", planned, actual):
         if not any(mismatch.path == path or mismatch.path.startswith((f"{path}.", f"{path}[")) for path in left_out):
             return mismatch
     return None
@@ -55,32 +55,32 @@ def is_unknown(value: object) -> bool:
     )
 
 
-def _mismatches(path: str, planned: Value | _Absent, found: Value | _Absent) -> Iterator[Mismatch]:
+def _mismatches(path: str, planned: Value | _Absent, actual: Value | _Absent) -> Iterator[Mismatch]:
     if is_unknown(planned):
         return
-    if isinstance(planned, dict) and isinstance(found, dict):
-        yield from _member_mismatches(path, planned, found)
-    elif isinstance(planned, list) and isinstance(found, list) and len(planned) == len(found):
-        for index, (left, right) in enumerate(zip(planned, found, strict=True)):
-            yield from _mismatches(f"{path}[{index}]", left, right)
-    elif isinstance(planned, SecretValue) and isinstance(found, SecretValue):
-        if any(True for _ in _mismatches(path, planned.value, found.value)):
+    if isinstance(planned, dict) and isinstance(actual, dict):
+        yield from _member_mismatches(path, planned, actual)
+    elif isinstance(planned, list) and isinstance(actual, list) and len(planned) == len(actual):
+        for index, (planned_item, actual_item) in enumerate(zip(planned, actual, strict=True)):
+            yield from _mismatches(f"{path}[{index}]", planned_item, actual_item)
+    elif isinstance(planned, SecretValue) and isinstance(actual, SecretValue):
+        if any(True for _ in _mismatches(path, planned.value, actual.value)):
             yield Mismatch(path, "a secret", "another secret")
-    elif isinstance(planned, SecretValue) != isinstance(found, SecretValue):
+    elif isinstance(planned, SecretValue) != isinstance(actual, SecretValue):
         # A value that is secret in one of them is not displayed from the other one either.
-        yield Mismatch(path, _secrecy(planned), _secrecy(found))
-    elif isinstance(planned, ResourceReference) and isinstance(found, ResourceReference):
-        same_id = planned.id is None or is_unknown(planned.id) or is_equal(planned.id, found.id)
-        if planned.urn != found.urn or not same_id:
-            yield Mismatch(path, planned.urn, found.urn)
-    elif isinstance(planned, _Absent) or isinstance(found, _Absent) or not is_equal(planned, found):
-        yield Mismatch(path, _text(path, planned), _text(path, found))
+        yield Mismatch(path, _secrecy(planned), _secrecy(actual))
+    elif isinstance(planned, ResourceReference) and isinstance(actual, ResourceReference):
+        same_id = planned.id is None or is_unknown(planned.id) or is_equal(planned.id, actual.id)
+        if planned.urn != actual.urn or not same_id:
+            yield Mismatch(path, planned.urn, actual.urn)
+    elif isinstance(planned, _Absent) or isinstance(actual, _Absent) or not is_equal(planned, actual):
+        yield Mismatch(path, _text(path, planned), _text(path, actual))
 
 
-def _member_mismatches(path: str, planned: Mapping[str, Value], found: Mapping[str, Value]) -> Iterator[Mismatch]:
-    for key in sorted({*planned, *found}):
+def _member_mismatches(path: str, planned: Mapping[str, Value], actual: Mapping[str, Value]) -> Iterator[Mismatch]:
+    for key in sorted({*planned, *actual}):
         inner = f"{path}.{key}" if path else key
-        yield from _mismatches(inner, planned.get(key, _ABSENT), found.get(key, _ABSENT))
+        yield from _mismatches(inner, planned.get(key, _ABSENT), actual.get(key, _ABSENT))
 
 
 def _secrecy(value: Value | _Absent) -> str:

@@ -10,7 +10,7 @@ from lakewright_engine.display.property_diff import redact_json
 from lakewright_engine.model.errors import PlanError
 from lakewright_engine.model.resources import ResourceState
 from lakewright_engine.model.urns import urn_name
-from lakewright_engine.plans.plan_file import AGAIN, PlanDocument
+from lakewright_engine.plans.plan_file import NEW_PLAN_HINT, PlanDocument
 
 DELETIONS = ("delete", "delete-replaced")
 """Operations that delete an object."""
@@ -139,10 +139,10 @@ def refuse_changed_contents(document: PlanDocument, deployment: Mapping[str, Any
         if (difference := _compare(before, current.get((before.urn, before.id))))
     ]
     if lines:
-        listed = "\n".join(f"  * {line}" for line in lines)
+        differences = "\n".join(f"  * {line}" for line in lines)
         raise PlanError(
-            f"{document.file}: the plan deletes objects whose contents are not those of the plan:\n{listed}\n"
-            f"Nothing was changed. {AGAIN}"
+            f"{document.file}: the plan deletes objects whose contents are not those of the plan:\n{differences}\n"
+            f"Nothing was changed. {NEW_PLAN_HINT}"
         )
 
 
@@ -156,7 +156,7 @@ def _read_contents(document: PlanDocument) -> list[DeletedContents]:
     if deletes:
         raise PlanError(
             f"{document.file} deletes objects and was made by an earlier version, which did not record their contents. "
-            f"Nothing was changed. {AGAIN}"
+            f"Nothing was changed. {NEW_PLAN_HINT}"
         )
     return []
 

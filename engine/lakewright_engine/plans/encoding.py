@@ -17,7 +17,7 @@ from lakewright_engine.state.secrets import PassphraseManager
 def encode_steps(plan: PlanSteps, manager: PassphraseManager) -> dict[str, Any]:
     """Return the members of a plan document that hold steps, objects and the seed."""
 
-    def encoded(state: ResourceState | None) -> dict[str, Any] | None:
+    def encode(state: ResourceState | None) -> dict[str, Any] | None:
         return encode_resource(state, manager) if state is not None else None
 
     return {
@@ -27,12 +27,14 @@ def encode_steps(plan: PlanSteps, manager: PassphraseManager) -> dict[str, Any]:
                 "urn": step.urn,
                 "type": step.type,
                 "diff": asdict(step.diff),
-                "old": encoded(step.old),
-                "new": encoded(step.new),
+                "old": encode(step.old),
+                "new": encode(step.new),
             }
             for step in plan.steps
         ],
-        "objects": [{"exists": known.exists, "state": encoded(known.state)} for known in plan.objects],
+        "objects": [
+            {"exists": known_object.exists, "state": encode(known_object.state)} for known_object in plan.objects
+        ],
         "seed": plan.seed.hex(),
         "secrets_provider": {"type": manager.kind, "state": {"salt": manager.salt}},
     }
@@ -45,19 +47,19 @@ def decode_steps(document: PlanDocument, manager: PassphraseManager) -> PlanStep
         PlanError: The document lacks a member.
     """
 
-    def decoded(body: dict[str, Any] | None) -> ResourceState | None:
+    def decode(body: dict[str, Any] | None) -> ResourceState | None:
         return decode_resource(body, document.stack, manager) if body is not None else None
 
     try:
         steps = [
             PlannedStep(
-                step["op"], step["urn"], step["type"], _diff(step["diff"]), decoded(step["old"]), decoded(step["new"])
+                step["op"], step["urn"], step["type"], _diff(step["diff"]), decode(step["old"]), decode(step["new"])
             )
             for step in document.body["steps"]
         ]
         objects = [
-            KnownObject(decode_resource(known["state"], document.stack, manager), known["exists"])
-            for known in document.body["objects"]
+            KnownObject(decode_resource(known_object["state"], document.stack, manager), known_object["exists"])
+            for known_object in document.body["objects"]
         ]
         seed = bytes.fromhex(document.body["seed"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -17,7 +17,7 @@ from lakewright_engine.plans.comparison import Mismatch, first_mismatch, is_unkn
 from lakewright_engine.plans.model import PlannedStep, PlanSteps
 from lakewright_engine.plans.recorder import NOT_PLANNED, seed_of_resource
 from lakewright_engine.steps.observer import StepObserver
-from lakewright_engine.steps.targets import required_urns
+from lakewright_engine.steps.targets import list_required_urns
 
 _REPLACEMENT = ("create-replacement", "replace", "delete-replaced")
 _WEAKER = {
@@ -42,7 +42,9 @@ _OPTIONS = (
     "hooks",
 )
 _UNORDERED_OPTIONS = ("dependencies", "aliases", "replace_with")
-_ADVICE = "Steps before this one are done. Make a new plan with `lakewright preview --save-plan FILE`, and apply that"
+_STOPPED_PLAN_HINT = (
+    "Steps before this one are done. Make a new plan with `lakewright preview --save-plan FILE`, and apply that"
+)
 
 
 class PlanFollower(StepObserver):
@@ -64,13 +66,13 @@ class PlanFollower(StepObserver):
 
     @override
     def check_replacement(self, new: ResourceState) -> None:
-        planned = self._declared(new.urn)
+        planned = self._find_planned_state(new.urn)
         if planned is None:
-            raise PlanError(_unplanned(new.urn, "a replacement"))
+            raise PlanError(_describe_unplanned(new.urn, "a replacement"))
         self._compare(planned, new)
 
     @override
-    def started(self, step: DeploymentStep) -> None:
+    def check_start(self, step: DeploymentStep) -> None:
         if step.op in NOT_PLANNED:
             return
         with self._lock:
@@ -79,7 +81,7 @@ class PlanFollower(StepObserver):
             self._compare(planned.new, step.new)
 
     @override
-    def finished(self, step: DeploymentStep) -> None:
+    def note_end(self, step: DeploymentStep) -> None:
         if step.op in _IMPORTS and step.new is not None:
             planned = next((item for item in self._planned[step.urn] if item.op == step.op), None)
             if planned is not None and planned.new is not None:
@@ -87,7 +89,7 @@ class PlanFollower(StepObserver):
 
     @override
     def outputs(self, urn: str, outputs: Properties) -> None:
-        planned = self._declared(urn)
+        planned = self._find_planned_state(urn)
         if planned is not None and (mismatch := first_mismatch(planned.outputs, outputs)) is not None:
             raise PlanError(_differs(urn, f"output {mismatch}"))
 
@@ -95,29 +97,34 @@ class PlanFollower(StepObserver):
     def check_deletions(self, steps: Sequence[DeploymentStep]) -> None:
         with self._lock:
             # A resource that the program dropped and that stays unchanged is reported later.
-            missing = [step for step in self._left() if step.op not in (*_DELETIONS, "same")]
-            wanted = {(step.urn, step.op) for step in self._left()}
-            unplanned = [step for step in steps if (step.urn, step.op) not in wanted]
-            found = {(step.urn, step.op) for step in steps}
-            kept = [step for step in self._left() if step.op in _DELETIONS and (step.urn, step.op) not in found]
+            missing = [step for step in self._list_remaining() if step.op not in (*_DELETIONS, "same")]
+            planned_keys = {(step.urn, step.op) for step in self._list_remaining()}
+            unplanned = [step for step in steps if (step.urn, step.op) not in planned_keys]
+            step_keys = {(step.urn, step.op) for step in steps}
+            kept_steps = [
+                step
+                for step in self._list_remaining()
+                if step.op in _DELETIONS and (step.urn, step.op) not in step_keys
+            ]
         if missing:
             step = missing[0]
             raise PlanError(
-                f"{_name(step.urn)}: the plan has the step `{step.op}`, but the program does not declare the resource "
-                f"any more. {_ADVICE}"
+                f"{_name(step.urn)}: the plan has the step `{step.op}`, but the program no longer declares the "
+                f"resource. {_STOPPED_PLAN_HINT}"
             )
         if unplanned:
-            raise PlanError(_unplanned(unplanned[0].urn, f"`{unplanned[0].op}`"))
-        if kept:
+            raise PlanError(_describe_unplanned(unplanned[0].urn, f"`{unplanned[0].op}`"))
+        if kept_steps:
             raise PlanError(
-                f"{_name(kept[0].urn)}: the plan has the step `{kept[0].op}`, which is not needed any more. {_ADVICE}"
+                f"{_name(kept_steps[0].urn)}: the plan has the step `{kept_steps[0].op}`, which is no longer needed. "
+                f"{_STOPPED_PLAN_HINT}"
             )
 
-    def _left(self) -> Iterator[PlannedStep]:
+    def _list_remaining(self) -> Iterator[PlannedStep]:
         for steps in self._remaining.values():
             yield from steps
 
-    def _declared(self, urn: str) -> ResourceState | None:
+    def _find_planned_state(self, urn: str) -> ResourceState | None:
         """Return the planned state of a resource; None if the plan has none."""
         return next((step.new for step in reversed(self._planned.get(urn, ())) if step.new is not None), None)
 
@@ -125,7 +132,7 @@ class PlanFollower(StepObserver):
         """Remove a step from those that remain, and return it."""
         remaining = self._remaining.get(step.urn)
         if not remaining:
-            raise PlanError(_unplanned(step.urn, f"`{step.op}`"))
+            raise PlanError(_describe_unplanned(step.urn, f"`{step.op}`"))
         planned = remaining[0]
         if planned.op == step.op:
             return remaining.popleft()
@@ -135,21 +142,21 @@ class PlanFollower(StepObserver):
             return next(item for item in self._planned[step.urn] if item.new is not None)
         raise PlanError(
             f"{_name(step.urn)}: the plan has the step `{planned.op}`, but the program now causes `{step.op}`. "
-            f"{_ADVICE}"
+            f"{_STOPPED_PLAN_HINT}"
         )
 
     def _may_be_weaker(self, urn: str) -> bool:
         """Return whether the plan could not know if the resource changes: it, or what it depends on, was unknown."""
-        declared = self._declared(urn)
-        if declared is None:
+        planned_state = self._find_planned_state(urn)
+        if planned_state is None:
             return False
-        uncertain = has_unknown(dict(declared.inputs)) or has_unknown(declared.replacement_trigger)
-        return uncertain or is_unknown(declared.id) or bool(required_urns(declared) & self._weakened)
+        uncertain = has_unknown(dict(planned_state.inputs)) or has_unknown(planned_state.replacement_trigger)
+        return uncertain or is_unknown(planned_state.id) or bool(list_required_urns(planned_state) & self._weakened)
 
-    def _compare(self, planned: ResourceState, found: ResourceState) -> None:
-        mismatch = first_mismatch(planned.inputs, found.inputs) or _option_mismatch(planned, found)
+    def _compare(self, planned: ResourceState, actual: ResourceState) -> None:
+        mismatch = first_mismatch(planned.inputs, actual.inputs) or _option_mismatch(planned, actual)
         if mismatch is not None:
-            raise PlanError(_differs(found.urn, f"property {mismatch}"))
+            raise PlanError(_differs(actual.urn, f"property {mismatch}"))
 
 
 def _is_part(step: PlannedStep, first: PlannedStep) -> bool:
@@ -159,17 +166,17 @@ def _is_part(step: PlannedStep, first: PlannedStep) -> bool:
     return step is first or (first.op in _REPLACEMENT and step.op in _REPLACEMENT)
 
 
-def _option_mismatch(planned: ResourceState, found: ResourceState) -> Mismatch | None:
+def _option_mismatch(planned: ResourceState, actual: ResourceState) -> Mismatch | None:
     for name in _OPTIONS:
-        if getattr(planned, name) != getattr(found, name):
-            return Mismatch(f"(option {name})", str(getattr(planned, name)), str(getattr(found, name)))
+        if getattr(planned, name) != getattr(actual, name):
+            return Mismatch(f"(option {name})", str(getattr(planned, name)), str(getattr(actual, name)))
     for name in _UNORDERED_OPTIONS:
-        before, after = sorted(getattr(planned, name)), sorted(getattr(found, name))
+        before, after = sorted(getattr(planned, name)), sorted(getattr(actual, name))
         if before != after:
             return Mismatch(f"(option {name})", ", ".join(before) or "none", ", ".join(after) or "none")
-    (planned_urn, planned_id), (urn, object_id) = split_reference(planned.provider), split_reference(found.provider)
+    (planned_urn, planned_id), (urn, object_id) = split_reference(planned.provider), split_reference(actual.provider)
     if planned_urn != urn or not (planned_id == object_id or is_unknown(planned_id)):
-        return Mismatch("(option provider)", planned.provider, found.provider)
+        return Mismatch("(option provider)", planned.provider, actual.provider)
     return None
 
 
@@ -177,9 +184,11 @@ def _name(urn: str) -> str:
     return f"{urn.rpartition('::')[0].rpartition('::')[2].rpartition('$')[2]} {urn_name(urn)!r}"
 
 
-def _unplanned(urn: str, what: str) -> str:
-    return f"{_name(urn)}: the plan does not have the step {what}, which the program now causes. {_ADVICE}"
+def _describe_unplanned(urn: str, step_text: str) -> str:
+    return (
+        f"{_name(urn)}: the plan does not have the step {step_text}, which the program now causes. {_STOPPED_PLAN_HINT}"
+    )
 
 
-def _differs(urn: str, what: str) -> str:
-    return f"{_name(urn)}: {what}. {_ADVICE}"
+def _differs(urn: str, difference: str) -> str:
+    return f"{_name(urn)}: {difference}. {_STOPPED_PLAN_HINT}"

@@ -35,9 +35,9 @@ def plan_inputs(project: PulumiProject, stack: str) -> dict[str, str]:
     }
 
 
-def changed_inputs(planned: Mapping[str, str], found: Mapping[str, str]) -> str:
+def list_changed_inputs(planned: Mapping[str, str], current: Mapping[str, str]) -> str:
     """Return the names of the inputs that differ as text; empty if there are none."""
-    names = sorted(name for name in {*planned, *found} if planned.get(name) != found.get(name))
+    names = sorted(name for name in {*planned, *current} if planned.get(name) != current.get(name))
     more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
     return ", ".join(names[:_MAX_NAMES]) + more
 
@@ -45,14 +45,14 @@ def changed_inputs(planned: Mapping[str, str], found: Mapping[str, str]) -> str:
 def _source_hashes(folder: Path, root: Path) -> dict[str, str]:
     hashes: dict[str, str] = {}
     for parent, folders, names in os.walk(folder):
-        place = Path(parent)
-        folders[:] = sorted(name for name in folders if _holds_sources(place / name))
+        current_folder = Path(parent)
+        folders[:] = sorted(name for name in folders if _holds_sources(current_folder / name))
         sources = sorted(name for name in names if name.endswith(".py"))
         if sources:
             digest = hashlib.sha256()
             for name in sources:
-                digest.update(f"{name}\0".encode() + hashlib.sha256((place / name).read_bytes()).digest())
-            hashes[f"{_relative(place, root)}/*.py"] = digest.hexdigest()
+                digest.update(f"{name}\0".encode() + hashlib.sha256((current_folder / name).read_bytes()).digest())
+            hashes[f"{_relative(current_folder, root)}/*.py"] = digest.hexdigest()
     return hashes
 
 

@@ -24,7 +24,7 @@ _MARK = "lakewright_plan"
 SIGNATURE_KEY = "lakewright plan signature v1"
 """The purpose for which a secrets manager derives the key of signatures."""
 _SEALS = ("sha256", "signature")
-AGAIN = "Make a new plan with `lakewright preview --save-plan FILE`"
+NEW_PLAN_HINT = "Make a new plan with `lakewright preview --save-plan FILE`"
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class PlanDocument:
         if not hmac.compare_digest(expected, str(self.body.get("signature") or "")):
             raise PlanError(
                 f"{self.file}: the signature is wrong: the plan was changed after it was made, or was made with "
-                f"another passphrase than that of stack '{self.stack}'. {AGAIN}"
+                f"another passphrase than that of stack '{self.stack}'. {NEW_PLAN_HINT}"
             )
 
 
@@ -165,7 +165,9 @@ def read_plan(file: Path) -> PlanDocument:
     body = _parse(content)
     if _MARK not in body:
         cut = content.lstrip().startswith(b"{") and f'"{_MARK}"'.encode() in content
-        reason = f"is damaged or truncated. {AGAIN}" if cut else "is not a plan that `preview --save-plan` wrote"
+        reason = (
+            f"is damaged or truncated. {NEW_PLAN_HINT}" if cut else "is not a plan that `preview --save-plan` wrote"
+        )
         raise PlanError(f"{file} {reason}")
     if body[_MARK] != FORMAT:
         raise PlanError(
@@ -174,12 +176,14 @@ def read_plan(file: Path) -> PlanDocument:
         )
     document = PlanDocument(file, body)
     if hashlib.sha256(_content(body)).hexdigest() != body.get("sha256"):
-        raise PlanError(f"{file}: the content does not match its hash: the file is damaged or was edited. {AGAIN}")
+        raise PlanError(
+            f"{file}: the content does not match its hash: the file is damaged or was edited. {NEW_PLAN_HINT}"
+        )
     try:
         _ = (document.engine, document.engine_version, document.project, document.stack, document.created)
         _ = (document.options, document.state, document.inputs.items(), document.changes.items(), document.salt)
     except (KeyError, TypeError, AttributeError) as error:
-        raise PlanError(f"{file} is damaged: {type(error).__name__}: {error}. {AGAIN}") from error
+        raise PlanError(f"{file} is damaged: {type(error).__name__}: {error}. {NEW_PLAN_HINT}") from error
     return document
 
 

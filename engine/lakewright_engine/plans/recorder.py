@@ -36,19 +36,19 @@ class PlanRecorder(StepObserver):
         return seed_of_resource(self.seed, urn)
 
     @override
-    def finished(self, step: DeploymentStep) -> None:
+    def note_end(self, step: DeploymentStep) -> None:
         if step.op not in NOT_PLANNED:
             with self._lock:
                 self._steps.append(step)
 
-    def planned_steps(self) -> list[PlannedStep]:
+    def list_steps(self) -> list[PlannedStep]:
         """Return the recorded steps. Call it after the run: components register their outputs late."""
-        return [_planned(step) for step in self._steps]
+        return [_to_planned_step(step) for step in self._steps]
 
-    def touched_objects(self) -> list[ResourceState]:
+    def list_touched_objects(self) -> list[ResourceState]:
         """Return the objects that the steps change or delete."""
-        found = {id(step.old): step.old for step in self._steps if step.old is not None and step.op != "same"}
-        return [state for state in found.values() if state.custom]
+        states_by_id = {id(step.old): step.old for step in self._steps if step.old is not None and step.op != "same"}
+        return [state for state in states_by_id.values() if state.custom]
 
 
 def seed_of_resource(seed: bytes, urn: str) -> bytes:
@@ -56,19 +56,19 @@ def seed_of_resource(seed: bytes, urn: str) -> bytes:
     return hmac.digest(seed, urn.encode(), "sha256")
 
 
-def _planned(step: DeploymentStep) -> PlannedStep:
+def _to_planned_step(step: DeploymentStep) -> PlannedStep:
     old = step.old if step.op != "same" else None
     return PlannedStep(
         op=step.op,
         urn=step.urn,
         type=step.state.type,
         diff=step.diff,
-        old=_without_outputs(old) if old is not None else None,
-        new=_without_times(step.new) if step.new is not None else None,
+        old=_drop_outputs(old) if old is not None else None,
+        new=_drop_times(step.new) if step.new is not None else None,
     )
 
 
-def _without_outputs(old: ResourceState) -> ResourceState:
+def _drop_outputs(old: ResourceState) -> ResourceState:
     """Return what a plan shows and compares of an object: its inputs, and whether it remains when it is deleted."""
     return ResourceState(
         old.urn,
@@ -81,7 +81,7 @@ def _without_outputs(old: ResourceState) -> ResourceState:
     )
 
 
-def _without_times(new: ResourceState) -> ResourceState:
+def _drop_times(new: ResourceState) -> ResourceState:
     """Return what a step declares. The outputs of an object are not known before it is carried out."""
     return replace(
         new,

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from lakewright_engine.model.errors import PlanError
-from lakewright_engine.plans.inputs import changed_inputs
-from lakewright_engine.plans.plan_file import AGAIN, PlanDocument
+from lakewright_engine.plans.inputs import list_changed_inputs
+from lakewright_engine.plans.plan_file import NEW_PLAN_HINT, PlanDocument
 from lakewright_engine.plans.state_version import state_version
 
-_NOTHING = f"Nothing was changed. {AGAIN}"
+PLAN_REJECTED_HINT = f"Nothing was changed. {NEW_PLAN_HINT}"
 
 
 def refuse_foreign_plan(document: PlanDocument, *, engine: str, version: str, project: str, stack: str) -> None:
@@ -24,24 +24,26 @@ def refuse_foreign_plan(document: PlanDocument, *, engine: str, version: str, pr
             f"{document.file} was made by the engine `{document.engine}`, not by `{engine}`. "
             f"Use --engine {document.engine}, or make the plan again with --engine {engine}"
         )
-    for what, planned, found in (("project", document.project, project), ("stack", document.stack, stack)):
-        if planned != found:
-            raise PlanError(f"{document.file} is a plan of {what} '{planned}', not of {what} '{found}'. {_NOTHING}")
+    for noun, planned, actual in (("project", document.project, project), ("stack", document.stack, stack)):
+        if planned != actual:
+            raise PlanError(
+                f"{document.file} is a plan of {noun} '{planned}', not of {noun} '{actual}'. {PLAN_REJECTED_HINT}"
+            )
     if document.engine_version != version:
         raise PlanError(
             f"{document.file} was made by version {document.engine_version} of the engine `{engine}`; this is version "
-            f"{version}. {_NOTHING}"
+            f"{version}. {PLAN_REJECTED_HINT}"
         )
 
 
-def refuse_changed_inputs(document: PlanDocument, found: Mapping[str, str]) -> None:
+def refuse_changed_inputs(document: PlanDocument, actual: Mapping[str, str]) -> None:
     """Refuse a plan whose spec, environment, program or packages have changed.
 
     Raises:
         PlanError: Something changed. The message names the files.
     """
-    if names := changed_inputs(document.inputs, found):
-        raise PlanError(f"{document.file}: changed since the plan was made: {names}. {_NOTHING}")
+    if names := list_changed_inputs(document.inputs, actual):
+        raise PlanError(f"{document.file}: changed since the plan was made: {names}. {PLAN_REJECTED_HINT}")
 
 
 def refuse_changed_state(document: PlanDocument, deployment: dict[str, Any], used: str) -> None:
@@ -55,13 +57,13 @@ def refuse_changed_state(document: PlanDocument, deployment: dict[str, Any], use
     Raises:
         PlanError: The state is not the one that the plan starts from.
     """
-    planned, found = document.state, state_version(deployment)
-    if planned == found:
+    planned, actual = document.state, state_version(deployment)
+    if planned == actual:
         return
     if used:
-        raise PlanError(f"{document.file} was already used at {used}; a plan can be used once. {_NOTHING}")
+        raise PlanError(f"{document.file} was already used at {used}; a plan can be used once. {PLAN_REJECTED_HINT}")
     raise PlanError(
         f"{document.file}: the state of stack '{document.stack}' has changed since the plan was made: it was written "
-        f"at {found.time or 'an unknown time'}, the plan starts from the state of {planned.time or 'a new stack'}. "
-        f"{_NOTHING}"
+        f"at {actual.time or 'an unknown time'}, the plan starts from the state of {planned.time or 'a new stack'}. "
+        f"{PLAN_REJECTED_HINT}"
     )

@@ -31,47 +31,49 @@ def read_objects(deployment: Deployment, states: Sequence[ResourceState]) -> lis
         return list(pool.map(partial(_read, deployment), readable))
 
 
-def refreshed_objects(before: Sequence[ResourceState], after: Sequence[ResourceState]) -> list[KnownObject]:
+def list_refreshed_objects(before: Sequence[ResourceState], after: Sequence[ResourceState]) -> list[KnownObject]:
     """Return the objects that a refresh has read, those that are gone included."""
-    found = {(state.urn, state.id) for state in after}
-    gone = [state for state in before if _is_on_server(state) and (state.urn, state.id) not in found]
-    return [KnownObject(_known(state), exists=True) for state in after if _is_on_server(state)] + [
-        KnownObject(replace(_known(state), outputs={}), exists=False) for state in gone
+    live_keys = {(state.urn, state.id) for state in after}
+    missing_states = [state for state in before if _is_on_server(state) and (state.urn, state.id) not in live_keys]
+    return [KnownObject(_to_known_state(state), exists=True) for state in after if _is_on_server(state)] + [
+        KnownObject(replace(_to_known_state(state), outputs={}), exists=False) for state in missing_states
     ]
 
 
-def refuse_moved(planned: Sequence[KnownObject], found: Sequence[KnownObject]) -> None:
+def refuse_moved(planned: Sequence[KnownObject], live_objects: Sequence[KnownObject]) -> None:
     """Compare the objects on the servers with those when the plan was made.
 
     Raises:
         PlanError: One of them differs. The message names the resource and the property.
     """
-    now = {known.key: known for known in found}
-    lines = [line for known in planned for line in _differences(known, now.pop(known.key, None))]
-    lines += [f"{_name(known.state)} appeared" for known in now.values() if known.exists]
+    now = {live_object.key: live_object for live_object in live_objects}
+    lines = [
+        line for planned_object in planned for line in _differences(planned_object, now.pop(planned_object.key, None))
+    ]
+    lines += [f"{_name(live_object.state)} appeared" for live_object in now.values() if live_object.exists]
     if lines:
-        listed = "\n".join(f"  * {line}" for line in lines[:_MAX_LINES])
+        differences = "\n".join(f"  * {line}" for line in lines[:_MAX_LINES])
         more = f"\n  and {len(lines) - _MAX_LINES} more" if len(lines) > _MAX_LINES else ""
         raise PlanError(
-            f"objects on the servers have changed since the plan was made:\n{listed}{more}\n"
+            f"objects on the servers have changed since the plan was made:\n{differences}{more}\n"
             "Nothing was changed. Make a new plan with `lakewright preview --refresh --save-plan FILE`"
         )
 
 
-def _differences(planned: KnownObject, found: KnownObject | None) -> Iterator[str]:
+def _differences(planned: KnownObject, live_object: KnownObject | None) -> Iterator[str]:
     name = _name(planned.state)
-    if found is None or planned.exists != found.exists:
+    if live_object is None or planned.exists != live_object.exists:
         yield f"{name} {'is gone' if planned.exists else 'exists again'}"
         return
     if not planned.exists:
         return
     ignored = server_managed_paths(planned.state.type)
     for before, after in (
-        (planned.state.inputs, found.state.inputs),
-        (planned.state.outputs, found.state.outputs),
+        (planned.state.inputs, live_object.state.inputs),
+        (planned.state.outputs, live_object.state.outputs),
     ):
         if (mismatch := first_mismatch(before, after, ignored)) is not None:
-            yield f"{name}: property {mismatch.path}: was {mismatch.planned}, is {mismatch.found}"
+            yield f"{name}: property {mismatch.path}: was {mismatch.planned}, is {mismatch.actual}"
             return
 
 
@@ -87,15 +89,15 @@ def _is_on_server(state: ResourceState) -> bool:
 
 def _read(deployment: Deployment, state: ResourceState) -> KnownObject:
     try:
-        found = read_object(deployment.provider_of(state), state, deployment.mark_secrets)
+        live_read = read_object(deployment.get_provider(state), state, deployment.mark_secrets)
     except EngineError as error:
         raise PlanError(f"{_name(state)}: the object cannot be read to compare it with the plan: {error}") from error
-    if found.new is None:
-        return KnownObject(replace(_known(state), outputs={}), exists=False)
-    return KnownObject(_known(found.new), exists=True)
+    if live_read.new is None:
+        return KnownObject(replace(_to_known_state(state), outputs={}), exists=False)
+    return KnownObject(_to_known_state(live_read.new), exists=True)
 
 
-def _known(state: ResourceState) -> ResourceState:
+def _to_known_state(state: ResourceState) -> ResourceState:
     return ResourceState(state.urn, state.type, state.custom, id=state.id, inputs=state.inputs, outputs=state.outputs)
 
 

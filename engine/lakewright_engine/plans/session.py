@@ -10,7 +10,7 @@ from lakewright_engine.model.resources import ResourceState
 from lakewright_engine.plans.follower import PlanFollower
 from lakewright_engine.plans.model import KnownObject, PlanSteps
 from lakewright_engine.plans.recorder import PlanRecorder
-from lakewright_engine.plans.server_objects import read_objects, refreshed_objects, refuse_moved
+from lakewright_engine.plans.server_objects import list_refreshed_objects, read_objects, refuse_moved
 from lakewright_engine.steps.deployment import Deployment
 from lakewright_engine.steps.observer import StepObserver
 
@@ -30,13 +30,13 @@ class PlanSession:
         """Environment variables for the processes of providers."""
         return {}
 
-    def before_program(self, deployment: Deployment) -> None:
+    def check_before_program(self, deployment: Deployment) -> None:
         """Check the objects before the program runs. Raise PlanError to stop the run."""
 
-    def refreshed(self, before: Sequence[ResourceState], after: Sequence[ResourceState]) -> None:
+    def check_refresh(self, before: Sequence[ResourceState], after: Sequence[ResourceState]) -> None:
         """Check the objects that a refresh has read. Raise PlanError to stop the run."""
 
-    def after_program(self, deployment: Deployment) -> None:
+    def check_after_program(self, deployment: Deployment) -> None:
         """Read objects after the last step. Raise PlanError if one cannot be read."""
 
 
@@ -52,7 +52,7 @@ class RecordingSession(PlanSession):
     @property
     def plan(self) -> PlanSteps:
         """The plan, after the run."""
-        return PlanSteps(self._recorder.planned_steps(), self._objects or [], self._recorder.seed)
+        return PlanSteps(self._recorder.list_steps(), self._objects or [], self._recorder.seed)
 
     @property
     @override
@@ -60,13 +60,13 @@ class RecordingSession(PlanSession):
         return {SEED_VARIABLE: self._recorder.seed.hex()}
 
     @override
-    def refreshed(self, before: Sequence[ResourceState], after: Sequence[ResourceState]) -> None:
-        self._objects = refreshed_objects(before, after)
+    def check_refresh(self, before: Sequence[ResourceState], after: Sequence[ResourceState]) -> None:
+        self._objects = list_refreshed_objects(before, after)
 
     @override
-    def after_program(self, deployment: Deployment) -> None:
+    def check_after_program(self, deployment: Deployment) -> None:
         if self._objects is None:
-            self._objects = read_objects(deployment, self._recorder.touched_objects())
+            self._objects = read_objects(deployment, self._recorder.list_touched_objects())
 
 
 class FollowingSession(PlanSession):
@@ -85,13 +85,13 @@ class FollowingSession(PlanSession):
         return {SEED_VARIABLE: self._plan.seed.hex()}
 
     @override
-    def before_program(self, deployment: Deployment) -> None:
+    def check_before_program(self, deployment: Deployment) -> None:
         # Also before a refresh, which saves what it finds: a refused plan changes nothing.
-        planned = {known.key for known in self._plan.objects}
+        planned = {planned_object.key for planned_object in self._plan.objects}
         states = [state for state in deployment.resources if (state.urn, state.id) in planned]
         refuse_moved(self._plan.objects, read_objects(deployment, states))
         self.is_used = True
 
     @override
-    def refreshed(self, before: Sequence[ResourceState], after: Sequence[ResourceState]) -> None:
-        refuse_moved(self._plan.objects, refreshed_objects(before, after))
+    def check_refresh(self, before: Sequence[ResourceState], after: Sequence[ResourceState]) -> None:
+        refuse_moved(self._plan.objects, list_refreshed_objects(before, after))

@@ -14,9 +14,9 @@ _TIMES = ("created", "modified", "sourcePosition", "stackTrace")
 
 def state_version(deployment: dict[str, Any]) -> StateVersion:
     """Return the version of an exported deployment. Its time distinguishes states that differ only in secrets."""
-    resources = [_without_times(resource) for resource in _items(deployment, "resources")]
+    resources = [_drop_times(resource) for resource in _items(deployment, "resources")]
     pending = [
-        {**operation, "resource": _without_times(operation.get("resource") or {})}
+        {**operation, "resource": _drop_times(operation.get("resource") or {})}
         for operation in _items(deployment, "pending_operations")
     ]
     manifest = cast("dict[str, Any]", deployment.get("manifest") or {})
@@ -37,16 +37,16 @@ def _items(deployment: dict[str, Any], key: str) -> list[dict[str, Any]]:
     return deployment.get(key) or []
 
 
-def _without_times(resource: dict[str, Any]) -> dict[str, Any]:
-    return {key: _without_ciphertexts(value) for key, value in resource.items() if key not in _TIMES}
+def _drop_times(resource: dict[str, Any]) -> dict[str, Any]:
+    return {key: _drop_ciphertexts(value) for key, value in resource.items() if key not in _TIMES}
 
 
-def _without_ciphertexts(value: Any) -> Any:
+def _drop_ciphertexts(value: Any) -> Any:
     if isinstance(value, dict):
         members = cast("dict[str, Any]", value)
         if members.get(SIGNATURE) == SECRET:
             return {SIGNATURE: SECRET}
-        return {key: _without_ciphertexts(item) for key, item in members.items()}
+        return {key: _drop_ciphertexts(item) for key, item in members.items()}
     if isinstance(value, list):
-        return [_without_ciphertexts(item) for item in cast("list[Any]", value)]
+        return [_drop_ciphertexts(item) for item in cast("list[Any]", value)]
     return value

@@ -63,19 +63,19 @@ def _properties(step: dict[str, Any]) -> list[PropertyChange]:
     old, new = _inputs(step["old"]), _inputs(step["new"])
     if step["new"] is None:
         return []
-    found = {change.path: change for change in changes(old, new)}
+    changes_by_path = {change.path: change for change in changes(old, new)}
     detailed = cast("dict[str, tuple[str, bool]]", step["diff"]["detailed"] or {})
     for path, (kind, _) in sorted(detailed.items()):
         # Also what differs from the object rather than from the inputs, such as drift.
-        found = {change.path: change for change in diff_at_path(path, kind, old, new)} | found
-    return [change for _, change in sorted(found.items())]
+        changes_by_path = {change.path: change for change in diff_at_path(path, kind, old, new)} | changes_by_path
+    return [change for _, change in sorted(changes_by_path.items())]
 
 
 def _keys(step: dict[str, Any]) -> list[str]:
     diff = step["diff"]
-    named: set[str] = {*diff["keys"], *diff["replace_keys"], *(diff["detailed"] or ())}
-    found = {change.path for change in changes(_inputs(step["old"]), _inputs(step["new"]))}
-    return sorted({path.partition(".")[0].partition("[")[0] for path in named or found} - {""})
+    diff_keys: set[str] = {*diff["keys"], *diff["replace_keys"], *(diff["detailed"] or ())}
+    changed_paths = {change.path for change in changes(_inputs(step["old"]), _inputs(step["new"]))}
+    return sorted({path.partition(".")[0].partition("[")[0] for path in diff_keys or changed_paths} - {""})
 
 
 def _inputs(state: dict[str, Any] | None) -> dict[str, Any]:

@@ -53,7 +53,9 @@ class LineHandler(Protocol):
         ...
 
 
-def popen(command: list[str], cwd: Path, env: Mapping[str, str], keep: tuple[int, ...] = ()) -> subprocess.Popen[str]:
+def start_process(
+    command: list[str], cwd: Path, env: Mapping[str, str], keep: tuple[int, ...] = ()
+) -> subprocess.Popen[str]:
     """Start a process in its own process group with piped output. It inherits the descriptors in `keep`."""
 
     def start() -> subprocess.Popen[str]:
@@ -174,7 +176,7 @@ class StartedProcess(ChildProcess):
 
     def __init__(self, command: list[str], cwd: Path, env: Mapping[str, str], on_line: LineHandler, name: str) -> None:
         """Start the command."""
-        self._process = popen(command, cwd, env)
+        self._process = start_process(command, cwd, env)
         assert self._process.stdout is not None
         assert self._process.stderr is not None
         super().__init__((self._process.stdout, self._process.stderr), on_line, name)

@@ -31,8 +31,8 @@ def describe_exit(name: str, code: int, output: Iterable[str]) -> str:
 def find_crash(lines: list[str]) -> str:
     """Return the reason in a Go panic or a Python traceback; empty if there is neither."""
     for line in lines:
-        if found := _GO_CRASH.match(line):
-            return _GO_NESTED.sub("", found["reason"].strip())
+        if match := _GO_CRASH.match(line):
+            return _GO_NESTED.sub("", match["reason"].strip())
     if _PYTHON_TRACEBACK in lines:
         after = lines[lines.index(_PYTHON_TRACEBACK) + 1 :]
         return next((line for line in after if not line.startswith(" ")), "")

@@ -22,7 +22,7 @@ from typing import IO, Any, Protocol, Self, TextIO
 
 from lakewright_engine.model.errors import ProviderError
 from lakewright_engine.processes import forkserver_host
-from lakewright_engine.processes.child_process import ChildProcess, LineHandler, popen
+from lakewright_engine.processes.child_process import ChildProcess, LineHandler, start_process
 
 _HOST = Path(__file__).with_name("forkserver_host.py")
 _START = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
@@ -59,16 +59,21 @@ class ForkServer:
         self._pids: list[int] = []
         self._codes: dict[int, int] = {}
         self._gone = ""
-        own = preloaded.get()
+        preloaded_server = preloaded.get()
         self.is_own_interpreter = is_own_interpreter(python)
         """Whether the server runs the interpreter of this process, with the same packages."""
         with theirs:
-            if own and self.is_own_interpreter and threading.active_count() == 1 and not _has_shadows(folder):
-                self._process: _Process = ForkedServer(own, ours, theirs)
+            if (
+                preloaded_server
+                and self.is_own_interpreter
+                and threading.active_count() == 1
+                and not _has_shadows(folder)
+            ):
+                self._process: _ServerProcess = ForkedServer(preloaded_server, ours, theirs)
             else:
                 # Unbuffered: forks do not start a new interpreter, and a provider prints its port to a pipe.
                 command = [python, "-u", "-c", _START, str(_HOST), str(theirs.fileno()), str(os.getpid())]
-                self._process = popen(command, Path.cwd(), dict(os.environ), keep=(theirs.fileno(),))
+                self._process = start_process(command, Path.cwd(), dict(os.environ), keep=(theirs.fileno(),))
         threading.Thread(target=self._listen, daemon=True, name="fork-server").start()
 
     def __enter__(self) -> Self:
@@ -132,7 +137,7 @@ class ForkServer:
             self._changed.notify_all()
 
 
-class _Process(Protocol):
+class _ServerProcess(Protocol):
     """The process of the server."""
 
     @property
@@ -146,7 +151,7 @@ class _Process(Protocol):
 class ForkedServer:
     """A server that is a fork of this process."""
 
-    def __init__(self, own: Preloaded, ours: socket.socket, theirs: socket.socket) -> None:
+    def __init__(self, preloaded_server: Preloaded, ours: socket.socket, theirs: socket.socket) -> None:
         """Fork the server off this process."""
         parent = os.getpid()
         error_read, error_write = os.pipe()
@@ -157,9 +162,9 @@ class ForkedServer:
                 nothing = os.open(os.devnull, os.O_RDWR)
                 for target, source in enumerate((nothing, nothing, error_write)):
                     os.dup2(source, target)
-                for descriptor in (nothing, error_read, error_write, ours.fileno(), *own.own_descriptors):
+                for descriptor in (nothing, error_read, error_write, ours.fileno(), *preloaded_server.own_descriptors):
                     os.close(descriptor)
-                sys.path[:] = own.path
+                sys.path[:] = preloaded_server.path
                 forkserver_host.reopen_output()
                 forkserver_host.main(theirs.fileno(), parent)
                 os._exit(0)

@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 
 def main(descriptor: int, parent: int) -> None:
     """Serve requests on a socket until the process `parent` closes it."""
-    _die_with(parent)
+    _end_after(parent)
     requests = socket.socket(fileno=descriptor)
     ended, wake = os.pipe()
     os.set_blocking(wake, False)
@@ -69,7 +69,7 @@ def _wake(_number: int, _frame: object) -> None:
     """Do nothing: the wake-up descriptor is written by the signal."""
 
 
-def _die_with(parent: int) -> None:
+def _end_after(parent: int) -> None:
     # Not available on every system. An engine that ends in an orderly way still ends its children.
     with contextlib.suppress(AttributeError):
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)
@@ -116,7 +116,7 @@ def _run(request: dict[str, Any], descriptors: list[int]) -> NoReturn:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         parent = os.getppid()
         os.setsid()
-        _die_with(parent)
+        _end_after(parent)
         for target, source in zip((1, 2), descriptors, strict=True):
             os.dup2(source, target)
             os.close(source)
@@ -130,7 +130,7 @@ def _run(request: dict[str, Any], descriptors: list[int]) -> NoReturn:
         os._exit(code)
 
 
-def _serve_at(private: str) -> None:
+def _serve_privately(private: str) -> None:
     """Make the first server listen at the address `private` instead of a port that any user of the machine can call.
 
     The SDK's provider has no option for it. It still prints a port, which the engine does not need.
@@ -144,10 +144,10 @@ def _serve_at(private: str) -> None:
         server = make_server(*arguments, **options)
         listen = server.add_insecure_port
 
-        def on_socket(address: str) -> int:  # noqa: ARG001 - the port that the SDK requests
+        def use_socket(address: str) -> int:  # noqa: ARG001 - the port that the SDK requests
             return listen(private)
 
-        server.add_insecure_port = on_socket
+        server.add_insecure_port = use_socket
         return server
 
     grpc.server = private_server
@@ -162,7 +162,7 @@ def _execute(request: dict[str, Any]) -> int:
                 # Expected errors of a provider are one line.
                 if request["env"].get("LAKEWRIGHT_DEBUG", "") in ("", "0"):
                     sys.tracebacklimit = 0
-                _serve_at(request["address"])
+                _serve_privately(request["address"])
             runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
         else:
             sys.argv = [request["script"], *request["arguments"]]

@@ -20,7 +20,7 @@ from lakewright_engine.model.resources import Properties, ResourceState
 from lakewright_engine.model.urns import make_urn
 from lakewright_engine.planning.planner import Planner
 from lakewright_engine.processes import rpc
-from lakewright_engine.registration.desired_state import desired_state_from_request, source_position
+from lakewright_engine.registration.desired_state import read_desired_state, source_position
 from lakewright_engine.registration.transforms import Transforms
 from lakewright_engine.steps.deployment import Deployment
 
@@ -65,9 +65,9 @@ def _respond(handler: Handler) -> Handler:
             except DeploymentStoppedError:
                 pass
             except (EngineError, OSError, ValueError) as error:
-                self.deployment.fail(str(error), self.urn_of(request))
+                self.deployment.fail(str(error), self.build_urn(request))
             if self.deployment.hooks.registered and (unmet := _FAILED_RESPONSES.get(handler.__name__)) is not None:
-                return unmet(self.urn_of(request))
+                return unmet(self.build_urn(request))
             return rpc.abort_terminated(context)
 
     return wrapper
@@ -103,7 +103,7 @@ class Monitor(rpc.MonitorServicer):
         with self._idle:
             self._idle.wait_for(lambda: self._active == 0)
 
-    def urn_of(self, request: Any) -> str:
+    def build_urn(self, request: Any) -> str:
         """Return the URN of the resource in a request, or that of the stack."""
         deployment = self.deployment
         name, type_ = getattr(request, "name", ""), getattr(request, "type", "")
@@ -129,16 +129,16 @@ class Monitor(rpc.MonitorServicer):
     @_respond
     def RegisterResource(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
         """Bring a resource to its desired state."""
-        desired = desired_state_from_request(request, self.deployment.root)
-        parent_desired = self._planner.desired_state(desired.parent)
+        desired = read_desired_state(request, self.deployment.root)
+        parent_desired = self._planner.find_desired_state(desired.parent)
         if parent_desired is not None:
             desired.inherit(parent_desired)
-        own = list(request.transforms)
-        self._transforms.apply(desired, own, self._ancestors(desired.parent))
+        transforms = list(request.transforms)
+        self._transforms.apply(desired, transforms, self._ancestors(desired.parent))
         desired.inputs = add_hashes(desired.inputs, self.deployment.program)
         urn = make_urn(self.deployment.stack, self.deployment.project, desired.parent, desired.type, desired.name)
         self._parents[urn] = desired.parent
-        self._transforms.remember(urn, own)
+        self._transforms.remember(urn, transforms)
         state, step = self._planner.register(desired)
         return rpc.resource_messages.RegisterResourceResponse(
             urn=state.urn,
@@ -150,11 +150,11 @@ class Monitor(rpc.MonitorServicer):
         )
 
     def _ancestors(self, parent: str) -> list[str]:
-        found: list[str] = []
+        ancestors: list[str] = []
         while parent:
-            found.append(parent)
+            ancestors.append(parent)
             parent = self._parents.get(parent, "")
-        return found
+        return ancestors
 
     @_respond
     def RegisterResourceOutputs(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
@@ -169,7 +169,7 @@ class Monitor(rpc.MonitorServicer):
         deployment = self.deployment
         dependencies: set[str] = set(request.dependencies)
         new = ResourceState(
-            urn=self.urn_of(request),
+            urn=self.build_urn(request),
             type=request.type,
             custom=True,
             id=request.id,
@@ -206,7 +206,7 @@ class Monitor(rpc.MonitorServicer):
         arguments = add_hashes(arguments, self.deployment.program)
         if has_unknown(dict(arguments)):
             return rpc.resource_messages.ResourceInvokeResponse(unknown=True)
-        found, failures = self.deployment.registry.get(reference).invoke(
+        result_value, failures = self.deployment.registry.get(reference).invoke(
             request.tok, arguments, preview=self.deployment.dry_run
         )
         response = rpc.resource_messages.ResourceInvokeResponse(
@@ -215,10 +215,10 @@ class Monitor(rpc.MonitorServicer):
                 for failure in failures
             ]
         )
-        if found is None:
+        if result_value is None:
             response.unknown = True
         else:
-            result = found if request.acceptResources else flatten_references(found)
+            result = result_value if request.acceptResources else flatten_references(result_value)
             getattr(response, "return").CopyFrom(to_struct(result))
         return response
 

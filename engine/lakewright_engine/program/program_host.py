@@ -51,7 +51,7 @@ class QuietEngine:
         return getattr(self._stub, name)
 
 
-def serve_callbacks_at(prefix: str) -> None:
+def serve_callbacks(prefix: str) -> None:
     """Make the servers of transforms and hooks listen at private addresses instead of ports that any user can call.
 
     Args:
@@ -69,10 +69,10 @@ def serve_callbacks_at(prefix: str) -> None:
             server = make_server(**options)
             listen = server.add_insecure_port
 
-            def on_socket(address: str) -> int:  # noqa: ARG001 - the port that the SDK requests
+            def use_socket(address: str) -> int:  # noqa: ARG001 - the port that the SDK requests
                 return listen(private)
 
-            server.add_insecure_port = on_socket
+            server.add_insecure_port = use_socket
             return server
 
         aio.server = make_private_server
@@ -145,7 +145,7 @@ def main() -> int:
     speed_up_sdk()
     if not arguments["dry_run"]:
         record_declarations(arguments["declarations"])
-    serve_callbacks_at(arguments["callbacks"])
+    serve_callbacks(arguments["callbacks"])
     # A failed program leaves futures that are never awaited. The relevant error has been reported.
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     loop = asyncio.new_event_loop()

@@ -182,8 +182,8 @@ def _read(file: Path) -> PulumiProject:
     # `config` naming a folder is the older spelling of `stackConfigDir`.
     folder = body.get("stackConfigDir") or (config if isinstance(config, str) else "")
     backend = cast("dict[str, Any]", body.get("backend") or {})
-    declared = cast("dict[str, Any]", config) if isinstance(config, dict) else {}
-    defaults, secret, required = _declared(declared, name)
+    config_section = cast("dict[str, Any]", config) if isinstance(config, dict) else {}
+    defaults, secret, required = _read_defaults(config_section, name)
     return PulumiProject(
         file=file,
         name=name,
@@ -197,7 +197,7 @@ def _read(file: Path) -> PulumiProject:
     )
 
 
-def _declared(config: dict[str, Any], project: str) -> tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]:
+def _read_defaults(config: dict[str, Any], project: str) -> tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]:
     """Return default values, keys of secret ones, and keys without a default value."""
     defaults: dict[str, Any] = {}
     secret: list[str] = []

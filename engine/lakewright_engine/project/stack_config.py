@@ -57,10 +57,10 @@ class StackConfig:
             raise ProjectError(f"{self.file} cannot be read: {error}") from error
         values: Any = cast("dict[str, Any]", body).get("config") if isinstance(body, dict) else None
         places: list[tuple[str, Any]] = [("", body), ("config", values)]
-        for what, found in places:
-            if found is not None and not isinstance(found, dict):
-                where = f"'{what}' of {self.file}" if what else str(self.file)
-                raise ProjectError(f"{where} must be a mapping, found {type(found).__name__}")
+        for section, content in places:
+            if content is not None and not isinstance(content, dict):
+                section_name = f"'{section}' of {self.file}" if section else str(self.file)
+                raise ProjectError(f"{section_name} must be a mapping, found {type(content).__name__}")
 
     @property
     def body(self) -> dict[str, Any]:
@@ -94,9 +94,9 @@ class StackConfig:
 
     def plaintext(self, key: str) -> str:
         """Return the value for the program: text unchanged, anything else as JSON text, secrets decrypted."""
-        return to_text(self._decrypted(self.values[key]))
+        return to_text(self._decrypt(self.values[key]))
 
-    def masked(self, key: str) -> str:
+    def mask_secrets(self, key: str) -> str:
         """Return the value with `[secret]` in place of secrets."""
         return to_text(_mask(self.values[key]))
 
@@ -105,14 +105,14 @@ class StackConfig:
 
         None if there is none.
         """
-        value = self._at(key, path=path)
-        return None if value is None else to_text(self._decrypted(value))
+        value = self._get_value(key, path=path)
+        return None if value is None else to_text(self._decrypt(value))
 
     def holds_secret(self, key: str, *, path: bool = False) -> bool:
         """Return whether the value that `get` returns is or contains a secret."""
-        return _holds_secret(self._at(key, path=path))
+        return _holds_secret(self._get_value(key, path=path))
 
-    def _at(self, key: str, *, path: bool) -> Any:
+    def _get_value(self, key: str, *, path: bool) -> Any:
         name, steps = self._place(key, path=path)
         value: Any = self.values
         for step in (name, *steps):
@@ -128,7 +128,7 @@ class StackConfig:
         """
         name, steps = self._place(key, path=path)
         stored: Any = {"secure": self._manager().encrypt(value)} if secret else _parse_scalar(value) if path else value
-        self._store(name, _set_at(self.values.get(name), steps, stored, key) if steps else stored)
+        self._store(name, _set_value(self.values.get(name), steps, stored, key) if steps else stored)
 
     def set_value(self, key: str, value: Any) -> None:
         """Set a structured value without secrets."""
@@ -190,13 +190,13 @@ class StackConfig:
         self.set_salt(manager.salt)
         return manager
 
-    def _decrypted(self, value: Any) -> Any:
+    def _decrypt(self, value: Any) -> Any:
         if _is_secure(value):
             return self._manager().decrypt(value["secure"])
         if isinstance(value, dict):
-            return {key: self._decrypted(item) for key, item in cast("dict[str, Any]", value).items()}
+            return {key: self._decrypt(item) for key, item in cast("dict[str, Any]", value).items()}
         if isinstance(value, list):
-            return [self._decrypted(item) for item in cast("list[Any]", value)]
+            return [self._decrypt(item) for item in cast("list[Any]", value)]
         return value
 
 
@@ -265,20 +265,20 @@ def _has_step(value: Any, step: str | int) -> bool:
     return isinstance(value, dict) and step in value and not _is_secure(value)
 
 
-def _set_at(value: Any, steps: list[str | int], new: Any, path: str) -> Any:
+def _set_value(value: Any, steps: list[str | int], new: Any, path: str) -> Any:
     """Return `value` with `new` at the end of `steps`. Missing containers are created."""
     if not steps:
         return new
     step = steps[0]
     if isinstance(step, int):
-        found: Any = [] if value is None else value
-        items = cast("list[Any]", found) if isinstance(found, list) else []
-        if not isinstance(found, list) or step > len(items):
+        container: Any = [] if value is None else value
+        items = cast("list[Any]", container) if isinstance(container, list) else []
+        if not isinstance(container, list) or step > len(items):
             raise ProjectError(f"'{path}' cannot be set: there is no list with {step} item(s) before it")
         inside = items[step] if step < len(items) else None
-        return [*items[:step], _set_at(inside, steps[1:], new, path), *items[step + 1 :]]
+        return [*items[:step], _set_value(inside, steps[1:], new, path), *items[step + 1 :]]
     members: Any = {} if value is None else value
     if not isinstance(members, dict) or _is_secure(members):
         raise ProjectError(f"'{path}' cannot be set: '{step}' would be a key of a value that is not a mapping")
-    known = cast("dict[str, Any]", members)
-    return known | {step: _set_at(known.get(step), steps[1:], new, path)}
+    mapping = cast("dict[str, Any]", members)
+    return mapping | {step: _set_value(mapping.get(step), steps[1:], new, path)}

@@ -31,12 +31,12 @@ def set_entry(text: str, path: YamlPath, value: Any) -> str:
     try:
         return edit_entry(text, path, value)
     except YamlEditError:
-        return dump_yaml(_set_in_data(_loaded(text), path, value))
+        return dump_yaml(_set_in_data(_load(text), path, value))
 
 
 def remove_entry(text: str, path: YamlPath) -> str:
     """Return the text without the entry at `path`, or the same text if there is none."""
-    data = _loaded(text)
+    data = _load(text)
     if not _has(data, path):
         return text
     try:
@@ -51,7 +51,7 @@ def edit_entry(text: str, path: YamlPath, value: Any) -> str:
     Raises:
         YamlEditError: The text cannot be edited in place.
     """
-    return _verified(_Text(text).set(path, value), _set_in_data(_loaded(text), path, value), path)
+    return _verify(_Text(text).set(path, value), _set_in_data(_load(text), path, value), path)
 
 
 def delete_entry(text: str, path: YamlPath) -> str:
@@ -60,10 +60,10 @@ def delete_entry(text: str, path: YamlPath) -> str:
     Raises:
         YamlEditError: The text cannot be edited in place, or there is no such entry.
     """
-    data = _loaded(text)
+    data = _load(text)
     if not _has(data, path):
-        raise YamlEditError(f"there is no entry {_dotted(path)}")
-    return _verified(_Text(text).remove(path), _remove_from_data(data, path), path)
+        raise YamlEditError(f"there is no entry {_format_path(path)}")
+    return _verify(_Text(text).remove(path), _remove_from_data(data, path), path)
 
 
 def dump_yaml(data: Any) -> str:
@@ -103,11 +103,11 @@ class _Text:
         parent = self._root
         for depth, step in enumerate(path):
             entry = _entry(parent, step)
-            rest = path[depth + 1 :]
+            later_steps = path[depth + 1 :]
             if entry is None:
-                return self._insert(parent, step, _nested(rest, value))
-            if not rest or (isinstance(entry.node, ScalarNode) and not entry.node.value):
-                return self._replace(parent, entry, _nested(rest, value))
+                return self._insert(parent, step, _nest(later_steps, value))
+            if not later_steps or (isinstance(entry.node, ScalarNode) and not entry.node.value):
+                return self._replace(parent, entry, _nest(later_steps, value))
             parent = entry.node
         return ""
 
@@ -178,8 +178,8 @@ class _Text:
             return ""
         above = self._root
         for step in path[:-2]:
-            found = _entry(above, step)
-            above = found.node if found else None
+            parent_entry = _entry(above, step)
+            above = parent_entry.node if parent_entry else None
         entry = _entry(above, path[-2])
         if entry is None or entry.key is None:
             return ""
@@ -250,27 +250,27 @@ def _column(node: Node) -> int:
     return cast("Any", node).start_mark.column
 
 
-def _nested(path: YamlPath, value: Any) -> Any:
+def _nest(path: YamlPath, value: Any) -> Any:
     for step in reversed(path):
         value = [value] if isinstance(step, int) else {step: value}
     return value
 
 
-def _loaded(text: str) -> dict[str, Any]:
+def _load(text: str) -> dict[str, Any]:
     return load_yaml(text) or {}
 
 
-def _verified(text: str, wanted: Any, path: YamlPath) -> str:
+def _verify(text: str, expected: Any, path: YamlPath) -> str:
     """Return the edited text if it has the expected data."""
     try:
-        if text and load_yaml(text) == wanted:
+        if text and load_yaml(text) == expected:
             return text
     except yaml.YAMLError:
         pass
-    raise YamlEditError(f"{_dotted(path)} cannot be edited in place; change it by hand")
+    raise YamlEditError(f"{_format_path(path)} cannot be edited in place; change it by hand")
 
 
-def _dotted(path: YamlPath) -> str:
+def _format_path(path: YamlPath) -> str:
     return ".".join(str(step) for step in path)
 
 
@@ -287,15 +287,15 @@ def _set_in_data(data: Any, path: YamlPath, value: Any) -> Any:
 
 
 def _remove_from_data(data: Any, path: YamlPath) -> Any:
-    step, rest = path[0], path[1:]
+    step, later_steps = path[0], path[1:]
     if isinstance(step, int):
         items = cast("list[Any]", data)
-        kept = [_remove_from_data(items[step], rest)] if rest else []
-        return [*items[:step], *kept, *items[step + 1 :]]
+        remaining_items = [_remove_from_data(items[step], later_steps)] if later_steps else []
+        return [*items[:step], *remaining_items, *items[step + 1 :]]
     members = cast("dict[str, Any]", data)
-    if not rest:
+    if not later_steps:
         return {key: item for key, item in members.items() if key != step}
-    return members | {step: _remove_from_data(members[step], rest)}
+    return members | {step: _remove_from_data(members[step], later_steps)}
 
 
 def _has(data: Any, path: YamlPath) -> bool:

@@ -11,7 +11,7 @@ from lakewright_engine.model.properties import has_secret
 from lakewright_engine.model.resources import Properties, ResourceState, Value
 from lakewright_engine.model.step import Diff
 from lakewright_engine.model.urns import urn_type
-from lakewright_engine.providers.provider import CheckFailure, Provider, ReadResult
+from lakewright_engine.providers.provider import InputFailure, Provider, ReadResult
 
 StackOutputs = Callable[[str], Properties]
 """Returns the outputs of another stack by the name in a StackReference."""
@@ -29,7 +29,7 @@ class BuiltinProvider(Provider):
     def handshake(self, engine: str, root: str | None, program: str | None) -> None:
         """Do nothing: there is no process."""
 
-    def check_config(self, urn: str, olds: Properties, news: Properties) -> tuple[Properties, list[CheckFailure]]:
+    def check_config(self, urn: str, olds: Properties, news: Properties) -> tuple[Properties, list[InputFailure]]:
         """Accept any configuration."""
         return news, []
 
@@ -40,7 +40,7 @@ class BuiltinProvider(Provider):
     def configure(self, urn: str, object_id: str, inputs: Properties) -> None:
         """Do nothing: there is no configuration."""
 
-    def check(self, urn: str, olds: Properties, news: Properties, seed: bytes) -> tuple[Properties, list[CheckFailure]]:
+    def check(self, urn: str, olds: Properties, news: Properties, seed: bytes) -> tuple[Properties, list[InputFailure]]:
         """Refuse a managed resource: the package has none."""
         raise UnsupportedFeatureError(
             f"{urn}: the embedded engine does not manage the type {urn_type(urn)}; use the Pulumi CLI for this program"
@@ -71,7 +71,7 @@ class BuiltinProvider(Provider):
 
     def invoke(
         self, token: str, arguments: Properties, *, preview: bool
-    ) -> tuple[Properties | None, list[CheckFailure]]:
+    ) -> tuple[Properties | None, list[InputFailure]]:
         """Return the outputs of a stack or the state of a resource."""
         if token == "pulumi:pulumi:readStackOutputs":  # noqa: S105 - a function's name
             return self._reference(str(arguments["name"])), []

@@ -47,7 +47,7 @@ def find_plugin(package: str, inputs: Properties, *, in_sandbox: bool) -> Plugin
     if from_sandbox and in_sandbox and not _reaches_cluster(package, inputs) and not _why_not_sandbox(package, inputs):
         return sandbox
     version = inputs.get("version")
-    binary = _installed_plugin(package, version if isinstance(version, str) else "")
+    binary = _find_installed_plugin(package, version if isinstance(version, str) else "")
     if binary is not None:
         return Plugin(binary)
     if not from_sandbox:
@@ -60,7 +60,7 @@ def find_plugin(package: str, inputs: Properties, *, in_sandbox: bool) -> Plugin
     return sandbox
 
 
-def attached_port(package: str) -> int | None:
+def find_attached_port(package: str) -> int | None:
     """Return the port of a provider that the user has started, from PULUMI_DEBUG_PROVIDERS."""
     for entry in os.environ.get("PULUMI_DEBUG_PROVIDERS", "").split(","):
         name, _, port = entry.partition(":")
@@ -110,7 +110,7 @@ def _is_loopback(url: str) -> bool:
         return host == "localhost"
 
 
-def _installed_plugin(package: str, version: str) -> Path | None:
+def _find_installed_plugin(package: str, version: str) -> Path | None:
     """Return the plugin on the PATH, else the given or newest version that `pulumi plugin install` installed."""
     name = f"pulumi-resource-{package}"
     for folder in os.environ.get("PATH", "").split(os.pathsep):

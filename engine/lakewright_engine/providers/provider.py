@@ -27,7 +27,7 @@ _KINDS: tuple[str, ...] = ("add", "add-replace", "delete", "delete-replace", "up
 
 
 @dataclass(frozen=True)
-class CheckFailure:
+class InputFailure:
     """An input that a provider rejects. An empty `property` means the whole resource."""
 
     property: str
@@ -82,7 +82,7 @@ class Provider:
             self._references = answer.accept_resources
             self._preview = True
 
-    def check_config(self, urn: str, olds: Properties, news: Properties) -> tuple[Properties, list[CheckFailure]]:
+    def check_config(self, urn: str, olds: Properties, news: Properties) -> tuple[Properties, list[InputFailure]]:
         """Check the provider's own configuration. Return the checked inputs and the failures."""
         request = rpc.provider_messages.CheckRequest(
             urn=urn,
@@ -95,7 +95,7 @@ class Provider:
         if answer is None:
             return news, []
         checked = mark_secrets(from_struct(answer.inputs), news)
-        return checked, [CheckFailure(item.property, item.reason) for item in answer.failures]
+        return checked, [InputFailure(item.property, item.reason) for item in answer.failures]
 
     def diff_config(self, urn: str, old_inputs: Properties, old_outputs: Properties, news: Properties) -> Diff:
         """Compare the provider's own configuration."""
@@ -136,7 +136,7 @@ class Provider:
             self._references = answer.acceptResources
             self._preview = answer.supportsPreview
 
-    def check(self, urn: str, olds: Properties, news: Properties, seed: bytes) -> tuple[Properties, list[CheckFailure]]:
+    def check(self, urn: str, olds: Properties, news: Properties, seed: bytes) -> tuple[Properties, list[InputFailure]]:
         """Check a resource's inputs. Return the checked inputs and the failures.
 
         The provider makes random values, such as a name, from the `seed`.
@@ -152,8 +152,8 @@ class Provider:
             type=urn_type(urn),
         )
         answer = self._call(self._stub.Check, request)
-        checked = self._in(answer.inputs, news)
-        return checked, [CheckFailure(item.property, item.reason) for item in answer.failures]
+        checked = self._read_properties(answer.inputs, news)
+        return checked, [InputFailure(item.property, item.reason) for item in answer.failures]
 
     def diff(self, urn: str, old: ResourceState, news: Properties, ignore: list[str]) -> Diff:
         """Compare a resource's state with new inputs."""
@@ -186,7 +186,7 @@ class Provider:
         answer = self._call_marked(self._stub.Create, request, new.inputs)
         if not answer.id and not preview:
             raise ProviderError(f"{self.package} created {urn_name(new.urn)!r} but returned no id to find it by")
-        return answer.id, self._in(answer.properties, new.inputs)
+        return answer.id, self._read_properties(answer.properties, new.inputs)
 
     def read(self, urn: str, object_id: str, inputs: Properties, outputs: Properties, timeout: float = 0) -> ReadResult:
         """Read an object. The result is empty if a preview does not know the provider's configuration yet."""
@@ -204,8 +204,8 @@ class Provider:
         answer = self._call_marked(self._stub.Read, request, outputs, inputs)
         if not answer.id:
             return ReadResult("", {}, None)
-        found_inputs = self._in(answer.inputs, inputs) if answer.HasField("inputs") else None
-        return ReadResult(answer.id, self._in(answer.properties, outputs, inputs), found_inputs)
+        found_inputs = self._read_properties(answer.inputs, inputs) if answer.HasField("inputs") else None
+        return ReadResult(answer.id, self._read_properties(answer.properties, outputs, inputs), found_inputs)
 
     def update(self, old: ResourceState, new: ResourceState, *, preview: bool) -> Properties:
         """Update the object of `old` to the inputs of `new`. Return its outputs."""
@@ -223,7 +223,7 @@ class Provider:
             name=urn_name(new.urn),
             type=new.type,
         )
-        return self._in(self._call_marked(self._stub.Update, request, new.inputs).properties, new.inputs)
+        return self._read_properties(self._call_marked(self._stub.Update, request, new.inputs).properties, new.inputs)
 
     def delete(self, old: ResourceState) -> None:
         """Delete the object of a resource."""
@@ -240,13 +240,13 @@ class Provider:
 
     def invoke(
         self, token: str, arguments: Properties, *, preview: bool
-    ) -> tuple[Properties | None, list[CheckFailure]]:
+    ) -> tuple[Properties | None, list[InputFailure]]:
         """Call a function. The result is None if a preview does not know the provider's configuration yet."""
         if not self._known:
             return None, []
         request = rpc.provider_messages.InvokeRequest(tok=token, args=self._out(arguments), preview=preview)
         answer = self._call(self._stub.Invoke, request)
-        failures = [CheckFailure(item.property, item.reason) for item in answer.failures]
+        failures = [InputFailure(item.property, item.reason) for item in answer.failures]
         return from_struct(getattr(answer, "return")), failures
 
     def cancel(self) -> None:
@@ -265,13 +265,15 @@ class Provider:
                 raise ProviderError(end, ambiguous=True) from None
             raise
 
-    def _call_marked(self, method: Any, request: Any, given: Properties, given_inputs: Properties | None = None) -> Any:
+    def _call_marked(
+        self, method: Any, request: Any, secret_source: Properties, given_inputs: Properties | None = None
+    ) -> Any:
         """Call as `_call` does, and mark the secrets in the properties of an InitializationError."""
         try:
             return self._call(method, request)
         except InitializationError as failed:
             if not self._secrets:
-                failed.outputs = mark_secrets(failed.outputs, given)
+                failed.outputs = mark_secrets(failed.outputs, secret_source)
                 if failed.inputs is not None:
                     failed.inputs = mark_secrets(failed.inputs, given_inputs or {})
             raise
@@ -290,10 +292,10 @@ class Provider:
             properties = flatten_references(properties)
         return to_struct(properties if self._secrets else plaintext_properties(properties))
 
-    def _in(self, struct: Any, given: Properties, assets: Properties | None = None) -> Properties:
+    def _read_properties(self, struct: Any, secret_source: Properties, assets: Properties | None = None) -> Properties:
         """Convert a response: mark secrets as in `given`, and restore contents of assets from `assets`."""
-        found = restore_contents(from_struct(struct), given if assets is None else assets)
-        return found if self._secrets else mark_secrets(found, given)
+        properties = restore_contents(from_struct(struct), secret_source if assets is None else assets)
+        return properties if self._secrets else mark_secrets(properties, secret_source)
 
 
 def _text(value: Value) -> str:

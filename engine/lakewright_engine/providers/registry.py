@@ -17,7 +17,7 @@ from lakewright_engine.processes import rpc
 from lakewright_engine.processes.child_process import ChildProcess, StartedProcess, parent_bound_command
 from lakewright_engine.processes.forkserver import ForkServer
 from lakewright_engine.processes.sockets import SocketFolder
-from lakewright_engine.providers.plugins import Plugin, attached_port, find_plugin
+from lakewright_engine.providers.plugins import Plugin, find_attached_port, find_plugin
 from lakewright_engine.providers.provider import Provider
 
 DYNAMIC = "pulumi-python"
@@ -143,7 +143,7 @@ class Registry:
         if package == BUILTIN:
             return self._builtin
         engine = self._engine()
-        port = attached_port(package)
+        port = find_attached_port(package)
         if port is not None:
             provider = Provider(package, rpc.provider_stub(rpc.channel(f"127.0.0.1:{port}")))
             provider.handshake(engine, None, None)

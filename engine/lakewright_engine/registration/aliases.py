@@ -50,14 +50,14 @@ class Aliases:
         return None
 
     def _candidates(self, desired: DesiredState) -> Iterator[str]:
-        own = [self._collapse(desired, alias) for alias in desired.aliases]
-        yield from own
+        own_aliases = [self._collapse(desired, alias) for alias in desired.aliases]
+        yield from own_aliases
         parent_alias = self._old_names.get(desired.parent)
         if parent_alias is not None:
-            yield self._inherited(desired.type, desired.name, desired.parent, parent_alias)
-            for alias in own:
+            yield self._inherit(desired.type, desired.name, desired.parent, parent_alias)
+            for alias in own_aliases:
                 parsed = Urn.parse(alias)
-                yield self._inherited(parsed.type, parsed.name, desired.parent, parent_alias)
+                yield self._inherit(parsed.type, parsed.name, desired.parent, parent_alias)
 
     def _collapse(self, desired: DesiredState, alias: AliasSpec) -> str:
         if alias.urn:
@@ -71,7 +71,7 @@ class Aliases:
             alias.name or desired.name,
         )
 
-    def _inherited(self, type_: str, name: str, parent: str, parent_alias: str) -> str:
+    def _inherit(self, type_: str, name: str, parent: str, parent_alias: str) -> str:
         old_parent = Urn.parse(parent_alias).name
         new_parent = Urn.parse(parent).name
         if name.startswith(new_parent):

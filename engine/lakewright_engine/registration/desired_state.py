@@ -99,7 +99,7 @@ class DesiredState:
         )
 
 
-def desired_state_from_request(request: Any, root: Path) -> DesiredState:
+def read_desired_state(request: Any, root: Path) -> DesiredState:
     """Read a RegisterResourceRequest. Raise UnsupportedFeatureError for options that the engine does not support."""
     _refuse_unsupported(request)
     dependencies: set[str] = set(request.dependencies)
@@ -174,8 +174,8 @@ def alias_from_message(message: Any) -> AliasSpec:
 
 def timeouts_from_message(message: Any) -> dict[str, float]:
     """Read the custom timeouts in a request, in seconds."""
-    given = {verb: getattr(message, verb) for verb in ("create", "update", "delete", "read")}
-    return {verb: _seconds(text) for verb, text in given.items() if text}
+    texts = {verb: getattr(message, verb) for verb in ("create", "update", "delete", "read")}
+    return {verb: _seconds(text) for verb, text in texts.items() if text}
 
 
 def _seconds(text: str) -> float:

@@ -46,8 +46,8 @@ _MAX_ATTEMPTS = 100
 
 def bindings_from_message(message: Any) -> dict[str, list[str]]:
     """Return the names of hooks by kind, without empty kinds."""
-    named = {kind: list(getattr(message, name)) for kind, name in KINDS.items()}
-    return {kind: names for kind, names in named.items() if names}
+    names_by_kind = {kind: list(getattr(message, name)) for kind, name in KINDS.items()}
+    return {kind: names for kind, names in names_by_kind.items() if names}
 
 
 def bindings_to_message(hooks: dict[str, list[str]]) -> Any:
@@ -142,7 +142,7 @@ class Hooks:
             return False
 
     def _ask_error_hooks(self, operation: str, step: DeploymentStep, failures: list[str]) -> bool:
-        wanted = False
+        retries = False
         for name in _state(operation, step).hooks.get("OnError", ()):
             hook = self._errors.get(name)
             if hook is None:
@@ -153,15 +153,15 @@ class Hooks:
             try:
                 answer = self._callbacks.call(hook.callback, request)
             except ProviderError as error:
-                raise _failed_error_hook(name, str(error), failures) from error
+                raise _build_hook_error(name, str(error), failures) from error
             response = rpc.resource_messages.ErrorHookResponse.FromString(answer)
             if response.error:
-                raise _failed_error_hook(name, response.error, failures)
-            wanted = wanted or response.retry
-        return wanted
+                raise _build_hook_error(name, response.error, failures)
+            retries = retries or response.retry
+        return retries
 
 
-def _failed_error_hook(name: str, reason: str, failures: list[str]) -> HookError:
+def _build_hook_error(name: str, reason: str, failures: list[str]) -> HookError:
     return HookError(f'error hooks execution failed: error hook "{name}" failed: {reason} (after: {failures[0]})')
 
 

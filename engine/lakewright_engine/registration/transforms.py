@@ -44,9 +44,13 @@ class Transforms:
             with self._lock:
                 self._resources[urn] = callbacks
 
-    def apply(self, desired: DesiredState, own: list[Any], ancestors: list[str]) -> None:
+    def apply(self, desired: DesiredState, own_transforms: list[Any], ancestors: list[str]) -> None:
         """Apply the resource's own transforms, then those of its ancestors, nearest first, then those of the stack."""
-        callbacks = [*own, *(callback for urn in ancestors for callback in self._resources.get(urn, ())), *self._stack]
+        callbacks = [
+            *own_transforms,
+            *(callback for urn in ancestors for callback in self._resources.get(urn, ())),
+            *self._stack,
+        ]
         for callback in callbacks:
             request = rpc.resource_messages.TransformRequest(
                 type=desired.type,

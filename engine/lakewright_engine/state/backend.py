@@ -20,8 +20,8 @@ from lakewright_engine.model.resources import StackSnapshot
 from lakewright_engine.model.stack_lock import StackLock
 from lakewright_engine.model.suggestions import suggest_name
 from lakewright_engine.model.urns import is_default_provider
-from lakewright_engine.state.checkpoint import Codec, secrets_manager_of
-from lakewright_engine.state.checkpoint_document import decompress_zstd, latest_of, parse_checkpoint, parse_object
+from lakewright_engine.state.checkpoint import Codec, find_secrets_manager
+from lakewright_engine.state.checkpoint_document import decompress_zstd, get_latest, parse_checkpoint, parse_object
 from lakewright_engine.state.integrity import check_integrity, check_magic
 from lakewright_engine.state.names import check_stack_name
 from lakewright_engine.state.secrets import PassphraseManager
@@ -88,7 +88,7 @@ class StateBackend:
         checkpoint = self.checkpoint(project, stack)
         if checkpoint is None:
             return None
-        latest = latest_of(checkpoint)
+        latest = get_latest(checkpoint)
         if latest is None:
             return StackSnapshot()
         try:
@@ -96,7 +96,7 @@ class StateBackend:
                 latest, checkpoint.get("version", 0), checkpoint.get("features") or []
             )
         except DamagedStateError as error:
-            raise DamagedStateError(f"{error} ({self._files.place(project, stack)})") from error
+            raise DamagedStateError(f"{error} ({self._files.location(project, stack)})") from error
 
     def save(self, project: str, stack: str, snapshot: StackSnapshot, secrets: PassphraseManager) -> None:
         """Write the checkpoint. The previous one is kept as `.bak`."""
@@ -111,21 +111,21 @@ class StateBackend:
             DamagedStateError: The checkpoint is truncated, is not JSON, or has values of wrong types.
             UnsupportedStateError: The checkpoint or the layout has a version or feature that this engine does not know.
         """
-        found = self._files.read(project, stack)
-        return parse_checkpoint(found[0], stack, found[1]) if found is not None else None
+        file_content = self._files.read(project, stack)
+        return parse_checkpoint(file_content[0], stack, file_content[1]) if file_content is not None else None
 
     def manager(self, project: str, stack: str) -> PassphraseManager | None:
         """Return the secrets manager that the stack's checkpoint names; None if it names none."""
         checkpoint = self.checkpoint(project, stack) or {}
-        return secrets_manager_of(latest_of(checkpoint) or {}, stack)
+        return find_secrets_manager(get_latest(checkpoint) or {}, stack)
 
     @contextmanager
     def lock(self, project: str, stack: str) -> Generator[holding.HeldLock]:
         """Lock the stack while it is changed. Raise StackLockedError if another process holds the lock."""
         self.storage.prepare()
-        with holding.hold(self._locks(project, stack), stack) as held:
+        with holding.hold(self._locks(project, stack), stack) as held_lock:
             self._files.remove_leftovers(project, stack)
-            yield held
+            yield held_lock
 
     def locks(self, project: str, stack: str) -> list[StackLock]:
         """Return the locks of the stack. Those of dead processes are `is_abandoned`."""
@@ -148,34 +148,38 @@ class StateBackend:
 
         States are not parsed, which is fast with thousands of stacks. A state that cannot be searched is included.
         """
-        wanted = [text.encode() for text in texts]
+        encoded_texts = [text.encode() for text in texts]
 
         def has_mention(stack: tuple[str, str]) -> bool:
             try:
                 content = self._files.read_text(*stack)
             except StateError:
                 return True
-            return content is None or any(text in content for text in wanted)
+            return content is None or any(text in content for text in encoded_texts)
 
-        named = self._files.names()
+        stack_names = self._files.names()
         with ThreadPoolExecutor(BackendSettings.from_environment().parallel) as pool:
-            return [stack for stack, is_wanted in zip(named, pool.map(has_mention, named), strict=True) if is_wanted]
+            return [
+                stack
+                for stack, is_wanted in zip(stack_names, pool.map(has_mention, stack_names), strict=True)
+                if is_wanted
+            ]
 
     def stacks(self, project: str | None = None) -> list[StackSummary]:
         """Return all stacks, or those of one project, sorted by name.
 
         A state that cannot be read is a summary with a problem; the others are still listed.
         """
-        named = self._files.names(project)
-        locked = self._files.locked(project)
+        stack_names = self._files.names(project)
+        locked = self._files.list_locked(project)
 
         def summary(stack: tuple[str, str]) -> StackSummary:
-            found = self._summary(*stack)
+            stack_summary = self._summary(*stack)
             locks = self.locks(*stack) if stack in locked else []
-            return replace(found, locks=tuple(lock for lock in locks if not lock.is_abandoned))
+            return replace(stack_summary, locks=tuple(lock for lock in locks if not lock.is_abandoned))
 
         with ThreadPoolExecutor(BackendSettings.from_environment().parallel) as pool:
-            return list(pool.map(summary, named))
+            return list(pool.map(summary, stack_names))
 
     def check_new(self, project: str, stack: str) -> None:
         """Raise StateError if the stack exists or its name is invalid."""
@@ -212,7 +216,7 @@ class StateBackend:
         checkpoint = self.checkpoint(project, stack)
         if checkpoint is None:
             raise stack_not_found(stack, self.names(project))
-        return _exported(checkpoint)
+        return _to_export(checkpoint)
 
     def export_backup(self, project: str, stack: str) -> dict[str, Any]:
         """Return the deployment of the previous checkpoint, which `import_` can restore.
@@ -220,10 +224,10 @@ class StateBackend:
         Raises:
             StateError: There is no previous checkpoint.
         """
-        found = self._files.read_backup(project, stack)
-        if found is None:
+        file_content = self._files.read_backup(project, stack)
+        if file_content is None:
             raise StateError(f"stack '{stack}' has no previous state in {self.storage.describe()}")
-        return _exported(parse_checkpoint(found[0], stack, found[1]))
+        return _to_export(parse_checkpoint(file_content[0], stack, file_content[1]))
 
     def import_(self, project: str, stack: str, exported: dict[str, Any], *, force: bool = False) -> None:
         """Replace the stack's state by an exported deployment.
@@ -271,9 +275,9 @@ class StateBackend:
         )
         check_magic(stack, exported.get("deployment") or {})
         check_integrity(stack, snapshot)
-        wanted = f"urn:pulumi:{stack}::{project}::"
+        urn_prefix = f"urn:pulumi:{stack}::{project}::"
         for resource in snapshot.resources:
-            if not resource.urn.startswith(wanted) and not force:
+            if not resource.urn.startswith(urn_prefix) and not force:
                 message = (
                     f"'{resource.urn}' does not belong to stack '{stack}' of project '{project}'; use --force to "
                     "import it"
@@ -299,7 +303,7 @@ class StateBackend:
         """
         if not self.exists(project, stack):
             raise stack_not_found(stack, self.names(project))
-        return [_history_entry(*found) for found in islice(self._files.history(project, stack), limit)]
+        return [_history_entry(*entry_file) for entry_file in islice(self._files.history(project, stack), limit)]
 
     def record(self, project: str, stack: str, update: dict[str, Any]) -> None:
         """Add an entry to the stack's history, with the copies of the checkpoint that the CLI keeps."""
@@ -310,8 +314,8 @@ class StateBackend:
             checkpoint = self.checkpoint(project, stack) or {}
         except StateError as error:
             return StackSummary(project, stack, "", 0, problem=str(error))
-        manifest: dict[str, Any] = (latest_of(checkpoint) or {}).get("manifest") or {}
-        urns = [str(resource.get("urn")) for resource in (latest_of(checkpoint) or {}).get("resources") or ()]
+        manifest: dict[str, Any] = (get_latest(checkpoint) or {}).get("manifest") or {}
+        urns = [str(resource.get("urn")) for resource in (get_latest(checkpoint) or {}).get("resources") or ()]
         counted = sum(not is_default_provider(urn) for urn in urns)
         return StackSummary(project, stack, str(manifest.get("time") or ""), len(urns), counted)
 
@@ -337,27 +341,27 @@ def _checkpoint_text(project: str, stack: str, deployment: str, version: int, fe
     return f'{{{head}"checkpoint":{{"stack":{name},"latest":{deployment}}}}}'
 
 
-def _exported(checkpoint: dict[str, Any]) -> dict[str, Any]:
+def _to_export(checkpoint: dict[str, Any]) -> dict[str, Any]:
     exported: dict[str, Any] = {"version": checkpoint.get("version", 3)}
     if checkpoint.get("features"):
         exported["features"] = checkpoint["features"]
-    return exported | {"deployment": latest_of(checkpoint) or {}}
+    return exported | {"deployment": get_latest(checkpoint) or {}}
 
 
-def _history_entry(content: bytes, place: str) -> dict[str, Any]:
+def _history_entry(content: bytes, location: str) -> dict[str, Any]:
     """Return an entry. Earlier entries keep their compression when the CLI changes that of the state."""
     try:
         content = decompress_zstd(content)
     except ImportError as error:
         raise UnsupportedStateError(
-            f"the history entry {place} is compressed with zstd: install the Python package `zstandard`"
+            f"the history entry {location} is compressed with zstd: install the Python package `zstandard`"
         ) from error
     except ValueError as error:
-        raise DamagedStateError(f"the history entry {place} is damaged: {error}; remove it") from error
+        raise DamagedStateError(f"the history entry {location} is damaged: {error}; remove it") from error
     try:
         return parse_object(content)
     except ValueError as error:
-        raise DamagedStateError(f"the history entry {place} is damaged: {error}; remove it") from error
+        raise DamagedStateError(f"the history entry {location} is damaged: {error}; remove it") from error
 
 
 def stack_not_found(stack: str, names: Iterable[str] = ()) -> StackNotFoundError:
@@ -375,7 +379,7 @@ def stack_not_found(stack: str, names: Iterable[str] = ()) -> StackNotFoundError
 
 
 def _resource_count(checkpoint: dict[str, Any]) -> int:
-    return len((latest_of(checkpoint) or {}).get("resources") or ())
+    return len((get_latest(checkpoint) or {}).get("resources") or ())
 
 
 def _compact(value: Any) -> str:

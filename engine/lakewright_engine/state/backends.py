@@ -40,9 +40,9 @@ def open_backend(url: str) -> StateBackend:
     """
     opener = BACKENDS.get(_scheme(url))
     if opener is None:
-        known = " and ".join(f"{scheme}://" for scheme in BACKENDS)
+        schemes = " and ".join(f"{scheme}://" for scheme in BACKENDS)
         raise UnsupportedFeatureError(
-            f"the embedded engine reads {known} backends only, not '{_scheme(url)}'; use --engine pulumi for that one"
+            f"the embedded engine reads {schemes} backends only, not '{_scheme(url)}'; use --engine pulumi for that one"
         )
     return opener(url)
 

@@ -29,7 +29,7 @@ from lakewright_engine.model.resources import (
     Value,
 )
 from lakewright_engine.model.signatures import FLOAT, RESOURCE, SECRET, SIGNATURE, UNKNOWN
-from lakewright_engine.state.checkpoint_reader import FEATURES, FIELDS, CheckpointReader, deployment_of, read_snapshot
+from lakewright_engine.state.checkpoint_reader import FEATURES, FIELDS, CheckpointReader, read_deployment, read_snapshot
 from lakewright_engine.state.secrets import PassphraseManager, refuse_other_providers
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Codec:
         self._stack = stack
         self._ciphertexts: dict[tuple[str, ...], tuple[str, str, str]] = {}
         """Place of a secret -> salt, plaintext and ciphertext."""
-        self._written: dict[int, _Written] = {}
+        self._written: dict[int, _WrittenResource] = {}
         self._kept: dict[str, Json] = {}
 
     def decode(self, deployment: Json, deployment_version: int, features: list[str]) -> StackSnapshot:
@@ -61,36 +61,36 @@ class Codec:
             StateError: The value is not a deployment.
             UnsupportedStateError: The deployment needs a feature that this engine does not support.
         """
-        body = deployment_of(self._stack, deployment, deployment_version, features)
-        manager = secrets_manager_of(body, self._stack)
+        body = read_deployment(self._stack, deployment, deployment_version, features)
+        manager = find_secrets_manager(body, self._stack)
         self._kept = {key: body[key] for key in PRESERVED_PARTS if body.get(key)}
 
-        def decrypt(ciphertext: str, place: tuple[str, ...]) -> str:
+        def decrypt(ciphertext: str, value_path: tuple[str, ...]) -> str:
             if manager is None:
                 raise StateError(f"the state of stack '{self._stack}' holds secrets, but names no secrets provider")
             plaintext = manager.decrypt(ciphertext)
-            self._ciphertexts[place] = (manager.salt, plaintext, ciphertext)
+            self._ciphertexts[value_path] = (manager.salt, plaintext, ciphertext)
             return plaintext
 
-        return read_snapshot(CheckpointReader(self._stack, decrypt, _opened), body)
+        return read_snapshot(CheckpointReader(self._stack, decrypt, _open), body)
 
     def encode(self, snapshot: StackSnapshot, manager: PassphraseManager) -> tuple[str, int, list[str]]:
         """Return the deployment's JSON text, its schema version and its features."""
         writer = _Writer(manager, self._ciphertexts)
-        written: dict[int, _Written] = {}
+        written: dict[int, _WrittenResource] = {}
 
-        def known(resource: ResourceState) -> _Written:
-            found = written.get(id(resource)) or self._written.get(id(resource))
-            if found is None or not found.is_current(resource, manager.salt):
-                found = _Written(resource, manager.salt, writer)
-            written[id(resource)] = found
-            return found
+        def find_written(resource: ResourceState) -> _WrittenResource:
+            written_resource = written.get(id(resource)) or self._written.get(id(resource))
+            if written_resource is None or not written_resource.is_current(resource, manager.salt):
+                written_resource = _WrittenResource(resource, manager.salt, writer)
+            written[id(resource)] = written_resource
+            return written_resource
 
-        texts = [known(resource).text for resource in snapshot.resources]
+        texts = [find_written(resource).text for resource in snapshot.resources]
         features = {"snippets-prototype"} if self._kept.get("snippets") else set[str]()
         features |= {feature for resource in written.values() for feature in resource.features}
         pending = [
-            f'{{"resource":{known(operation.resource).text},"type":{_dump(operation.type)}}}'
+            f'{{"resource":{find_written(operation.resource).text},"type":{_dump(operation.type)}}}'
             for operation in snapshot.pending_operations
         ]
         self._written = written
@@ -105,11 +105,11 @@ class Codec:
         return text, 4 if features else 3, sorted(features)
 
 
-def _opened(unseal: Callable[[], Value]) -> SecretValue:
+def _open(unseal: Callable[[], Value]) -> SecretValue:
     return SecretValue(unseal())
 
 
-def secrets_manager_of(deployment: Json, stack: str) -> PassphraseManager | None:
+def find_secrets_manager(deployment: Json, stack: str) -> PassphraseManager | None:
     """Return the secrets manager that a deployment names, if any.
 
     Raise UnsupportedStateError if it is not a passphrase.
@@ -129,10 +129,10 @@ def encode_resource(resource: ResourceState, manager: PassphraseManager) -> dict
 
 def decode_resource(body: dict[str, Json], stack: str, manager: PassphraseManager) -> ResourceState:
     """Return a resource of a stack from its JSON."""
-    return CheckpointReader(stack, lambda ciphertext, _place: manager.decrypt(ciphertext), _opened).resource(body)
+    return CheckpointReader(stack, lambda ciphertext, _place: manager.decrypt(ciphertext), _open).resource(body)
 
 
-class _Written:
+class _WrittenResource:
     """The text of a resource, and a copy of the resource when it was written."""
 
     def __init__(self, resource: ResourceState, salt: str, writer: _Writer) -> None:
@@ -160,20 +160,20 @@ class _Writer:
         self._ciphertexts = ciphertexts
 
     def resource(self, resource: ResourceState) -> dict[str, Json]:
-        place = (resource.urn, str(resource.delete))
-        return dict(self._members(resource, place))
+        value_path = (resource.urn, str(resource.delete))
+        return dict(self._members(resource, value_path))
 
-    def _members(self, resource: ResourceState, place: tuple[str, ...]) -> Iterator[tuple[str, Json]]:
+    def _members(self, resource: ResourceState, value_path: tuple[str, ...]) -> Iterator[tuple[str, Json]]:
         for key, field in FIELDS.items():
             value: Any = getattr(resource, field)
             if key == "replacementTrigger":
                 if resource.replacement_trigger is not None:
-                    yield key, self._value(resource.replacement_trigger, (*place, key))
+                    yield key, self._value(resource.replacement_trigger, (*value_path, key))
                 continue
             if not value and key not in ALWAYS_WRITTEN:
                 continue
             if key in ("inputs", "outputs"):
-                yield key, self._properties(value, (*place, key))
+                yield key, self._properties(value, (*value_path, key))
             elif isinstance(value, dict):
                 members = cast("dict[str, Json]", value)
                 yield key, {name: _number(members[name]) for name in sorted(members)}
@@ -181,23 +181,26 @@ class _Writer:
                 yield key, value
         yield from resource.extra.items()
 
-    def _properties(self, properties: Properties, place: tuple[str, ...]) -> dict[str, Json]:
-        return {key: self._value(properties[key], (*place, key)) for key in sorted(properties)}
+    def _properties(self, properties: Properties, value_path: tuple[str, ...]) -> dict[str, Json]:
+        return {key: self._value(properties[key], (*value_path, key)) for key in sorted(properties)}
 
-    def _value(self, value: Value, place: tuple[str, ...]) -> Json:
+    def _value(self, value: Value, value_path: tuple[str, ...]) -> Json:
         if isinstance(value, dict):
-            return self._properties(value, place)
+            return self._properties(value, value_path)
         if isinstance(value, list):
-            return [self._value(item, (*place, str(index))) for index, item in enumerate(value)]
+            return [self._value(item, (*value_path, str(index))) for index, item in enumerate(value)]
         if isinstance(value, SecretValue):
-            return {SIGNATURE: SECRET, "ciphertext": self._ciphertext(_dump(_to_plaintext_json(value.value)), place)}
+            return {
+                SIGNATURE: SECRET,
+                "ciphertext": self._ciphertext(_dump(_to_plaintext_json(value.value)), value_path),
+            }
         return _to_plaintext_json(value)
 
-    def _ciphertext(self, plaintext: str, place: tuple[str, ...]) -> str:
-        salt, known, ciphertext = self._ciphertexts.get(place, ("", "", ""))
-        if (salt, known) != (self._manager.salt, plaintext):
+    def _ciphertext(self, plaintext: str, value_path: tuple[str, ...]) -> str:
+        salt, find_written, ciphertext = self._ciphertexts.get(value_path, ("", "", ""))
+        if (salt, find_written) != (self._manager.salt, plaintext):
             ciphertext = self._manager.encrypt(plaintext)
-            self._ciphertexts[place] = (self._manager.salt, plaintext, ciphertext)
+            self._ciphertexts[value_path] = (self._manager.salt, plaintext, ciphertext)
         return ciphertext
 
 

@@ -14,13 +14,13 @@ _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
 
-def parse_checkpoint(content: bytes, stack: str, place: str) -> dict[str, Any]:
+def parse_checkpoint(content: bytes, stack: str, location: str) -> dict[str, Any]:
     """Return a checkpoint from the content of its file.
 
     Args:
         content: The content, plain or compressed with gzip.
         stack: The stack's name, for errors.
-        place: The path or URL of the file, for errors.
+        location: The path or URL of the file, for errors.
 
     Raises:
         DamagedStateError: The content is truncated, is not JSON, or has values of wrong types.
@@ -28,7 +28,7 @@ def parse_checkpoint(content: bytes, stack: str, place: str) -> dict[str, Any]:
     """
     if content.startswith(_ZSTD):
         raise UnsupportedStateError(
-            f"the state of stack '{stack}' ({place}) is compressed with zstd: unset PULUMI_DIY_BACKEND_ZSTD and run "
+            f"the state of stack '{stack}' ({location}) is compressed with zstd: unset PULUMI_DIY_BACKEND_ZSTD and run "
             "`pulumi up`, or use --engine pulumi"
         )
     try:
@@ -36,13 +36,13 @@ def parse_checkpoint(content: bytes, stack: str, place: str) -> dict[str, Any]:
         _check_shape(checkpoint)
     except ValueError as error:
         raise DamagedStateError(
-            f"the state of stack '{stack}' ({place}) is damaged: {error}; restore the previous state with "
+            f"the state of stack '{stack}' ({location}) is damaged: {error}; restore the previous state with "
             f"`lakewright stack import --stack {stack} --backup`, or import an export with --file FILE"
         ) from error
     try:
         check_version(stack, checkpoint.get("version", 0), checkpoint.get("features") or [])
     except UnsupportedStateError as error:
-        raise UnsupportedStateError(f"{error} ({place}). Update lakewright, or use --engine pulumi") from None
+        raise UnsupportedStateError(f"{error} ({location}). Update lakewright, or use --engine pulumi") from None
     return checkpoint
 
 
@@ -94,7 +94,7 @@ def parse_object(content: bytes) -> dict[str, Any]:
     return _object(value, "it")
 
 
-def latest_of(checkpoint: dict[str, Any]) -> dict[str, Any] | None:
+def get_latest(checkpoint: dict[str, Any]) -> dict[str, Any] | None:
     """Return the deployment in a checkpoint; None for a stack that was created and never written."""
     body: dict[str, Any] = checkpoint.get("checkpoint") or {}
     return body.get("latest")
@@ -111,29 +111,29 @@ def _check_shape(checkpoint: dict[str, Any]) -> None:
     for index, resource in enumerate(_list(latest.get("resources"), "resources", dict)):
         _check_resource(resource, f"resources[{index}]")
     for index, operation in enumerate(_list(latest.get("pending_operations"), "pending_operations", dict)):
-        place = f"pending_operations[{index}]"
+        member_path = f"pending_operations[{index}]"
         if not isinstance(operation.get("type"), str):
-            raise ValueError(f"{place}.type is not text")  # noqa: TRY004
-        _check_resource(_object(operation.get("resource"), f"{place}.resource"), f"{place}.resource")
+            raise ValueError(f"{member_path}.type is not text")  # noqa: TRY004
+        _check_resource(_object(operation.get("resource"), f"{member_path}.resource"), f"{member_path}.resource")
 
 
-def _check_resource(resource: dict[str, Any], place: str) -> None:
+def _check_resource(resource: dict[str, Any], member_path: str) -> None:
     for key in ("urn", "type"):
         if not isinstance(resource.get(key), str):
-            raise ValueError(f"{place}.{key} is not text")  # noqa: TRY004
+            raise ValueError(f"{member_path}.{key} is not text")  # noqa: TRY004
     for key in ("inputs", "outputs"):
-        _object(resource.get(key) or {}, f"{place}.{key}")
+        _object(resource.get(key) or {}, f"{member_path}.{key}")
 
 
-def _object(value: Any, what: str) -> dict[str, Any]:
+def _object(value: Any, label: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"{what} is not a JSON object")  # noqa: TRY004
+        raise ValueError(f"{label} is not a JSON object")  # noqa: TRY004
     return cast("dict[str, Any]", value)
 
 
-def _list(value: Any, what: str, kind: type) -> list[Any]:
+def _list(value: Any, label: str, kind: type) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list) or not all(isinstance(item, kind) for item in cast("list[Any]", value)):
-        raise ValueError(f"{what} is not a list of {'text' if kind is str else 'objects'}")
+        raise ValueError(f"{label} is not a list of {'text' if kind is str else 'objects'}")
     return cast("list[Any]", value)

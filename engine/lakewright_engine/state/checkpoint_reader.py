@@ -90,11 +90,13 @@ def decode_sealed(stack: str, exported: Json, decrypt: Callable[[str], str]) -> 
         StateError: The value is not a deployment.
         UnsupportedStateError: The deployment needs a feature that this engine does not support.
     """
-    body = deployment_of(stack, exported.get("deployment"), exported.get("version", 0), exported.get("features") or [])
+    body = read_deployment(
+        stack, exported.get("deployment"), exported.get("version", 0), exported.get("features") or []
+    )
     return read_snapshot(CheckpointReader(stack, lambda ciphertext, _place: decrypt(ciphertext), SealedSecret), body)
 
 
-def deployment_of(stack: str, deployment: Json, deployment_version: int, features: list[str]) -> dict[str, Json]:
+def read_deployment(stack: str, deployment: Json, deployment_version: int, features: list[str]) -> dict[str, Json]:
     """Return a deployment that this engine can read. Raise StateError or UnsupportedStateError."""
     check_version(stack, deployment_version, features)
     if not isinstance(deployment, dict):
@@ -121,33 +123,33 @@ class CheckpointReader:
 
     def resource(self, body: dict[str, Json]) -> ResourceState:
         """Return one resource."""
-        place = (body["urn"], str(body.get("delete", False)))
-        known: dict[str, Any] = {field: body[key] for key, field in FIELDS.items() if body.get(key) is not None}
+        value_path = (body["urn"], str(body.get("delete", False)))
+        fields: dict[str, Any] = {field: body[key] for key, field in FIELDS.items() if body.get(key) is not None}
         for part in ("inputs", "outputs"):
-            if part in known:
-                known[part] = {key: self._value(item, (*place, part, key)) for key, item in known[part].items()}
+            if part in fields:
+                fields[part] = {key: self._value(item, (*value_path, part, key)) for key, item in fields[part].items()}
         trigger = body.get("replacementTrigger")
         if trigger == _REDACTED:
-            del known["replacement_trigger"]
+            del fields["replacement_trigger"]
         elif trigger is not None:
-            known["replacement_trigger"] = self._value(trigger, (*place, "replacementTrigger"))
-        return ResourceState(**known, extra={key: item for key, item in body.items() if key not in FIELDS})
+            fields["replacement_trigger"] = self._value(trigger, (*value_path, "replacementTrigger"))
+        return ResourceState(**fields, extra={key: item for key, item in body.items() if key not in FIELDS})
 
-    def _value(self, value: Json, place: Place) -> Value:
+    def _value(self, value: Json, value_path: Place) -> Value:
         if isinstance(value, list):
             items = cast("list[Json]", value)
-            return [self._value(item, (*place, str(index))) for index, item in enumerate(items)]
+            return [self._value(item, (*value_path, str(index))) for index, item in enumerate(items)]
         if isinstance(value, dict):
             members = cast("dict[str, Json]", value)
             if SIGNATURE in members:
-                return self._signed(members, place)
-            return {key: self._value(item, (*place, key)) for key, item in members.items()}
+                return self._read_signed(members, value_path)
+            return {key: self._value(item, (*value_path, key)) for key, item in members.items()}
         return Unknown() if value == UNKNOWN else value
 
-    def _signed(self, value: dict[str, Json], place: Place) -> Value:
+    def _read_signed(self, value: dict[str, Json], value_path: Place) -> Value:
         signature = value[SIGNATURE]
         if signature == SECRET:
-            return self._secret(lambda: self._value(json.loads(self._plaintext(value, place)), place))
+            return self._secret(lambda: self._value(json.loads(self._plaintext(value, value_path)), value_path))
         if signature in (ASSET, ARCHIVE):
             return Asset(value)
         if signature == RESOURCE:
@@ -159,8 +161,8 @@ class CheckpointReader:
         )
         raise UnsupportedStateError(message)
 
-    def _plaintext(self, value: dict[str, Json], place: Place) -> str:
-        return value["plaintext"] if "ciphertext" not in value else self._decrypt(value["ciphertext"], place)
+    def _plaintext(self, value: dict[str, Json], value_path: Place) -> str:
+        return value["plaintext"] if "ciphertext" not in value else self._decrypt(value["ciphertext"], value_path)
 
 
 def read_snapshot(reader: CheckpointReader, body: dict[str, Json]) -> StackSnapshot:

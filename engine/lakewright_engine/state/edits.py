@@ -33,23 +33,23 @@ def remove(
     Raises:
         StateError: A URN is unknown or names several resources, a resource is protected, or others depend on it.
     """
-    wanted = [_find(_resources(deployment), urn) for urn in dict.fromkeys(urns)]
-    removed = list(wanted)
-    for resource in wanted:
+    selected_resources = [_find(_resources(deployment), urn) for urn in dict.fromkeys(urns)]
+    removed = list(selected_resources)
+    for resource in selected_resources:
         dependents = [other for other in _dependents(deployment, resource) if not _contains(removed, other)]
         if dependents and not target_dependents:
-            listed = "".join(f"\n * {Urn.parse(other['urn']).name} ({other['urn']})" for other in dependents)
+            dependent_lines = "".join(f"\n * {Urn.parse(other['urn']).name} ({other['urn']})" for other in dependents)
             raise StateError(
-                f"{resource['urn']} cannot be removed because these resources depend on it:{listed}\n"
+                f"{resource['urn']} cannot be removed because these resources depend on it:{dependent_lines}\n"
                 "Remove them first, or use --target-dependents."
             )
         removed.extend(dependents)
     for resource in removed:
         if resource.get("protect") and not force:
             raise StateError(f"{resource['urn']} is protected; use --force to remove it from the state")
-    kept = [resource for resource in deployment["resources"] if not _contains(removed, resource)]
+    kept_resources = [resource for resource in deployment["resources"] if not _contains(removed, resource)]
     order = [resource["urn"] for resource in reversed(deployment["resources"]) if _contains(removed, resource)]
-    deployment["resources"] = kept
+    deployment["resources"] = kept_resources
     return order
 
 
@@ -120,34 +120,34 @@ def _find(resources: list[Resource], urn: str) -> Resource:
     Raises:
         StateError: No resource or several resources have the URN.
     """
-    found = [resource for resource in resources if resource["urn"] == urn]
-    if not found:
+    matches = [resource for resource in resources if resource["urn"] == urn]
+    if not matches:
         raise StateError(f"the state holds no resource {urn!r}; `lakewright state ls` lists the URNs")
-    if len(found) > 1:
+    if len(matches) > 1:
         raise StateError(
-            f"the state holds {len(found)} resources {urn!r}, one of which is to be deleted; "
+            f"the state holds {len(matches)} resources {urn!r}, one of which is to be deleted; "
             "run `up`, or edit the output of `lakewright stack export` and import it"
         )
-    return found[0]
+    return matches[0]
 
 
 def _dependents(deployment: Deployment, resource: Resource) -> list[Resource]:
     """Return the resources that depend on this one and on no other of its URN, as the CLI's OnlyDependsOn does."""
     resources = _resources(deployment)
     index = next(at for at, other in enumerate(resources) if other is resource)
-    others = {other["urn"] for other in resources[:index]}
+    other_urns = {other["urn"] for other in resources[:index]}
     reached: dict[str, set[str]] = {resource["urn"]: {resource.get("id", "")}}
     dependents: list[Resource] = []
     for other in resources[index + 1 :]:
-        if _depends(other, reached, others):
+        if _depends(other, reached, other_urns):
             dependents.append(other)
             reached.setdefault(other["urn"], set()).add(other.get("id", ""))
         else:
-            others.add(other["urn"])
+            other_urns.add(other["urn"])
     return dependents
 
 
-def _depends(resource: Resource, reached: dict[str, set[str]], others: set[str]) -> bool:
+def _depends(resource: Resource, reached: dict[str, set[str]], other_urns: set[str]) -> bool:
     provider, provider_id = split_reference(resource.get("provider") or "")
     if provider_id in reached.get(provider, ()):
         return True
@@ -159,7 +159,7 @@ def _depends(resource: Resource, reached: dict[str, set[str]], others: set[str])
     }
     for urns in _property_dependencies(resource).values():
         needed.update(urns or ())
-    return any(urn in reached and urn not in others for urn in needed if urn)
+    return any(urn in reached and urn not in other_urns for urn in needed if urn)
 
 
 def _property_dependencies(resource: Resource) -> dict[str, list[str] | None]:

@@ -20,7 +20,7 @@ def check_integrity(stack: str, snapshot: StackSnapshot) -> None:
     """
     damaged = f"the state of stack '{stack}' is inconsistent"
     everything = {resource.urn for resource in snapshot.resources}
-    seen: set[str] = set()
+    earlier_urns: set[str] = set()
     providers: set[str] = set()
     for resource in snapshot.resources:
         for reason in _problems(resource):
@@ -33,10 +33,10 @@ def check_integrity(stack: str, snapshot: StackSnapshot) -> None:
                 "with this id"
             )
         for role, urn in references(resource):
-            if urn not in seen:
-                place = "comes after it" if urn in everything else "is missing"
-                raise StateError(f"{damaged}: '{resource.urn}' refers to '{urn}' as its {role}, which {place}")
-        seen.add(resource.urn)
+            if urn not in earlier_urns:
+                problem = "comes after it" if urn in everything else "is missing"
+                raise StateError(f"{damaged}: '{resource.urn}' refers to '{urn}' as its {role}, which {problem}")
+        earlier_urns.add(resource.urn)
     live = Counter(resource.urn for resource in snapshot.resources if not resource.delete)
     for urn, count in live.items():
         if count > 1:

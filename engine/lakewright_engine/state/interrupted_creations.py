@@ -37,8 +37,8 @@ def from_export(deployment: Mapping[str, Any]) -> list[Creation]:
     """Return the interrupted creations of an exported state. The Pulumi CLI does not remove completed ones."""
     return [
         {"urn": created["urn"], "type": created["type"], "inputs": _redact_ciphertexts(created.get("inputs") or {})}
-        for created in _creating(deployment)
-        if created["urn"] not in _completed_urns(deployment)
+        for created in _list_creations(deployment)
+        if created["urn"] not in _list_completed_urns(deployment)
     ]
 
 
@@ -49,15 +49,15 @@ def remove_completed(deployment: Mapping[str, Any], before: Mapping[str, Any]) -
         deployment: The state after a run.
         before: The state before the run, with the resources that it deleted.
     """
-    done = _completed_urns(deployment) | _completed_urns(before)
-    kept = [
+    done = _list_completed_urns(deployment) | _list_completed_urns(before)
+    kept_operations = [
         op
         for op in cast(list[dict[str, Any]], deployment.get("pending_operations") or [])
         if op["type"] != "creating" or op["resource"]["urn"] not in done
     ]
-    if len(kept) == len(deployment.get("pending_operations") or []):
+    if len(kept_operations) == len(deployment.get("pending_operations") or []):
         return None
-    return {**deployment, "pending_operations": kept}
+    return {**deployment, "pending_operations": kept_operations}
 
 
 @contextmanager
@@ -70,12 +70,12 @@ def write_environment(creations: Iterable[Creation]) -> Generator[dict[str, str]
         yield {ENVIRONMENT_VARIABLE: str(file)}
 
 
-def _creating(deployment: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _list_creations(deployment: Mapping[str, Any]) -> list[dict[str, Any]]:
     operations = cast(list[dict[str, Any]], deployment.get("pending_operations") or [])
     return [op["resource"] for op in operations if op["type"] == "creating"]
 
 
-def _completed_urns(deployment: Mapping[str, Any]) -> set[str]:
+def _list_completed_urns(deployment: Mapping[str, Any]) -> set[str]:
     resources = cast(list[dict[str, Any]], deployment.get("resources") or [])
     return {str(state["urn"]) for state in resources if not state.get("delete") and not state.get("pendingReplacement")}
 

@@ -63,7 +63,7 @@ class PassphraseManager:
     @classmethod
     def from_salt(cls, salt: str, stack: str) -> PassphraseManager:
         """Return the manager of a stack with a salt. The passphrase is not needed until a secret is used."""
-        return cls(salt, stack, _key_of(salt, passphrase()))
+        return cls(salt, stack, _get_key(salt, passphrase()))
 
     @classmethod
     def create(cls, stack: str) -> PassphraseManager:
@@ -77,7 +77,7 @@ class PassphraseManager:
         salt = os.urandom(SALT_BYTES)
         raw = _derive(phrase, salt)
         text = f"v1:{base64.b64encode(salt).decode()}:{_encrypt(raw, PROOF)}"
-        key = _key_of(text, phrase)
+        key = _get_key(text, phrase)
         key.preset(raw)
         return cls(text, stack, key)
 
@@ -123,7 +123,7 @@ class _Key:
 
     def start(self) -> None:
         if self._raw is None and self._thread is None and self._phrase is not None and _split(self._salt):
-            self._thread = threading.Thread(target=self._derived, name="passphrase-key", daemon=True)
+            self._thread = threading.Thread(target=self._derive_key, name="passphrase-key", daemon=True)
             self._thread.start()
 
     def get(self, stack: str) -> bytes:
@@ -132,13 +132,13 @@ class _Key:
         if _split(self._salt) is None:
             message = f"the encryption salt of stack '{stack}' is invalid: expected v1:<salt>:v1:<nonce>:<ciphertext>"
             raise SecretsError(message)
-        raw = self._derived()
+        raw = self._derive_key()
         if not raw:
             message = f"incorrect passphrase for stack '{stack}'; it is taken from {VARIABLES}"
             raise SecretsError(message)
         return raw
 
-    def _derived(self) -> bytes:
+    def _derive_key(self) -> bytes:
         """Return the key; empty if the passphrase is wrong."""
         with self._lock:
             if self._raw is None:
@@ -149,7 +149,7 @@ class _Key:
 
 
 @cache
-def _key_of(salt: str, phrase: str | None) -> _Key:
+def _get_key(salt: str, phrase: str | None) -> _Key:
     return _Key(salt, phrase)
 
 
@@ -158,8 +158,8 @@ def _no_passphrase(stack: str) -> SecretsError:
 
 
 def _split(salt: str) -> tuple[bytes, str] | None:
-    version, _, rest = salt.partition(":")
-    encoded, _, proof = rest.partition(":")
+    version, _, payload = salt.partition(":")
+    encoded, _, proof = payload.partition(":")
     try:
         raw = base64.b64decode(encoded, validate=True)
     except Base64Error:

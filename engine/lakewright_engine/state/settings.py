@@ -49,7 +49,7 @@ class BackendSettings:
         )
 
     @classmethod
-    def for_writing(cls) -> BackendSettings:
+    def read_for_write(cls) -> BackendSettings:
         """Read the settings before a write. Raise UnsupportedFeatureError if they request compression with zstd."""
         settings = cls.from_environment()
         if settings.wants_zstd:

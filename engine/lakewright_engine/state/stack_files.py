@@ -48,7 +48,7 @@ class StackFiles:
         """Return whether the stack has a checkpoint."""
         return bool(self._entries(_base(project, stack)))
 
-    def place(self, project: str, stack: str) -> str:
+    def location(self, project: str, stack: str) -> str:
         """Return the path or URL of the stack's checkpoint."""
         base = _base(project, stack)
         return self.storage.describe(_newest(self._entries(base)) or f"{base}.json")
@@ -59,24 +59,24 @@ class StackFiles:
         base = _base(project, stack)
         entries = self._entries(base)
         key = _newest(entries)
-        found = self.storage.read(key) if key is not None else None
-        if key is None or found is None:
+        stored = self.storage.read(key) if key is not None else None
+        if key is None or stored is None:
             self._versions.pop(base, None)
             return None
-        self._versions[base] = {name: entry.version for name, entry in entries.items()} | {key: found.version}
-        return found.content, self.storage.describe(key)
+        self._versions[base] = {name: entry.version for name, entry in entries.items()} | {key: stored.version}
+        return stored.content, self.storage.describe(key)
 
     def read_text(self, project: str, stack: str) -> bytes | None:
         """Return the text of the stack's checkpoint; None if its compression cannot be read."""
-        found = self.read(project, stack)
-        return b"" if found is None else decompress(found[0])
+        content_and_location = self.read(project, stack)
+        return b"" if content_and_location is None else decompress(content_and_location[0])
 
     def read_backup(self, project: str, stack: str) -> tuple[bytes, str] | None:
         """Return content and place of the stack's previous checkpoint; None if there is none."""
         keys = [f"{_base(project, stack)}{ending}.bak" for ending in ENDINGS]
         key = _newest(self.storage.entries(keys))
-        found = self.storage.read(key) if key is not None else None
-        return (found.content, self.storage.describe(key)) if key is not None and found is not None else None
+        stored = self.storage.read(key) if key is not None else None
+        return (stored.content, self.storage.describe(key)) if key is not None and stored is not None else None
 
     def forget_version(self, project: str, stack: str) -> None:
         """Let the next write replace the checkpoint that it finds, whichever this process read."""
@@ -93,18 +93,18 @@ class StackFiles:
             StateAccessError: The checkpoint could not be saved.
         """
         self.check_layout()
-        settings = BackendSettings.for_writing()
+        settings = BackendSettings.read_for_write()
         base = _base(project, stack)
         target = f"{base}.json.gz" if settings.compresses else f"{base}.json"
         packed = gzip.compress(content) if settings.compresses else content
         with _explain_write_error(f"the state of stack '{stack}'"):
             self._write_meta()
-            known = self._known(base)
+            known_versions = self._list_known_versions(base)
             if keeps_previous:
-                for key in known:
+                for key in known_versions:
                     self.storage.keep_copy(key, f"{key}.bak")
             try:
-                version = self.storage.write(target, packed, known.get(target, ABSENT))
+                version = self.storage.write(target, packed, known_versions.get(target, ABSENT))
             except StateConflictError as error:
                 raise StateConflictError(
                     f"another process wrote the state of stack '{stack}' ({self.storage.describe(target)}) since this "
@@ -112,7 +112,7 @@ class StackFiles:
                 ) from error
             self._versions[base] = {target: version} if version is not None else {}
             # The CLI changes the compression in the same way.
-            self.storage.delete([key for key in known if key != target])
+            self.storage.delete([key for key in known_versions if key != target])
             if settings.retains_checkpoints:
                 self.storage.write(f"{target}.{time.time_ns()}", packed)
 
@@ -129,23 +129,23 @@ class StackFiles:
         """Return project and name of all stacks, or those of one project, sorted by name."""
         self.check_layout()
         folder = f"stacks/{project}" if project is not None else "stacks"
-        found: set[tuple[str, str]] = set()
+        stack_names: set[tuple[str, str]] = set()
         for entry in self.storage.list_folder(folder):
             parts = entry.key.split("/")
             name, dot, ending = parts[-1].rpartition(".json")
             if len(parts) == 3 and dot and f"{dot}{ending}" in ENDINGS and is_valid_name(name):
-                found.add((parts[1], name))
-        return sorted(found)
+                stack_names.add((parts[1], name))
+        return sorted(stack_names)
 
-    def locked(self, project: str | None = None) -> set[tuple[str, str]]:
+    def list_locked(self, project: str | None = None) -> set[tuple[str, str]]:
         """Return project and name of the stacks that have locks."""
         folder = f"{LOCKS}/{project}" if project is not None else LOCKS
         parts = [entry.key.split("/") for entry in self.storage.list_folder(folder)]
-        return {(found[2], found[3]) for found in parts if len(found) == 5}
+        return {(key_parts[2], key_parts[3]) for key_parts in parts if len(key_parts) == 5}
 
     def record(self, project: str, stack: str, update: bytes) -> None:
         """Add an entry to the history, with the copies of the checkpoint that the CLI keeps."""
-        settings = BackendSettings.for_writing()
+        settings = BackendSettings.read_for_write()
         key = _newest(self._entries(_base(project, stack)))
         checkpoint = self.storage.read(key) if key is not None else None
         if key is None or checkpoint is None:
@@ -165,8 +165,8 @@ class StackFiles:
         """Yield content and place of the entries of the history, newest first."""
         names = re.compile(rf"{re.escape(stack)}-\d+\.history\.json(\.gz|\.zst)?")
         for entry in reversed(self.storage.list_folder(_folder("history", project, stack))):
-            if names.fullmatch(entry.key.rpartition("/")[2]) and (found := self.storage.read(entry.key)):
-                yield found.content, self.storage.describe(entry.key)
+            if names.fullmatch(entry.key.rpartition("/")[2]) and (stored := self.storage.read(entry.key)):
+                yield stored.content, self.storage.describe(entry.key)
 
     def remove_leftovers(self, project: str, stack: str) -> None:
         """Remove incomplete writes of killed processes."""
@@ -186,7 +186,7 @@ class StackFiles:
             self._is_checked = True
 
     def _check_meta(self) -> None:
-        place = self.storage.describe(_META)
+        location = self.storage.describe(_META)
         stored = self.storage.read(_META)
         if stored is None:
             old = [entry.key for entry in self.storage.list_folder("stacks") if entry.key.count("/") == 1]
@@ -198,13 +198,13 @@ class StackFiles:
         try:
             content: Any = yaml.safe_load(stored.content.decode())
         except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise DamagedStateError(f"{place} cannot be read: {error}; expected the text `version: 1`") from error
-        found = cast("dict[str, Any]", content).get("version") if isinstance(content, dict) else None
-        if found == 0:
-            raise UnsupportedStateError(f"{place} has version 0, the old layout; run `pulumi state upgrade` first")
-        if found != 1:
+            raise DamagedStateError(f"{location} cannot be read: {error}; expected the text `version: 1`") from error
+        layout_version = cast("dict[str, Any]", content).get("version") if isinstance(content, dict) else None
+        if layout_version == 0:
+            raise UnsupportedStateError(f"{location} has version 0, the old layout; run `pulumi state upgrade` first")
+        if layout_version != 1:
             raise UnsupportedStateError(
-                f"{place} has version {found!r}; this engine supports version 1. Update lakewright, or use "
+                f"{location} has version {layout_version!r}; this engine supports version 1. Update lakewright, or use "
                 "--engine pulumi"
             )
 
@@ -222,11 +222,11 @@ class StackFiles:
         with suppress(StateConflictError):
             self.storage.write(_META, b"version: 1\n", ABSENT)
 
-    def _known(self, base: str) -> Mapping[str, str | None]:
+    def _list_known_versions(self, base: str) -> Mapping[str, str | None]:
         """Return versions of the checkpoints that this process may replace, by key."""
-        known = self._versions.get(base)
-        if known and all(version is not None for version in known.values()):
-            return known
+        known_versions = self._versions.get(base)
+        if known_versions and all(version is not None for version in known_versions.values()):
+            return known_versions
         return {key: entry.version for key, entry in self._entries(base).items()}
 
     def _entries(self, base: str) -> Mapping[str, ObjectEntry]:
@@ -248,11 +248,11 @@ def _newest(entries: Mapping[str, ObjectEntry]) -> str | None:
 
 
 @contextmanager
-def _explain_write_error(what: str) -> Generator[None]:
+def _explain_write_error(subject: str) -> Generator[None]:
     """Name in errors what could not be saved."""
     try:
         yield
     except StateAccessError as error:
         raise StateAccessError(
-            f"{what} could not be saved: {str(error).removesuffix('.')}. The previous version is unchanged."
+            f"{subject} could not be saved: {str(error).removesuffix('.')}. The previous version is unchanged."
         ) from error

@@ -15,7 +15,7 @@ from lakewright_engine.model.errors import ProviderError
 from lakewright_engine.model.paths import parse_path
 from lakewright_engine.model.properties import plaintext_properties
 from lakewright_engine.model.resources import Properties, ResourceState
-from lakewright_engine.model.urns import package_of
+from lakewright_engine.model.urns import find_package
 from lakewright_engine.providers.provider import Provider
 from lakewright_engine.steps.resource_diff import resource_diff
 
@@ -24,11 +24,11 @@ NaturalId = Callable[[Properties], str]
 
 
 def _from_inputs(*names: str) -> NaturalId:
-    def of(inputs: Properties) -> str:
-        found = [inputs.get(name) for name in names]
-        return ":".join(str(part) for part in found) if all(isinstance(part, str) and part for part in found) else ""
+    def join_names(inputs: Properties) -> str:
+        parts = [inputs.get(name) for name in names]
+        return ":".join(str(part) for part in parts) if all(isinstance(part, str) and part for part in parts) else ""
 
-    return of
+    return join_names
 
 
 def _kubernetes_name(inputs: Properties) -> str:
@@ -70,7 +70,7 @@ _FORCE_OPTIONS = ("forceDestroy", "forceDetachPolicies")
 
 def natural_id(type_: str, inputs: Properties) -> str:
     """Return the id that the inputs of a resource imply; empty if they imply none."""
-    find = _BY_TYPE.get(type_) or _BY_PACKAGE.get(package_of(type_))
+    find = _BY_TYPE.get(type_) or _BY_PACKAGE.get(find_package(type_))
     return find(plaintext_properties(inputs)) if find is not None else ""
 
 
@@ -99,7 +99,7 @@ def adopt(
         ) from error
     if existing is None:
         return None
-    mismatched = mismatched_properties(provider, interrupted, existing)
+    mismatched = list_mismatched_properties(provider, interrupted, existing)
     if mismatched:
         raise ProviderError(
             f"a run was killed while creating {new.urn}, and {object_id} exists, but it is not the object of that run: "
@@ -117,44 +117,48 @@ def find_created_object(provider: Provider, interrupted: ResourceState) -> Resou
     It is for operations without a program. The inputs of the creation must imply a natural id. The object has not been
     used, so its deletion does not need force options.
     """
-    found = _read_object(provider, interrupted, interrupted.inputs)
-    if found is None:
+    live_object = _read_object(provider, interrupted, interrupted.inputs)
+    if live_object is None:
         return None
-    for properties in (found.inputs, found.outputs):
+    for properties in (live_object.inputs, live_object.outputs):
         properties.update({key: False for key in _FORCE_OPTIONS if properties.get(key)})
-    return found
+    return live_object
 
 
-def mismatched_properties(provider: Provider, interrupted: ResourceState, found: ResourceState) -> list[str]:
+def list_mismatched_properties(provider: Provider, interrupted: ResourceState, live_object: ResourceState) -> list[str]:
     """Return the properties in which an object differs from that of the interrupted creation.
 
     Empty if it may be the same.
     """
-    if package_of(interrupted.type) == "kubernetes":
-        return [f"metadata.{part}" for part in ("labels", "annotations") if not _is_contained(part, interrupted, found)]
+    if find_package(interrupted.type) == "kubernetes":
+        return [
+            f"metadata.{part}"
+            for part in ("labels", "annotations")
+            if not _is_contained(part, interrupted, live_object)
+        ]
     identifying = _SET_ON_CREATE.get(interrupted.type)
     if identifying is None:
         return []
-    unset = {key for key in _SET_AFTER_CREATE.get(interrupted.type, ()) if not found.outputs.get(key)}
-    diff = resource_diff(provider, found.urn, found, interrupted.inputs, [])
+    unset = {key for key in _SET_AFTER_CREATE.get(interrupted.type, ()) if not live_object.outputs.get(key)}
+    diff = resource_diff(provider, live_object.urn, live_object, interrupted.inputs, [])
     changed = {str(parse_path(path)[0]) for path in (*diff.keys, *diff.replace_keys, *(diff.detailed or ()))}
     return sorted(changed & identifying - unset)
 
 
 def _read_object(provider: Provider, interrupted: ResourceState, inputs: Properties) -> ResourceState | None:
-    found = provider.read(interrupted.urn, natural_id(interrupted.type, interrupted.inputs), inputs, {})
-    if not found.id:
+    response = provider.read(interrupted.urn, natural_id(interrupted.type, interrupted.inputs), inputs, {})
+    if not response.id:
         return None
-    existing = found.inputs if found.inputs is not None else interrupted.inputs
-    return replace(interrupted, id=found.id, inputs=dict(existing), outputs=found.outputs)
+    existing = response.inputs if response.inputs is not None else interrupted.inputs
+    return replace(interrupted, id=response.id, inputs=dict(existing), outputs=response.outputs)
 
 
-def _is_contained(part: str, interrupted: ResourceState, found: ResourceState) -> bool:
-    wanted, existing = (_metadata(properties, part) for properties in (interrupted.inputs, found.outputs))
-    return all(existing.get(key) == value for key, value in wanted.items())
+def _is_contained(part: str, interrupted: ResourceState, live_object: ResourceState) -> bool:
+    expected, existing = (_metadata(properties, part) for properties in (interrupted.inputs, live_object.outputs))
+    return all(existing.get(key) == value for key, value in expected.items())
 
 
 def _metadata(properties: Properties, part: str) -> Properties:
     metadata = plaintext_properties(properties).get("metadata")
-    found = metadata.get(part) if isinstance(metadata, dict) else None
-    return found if isinstance(found, dict) else {}
+    member = metadata.get(part) if isinstance(metadata, dict) else None
+    return member if isinstance(member, dict) else {}

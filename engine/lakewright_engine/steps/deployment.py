@@ -113,7 +113,7 @@ class Deployment:
             return current
         return next((state for state in self.resources if state.urn == urn and state.id == object_id), None)
 
-    def provider_of(self, state: ResourceState) -> Provider:
+    def get_provider(self, state: ResourceState) -> Provider:
         """Return the provider of a resource."""
         return self.registry.get(state.provider)
 
@@ -145,28 +145,28 @@ class Deployment:
             DeploymentStoppedError: The run has stopped, perhaps because this step failed.
             ProtectedError: The step would delete a protected resource. The run continues and fails at its end.
         """
-        with self._slots, self._counted():
+        with self._slots, self._count_step():
             if not even_if_stopped:
                 self.check_running()
             try:
-                self.observer.started(step)
-                self.events.started(step)
+                self.observer.check_start(step)
+                self.events.report_start(step)
                 apply()
-                self.observer.finished(step)
+                self.observer.note_end(step)
             except ProtectedError as error:
                 self.report_error(str(error), step.urn)
-                self.events.failed(step)
+                self.events.report_failure(step)
                 raise
             except (EngineError, OSError) as error:
                 self.fail(str(error), step.urn)
-                self.events.failed(step)
+                self.events.report_failure(step)
                 raise DeploymentStoppedError from error
-        self.events.finished(step)
+        self.events.report_end(step)
         if step.state.custom:
             self.events.outputs(step)
 
     @contextlib.contextmanager
-    def _counted(self) -> Generator[None]:
+    def _count_step(self) -> Generator[None]:
         with self._step_ended:
             self._in_progress += 1
         try:
@@ -182,7 +182,7 @@ class Deployment:
             with self._step_ended:
                 self._step_ended.wait_for(lambda: self._in_progress == 0)
 
-    def _after(self, kind: str, step: DeploymentStep) -> None:
+    def _run_hooks_after(self, kind: str, step: DeploymentStep) -> None:
         """Run the hooks after a step. Their failure stops the run; the step is kept."""
         try:
             self.hooks.run(kind, step)
@@ -193,8 +193,8 @@ class Deployment:
         """Run the hooks after the creation or update of a component, which ends when its outputs are registered."""
         kind = _AFTER_COMPONENT.get(step.op)
         if kind is not None and not step.state.custom and not self.stopped.is_set():
-            with self._counted():
-                self._after(kind, step)
+            with self._count_step():
+                self._run_hooks_after(kind, step)
 
     def mark_secrets(self, state: ResourceState) -> None:
         """Mark the secret outputs of a resource before its state is saved, as the CLI does after every step."""
@@ -233,7 +233,7 @@ class Deployment:
             self.hooks.run("BeforeCreate", step)
             execute()
             if new.custom:
-                self._after("AfterCreate", step)
+                self._run_hooks_after("AfterCreate", step)
 
         def execute() -> None:
             if not new.custom or is_provider_type(new.type):
@@ -241,7 +241,7 @@ class Deployment:
                 self.mark_secrets(new)
                 self._replace_in_state(old, new, None)
                 return
-            provider = self.provider_of(new)
+            provider = self.get_provider(new)
             pending = self._begin(new, "creating")
             failure: InitializationError | None = None
             try:
@@ -274,13 +274,13 @@ class Deployment:
         self.journal.finish(pending, done=old if old is not None and old.pending_replacement else None, new=new)
 
     def _create(self, provider: Provider, step: DeploymentStep, new: ResourceState) -> InitializationError | None:
-        left = self.pending_creates.get(new.urn)
+        interrupted = self.pending_creates.get(new.urn)
         try:
-            found = None
-            if left is not None and not self.dry_run:
-                found = adopt(provider, new, left, step.old.id if step.old is not None else "")
-            if found is not None:
-                new.id, new.outputs = found
+            adopted = None
+            if interrupted is not None and not self.dry_run:
+                adopted = adopt(provider, new, interrupted, step.old.id if step.old is not None else "")
+            if adopted is not None:
+                new.id, new.outputs = adopted
                 return None
             new.id, new.outputs = self.hooks.run_with_retries(
                 "create", step, lambda: provider.create(new, preview=self.dry_run)
@@ -299,13 +299,13 @@ class Deployment:
             self.hooks.run("BeforeUpdate", step)
             execute()
             if new.custom:
-                self._after("AfterUpdate", step)
+                self._run_hooks_after("AfterUpdate", step)
 
         def execute() -> None:
             failure: InitializationError | None = None
             pending: PendingOperation | None = None
             if new.custom and not is_provider_type(new.type):
-                provider = self.provider_of(new)
+                provider = self.get_provider(new)
                 pending = self._begin(new, "updating")
                 try:
                     new.outputs = self.hooks.run_with_retries(
@@ -337,7 +337,7 @@ class Deployment:
                 self.hooks.run("BeforeDelete", step)
             execute()
             if not is_deleted:
-                self._after("AfterDelete", step)
+                self._run_hooks_after("AfterDelete", step)
 
         def execute() -> None:
             if old.protect and step.op == "delete":
@@ -347,7 +347,7 @@ class Deployment:
                 )
             pending: PendingOperation | None = None
             if not is_deleted and self._calls_provider(old):
-                provider = self.provider_of(old)
+                provider = self.get_provider(old)
                 pending = self._begin(old, "deleting")
                 try:
                     self.hooks.run_with_retries("delete", step, lambda: provider.delete(old))

@@ -44,8 +44,8 @@ def read_object(
     init_errors: list[str] = []
     is_unhealthy = False
     try:
-        found = provider.read(old.urn, old.id, old.inputs, old.outputs, old.custom_timeouts.get("read", 0))
-        object_id, inputs, outputs = found.id, found.inputs, found.outputs
+        live_object = provider.read(old.urn, old.id, old.inputs, old.outputs, old.custom_timeouts.get("read", 0))
+        object_id, inputs, outputs = live_object.id, live_object.inputs, live_object.outputs
     except InitializationError as failed:
         object_id, inputs, outputs, init_errors = failed.object_id, failed.inputs, failed.outputs, failed.reasons
         is_unhealthy = True

@@ -22,10 +22,10 @@ class StepObserver:
     def check_deletions(self, steps: Sequence[DeploymentStep]) -> None:
         """Check the deletions after the program's end, before the first. Raise PlanError to stop the run."""
 
-    def started(self, step: DeploymentStep) -> None:
+    def check_start(self, step: DeploymentStep) -> None:
         """Check a step before it is carried out. Raise PlanError to stop the run."""
 
-    def finished(self, step: DeploymentStep) -> None:
+    def note_end(self, step: DeploymentStep) -> None:
         """Note a step that was carried out. Raise PlanError to stop the run."""
 
     def outputs(self, urn: str, outputs: Properties) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lakewright_engine.model.errors import EngineError
-from lakewright_engine.steps.created_objects import find_created_object, mismatched_properties, natural_id
+from lakewright_engine.steps.created_objects import find_created_object, list_mismatched_properties, natural_id
 from lakewright_engine.steps.deployment import Deployment
 
 _WITHOUT_OBJECT = frozenset(
@@ -21,8 +21,8 @@ def refuse_unrecoverable(deployment: Deployment) -> None:
     """
     lost = [
         urn
-        for urn, left in deployment.pending_creates.items()
-        if left.type not in _WITHOUT_OBJECT and not natural_id(left.type, left.inputs)
+        for urn, interrupted in deployment.pending_creates.items()
+        if interrupted.type not in _WITHOUT_OBJECT and not natural_id(interrupted.type, interrupted.inputs)
     ]
     if lost:
         names = "\n".join(f"  * {urn}" for urn in lost)
@@ -37,21 +37,21 @@ def refuse_unrecoverable(deployment: Deployment) -> None:
 
 def recover_created_objects(deployment: Deployment) -> None:
     """Add the objects of interrupted creations to the state. `up` does so when the program registers them."""
-    for urn, left in deployment.pending_creates.items():
-        if not natural_id(left.type, left.inputs):
+    for urn, interrupted in deployment.pending_creates.items():
+        if not natural_id(interrupted.type, interrupted.inputs):
             continue
-        provider = deployment.provider_of(left)
-        found = find_created_object(provider, left)
-        known = deployment.olds.get(urn)
-        mismatched = mismatched_properties(provider, left, found) if found is not None else []
-        if found is not None and mismatched:
+        provider = deployment.get_provider(interrupted)
+        live_object = find_created_object(provider, interrupted)
+        old_state = deployment.olds.get(urn)
+        mismatched = list_mismatched_properties(provider, interrupted, live_object) if live_object is not None else []
+        if live_object is not None and mismatched:
             message = (
-                f"{found.id} is not adopted: it differs from the object of the interrupted run in "
+                f"{live_object.id} is not adopted: it differs from the object of the interrupted run in "
                 f"{', '.join(mismatched)}"
             )
             deployment.events.diagnostic("warning", message, urn)
-        elif found is not None and (known is None or known.id != found.id):
-            found.delete = known is not None
-            deployment.set_state([*deployment.resources, found])
+        elif live_object is not None and (old_state is None or old_state.id != live_object.id):
+            live_object.delete = old_state is not None
+            deployment.set_state([*deployment.resources, live_object])
             deployment.journal.rebase(deployment.resources)
         deployment.journal.remove_pending(urn)

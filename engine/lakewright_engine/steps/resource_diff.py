@@ -32,23 +32,26 @@ def resource_diff(provider: Provider, urn: str, old: ResourceState, inputs: Prop
 
 def apply_replace_on_changes(diff: Diff, paths: list[str], init_errors: list[str]) -> Diff:
     """Return the diff as a replacement if it contains one of the `paths` (replaceOnChanges)."""
-    wanted = [parse_path(text) for text in paths]
-    if not wanted or (diff.changes != "some" and not init_errors):
+    replace_paths = [parse_path(text) for text in paths]
+    if not replace_paths or (diff.changes != "some" and not init_errors):
         return diff
     detailed = diff.detailed
     if detailed is not None:
         detailed = {
-            path: (kind if kind.endswith("-replace") or not _any_contains(wanted, path) else f"{kind}-replace", inputs)
+            path: (
+                kind if kind.endswith("-replace") or not _any_contains(replace_paths, path) else f"{kind}-replace",
+                inputs,
+            )
             for path, (kind, inputs) in detailed.items()
         }
     keys = [
         *diff.replace_keys,
-        *(key for key in diff.keys if key not in diff.replace_keys and _any_contains(wanted, key)),
+        *(key for key in diff.keys if key not in diff.replace_keys and _any_contains(replace_paths, key)),
     ]
-    if init_errors and _any_contains(wanted, "#initerror"):
+    if init_errors and _any_contains(replace_paths, "#initerror"):
         return replace(diff, changes="some", detailed=detailed, replace_keys=[*keys, "#initerror"])
     return replace(diff, detailed=detailed, replace_keys=keys)
 
 
-def _any_contains(wanted: list[list[str | int]], path: str) -> bool:
-    return any(contains(outer, parse_path(path)) for outer in wanted)
+def _any_contains(replace_paths: list[list[str | int]], path: str) -> bool:
+    return any(contains(outer, parse_path(path)) for outer in replace_paths)

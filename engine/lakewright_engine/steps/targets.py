@@ -17,9 +17,9 @@ class UrnPatterns:
 
     def __init__(self, patterns: Iterable[str]) -> None:
         """Compile the patterns."""
-        given = list(patterns)
-        self.literals = [text for text in given if "*" not in text]
-        self._globs = [_glob(text) for text in given if "*" in text]
+        texts = list(patterns)
+        self.literals = [text for text in texts if "*" not in text]
+        self._globs = [_glob(text) for text in texts if "*" in text]
 
     def __bool__(self) -> bool:
         """Return whether there are patterns."""
@@ -29,13 +29,13 @@ class UrnPatterns:
         """Return whether a pattern matches a URN."""
         return urn in self.literals or any(glob.fullmatch(urn) for glob in self._globs)
 
-    def refuse_unknown(self, known: Iterable[str]) -> None:
+    def refuse_unknown(self, known_urns: Iterable[str]) -> None:
         """Refuse URNs of unknown resources. Globs may match nothing.
 
         Raises:
             EngineError: A URN is unknown.
         """
-        everything = set(known)
+        everything = set(known_urns)
         unknown = [urn for urn in self.literals if urn not in everything]
         if unknown:
             raise EngineError("\n".join(f"no resource named '{urn}' found" for urn in unknown))
@@ -80,7 +80,7 @@ class TargetScope:
         follows = self.target_dependents if self.targets else self.exclude_dependents
         with self._lock:
             is_meant = patterns.matches(state.urn) or (
-                follows and any(urn in self._reached or patterns.matches(urn) for urn in required_urns(state))
+                follows and any(urn in self._reached or patterns.matches(urn) for urn in list_required_urns(state))
             )
             is_implicit = is_provider_type(state.type) or state.type == ROOT_STACK_TYPE
             if is_meant and (self.targets or not is_implicit):
@@ -92,31 +92,31 @@ class TargetScope:
         with self._lock:
             self._skipped.add(urn)
 
-    def skipped_dependencies(self, state: ResourceState) -> list[str]:
+    def list_skipped_dependencies(self, state: ResourceState) -> list[str]:
         """Return the dependencies of a resource that are not created."""
         with self._lock:
-            return sorted(required_urns(state) & self._skipped)
+            return sorted(list_required_urns(state) & self._skipped)
 
-    def refreshed(self, resources: Sequence[ResourceState]) -> list[ResourceState]:
+    def select_refreshed(self, resources: Sequence[ResourceState]) -> list[ResourceState]:
         """Return the resources to refresh. A resource that uses a provider is not its dependent here."""
         if self.targets:
-            return _reached(resources, self.targets, follows=self.target_dependents)
-        excluded = _reached(resources, self.excludes, follows=self.exclude_dependents)
+            return _select_reached(resources, self.targets, follows=self.target_dependents)
+        excluded = _select_reached(resources, self.excludes, follows=self.exclude_dependents)
         left_out = {id(state) for state in excluded}
         return [state for state in resources if id(state) not in left_out]
 
-    def refuse_unknown(self, known: Iterable[str]) -> None:
+    def refuse_unknown(self, known_urns: Iterable[str]) -> None:
         """Refuse targets and exclusions that are URNs of unknown resources.
 
         Raises:
             EngineError: A URN is unknown.
         """
-        everything = set(known)
+        everything = set(known_urns)
         self.targets.refuse_unknown(everything)
         self.excludes.refuse_unknown(everything)
 
 
-def required_urns(state: ResourceState) -> set[str]:
+def list_required_urns(state: ResourceState) -> set[str]:
     """Return the URNs that a resource depends on, including parent and provider."""
     provider = {split_reference(state.provider)[0]} if state.provider else set[str]()
     return {urn for _, urn in references(state)} | provider
@@ -150,17 +150,17 @@ def sort_by_dependency(resources: Sequence[ResourceState]) -> list[ResourceState
     return result
 
 
-def _reached(resources: Sequence[ResourceState], patterns: UrnPatterns, *, follows: bool) -> list[ResourceState]:
+def _select_reached(resources: Sequence[ResourceState], patterns: UrnPatterns, *, follows: bool) -> list[ResourceState]:
     """Return the states that the patterns match, and with `follows` their dependents."""
     urns: set[str] = set()
-    found: list[ResourceState] = []
+    reached_states: list[ResourceState] = []
     for state in resources:
         if patterns.matches(state.urn) or (
             follows and any(urn in urns or patterns.matches(urn) for _, urn in references(state))
         ):
             urns.add(state.urn)
-            found.append(state)
-    return found
+            reached_states.append(state)
+    return reached_states
 
 
 def _glob(text: str) -> re.Pattern[str]:

@@ -13,7 +13,7 @@ from typing import Any, cast
 from lakewright_engine.model.errors import StateConflictError
 from lakewright_engine.storage.interface import ABSENT, ObjectEntry, StoredObject
 from lakewright_engine.storage.s3_client import require_boto3, s3_client
-from lakewright_engine.storage.s3_errors import code_of, explain_errors
+from lakewright_engine.storage.s3_errors import explain_errors, find_error_code
 from lakewright_engine.storage.s3_location import BucketLocation
 
 _MISSING = ("NoSuchKey", "404", "NotFound")
@@ -53,12 +53,12 @@ class BucketStorage:
 
         with explain_errors(self._location, "s3:GetObject", self.describe(key)):
             try:
-                found: dict[str, Any] = self._client.get_object(**self._place(key))
+                response: dict[str, Any] = self._client.get_object(**self._place(key))
             except ClientError as error:
-                if code_of(error) in _MISSING:
+                if find_error_code(error) in _MISSING:
                     return None
                 raise
-            return StoredObject(found["Body"].read(), found["ETag"])
+            return StoredObject(response["Body"].read(), response["ETag"])
 
     def write(self, key: str, content: bytes, expected: str | None = None) -> str | None:
         """Write an object if it has the expected ETag. Return its new ETag."""
@@ -66,15 +66,15 @@ class BucketStorage:
 
         with explain_errors(self._location, "s3:PutObject", self.describe(key)):
             try:
-                return self._put(key, content, expected)
+                return self._put_object(key, content, expected)
             except ClientError as error:
-                is_lost = code_of(error) in _CONFLICTS
-                if not is_lost and not (expected and code_of(error) in _MISSING):
+                is_lost = find_error_code(error) in _CONFLICTS
+                if not is_lost and not (expected and find_error_code(error) in _MISSING):
                     raise
         # A retried request finds its own object if the response to the first one was lost.
-        found = self.read(key)
-        if found is not None and found.content == content:
-            return found.version
+        stored = self.read(key)
+        if stored is not None and stored.content == content:
+            return stored.version
         raise StateConflictError(f"another process wrote or removed {self.describe(key)}")
 
     def keep_copy(self, key: str, copy: str) -> None:
@@ -95,9 +95,11 @@ class BucketStorage:
 
     def entries(self, keys: Iterable[str]) -> Mapping[str, ObjectEntry]:
         """Return those of the keys that exist. All keys start with the first one."""
-        wanted = [*keys]
-        found = {entry.key: entry for page in self._pages(wanted[0], "/") for entry in self._entries(page)}
-        return {key: found[key] for key in wanted if key in found}
+        requested_keys = [*keys]
+        existing_entries = {
+            entry.key: entry for page in self._pages(requested_keys[0], "/") for entry in self._entries(page)
+        }
+        return {key: existing_entries[key] for key in requested_keys if key in existing_entries}
 
     def list_folder(self, folder: str) -> list[ObjectEntry]:
         """Return all objects whose keys start with `folder/`, sorted by key."""
@@ -117,7 +119,7 @@ class BucketStorage:
     def remove_leftovers(self, folder: str, names: str) -> None:
         """Do nothing: S3 has no incomplete writes."""
 
-    def _put(self, key: str, content: bytes, expected: str | None) -> str | None:
+    def _put_object(self, key: str, content: bytes, expected: str | None) -> str | None:
         from botocore.exceptions import ClientError  # noqa: PLC0415
 
         request = {**self._place(key), **self._encryption, "Body": content}
@@ -128,7 +130,7 @@ class BucketStorage:
             try:
                 return self._client.put_object(**request, **condition)["ETag"]
             except ClientError as error:
-                if code_of(error) not in _NO_CONDITIONS:
+                if find_error_code(error) not in _NO_CONDITIONS:
                     raise
                 self._has_conditions = False
         entry = self.entries([key]).get(key)
@@ -146,17 +148,17 @@ class BucketStorage:
                 yield cast("dict[str, Any]", page)
 
     def _entries(self, page: dict[str, Any]) -> Iterator[ObjectEntry]:
-        for found in page.get("Contents", ()):
-            key = str(found["Key"]).removeprefix(self._root)
-            yield ObjectEntry(key, found["LastModified"].timestamp(), found["ETag"])
+        for item in page.get("Contents", ()):
+            key = str(item["Key"]).removeprefix(self._root)
+            yield ObjectEntry(key, item["LastModified"].timestamp(), item["ETag"])
 
     def _place(self, key: str) -> dict[str, str]:
         return {"Bucket": self._location.bucket, "Key": f"{self._root}{key}"}
 
     @property
     def _encryption(self) -> dict[str, str]:
-        wanted = {"ServerSideEncryption": self._location.encryption, "SSEKMSKeyId": self._location.kms_key}
-        return {name: value for name, value in wanted.items() if value}
+        parameters = {"ServerSideEncryption": self._location.encryption, "SSEKMSKeyId": self._location.kms_key}
+        return {name: value for name, value in parameters.items() if value}
 
     @property
     def _client(self) -> Any:

@@ -87,7 +87,7 @@ class BucketLocks:
 
     def _read(self, key: str, age: float) -> StackLock:
         lock = StackLock(self._storage.describe(key), key.removeprefix(f"{self._folder}/"))
-        found = self._storage.read(key)
-        if found is None:
-            return StackLock(lock.place, lock.name, remark="just released")
-        return read_lock(lock, found.content, check_heartbeat=lambda: lock_holder.status_of_silence(age))
+        stored = self._storage.read(key)
+        if stored is None:
+            return StackLock(lock.location, lock.name, remark="just released")
+        return read_lock(lock, stored.content, check_heartbeat=lambda: lock_holder.status_of_silence(age))

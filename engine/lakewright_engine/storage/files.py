@@ -88,7 +88,7 @@ def remove_leftovers(folder: Path, names: str) -> None:
     """
     leftover = re.compile(rf"(?:{names})\.(?P<pid>\d+){re.escape(_LEFTOVER)}")
     for file in folder.glob(f"*{_LEFTOVER}"):
-        if (found := leftover.fullmatch(file.name)) and not is_running(int(found["pid"])):
+        if (match := leftover.fullmatch(file.name)) and not is_running(int(match["pid"])):
             file.unlink(missing_ok=True)
 
 

@@ -45,7 +45,7 @@ class FolderStorage:
         with _explain_errors():
             files.write(file, content)
             # The CLI stores an MD5 in a side file. A wrong one is worse than none.
-            _attributes_of(file).unlink(missing_ok=True)
+            _find_attributes(file).unlink(missing_ok=True)
         return None
 
     def keep_copy(self, key: str, copy: str) -> None:
@@ -58,7 +58,7 @@ class FolderStorage:
         for file in (self.root / key for key in keys):
             with _explain_errors():
                 file.unlink(missing_ok=True)
-                _attributes_of(file).unlink(missing_ok=True)
+                _find_attributes(file).unlink(missing_ok=True)
 
     def delete_folder(self, folder: str) -> None:
         """Delete a folder, if it exists."""
@@ -97,5 +97,5 @@ def _entry(root: Path, file: Path) -> Iterator[ObjectEntry]:
             yield ObjectEntry(file.relative_to(root).as_posix(), file.stat().st_mtime)
 
 
-def _attributes_of(file: Path) -> Path:
+def _find_attributes(file: Path) -> Path:
     return file.with_name(f"{file.name}.attrs")

@@ -92,19 +92,19 @@ def hold(locks: StackLocks, stack: str) -> Generator[HeldLock]:
     refuse_other_holders(locks, stack)
     locks.remove_leftovers(lock_holder.DEAD_AFTER_SECONDS)
     name = f"{NAME_PREFIX}{uuid.uuid4()}.json"
-    with locks.create(name) as own:
+    with locks.create(name) as own_lock:
         refuse_other_holders(locks, stack, except_for=name)
-        with _heartbeat(own):
-            yield HeldLock(own, stack)
+        with _heartbeat(own_lock):
+            yield HeldLock(own_lock, stack)
 
 
 def cancel(locks: StackLocks) -> list[StackLock]:
     """Remove all locks of a stack. Return them."""
-    found = locks.list_all()
-    for lock in found:
+    locks_to_remove = locks.list_all()
+    for lock in locks_to_remove:
         locks.remove(lock)
     locks.remove_leftovers(0)
-    return found
+    return locks_to_remove
 
 
 def refuse_other_holders(locks: StackLocks, stack: str, except_for: str = "") -> None:
@@ -113,11 +113,11 @@ def refuse_other_holders(locks: StackLocks, stack: str, except_for: str = "") ->
     Raises:
         StackLockedError: Another process holds a lock; the message names it.
     """
-    others = [lock for lock in locks.list_all() if lock.name != except_for]
-    for lock in others:
+    other_locks = [lock for lock in locks.list_all() if lock.name != except_for]
+    for lock in other_locks:
         if lock.is_abandoned:
             locks.remove(lock)
-    living = [lock for lock in others if not lock.is_abandoned]
+    living = [lock for lock in other_locks if not lock.is_abandoned]
     if living:
         raise StackLockedError(_refusal(stack, living), living)
 
@@ -133,7 +133,7 @@ def lock_content() -> dict[str, Any]:
 
 
 def _refusal(stack: str, locks: Iterable[StackLock]) -> str:
-    holders = [f"\n  {lock.place}: {lock.holder}" for lock in locks]
+    holders = [f"\n  {lock.location}: {lock.holder}" for lock in locks]
     return (
         f"the stack '{stack}' is locked by {len(holders)} other process(es). Wait for them to finish. If they no "
         f"longer run, remove the locks with `lakewright stack cancel --stack {stack}`:{''.join(holders)}"

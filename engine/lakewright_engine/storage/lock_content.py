@@ -35,15 +35,15 @@ def read_lock(
         dead_by_place: Returns whether the holder is dead by a check of the storage; None if the storage has no check.
     """
     try:
-        found = cast("dict[str, Any]", json.loads(content))
+        document = cast("dict[str, Any]", json.loads(content))
         lock = replace(
             lock,
-            user=str(found["username"]),
-            host=str(found["hostname"]),
-            pid=int(found["pid"]),
-            since=_moment(found["timestamp"]),
+            user=str(document["username"]),
+            host=str(document["hostname"]),
+            pid=int(document["pid"]),
+            since=_moment(document["timestamp"]),
         )
-        claimed: Any = found.get("lakewright")
+        claimed: Any = document.get("lakewright")
     except (ValueError, KeyError, TypeError, AttributeError):
         return _unreadable(lock, check_heartbeat)
     status = _check_holder(lock, claimed, check_heartbeat, dead_by_place)

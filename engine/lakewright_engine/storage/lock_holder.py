@@ -41,12 +41,12 @@ def claim_lock(descriptor: int) -> dict[str, Any]:
     Args:
         descriptor: The open lock file.
     """
-    found: dict[str, Any] = {**identity(os.getpid()), "heartbeat_seconds": HEARTBEAT_SECONDS}
+    claim: dict[str, Any] = {**identity(os.getpid()), "heartbeat_seconds": HEARTBEAT_SECONDS}
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:  # a file system without locks
-        return found
-    return found | {"file": _file_identity(os.fstat(descriptor))}
+        return claim
+    return claim | {"file": _file_identity(os.fstat(descriptor))}
 
 
 def check_heartbeat(file: Path) -> HolderStatus:
@@ -74,8 +74,8 @@ def file_server_time(folder: Path) -> float:
 
 def dead_by_process(pid: int, claim: Mapping[str, Any]) -> bool | None:
     """Return whether a holder on this machine, in this PID namespace, is dead; None for other holders."""
-    own = identity(os.getpid())
-    if not own or any(claim.get(key) != own[key] for key in ("boot", "pids")):
+    own_identity = identity(os.getpid())
+    if not own_identity or any(claim.get(key) != own_identity[key] for key in ("boot", "pids")):
         return None
     if not is_running(pid):
         return True
@@ -89,8 +89,8 @@ def dead_by_file(file: Path, claim: Mapping[str, Any]) -> bool | None:
     Raises:
         FileNotFoundError: The lock was released.
     """
-    own = identity(os.getpid())
-    if not own or claim.get("boot") != own["boot"] or "file" not in claim:
+    own_identity = identity(os.getpid())
+    if not own_identity or claim.get("boot") != own_identity["boot"] or "file" not in claim:
         return None
     with file.open("rb") as stream:
         if claim["file"] != _file_identity(os.fstat(stream.fileno())):
@@ -104,5 +104,5 @@ def dead_by_file(file: Path, claim: Mapping[str, Any]) -> bool | None:
     return True
 
 
-def _file_identity(found: os.stat_result) -> str:
-    return f"{found.st_dev}:{found.st_ino}"
+def _file_identity(claim: os.stat_result) -> str:
+    return f"{claim.st_dev}:{claim.st_ino}"

@@ -28,17 +28,17 @@ def require_boto3(url: str) -> None:
         )
 
 
-def s3_client(location: BucketLocation, place: str) -> Any:
+def s3_client(location: BucketLocation, url: str) -> Any:
     """Return the client for a bucket. It is thread-safe.
 
     Args:
         location: The bucket.
-        place: The URL of the backend, for errors.
+        url: The URL of the backend, for errors.
 
     Raises:
         StateAccessError: There are no credentials.
     """
-    with explain_errors(location, "Access", place):
+    with explain_errors(location, "Access", url):
         return _client(location, tuple(sorted(item for item in os.environ.items() if item[0].startswith("AWS_"))))
 
 
@@ -86,8 +86,10 @@ def _assume_role(session: Any, role_arn: str, region: str) -> Any:
     from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshableCredentials  # noqa: PLC0415
     from botocore.session import Session  # noqa: PLC0415
 
-    own: Any = session._session
-    fetcher: Any = AssumeRoleCredentialFetcher(own.create_client, own.get_credentials(), role_arn)
+    botocore_session: Any = session._session
+    fetcher: Any = AssumeRoleCredentialFetcher(
+        botocore_session.create_client, botocore_session.get_credentials(), role_arn
+    )
     base: Any = Session()
     base._credentials = DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")
     return cast("Any", boto3).Session(botocore_session=base, region_name=region)

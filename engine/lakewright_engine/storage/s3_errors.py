@@ -27,31 +27,31 @@ _OTHER_REGION = ("PermanentRedirect", "301", "AuthorizationHeaderMalformed", "Il
 _NO_CREDENTIALS = ("NoCredentialsError", "PartialCredentialsError", "ProfileNotFound", "CredentialRetrievalError")
 
 
-def code_of(error: Exception) -> str:
+def find_error_code(error: Exception) -> str:
     """Return the error code of a response of S3; empty for other errors."""
     response: Any = getattr(error, "response", None)
     return str(cast("dict[str, Any]", response).get("Error", {}).get("Code", "")) if response else ""
 
 
 @contextmanager
-def explain_errors(location: BucketLocation, action: str, place: str) -> Generator[None]:
+def explain_errors(location: BucketLocation, action: str, url: str) -> Generator[None]:
     """Turn errors of S3 into StateAccessError.
 
     Args:
         location: The bucket.
         action: The action that a policy must allow, such as `s3:PutObject`.
-        place: The URL of the object or prefix.
+        url: The URL of the object or prefix.
     """
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - slow to load
 
     try:
         yield
     except (ClientError, BotoCoreError) as error:
-        raise StateAccessError(f"{action} on {place} failed: {_reason(error, location, action)}") from error
+        raise StateAccessError(f"{action} on {url} failed: {_reason(error, location, action)}") from error
 
 
 def _reason(error: Exception, location: BucketLocation, action: str) -> str:
-    code, bucket = code_of(error), location.bucket
+    code, bucket = find_error_code(error), location.bucket
     if code == "NoSuchBucket":
         return f"the bucket '{bucket}' does not exist at {location.server}; create it, or correct the backend URL"
     if code in _DENIED:
@@ -68,7 +68,7 @@ def _reason(error: Exception, location: BucketLocation, action: str) -> str:
 
 def _response(error: Exception, location: BucketLocation) -> str:
     message = str(getattr(error, "response", {}).get("Error", {}).get("Message", ""))
-    return f"{location.server} responds with {code_of(error)}: {message}".rstrip(": ")
+    return f"{location.server} responds with {find_error_code(error)}: {message}".rstrip(": ")
 
 
 def _no_response(error: Exception, location: BucketLocation) -> str:

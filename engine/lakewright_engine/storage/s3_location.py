@@ -103,11 +103,11 @@ class BucketLocation:
 
 
 def _refuse_unknown(url: str, parameters: dict[str, str]) -> None:
-    known = {*_TEXTS, *_FLAGS, *_CHECKSUM_PARAMETERS}
-    if unknown := sorted(parameters.keys() - known):
+    known_parameters = {*_TEXTS, *_FLAGS, *_CHECKSUM_PARAMETERS}
+    if unknown := sorted(parameters.keys() - known_parameters):
         raise StateError(
             f"the backend URL {url} has the unknown parameter(s) {', '.join(unknown)}; known are "
-            f"{', '.join(sorted(known))}"
+            f"{', '.join(sorted(known_parameters))}"
         )
 
 
@@ -130,7 +130,7 @@ def _role(url: str, value: str) -> str:
 
 
 def _encryption(url: str, value: str) -> str:
-    found = next((known for known in _ENCRYPTIONS if known.lower() == value.lower()), None)
-    if value and found is None:
+    encryption = next((candidate for candidate in _ENCRYPTIONS if candidate.lower() == value.lower()), None)
+    if value and encryption is None:
         raise StateError(f"the backend URL {url} sets ssetype to {value!r}: expected {', '.join(_ENCRYPTIONS)}")
-    return found or ""
+    return encryption or ""

@@ -44,7 +44,7 @@ def test_component_children_are_deleted_after_dependents() -> None:
 
 def test_indirect_dependencies_are_included() -> None:
     resources = [state("a"), state("b", "a"), state("c"), state("d", "b")]
-    assert [resource.urn for resource in Dependencies(resources).all_of(resources[3])] == ["a", "b"]
+    assert [resource.urn for resource in Dependencies(resources).list_all(resources[3])] == ["a", "b"]
 
 
 def test_destroy_that_leaves_resources_is_an_error() -> None:

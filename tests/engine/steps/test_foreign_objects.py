@@ -11,7 +11,7 @@ import pytest
 from aws_programs import TRUST, client, stack_program
 from lakewright_engine.model.resources import PendingOperation, ResourceState, StackSnapshot
 from lakewright_engine.providers.provider import Provider
-from lakewright_engine.steps.created_objects import mismatched_properties
+from lakewright_engine.steps.created_objects import list_mismatched_properties
 from stackrunner import Stack
 
 OTHER_TRUST = TRUST.replace("123456789012", "210987654321")
@@ -86,4 +86,4 @@ def test_kubernetes_objects_are_identified_by_labels(labels: dict[str, Any], exp
         "urn:x", "kubernetes:core/v1:Namespace", custom=True, inputs={"metadata": {"labels": {"a": "1"}}}
     )
     found = replace(left, id="x", outputs={"metadata": {"labels": labels}})
-    assert mismatched_properties(Provider("kubernetes", None), left, found) == expected
+    assert list_mismatched_properties(Provider("kubernetes", None), left, found) == expected

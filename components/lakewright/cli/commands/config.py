@@ -44,7 +44,7 @@ def config(
         print_config(stack, job_format, directory)
         return
     settings = load_project(directory).stack_config(stack)
-    rows = [(_short(key, settings.project), settings.masked(key)) for key in sorted(settings.values)]
+    rows = [(_short(key, settings.project), settings.mask_secrets(key)) for key in sorted(settings.values)]
     width = max((len(key) for key, _ in rows), default=3)
     for key, value in (("KEY", "VALUE"), *rows):
         print(f"{key:<{width}}  {value}")

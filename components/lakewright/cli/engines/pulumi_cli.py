@@ -95,7 +95,7 @@ class PulumiCli:
                 tracebacks.flush()
             plan.complete(report, result)
         result.changes, result.messages = report.changes, report.messages
-        result.is_interrupted, result.declared = command.is_interrupted, declared
+        result.is_interrupted, result.declared_resources = command.is_interrupted, declared
         result.outputs = {
             name: "[secret]" if output.secret else output.value for name, output in stack.outputs().items()
         }

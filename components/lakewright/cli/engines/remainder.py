@@ -53,7 +53,11 @@ class RemainderReportingEngine:
             self._planned = report.steps
         elif result.is_interrupted:
             result.remainder = remainder_of(
-                operation, report.steps, self._planned, declared=result.declared, state=_urns_in_state(operation)
+                operation,
+                report.steps,
+                self._planned,
+                declared=result.declared_resources,
+                state=_urns_in_state(operation),
             )
             result.messages.append(f"note: {format_remainder(result.remainder)}")
         return result
