@@ -1,4 +1,4 @@
-"""UnavailableWarehouses: those that a command leaves out, since its identity may not use them or they fail."""
+"""UnavailableWarehouses: warehouses that a command leaves out, since its identity may not use them or they fail."""
 
 from __future__ import annotations
 

@@ -10,14 +10,14 @@ FIELD_MANAGER = "lakewright-activator"
 
 
 class ScalingError(Exception):
-    """The Kubernetes API refused a call or did not answer."""
+    """The Kubernetes API refused a call or did not respond."""
 
 
 class Scale(Protocol):
     """The number of pods of one unit."""
 
     async def read(self) -> int:
-        """Return the wanted number of pods. Raises ScalingError."""
+        """Return the requested number of pods. Raises ScalingError."""
         ...
 
     async def write(self, replicas: int) -> None:
@@ -49,10 +49,10 @@ class DeploymentScale:
         try:
             return await asyncio.to_thread(method, self._deployment, self._namespace, _request_timeout=10, **arguments)
         except ApiException as error:
-            answer = cast(Any, error)
-            raise ScalingError(f"the Kubernetes API answered {answer.status} {answer.reason}") from error
+            response = cast(Any, error)
+            raise ScalingError(f"the Kubernetes API responded {response.status} {response.reason}") from error
         except (HTTPError, OSError) as error:
-            raise ScalingError(f"the Kubernetes API did not answer ({type(error).__name__})") from error
+            raise ScalingError(f"the Kubernetes API did not respond ({type(error).__name__})") from error
 
 
 def connect_to_cluster() -> Any:

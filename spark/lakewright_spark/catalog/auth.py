@@ -1,4 +1,4 @@
-"""How a job authenticates to the catalog. The configuration holds references to credentials, which jobs resolve."""
+"""Authentication of jobs to the catalog. The configuration holds references to credentials, which jobs resolve."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class TokenAuth(_Auth):
 
     def java_options(self) -> dict[str, str]:
         """Return the options of Iceberg's Java catalog, without secrets."""
-        # Iceberg would ask the server for a new token, which fails for a fixed one.
+        # Iceberg would request a new token from the server, which fails for a fixed token.
         return {"token-refresh-enabled": "false"}
 
     def java_references(self) -> dict[str, str]:

@@ -70,7 +70,7 @@ def check_address(kind: Kind, uri: str) -> str:
 
 
 def check_kind(config: _Settings) -> None:
-    """Raise ValueError if a setting that the kind requires is missing, or one that it does not support is present."""
+    """Raise ValueError if a required setting of the kind is missing, or an unsupported setting is present."""
     if config.kind == "lakekeeper":
         if config.project_id is None or any(warehouse.id is None for warehouse in config.warehouses):
             raise ValueError("kind lakekeeper: expected project_id, and an id in every warehouse")
@@ -158,7 +158,7 @@ def _files(warehouse: CatalogWarehouse) -> dict[str, str]:
 
 
 def _file_io(config: _Settings) -> dict[str, str]:
-    """Return the FileIO that trusts `ca_bundle`; PyIceberg's default one trusts only the system's authorities."""
+    """Return the FileIO that trusts `ca_bundle`; PyIceberg's default FileIO trusts only the system's authorities."""
     if config.ca_bundle is None:
         return {}
     return {

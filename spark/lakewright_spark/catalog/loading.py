@@ -18,7 +18,7 @@ def load_config(path: Path | None) -> CatalogConfig:
         path: Configuration file. Default: $LAKEWRIGHT_CATALOG (JSON), else $LAKEWRIGHT_CATALOG_FILE.
 
     Raises:
-        ConfigMissingError: No configuration, or one that cannot be read.
+        ConfigMissingError: There is no configuration, or it cannot be read.
     """
     config = _read_config(path)
     if config.ca_bundle:
@@ -28,7 +28,7 @@ def load_config(path: Path | None) -> CatalogConfig:
 
 
 def choose_warehouse(config: CatalogConfig, name: str | None) -> str:
-    """Return the name of the chosen warehouse, or of the only one.
+    """Return the name of the chosen warehouse, or of the only warehouse.
 
     Raises:
         ConfigMissingError: Several warehouses and no choice.

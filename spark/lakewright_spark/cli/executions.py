@@ -1,4 +1,4 @@
-"""`lakewright-spark executions`: list what ran, drop what is old, find what lost its other half."""
+"""`lakewright-spark executions`: list executions, drop expired results, find orphans."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ def read(
 ) -> None:
     """Print rows of a result, one JSON object per line. With --after, the last line is the cursor.
 
-    The warehouse comes from the address, else --warehouse, else a named registry, else it is the only one.
+    The warehouse comes from the address, else --warehouse, else a named registry; else it is the only warehouse.
 
     Example: lakewright-spark read vfs:///wh/executions/wid/1/eid/1/runtimestatistics --limit 5
     """

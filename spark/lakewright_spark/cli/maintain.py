@@ -155,10 +155,10 @@ def _summary(outcome: MaintenanceOutcome) -> str:
 
 
 def _show_plan(outcome: MaintenanceOutcome, *, as_json: bool) -> None:
-    """Print the plan, and raise what kept tables or warehouses from being planned.
+    """Print the plan, and raise the error for tables or warehouses that could not be planned.
 
     Raises:
-        MaintenanceFailedError: Some tables or warehouses could not be read; the others are printed.
+        MaintenanceFailedError: Some tables or warehouses could not be read. The plan of the rest is printed.
     """
     tables = _tables(outcome)
     problems = {str(table): reason for table, reason in outcome.problems.items()}
@@ -195,7 +195,7 @@ def _print_plan(tables: list[TablePlan], problems: dict[str, str]) -> None:
 
 
 def _tables(outcome: MaintenanceOutcome) -> list[TablePlan]:
-    """Return the plans of the user's tables: those that maintenance keeps for itself are its own affair."""
+    """Return the plans of the user's tables, without the tables of the maintenance itself."""
     from lakewright_spark.policies.builtin import is_own  # noqa: PLC0415  # loads PySpark
 
     return [table for plan in outcome.plans for table in plan.tables if not is_own(table.facts.table)]

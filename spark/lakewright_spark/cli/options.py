@@ -1,4 +1,4 @@
-"""Options that commands share, and what they mean: the configuration, and a warehouse of it."""
+"""Options that commands share, such as the configuration and its warehouse."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object inst
 
 
 def job_name(text: str) -> str:
-    """A maintenance job's name, as a parser of typer's."""
+    """Parse the name of a maintenance job for typer."""
     if text not in JOBS:
         raise typer.BadParameter(f"expected one of {', '.join(JOBS)}, found {text!r}")
     return text

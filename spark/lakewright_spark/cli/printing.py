@@ -9,11 +9,11 @@ from rich.console import Console
 from rich.table import Table
 
 _WIDE = 10_000
-"""Columns where nobody's window ends: what a program reads is one line a row."""
+"""Width of output that is not read in a terminal, so that each row is a single line."""
 
 
 def columns(*names: str, fold: tuple[str, ...] = ()) -> Table:
-    """An empty table; where a terminal is too narrow, the columns to fold go on in the next line."""
+    """Return an empty table. In a narrow terminal, the columns to fold continue in the next line."""
     table = Table(box=None, header_style="bold")
     for name in names:
         table.add_column(name, no_wrap=name not in fold, overflow="fold")
@@ -21,13 +21,13 @@ def columns(*names: str, fold: tuple[str, ...] = ()) -> Table:
 
 
 def show(table: Table) -> None:
-    """Print it."""
+    """Print a table."""
     # Without markup: a table's name may hold brackets.
     Console(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else _WIDE).print(table)
 
 
 def console_of_errors() -> Console:
-    """Standard error, for names as they are."""
+    """Return a console on standard error that prints names without markup."""
     return Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
@@ -37,13 +37,13 @@ def complain(text: str) -> None:
 
 
 def note(text: str | None) -> None:
-    """Print a line on standard error that is no complaint; None prints nothing."""
+    """Print an informational line on standard error; None prints nothing."""
     if text:
         console_of_errors().print(text, soft_wrap=True)
 
 
 def flush() -> None:
-    """Write what is buffered. Without it, Python prints an error at its end if the reader has gone, such as `head`."""
+    """Flush the output. Otherwise Python prints an error at its exit if the reader has ended, such as `head`."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

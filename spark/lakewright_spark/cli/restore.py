@@ -29,7 +29,7 @@ def restore(
     conf: Annotated[list[str] | None, typer.Option(help="KEY=VALUE of Spark's; repeatable.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Restore the rows of a backup of job `retention`. Rows that were deleted earlier stay deleted.
+    """Restore the rows of a backup of job `retention`. Rows that were deleted earlier remain deleted.
 
     Change the retention policy first: its next run deletes the rows again, into a new backup. No job works on the table
     in the meantime. The restore is recorded in `ops.job_runs`.

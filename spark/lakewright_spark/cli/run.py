@@ -33,7 +33,7 @@ def run(
     config: ConfigFile = None,
     warehouse: Annotated[
         str | None,
-        typer.Option(help="Warehouse of the results. Default: the unit's only one, else the submitter's own."),
+        typer.Option(help="Warehouse of the results. Default: the unit's only warehouse, else the submitter's."),
     ] = None,
     computing_unit: Annotated[
         str | None,

@@ -1,4 +1,4 @@
-"""Leaves out what Spark and its JVM write on every start; all else that they write is passed on."""
+"""Filter the warnings that Spark and its JVM print on every start; all other output is passed on."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _END = b"\0end of the command's output\0\n"
 
 
 def is_startup_warning(line: bytes) -> bool:
-    """Return whether a line, without its end, is one of those that say nothing about the work."""
+    """Return whether a line, without its end, is a warning of every start."""
     return _WARNINGS.fullmatch(line) is not None
 
 
 @contextmanager
 def filter_warnings() -> Generator[None, None, None]:
-    """Filter what this process's children write on standard error, for the block.
+    """Filter the standard error of this process's children within the block.
 
-    Only file descriptor 2 leads through the filter: what Python writes goes where it went before, at once.
+    Only file descriptor 2 leads through the filter: Python's own output is written directly.
     """
     original = os.dup(2)
     reading, writing = os.pipe()
@@ -48,7 +48,7 @@ def filter_warnings() -> Generator[None, None, None]:
     try:
         yield
     finally:
-        # All that was written before comes before it; a child that lives on keeps the pipe from ending by itself.
+        # The marker follows all earlier output. The end of the pipe is not enough: a running child keeps it open.
         os.write(2, _END)
         thread.join()
         os.dup2(original, 2)

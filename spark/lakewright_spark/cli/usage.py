@@ -46,7 +46,7 @@ def usage(
 ) -> None:
     """Report storage use by warehouse and owner: bytes, files, snapshots, and growth if job `statistics` has run.
 
-    Reclaimable bytes are those that expiring all older snapshots would free. Orphan files are not counted.
+    Expiration of all older snapshots would free the reclaimable bytes. Orphan files are not counted.
 
     Example: lakewright-spark usage --warehouse executions --tables
     """

@@ -80,7 +80,7 @@ def check(engine: Engine) -> None:
     if actual_version != expected_version:
         raise RegistryError(
             f"registry {redact(engine.url)}: expected tables of version {expected_version}, found "
-            f"{actual_version or 'none'}: upgrade older ones with `lakewright-spark registry upgrade`"
+            f"{actual_version or 'none'}: upgrade older tables with `lakewright-spark registry upgrade`"
         )
 
 
@@ -101,7 +101,7 @@ def _sqlite(url: URL, *, read_only: bool) -> Engine:
 
     engine = create_engine(url, connect_args={"timeout": 30})
     event.listen(engine, "connect", _prepare_sqlite)
-    # One writer at a time, from the transaction's start: two that read before they write never fail each other.
+    # A transaction is a writer from its start, so that two transactions that read before they write do not conflict.
     event.listen(engine, "begin", begin)
     return engine
 

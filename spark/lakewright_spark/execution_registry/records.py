@@ -52,7 +52,7 @@ class ExecutionRecord:
     """Last heartbeat."""
     finished_at: datetime | None = None
     replaced_at: datetime | None = None
-    """When a later execution replaced it; its runtime statistics stay."""
+    """When a later execution replaced it; its runtime statistics remain."""
     error: str | None = None
     tables: tuple[WrittenTable, ...] = ()
 

@@ -85,7 +85,7 @@ class ExecutionRegistry:
             self._load_row(session, workflow, execution).updated_at = now or datetime.now(UTC)
 
     def record_tables(self, workflow: int, execution: int, tables: Iterable[WrittenTable]) -> None:
-        """Record the tables of an execution, in place of earlier ones."""
+        """Record the tables of an execution in place of the earlier tables."""
         with self._session() as session:
             row = self._load_row(session, workflow, execution)
             existing_tables = {table.uri: table for table in row.tables}

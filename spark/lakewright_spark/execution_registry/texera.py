@@ -21,9 +21,9 @@ _STATUS = dict(enumerate(ExecutionStatus))
 
 
 class TexeraExecutions:
-    """The executions in a Texera deployment's database. Every method raises RegistryError alone.
+    """The executions in a Texera deployment's database. Methods raise RegistryError only.
 
-    `url` as for the registry, of an account that may read `texera_db`. Its transactions are read-only ones.
+    `url` as for the registry, of an account that may read `texera_db`. Transactions are read-only.
     """
 
     def __init__(self, url: str, schema: str | None = SCHEMA) -> None:
@@ -45,7 +45,7 @@ class TexeraExecutions:
         self._tables = {name: metadata.tables[f"{schema}.{name}" if schema else name] for name in names}
 
     def all(self) -> Iterator[ExecutionRecord]:
-        """Every execution, the oldest first."""
+        """Return every execution, oldest first."""
         return iter(self._read())
 
     def knows(self, workflow: int, execution: int) -> bool:
@@ -53,7 +53,7 @@ class TexeraExecutions:
         return any(record.workflow == workflow for record in self._read(execution))
 
     def find_warehouse(self, workflow: int, execution: int) -> str | None:
-        """The warehouse that it wrote to; None if it is not known, or if there is one for everybody."""
+        """Return the warehouse of an execution; None if it is unknown, or in a deployment with a single warehouse."""
         return next((r.warehouse for r in self._read(execution) if r.workflow == workflow), None)
 
     def close(self) -> None:
@@ -117,7 +117,7 @@ def _record(row: Any, uris: list[tuple[str, int | None]], warehouse: str | None)
 
 
 def _parse_addresses(text: str) -> list[ResultUri]:
-    """An address as it stands there; newer versions keep a port's, which has a result and a state."""
+    """Return the addresses in a column. Newer versions store the address of a port, which has a result and a state."""
     try:
         return [ResultUri.parse(text)]
     except BadAddressError:

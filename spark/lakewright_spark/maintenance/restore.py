@@ -1,4 +1,4 @@
-"""Restore rows that `retention` deleted with a backup. Rows that were deleted earlier stay deleted."""
+"""Restore rows that `retention` deleted with a backup. Rows that were deleted earlier remain deleted."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def restore(spark: SparkSession, table: TableIdentifier, backup: str) -> Restore
         # Spark reads the tasks that are staged under this name, as in Iceberg's compaction.
         tables.add(group, opened.java)
         staged.stageTasks(opened.java, group, tasks)
-        # Select columns: format version 3 adds row IDs, which the rows get anew.
+        # Select columns: format version 3 adds row IDs, which the new rows receive again.
         rows = spark.read.format("iceberg").load(group).select([quote_name(name) for name in opened.columns()])
         rows.writeTo(table.sql).option(f"snapshot-property.{RESTORED}", backup).append()
     except (PySparkException, Py4JJavaError) as error:

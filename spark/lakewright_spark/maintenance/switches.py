@@ -13,7 +13,7 @@ from lakewright_spark.times import format_time
 
 
 def reason_to_skip(job: JobName, policy: TablePolicies, now: datetime) -> str | None:
-    """Return why the policies hold a job back, whatever the table's state; None if it may run."""
+    """Return why the policies hold a job back in any state of the table; None if it may run."""
     if reason := reason_of_server(job, policy):
         return reason
     switches = policy.maintenance

@@ -1,4 +1,4 @@
-"""Date patterns of text columns: those of Java's DateTimeFormatter whose texts sort as the dates do. Pure functions."""
+"""Date patterns of text columns, in the syntax of Java's DateTimeFormatter. Texts sort like dates. Pure functions."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _DAYS = (
 
 
 def validate_pattern(pattern: str, unit: str) -> str:
-    """The pattern; ValueError unless it is yyyy, MM, dd, HH from the left on, down to the unit at least.
+    """Return the pattern. Raises ValueError unless it is yyyy, MM, dd, HH in this order, at least down to the unit.
 
-    Rows are compared by their text, and only these texts are in the order of time.
+    Rows are compared by their text, and only texts of such patterns sort by time.
     """
     fields = [letters for letters, _ in _tokens(pattern) if letters]
     expected = list(_FIELDS)[: len(fields)]
@@ -36,7 +36,7 @@ def validate_pattern(pattern: str, unit: str) -> str:
 
 
 def format_moment(moment: datetime, pattern: str) -> str:
-    """The moment as the pattern writes it."""
+    """Return the moment in the format of the pattern."""
     return "".join(moment.strftime(_FIELDS[letters]) if letters else text for letters, text in _tokens(pattern))
 
 
@@ -77,7 +77,7 @@ def _tokens(pattern: str) -> list[tuple[str, str]]:
         if match is None:
             raise ValueError(f"expected a date pattern of Java's DateTimeFormatter, found {pattern!r}")
         literal = match["other"] if match["other"] is not None else match["quoted"]
-        # Two quotes are one in a text.
+        # Two quotes stand for a quote in the text.
         tokens.append((match["letters"] or "", "'" if match["quoted"] == "" else literal or ""))
         at = match.end()
     return tokens

@@ -1,4 +1,4 @@
-"""How long a table's snapshots are kept: its own `history.expire.*`, then the policy, then Iceberg's defaults."""
+"""Retention of a table's snapshots: its own `history.expire.*`, then the policy, then Iceberg's defaults."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEFAULT_MIN_SNAPSHOTS = 1
 
 @dataclass(frozen=True)
 class HistoryRules:
-    """What an expiration of one table goes by. Branches and tags with settings of their own keep those."""
+    """Rules for an expiration of a table. Branches and tags with their own settings keep these settings."""
 
     max_age: timedelta = DEFAULT_AGE
     min_snapshots: int = DEFAULT_MIN_SNAPSHOTS
@@ -53,7 +53,7 @@ class HistoryRules:
 
 
 def history_mistakes(history: HistoryPolicy, properties: Mapping[str, str]) -> list[str]:
-    """Return what the policy says against the table's own properties, in sentences."""
+    """Return the conflicts of the policy with the table's own properties as sentences."""
     against = {
         MAX_AGE: [name for name in ("max_age_days", "versions") if getattr(history, name) is not None],
         MIN_SNAPSHOTS: ["versions"] if _above(properties, history.versions) else [],

@@ -54,7 +54,7 @@ class _Policy(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _check_keys(cls, raw: Any) -> Any:
-        """Report unknown keys together with the valid ones."""
+        """Report unknown keys together with the valid keys."""
         if _is_mapping(raw) and (unknown := sorted(str(key) for key in raw if key not in cls.model_fields)):
             raise ValueError(f"unknown key {', '.join(unknown)}; expected some of {', '.join(cls.model_fields)}")
         return raw
@@ -65,19 +65,19 @@ class _Policy(BaseModel):
 
 
 class RetentionPolicy(_Policy):
-    """Rows older than this are deleted, whole partitions at a time."""
+    """Rows older than a number of units are deleted, whole partitions at a time."""
 
     keep: Annotated[int, Field(ge=1)]
-    """So many whole units stay, beside the one that has begun."""
+    """Keep this many complete units; the current unit is always kept."""
     unit: Unit = "day"
-    """A table partitioned by time is cut by the unit of its partitions."""
+    """Unit of `keep`. For a table partitioned by time, it must be the unit of its partitions."""
     column: str
     pattern: str | None = None
-    """Format of a text column that holds the date, such as `yyyy-MM-dd`; "" is that. Only without time partitions.
+    """Format of a text column with the date, such as `yyyy-MM-dd`, which "" stands for. Only without time partitions.
 
-    Files whose smallest or largest text is no such date are kept and reported."""
+    Files whose smallest or largest text is not a date of this format are kept and reported."""
     backup: bool = False
-    """Files of deleted rows stay where they are, named in a manifest under the table's location; jobs spare them."""
+    """Keep the files of deleted rows, and list them in a manifest under the table's location. No job deletes them."""
 
     @model_validator(mode="after")
     def _check_range(self) -> RetentionPolicy:
@@ -93,15 +93,15 @@ class RetentionPolicy(_Policy):
 
 
 class HistoryPolicy(_Policy):
-    """Which snapshots are kept: none older than the age, and of the others at most so many.
+    """Snapshots to keep: at most this old, and at most this many.
 
-    A table's own `history.expire.*` properties win over both.
+    The table's own `history.expire.*` properties override both.
     """
 
     max_age_days: Annotated[int, Field(ge=1, le=_CENTURY)] | None = None
-    """Default: Iceberg's own, five days."""
+    """Maximum age of a snapshot in days. Default: five days, as in Iceberg."""
     versions: Annotated[int, Field(ge=2, le=100)] | None = None
-    """Writes that are staged for an audit (`wap.id`) and not published yet do not count and go by age alone."""
+    """Maximum number of snapshots. Unpublished writes that are staged for an audit (`wap.id`) expire by age only."""
 
     @model_validator(mode="after")
     def _check_not_empty(self) -> HistoryPolicy:
@@ -117,21 +117,21 @@ class OrphanFilesPolicy(_Policy):
 
 
 class StagedFilesPolicy(_Policy):
-    """How long a file stays a candidate before it is deleted."""
+    """Time for which a file remains a candidate before it is deleted."""
 
     older_than_days: Annotated[int, Field(ge=1, le=_CENTURY)] = 3
 
 
 class CompactionPolicy(_Policy):
-    """Small files into large ones."""
+    """Rewrite small files into large files."""
 
     strategy: Literal["bin-pack", "sort", "z-order"] = "bin-pack"
     columns: tuple[str, ...] = ()
-    """What to sort or z-order by. Default of `sort`: the table's own sort order."""
+    """Columns to sort or z-order by. Default of `sort`: the table's own sort order."""
     target_file_size: Annotated[ByteSize, Field(ge=MiB, le=TiB)] = ByteSize(512 * MiB)
     min_input_files: Annotated[int, Field(ge=2, le=1_000_000)] = 5
     partial_progress_commits: Annotated[int, Field(ge=0, le=100)] = 10
-    """At most so many commits, each of which lasts; 0 for one commit of everything."""
+    """Maximum number of commits, each of which is kept if a later commit fails; 0 for a single commit."""
 
     @model_validator(mode="after")
     def _check_columns(self) -> CompactionPolicy:
@@ -143,12 +143,12 @@ class CompactionPolicy(_Policy):
 
 
 class Lock(_Policy):
-    """No job changes the table while this holds."""
+    """A lock on the table: no job changes the table while the lock is in force."""
 
     message: str = ""
     since: datetime
     expires_in_days: Annotated[int, Field(ge=1, le=_CENTURY)] | None = None
-    """Default: until it is taken away."""
+    """Days until the lock expires. Default: it remains until it is removed."""
 
     @model_validator(mode="after")
     def _check_zone(self) -> Lock:
@@ -162,10 +162,10 @@ class Lock(_Policy):
 
 
 class MaintenanceSwitches(_Policy):
-    """Which jobs leave the table alone."""
+    """Jobs that do not run on the table."""
 
     disabled: bool = False
-    """All of them."""
+    """Disable all jobs."""
     disabled_jobs: tuple[JobName, ...] = ()
 
 
@@ -178,11 +178,11 @@ class TablePolicies(_Policy):
     staged_files: StagedFilesPolicy | None = None
     compaction: CompactionPolicy | None = None
     column_tags: dict[str, tuple[Literal["PII", "HC"], ...]] | None = None
-    """What a column holds: personal data, highly confidential data."""
+    """Tags by column: personal data (`PII`), highly confidential data (`HC`)."""
     sharing: bool | None = None
-    """Whether others than the warehouse's owner may be granted rights on it. Default: nobody forbids it."""
+    """Whether principals other than the warehouse's owner may have rights on the table. Default: they may."""
     replica: bool | None = None
-    """A copy of a table elsewhere: its rows and snapshots are not this place's to delete."""
+    """The table is a copy of a table in another catalog, so that jobs do not delete its rows and snapshots."""
     lock: Lock | None = None
     maintenance: MaintenanceSwitches | None = None
 
@@ -192,12 +192,14 @@ class TablePolicies(_Policy):
         return {to_property_name(name): json.dumps(values[name]) for name in POLICIES if name in values}
 
     def column_mistakes(self, columns: Collection[str]) -> list[str]:
-        """Columns that are tagged, or that files are sorted by, and that a table with these columns has not."""
+        """Return a sentence for each policy that names columns which the table does not have."""
         columns_by_policy = {
             "column_tags": self.column_tags or {},
             "compaction": self.compaction.columns if self.compaction else (),
         }
-        missing_columns = {name: [one for one in of if one not in columns] for name, of in columns_by_policy.items()}
+        missing_columns = {
+            policy: [name for name in names if name not in columns] for policy, names in columns_by_policy.items()
+        }
         return [
             f"{policy}: expected columns of the table, {', '.join(columns)}; there is no {', '.join(unknown)}"
             for policy, unknown in missing_columns.items()
@@ -206,7 +208,7 @@ class TablePolicies(_Policy):
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> TablePolicies:
-        """The policies among a table's properties; ValueError for one that is none, or cannot be read."""
+        """Return the policies among a table's properties. Raises ValueError for an unknown or unreadable policy."""
         values: dict[str, Any] = {}
         for key, text in properties.items():
             if key.startswith(PREFIX):
@@ -217,7 +219,7 @@ class TablePolicies(_Policy):
         return cls.model_validate(values)
 
     def override(self, other: TablePolicies) -> TablePolicies:
-        """Return both together; a policy that is set here replaces the other's."""
+        """Return the policies of both; a policy that is set here replaces the policy of `other`."""
         mine = {name: value for name in POLICIES if (value := getattr(self, name)) is not None}
         theirs = {name: getattr(other, name) for name in POLICIES}
         return TablePolicies.model_construct(**{**theirs, **mine})
@@ -227,14 +229,14 @@ POLICIES: tuple[str, ...] = tuple(TablePolicies.model_fields)
 
 
 class PoliciesInForce(TablePolicies):
-    """What holds for one table, together with what the catalog's server does to it by itself."""
+    """Effective policies of a table, and the jobs that the catalog's server runs on it."""
 
     done_by_server: dict[JobName, str] = {}
-    """The server's jobs, and where each is said to be."""
+    """The server's jobs, and the setting that enables each job."""
 
 
 def to_property_name(policy: str) -> str:
-    """The table property that holds this policy, as `lakewright.policy.orphan-files`."""
+    """Return the table property of this policy, such as `lakewright.policy.orphan-files`."""
     return PREFIX + policy.replace("_", "-")
 
 
@@ -247,7 +249,7 @@ def _levels(text: str) -> list[str]:
 
 def _match(value: str) -> str:
     if len(_levels(value)) < 3 or _LEVEL.sub("", value).strip("."):
-        raise ValueError("expected WAREHOUSE.NAMESPACE.TABLE, the namespace perhaps of several levels")
+        raise ValueError("expected WAREHOUSE.NAMESPACE.TABLE, where the namespace may have several levels")
     if ".." in value or value.startswith(".") or value.endswith("."):
         raise ValueError("expected text between the dots; `*` stands for any")
     return value
@@ -260,10 +262,10 @@ class PolicyPattern(TablePolicies):
     """WAREHOUSE.NAMESPACE.TABLE; `*` stands for any text within a level; backquotes around a part with a dot in it."""
 
     def matches(self, warehouse: str, namespace: tuple[str, ...], table: str) -> bool:
-        """Return whether a table is meant; names are compared as Lakekeeper does, without regard to case."""
+        """Return whether the pattern matches a table. Case is ignored, as in Lakekeeper."""
         pattern_levels, levels = _levels(self.match), (warehouse, *namespace, table)
         return len(pattern_levels) == len(levels) and all(
-            _like(one, text) for one, text in zip(pattern_levels, levels, strict=True)
+            _like(pattern, text) for pattern, text in zip(pattern_levels, levels, strict=True)
         )
 
 

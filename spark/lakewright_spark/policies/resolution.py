@@ -1,4 +1,4 @@
-"""Which policies hold for a table: its own properties, else the last pattern that says something. Pure functions."""
+"""Effective policies of a table: its own properties, or else the last pattern with the policy. Pure functions."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ LAKEWRIGHT = "lakewright"
 
 @dataclass(frozen=True)
 class Resolved:
-    """The policies of one table, and where each is from: `the table`, `lakewright`, or the pattern's own text."""
+    """The policies of one table, and the source of each: `the table`, `lakewright`, or the text of the pattern."""
 
     policies: TablePolicies
     sources: Mapping[str, str]
     mistakes: tuple[str, ...] = ()
-    """What does not suit the table's columns and partitions, where these were looked at."""
+    """Conflicts with the table's columns and partitions, if these were checked."""
 
 
 def resolve(table: TableIdentifier, properties: Mapping[str, str], patterns: Sequence[PolicyPattern]) -> Resolved:
-    """What holds for a table with these properties; each policy is taken as a whole from one place.
+    """Return the effective policies of a table with these properties. Each policy is taken as a whole from one source.
 
-    ValueError if a property of a policy's name does not hold one.
+    Raises ValueError if a property with the name of a policy is not a valid policy.
     """
     policies = TablePolicies()
     sources: dict[str, str] = {}
@@ -44,7 +44,7 @@ def resolve(table: TableIdentifier, properties: Mapping[str, str], patterns: Seq
 
 
 def property_name(policy: str) -> str:
-    """The property of a policy by its name as people write it, `orphan-files`; ValueError if there is none such."""
+    """Return the property of a policy by its name, such as `orphan-files`. Raises ValueError for an unknown name."""
     if (name := policy.replace("-", "_")) not in POLICIES:
         raise ValueError(f"expected one of {', '.join(sorted(name.replace('_', '-') for name in POLICIES))}")
     return to_property_name(name)

@@ -1,4 +1,4 @@
-"""Whether a retention policy suits a table's columns and partitions, and the instant it cuts at. Pure functions."""
+"""Check a retention policy against a table's columns and partitions, and compute its cutoff. Pure functions."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _TIMES = ("hour", "day", "month", "year")
 def retention_mistakes(
     retention: RetentionPolicy, columns: Mapping[str, str], partitions: Sequence[tuple[str, str]]
 ) -> list[str]:
-    """What is wrong, in sentences; none if it fits.
+    """Return the conflicts of a policy with a table as sentences.
 
     `columns`: name -> Iceberg's type. `partitions`: (column, transform) as Iceberg writes it, such as `("ts", "day")`.
     """
     if retention.column not in columns:
         return [f"retention: expected one of the columns {', '.join(columns)}; there is no `{retention.column}`"]
-    by_time = [(of, transform) for of, transform in partitions if transform in _TIMES]
+    by_time = [(column, transform) for column, transform in partitions if transform in _TIMES]
     mistakes = (
         _check_time_partitions(retention, by_time)
         if by_time
@@ -36,18 +36,18 @@ def _check_text_column(retention: RetentionPolicy, kind: str) -> Iterator[str]:
 
 
 def _check_time_partitions(retention: RetentionPolicy, by_time: Sequence[tuple[str, str]]) -> Iterator[str]:
-    cuts = [transform for of, transform in by_time if of == retention.column]
+    cuts = [transform for column, transform in by_time if column == retention.column]
     if retention.pattern is not None:
         yield "expected no `pattern`, since the table is partitioned by time"
     if not cuts:
-        partition_columns = ", ".join(of for of, _ in by_time)
+        partition_columns = ", ".join(column for column, _ in by_time)
         yield f"expected the column that time partitions are made of, {partition_columns}; found `{retention.column}`"
     elif retention.unit not in cuts:
         yield f"expected `unit: {cuts[0]}`, as of the partitions of `{retention.column}`; found `{retention.unit}`"
 
 
 def cutoff(retention: RetentionPolicy, now: datetime) -> datetime:
-    """Rows before this instant (UTC) go: it begins a unit, `keep` whole ones before the unit of `now`."""
+    """Return the start (UTC) of the unit that lies `keep` units before the unit of `now`. Earlier rows are deleted."""
     keep, start = retention.keep, now.replace(minute=0, second=0, microsecond=0)
     if retention.unit == "hour":
         return start - timedelta(hours=keep)

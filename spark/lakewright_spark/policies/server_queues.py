@@ -1,6 +1,6 @@
-"""Who sees to a warehouse's snapshots and orphan files: Lakekeeper's own task queues, or the jobs here. Pure functions.
+"""Maintenance by Lakekeeper's own task queues, which replaces jobs of this package. Pure functions.
 
-Names of queues, settings and table properties are those of Lakekeeper's documentation (table maintenance).
+Names of queues, settings and table properties come from Lakekeeper's documentation (table maintenance).
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from lakewright_spark.policies.model import JobName
 
 @dataclass(frozen=True)
 class ServerQueue:
-    """One of the server's queues, and which jobs it stands for."""
+    """A queue of the server, and the jobs that it replaces."""
 
     name: str
     jobs: tuple[JobName, ...]
     switch: str
     """The queue's setting that turns it on for a warehouse; off by default."""
     override: str
-    """The table property that says otherwise for one table."""
+    """The table property that overrides the setting for a table."""
 
 
 QUEUES: tuple[ServerQueue, ...] = (
@@ -37,9 +37,9 @@ QUEUES: tuple[ServerQueue, ...] = (
 
 
 def find_server_jobs(server_jobs: tuple[JobName, ...], properties: Mapping[str, str]) -> dict[JobName, str]:
-    """The jobs that the server does itself on a table with these properties, and where that is said.
+    """Return the jobs that the server runs on a table with these properties, and the setting that enables each job.
 
-    `declared`: what the server does in the table's warehouse.
+    `server_jobs` are the jobs that the server runs in the table's warehouse.
     """
     jobs: dict[JobName, str] = dict.fromkeys(server_jobs, "`maintenance.server` of the tenant's spec")
     for queue in QUEUES:

@@ -193,7 +193,7 @@ def list_namespaces(
         on_error(parent, error)
         return
     for namespace in children:
-        # A catalog in a database returns all levels below, a REST catalog only the next one.
+        # A catalog in a database returns all levels below, a REST catalog only the next level.
         if len(namespace) == len(parent) + 1:
             yield tuple(namespace)
             yield from list_namespaces(catalog, tuple(namespace), on_error=on_error)

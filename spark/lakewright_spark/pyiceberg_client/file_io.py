@@ -15,6 +15,6 @@ class TrustingFileIO(PyArrowFileIO):
     def _initialize_s3_fs(self, netloc: str | None) -> FileSystem:
         file_system = super()._initialize_s3_fs(netloc)
         assert isinstance(file_system, S3FileSystem)
-        # What pickling would carry over is everything that the file system was made with.
+        # Pickling would carry over all settings of the file system.
         (settings,) = file_system.__reduce__()[1]
         return S3FileSystem(**{**dict(settings), "tls_ca_file_path": self.properties[CA_BUNDLE]})

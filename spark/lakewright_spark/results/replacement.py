@@ -26,7 +26,7 @@ from lakewright_spark.results.tables import PROPERTIES
 
 ATTEMPTS = 5
 WAIT_SECONDS = 0.2
-"""Before the second attempt, and twice as long before each later one."""
+"""Wait before the second attempt; it doubles before each later attempt."""
 
 _TYPES: dict[pa.DataType, IcebergType] = {
     pa.string(): StringType(),

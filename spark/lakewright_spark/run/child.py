@@ -42,7 +42,7 @@ class Child:
         self._reader.start()
 
     def wait(self, seconds: float) -> int | None:
-        """Its exit code, or None if it still runs after so many seconds."""
+        """Return the exit code, or None if the process still runs after this time."""
         try:
             return self._process.wait(max(seconds, 0.0))
         except subprocess.TimeoutExpired:

@@ -35,7 +35,7 @@ class Console:
             if self._stream is None:
                 self._stream = self._writer.open(self._uri, CONSOLE_MESSAGES, reuse=self._committed > 0)
             self._stream.append((text,))
-        except Exception as error:  # noqa: BLE001  # of whatever kind: the script goes on
+        except Exception as error:  # noqa: BLE001  # any error: the script continues
             self._fail(error)
 
     def close(self, *, is_complete: bool = True) -> list[str]:

@@ -17,7 +17,7 @@ from lakewright_spark.session.secrets import split_secrets
 VARIABLE = "LAKEWRIGHT_RUN"
 """Holds the facts as JSON."""
 SECRETS_VARIABLE = "LAKEWRIGHT_RUN_SECRETS"
-"""Names the file with those of Spark's properties that are secrets, if there are any."""
+"""Names the file with the secret properties of Spark, if there are any."""
 
 _PROPERTIES = TypeAdapter(dict[str, str])
 
@@ -42,7 +42,7 @@ class ExecutionFacts(BaseModel):
 
     @property
     def addresses(self) -> Execution:
-        """The addresses of everything that it writes."""
+        """The addresses of all tables of the execution."""
         return Execution(self.workflow, self.execution, self.warehouse)
 
     @classmethod

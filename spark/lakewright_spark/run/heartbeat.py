@@ -9,19 +9,19 @@ from types import TracebackType
 from lakewright_spark.errors import RegistryError
 from lakewright_spark.execution_registry.registry import ExecutionRegistry
 
-AGAIN = 5.0
-"""Seconds until the next attempt after one that failed, at most."""
+MAX_RETRY_SECONDS = 5.0
+"""Maximum number of seconds until the next attempt after a failed attempt."""
 LONGEST_CLOSE = 10.0
 """Seconds that the end of a run waits for a registry that hangs."""
 
 
 class SignsOfLife:
-    """A thread that notes them for the block, until the block ends."""
+    """A thread that records heartbeats until the block ends."""
 
     def __init__(self, registry: ExecutionRegistry, workflow: int, execution: int, *, every: float) -> None:
         """Take `every` for the seconds between two."""
         self._registry, self._workflow, self._execution = registry, workflow, execution
-        self._every, self._again = every, min(AGAIN, every)
+        self._every, self._again = every, min(MAX_RETRY_SECONDS, every)
         self._ended = threading.Event()
         self._failed, self._reason = 0, ""
         self._thread = threading.Thread(target=self._beat, name="signs-of-life", daemon=True)

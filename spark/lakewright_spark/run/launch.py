@@ -132,7 +132,7 @@ class Launch:
             cluster_properties(self.facts.master, self.facts.conf)
             all_properties = {**spark_defaults(), **self.facts.conf}
             check_executors(self.facts.master, self.config.spark_secrets(), all_properties)
-        CATALOGS.get(self.config, self.facts.warehouse)  # answers, and knows who asks
+        CATALOGS.get(self.config, self.facts.warehouse)  # checks that the catalog responds and accepts the identity
 
     def _register(self, cleaner: Cleaner | None) -> ExecutionRecord | None:
         facts = self.facts
@@ -164,9 +164,9 @@ class Launch:
         if sentence := unavailable.note():
             self.note(sentence)
         for error in unavailable.failed.values():
-            self.note(f"earlier results stay: {error}")
+            self.note(f"earlier results remain: {error}")
         for record, reason in swept.postponed:
-            self.note(f"the results of {record} stay: {reason}")
+            self.note(f"the results of {record} remain: {reason}")
 
     def _run_script(self) -> None:
         environment = {key: value for key, value in os.environ.items() if key not in (REGISTRY, SECRETS_VARIABLE)}

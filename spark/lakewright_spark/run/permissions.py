@@ -1,4 +1,4 @@
-"""Which warehouse a run writes to: the submitter's own, unless a grant says otherwise."""
+"""The warehouse that a run writes to: the submitter's own, unless a grant allows another warehouse."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def choose_run_warehouse(config: CatalogConfig, submitter: str | None, requested
 
 
 def may_write(warehouse: CatalogWarehouse, submitter: str | None) -> bool:
-    """Return whether runs of this submitter may write there."""
+    """Return whether runs of this submitter may write to the warehouse."""
     return warehouse.owner is None or (submitter is not None and submitter in {warehouse.owner, *warehouse.writers})
 
 

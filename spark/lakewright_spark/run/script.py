@@ -1,4 +1,4 @@
-"""Runs a user's script in this process: what `lakewright-spark run` starts, and what spark-submit can be given.
+"""Run a user's script in this process. `lakewright-spark run` starts it, and spark-submit can start it.
 
     spark-submit [...] script.py --warehouse W --workflow N --execution M SCRIPT [ARGUMENTS]
 
@@ -22,10 +22,10 @@ from lakewright_spark.run.permissions import choose_run_warehouse
 
 
 def main(arguments: list[str]) -> None:
-    """Run the script that the words name. Raises what it raises, and SystemExit as it says."""
+    """Run the script of the arguments. Raises the errors of the script, including SystemExit."""
     options = _parser().parse_args(arguments)
     if VARIABLE not in os.environ:
-        _tell(options)
+        _set_variables(options)
     script = Path(options.script)
     sys.argv = [str(script), *options.arguments]
     sys.path.insert(0, str(script.resolve().parent))
@@ -36,8 +36,8 @@ def main(arguments: list[str]) -> None:
         run.close()
 
 
-def _tell(options: argparse.Namespace) -> None:
-    """Put into the environment what `run` would have."""
+def _set_variables(options: argparse.Namespace) -> None:
+    """Set the variables that `run` would have set."""
     if options.workflow is None or options.execution is None:
         _parser().error("--workflow and --execution are needed")
     if options.config:

@@ -32,7 +32,7 @@ _CLAIM = TypeAdapter(ClaimRow)
 
 
 def read_claims(properties: Mapping[str, str]) -> dict[str, ClaimRow]:
-    """Return the claims by the UUID of the table, expired ones too."""
+    """Return the claims by the UUID of the table, including expired claims."""
     texts = {key.removeprefix(PREFIX): text for key, text in properties.items() if key.startswith(PREFIX)}
     return {uuid: _CLAIM.validate_json(text) for uuid, text in texts.items()}
 
@@ -55,8 +55,8 @@ class _Claim:
 class ClaimedTables:
     """Claimed tables by UUID, for a runner's heartbeat and supervisor. No table is both given up and in work.
 
-    A table that was given up stays so for this run; the next run does what is due. A claim that is withdrawn before the
-    table was given up is forgotten.
+    A table that was given up remains so for this run; the next run does the due jobs. A claim that is withdrawn
+    before the table was given up is forgotten.
     """
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class ClaimedTables:
             return None
 
     def end(self, uuid: str) -> None:
-        """End the reservation: no job of this runner can change the table any more."""
+        """End the reservation: no job of this runner can change the table afterwards."""
         with self._lock:
             self._active.discard(uuid)
 

@@ -49,7 +49,7 @@ LIFE = timedelta(minutes=3)
 """A runner that is silent for this long counts as dead. Clocks of runners may differ by a fraction of it."""
 NEVER = datetime.min.replace(tzinfo=UTC)
 ATTEMPTS = 15
-"""Attempts at a commit that conflicts with others, such as those of jobs that maintain this table."""
+"""Attempts at a commit that conflicts with other commits, such as commits of jobs that maintain this table."""
 
 # Earlier releases kept the lease in rows, which are still read.
 SCHEMA = Schema(
@@ -104,7 +104,7 @@ class Lease:
     _yielded: frozenset[str] = frozenset()
 
     def take(self, now: datetime) -> LeaseRow | None:
-        """Take the lease, and return the previous one.
+        """Take the lease, and return the previous lease.
 
         Raises:
             LeaseHeldError: Another runner holds it. The message names the runner and the expiry.
@@ -227,7 +227,7 @@ def set_properties(table: Table, properties: Mapping[str, str], removed: Sequenc
 
 
 def _require_snapshot(table: Table) -> AssertRefSnapshotId:
-    """Require that the loaded snapshot is still the current one."""
+    """Require that the loaded snapshot is still current."""
     return AssertRefSnapshotId.model_validate({"ref": "main", "snapshot-id": table.metadata.current_snapshot_id})
 
 
@@ -245,7 +245,7 @@ def property_lease(table: Table) -> LeaseRow | None:
 
 
 def latest_lease(table: Table) -> LeaseRow | None:
-    """Return the newest lease that this release or earlier ones wrote."""
+    """Return the newest lease that this release or earlier releases wrote."""
     rows = [LeaseRow(**row) for row in table.scan().to_arrow().to_pylist()]
     if row := property_lease(table):
         rows.append(row)

@@ -38,7 +38,7 @@ class MaintenanceOutcome:
     """Warehouses that another runner maintains, with a sentence about it."""
     lost: dict[str, str] = field(default_factory=dict[str, str])
     unavailable: UnavailableWarehouses = field(default_factory=UnavailableWarehouses)
-    """Warehouses without maintenance: those that this identity may not use, and those that failed."""
+    """Warehouses without maintenance, since this identity may not use them or they failed."""
     why_stopped: str | None = None
     warnings: list[str] = field(default_factory=list[str])
     """Failed records and leases that could not be released."""

@@ -227,17 +227,17 @@ def plan_requested_job(
 def find_expired_candidates(
     plan: WarehousePlan, histories: Mapping[str, History], now: datetime, *, is_complete: bool
 ) -> dict[str, datetime]:
-    """Return the orphan candidates to forget: by table UUID, those that were found up to an instant (UTC).
+    """Return the orphan candidates to forget: by table UUID, the instant (UTC) up to which they were recorded.
 
     A file that still exists becomes a candidate again, so nothing is deleted earlier. Candidates of a table that is due
-    for `staged-files` stay, since the plan was made with them.
+    for `staged-files` remain, since the plan was made with them.
 
     Args:
         plan: Plan of the warehouse.
         histories: The histories that the plan was made with, by table UUID.
         now: Instant (UTC) that ages are counted from.
         is_complete: Whether the plan covers all tables, so that a missing table no longer exists. Otherwise candidates
-            of missing tables stay.
+            of missing tables remain.
     """
     planned = {table.facts.uuid: table for table in plan.tables}
     expired: dict[str, datetime] = {}

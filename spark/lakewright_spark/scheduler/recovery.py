@@ -23,7 +23,7 @@ CLOSED_UNTIL = "lakewright.closed-until"
 def close_abandoned_runs(catalog: Catalog, warehouse: str, runner: str, now: datetime) -> list[RunRecord]:
     """Close the open runs of dead runners, and return them: as failed, or as cancelled if they were not begun.
 
-    Runs of this runner and of holders of the lease or a claim stay open. The jobs of the others are still due. Days
+    Runs of this runner and of holders of the lease or a claim remain open. Jobs of closed runs are still due. Days
     whose runs an earlier runner closed are not read again: a property of the table has the first open day.
     """
     alive = {runner, *active_runners(catalog, datetime.now(UTC))}

@@ -68,7 +68,7 @@ class MaintenanceRunner:
     """Knows which executions still run. Without one, results are not compacted."""
     master: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Spark properties besides those of the catalogs."""
+    """Spark properties in addition to the properties of the catalogs."""
     lease_life: timedelta = LIFE
     record_every: float = EVERY
     """Seconds."""
@@ -79,7 +79,7 @@ class MaintenanceRunner:
     clock: Callable[[], datetime] = _utc_now
     """Clock of ages and run records. Leases use the real time."""
     session: SparkSession | None = None
-    """Existing session, which is not stopped. By default, one is created when there is work."""
+    """Existing session, which is not stopped. By default, a session is created when there is work."""
     runner: str = field(default_factory=new_runner_name)
 
     def run(self) -> MaintenanceOutcome:
@@ -257,7 +257,7 @@ class MaintenanceRunner:
             # A plan that was stopped lacks some tables.
             complete = self.filters.is_every_table and not self.control.ended.is_set()
             with self._warn_about_damage(
-                warehouse, catalog, outcome, "old candidates stay, since ops.orphan_candidates is damaged"
+                warehouse, catalog, outcome, "old candidates remain, since ops.orphan_candidates is damaged"
             ):
                 expired = find_expired_candidates(warehouse_plan, histories, now, is_complete=complete)
                 delete_handled_candidates(catalog, expired)

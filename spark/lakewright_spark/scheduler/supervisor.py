@@ -46,7 +46,7 @@ class Limits:
     grace: timedelta = timedelta(seconds=120)
     """Time from a stop request until running jobs are cancelled: OpenHouse's value."""
     deadline: datetime | None = None
-    """No run begins after this instant, and running ones are cancelled."""
+    """No run begins after this instant, and current runs are cancelled."""
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Control:
     at_once: threading.Event = field(default_factory=threading.Event)
     """End the grace period."""
     lost: dict[str, str] = field(default_factory=dict[str, str])
-    """Why the work in a warehouse has to stop at once, by warehouse."""
+    """Reason why the work in a warehouse has to stop at once, by warehouse."""
     claimed: ClaimedTables = field(default_factory=ClaimedTables)
     """Tables that are left to other runners."""
     listen: Callable[[], None] = lambda: None
@@ -74,7 +74,7 @@ class _Active:
     run: RunRecord | None = None
     began: float = 0.0
     cancelled: str | None = None
-    """Why the current run is cancelled."""
+    """Reason why the current run is cancelled."""
     is_claimed: bool = False
     """Whether the table was claimed, so that the worker begins no other run."""
     cancel_deadline: float = 0.0
@@ -91,7 +91,7 @@ class Supervisor:
     clock: Callable[[], datetime]
     dry_run: bool = False
     why_stopped: str | None = None
-    """Why not all work was completed; None if it was."""
+    """Reason why not all work was completed; None if it was."""
 
     def __post_init__(self) -> None:
         """Prepare the state of the run."""

@@ -41,7 +41,7 @@ from lakewright_spark.times import format_time
 ATTEMPTS = 20
 """Attempts at a commit that conflicts with others."""
 PATIENCE = timedelta(minutes=1)
-"""How long a job waits for the runner of the warehouse to give up the table."""
+"""Time that a job waits for the runner of the warehouse to give up the table."""
 POLL_SECONDS = 1.0
 """Time between two reads of the lease."""
 

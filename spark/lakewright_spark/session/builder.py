@@ -116,7 +116,7 @@ def spark_session(
         remote: Address of a Spark Connect server, `sc://HOST:PORT`, which has its own extensions and jars.
         deadline: When the job ends at the latest (UTC); see `secrets.check_before_start`.
         event_log: Existing folder for the event log.
-        properties: Spark properties, which override those of this function.
+        properties: Spark properties, which override the properties of this function.
         workload: Workload of a session on one machine.
 
     Raises:
@@ -179,7 +179,7 @@ def _connect(
 ) -> SparkSession:
     secrets, host = config.spark_secrets(), urlsplit(remote).hostname or ""
     if secrets and "use_ssl=true" not in remote and host not in {"localhost", "127.0.0.1", "::1"}:
-        raise IdentityError(f"{remote}: the catalog's credential goes over TLS alone: add ;use_ssl=true to the address")
+        raise IdentityError(f"{remote}: the catalog's credential requires TLS: add ;use_ssl=true to the address")
     builder = SparkSession.builder.appName(app).remote(remote)
     session = builder.getOrCreate()
     if _authenticates_itself(session, config):

@@ -12,7 +12,7 @@ from lakewright_spark.errors import ConfigMissingError
 IMAGE = "spark.kubernetes.container.image"
 NAMESPACE = "spark.kubernetes.namespace"
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""Where Kubernetes tells a pod of itself."""
+"""Folder in which Kubernetes describes a pod's service account."""
 
 _MASTERS = re.compile(r"local(\[[^\]]+\])?|spark://[^/\s]+:\d+(,[^/\s]+:\d+)*|k8s://\S+")
 
@@ -23,10 +23,9 @@ def cluster_properties(
     environ: Mapping[str, str] = os.environ,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> dict[str, str]:
-    """Properties for this master beside those that are given. No secrets.
+    """Return properties for this master in addition to `properties`, without secrets.
 
-    ConfigMissingError for a master that is none of Spark's, and on Kubernetes if nothing says which image executors
-    have.
+    Raises ConfigMissingError for an invalid master, and on Kubernetes if no setting names the executors' image.
     """
     if not _MASTERS.fullmatch(master):
         raise ConfigMissingError(
@@ -41,7 +40,7 @@ def cluster_properties(
     try:
         namespace = (service_account / "namespace").read_text(encoding="utf-8").strip()
     except OSError:
-        return {}  # not in a pod: Spark takes what the user's own context says
+        return {}  # not in a pod: Spark uses the user's own context
     # Executors belong to the driver's pod, so that they end with it, however that ends.
     pod = environ.get("HOSTNAME") if properties.get(NAMESPACE, namespace) == namespace else None
     return {NAMESPACE: namespace, **({"spark.kubernetes.driver.pod.name": pod} if pod else {})}

@@ -1,4 +1,4 @@
-"""A Spark Connect server with a tenant's warehouses as named catalogs. Secrets stay in their files."""
+"""A Spark Connect server with a tenant's warehouses as named catalogs. Secrets remain in their files."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ConnectServer:
     tls: Path | None = None
     port: int = 15002
     properties: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Spark properties, which override those of this class."""
+    """Spark properties, which override the properties of this class."""
 
     def replace_process(self) -> NoReturn:
         """Check the settings, and replace this process by the server, which ends at SIGTERM.

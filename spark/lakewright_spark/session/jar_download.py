@@ -34,9 +34,9 @@ def download_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def download(packages: Sequence[str], home: Path, environ: Mapping[str, str] = os.environ) -> str:
-    """Download jars without what they depend on, in a process with a small environment and a folder of its own.
+    """Download jars without their dependencies, in a separate process with a small environment and its own folder.
 
-    Settings of Ivy, repositories and proxies are those of `spark-defaults.conf`.
+    Settings of Ivy, repositories and proxies come from `spark-defaults.conf`.
 
     Args:
         packages: Maven coordinates.
@@ -44,7 +44,7 @@ def download(packages: Sequence[str], home: Path, environ: Mapping[str, str] = o
         environ: The variables of the caller.
 
     Returns:
-        What the process wrote to its standard error, which says why a jar did not come.
+        The standard error of the process, with the reason of each failed download.
     """
     command = [sys.executable, "-m", "lakewright_spark.session.jar_download", ",".join(packages), str(home.absolute())]
     with tempfile.TemporaryDirectory(prefix="lakewright-jars-") as folder:

@@ -36,19 +36,19 @@ SHA256: Mapping[str, str] = {
     own_jar.COMPILER: "01f5a92ac19bb2b3bf85e295a68f2c73c264369109158b566ce9b490af982948",
     "org.xerial:sqlite-jdbc:3.50.3.0": "a3f53a2aa15ae9425a9e793bbe9c8e5288febeb4b65ef5c1a4e80d4c2045cf08",
 }
-"""What each jar's content is. A new version comes with its new digest."""
+"""SHA-256 of each jar. A new version needs a new digest."""
 
 _CHECKED = "lakewright-checked.json"
-"""File beside the jars: size and time of those that were compared, since that takes half a second."""
+"""File next to the jars with size and time of each verified jar, since hashing takes half a second."""
 
 
 def ivy_home() -> Path:
-    """Where Ivy keeps what it fetched: $LAKEWRIGHT_IVY, else the directory that Spark 4.1 takes by default."""
+    """Return the folder of Ivy's downloads: $LAKEWRIGHT_IVY, else the default folder of Spark 4.1."""
     return Path(os.environ.get("LAKEWRIGHT_IVY") or Path.home() / ".ivy2.5.2")
 
 
 def jar_paths(packages: Sequence[str] = PACKAGES) -> list[Path]:
-    """The paths at which Ivy keeps the jars, whether they are there or not."""
+    """Return the paths of the jars in Ivy's folder, whether they exist or not."""
     return [
         ivy_home() / "jars" / f"{'_'.join(package.split(':')[:2])}-{package.split(':')[2]}.jar" for package in packages
     ]
@@ -60,9 +60,9 @@ def present(packages: Sequence[str] = PACKAGES) -> bool:
 
 
 def spark_properties(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
-    """Return what makes Spark load them. They are fetched if they are not there, and compared with their SHA-256.
+    """Return the properties that make Spark load the jars. Missing jars are downloaded; each SHA-256 is compared.
 
-    Spark never downloads them itself: it would load unchecked jars with their dependencies.
+    Spark never downloads the jars itself: it would load unchecked jars with their dependencies.
     """
     return {"spark.jars": ",".join(str(path) for path in fetch(packages))}
 
@@ -81,9 +81,9 @@ def own() -> Path:
 
 
 def check(packages: Sequence[str] = PACKAGES) -> None:
-    """Compare jars that are there with their SHA-256. Raises JarsChangedError.
+    """Compare existing jars with their SHA-256. Raises JarsChangedError.
 
-    A jar that was compared before and has the same size and time since is not read again.
+    A jar that was compared before and still has the same size and time is not read again.
     """
     checked = _read_checked()
     for package, path in zip(packages, jar_paths(packages), strict=True):
@@ -116,9 +116,9 @@ def _record(checked: dict[str, list[str | int | None]]) -> None:
 
 
 def fetch(packages: Sequence[str] = PACKAGES) -> list[Path]:
-    """Download the jars unless they are there, and compare them with their SHA-256 before anything loads them.
+    """Download missing jars, and compare all jars with their SHA-256 before they are loaded.
 
-    Raises JarsMissingError if they do not come, and JarsChangedError if they are others.
+    Raises JarsMissingError if a download fails, and JarsChangedError if a jar has another content.
     """
     if not present(packages):
         written = download(packages, ivy_home())

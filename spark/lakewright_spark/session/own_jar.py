@@ -1,4 +1,4 @@
-"""The jar of this package's Java sources: compiled on first use, kept beside the other jars under the sources' digest.
+"""The jar of this package's Java sources: compiled on first use, and stored next to the other jars.
 
 The Eclipse compiler runs on a Java runtime, so no JDK is needed, and every machine compiles with the same version.
 """
@@ -41,7 +41,7 @@ def build(jar: Path, compiler: Path, classpath: Sequence[Path]) -> None:
     Args:
         jar: Path of the new jar.
         compiler: The Eclipse compiler's jar, whose digest has been checked.
-        classpath: Jars of Iceberg. Those of Spark are added.
+        classpath: Jars of Iceberg. Spark's jars are added.
 
     Raises:
         JarsMissingError: The compiler failed.

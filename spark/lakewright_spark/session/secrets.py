@@ -18,7 +18,7 @@ _NEEDED = ("spark.authenticate", "spark.network.crypto.enabled")
 
 
 def split_secrets(properties: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the properties that may stand on a command line, and those whose names say that they are secrets."""
+    """Return the properties that may appear on a command line, and the properties with names of secrets."""
     secret = {key: value for key, value in properties.items() if _NAMED_AS_SECRETS.search(key) and key != REDACTION_KEY}
     public = {key: value for key, value in properties.items() if key not in secret}
     return public, secret
@@ -27,21 +27,21 @@ def split_secrets(properties: Mapping[str, str]) -> tuple[dict[str, str], dict[s
 def check_executors(master: str, secrets: Mapping[str, str], properties: Mapping[str, str]) -> None:
     """Refuse to send the catalog's secrets to executors on other machines unless Spark encrypts them.
 
-    Tasks carry the properties of their session, so that every executor gets what the catalog asks for.
+    Tasks carry the properties of their session, so that every executor gets the credentials of the catalog.
 
     Args:
-        master: Spark's word for the cluster.
-        secrets: What `CatalogConfig.spark_secrets` gave; without any, nothing is refused.
-        properties: All that hold for the application, those of `spark-defaults.conf` too.
+        master: Master URL of the cluster.
+        secrets: Secrets from `CatalogConfig.spark_secrets`; without secrets, nothing is refused.
+        properties: All properties of the application, including `spark-defaults.conf`.
 
     Raises:
-        IdentityError: One of the two settings is not on.
+        IdentityError: A required setting is not on.
     """
     if not secrets or master.startswith("local"):
         return
     if missing := [name for name in _NEEDED if properties.get(name, "").lower() != "true"]:
         raise IdentityError(
-            f"master {master}: the catalog's credential goes to executors with their tasks: expected "
+            f"master {master}: executors receive the catalog's credential with their tasks: expected "
             f"{' and '.join(f'{name}=true' for name in _NEEDED)}, found {' and '.join(missing)} not set. "
             "Set both (with --conf or in spark-defaults.conf; on spark:// also the cluster's "
             "spark.authenticate.secret, in a spark-defaults.conf of mode 0600), or use a local master"
@@ -110,7 +110,7 @@ def check_before_start(config: CatalogConfig, deadline: datetime | None, now: da
         return
     now = now or datetime.now(UTC)
     if end <= now:
-        raise IdentityError(f"the token in {token_source} expired at {format_time(end)}. Provide a new one")
+        raise IdentityError(f"the token in {token_source} expired at {format_time(end)}. Provide a new token")
     if end == NEVER or (deadline is None and not renewed):
         return
     if deadline is None or deadline >= end:

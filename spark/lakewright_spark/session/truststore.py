@@ -1,4 +1,4 @@
-"""A Java truststore from a PEM file: Java reads no PEM, so the runtime's own keytool makes what it does read."""
+"""Create a Java truststore from a PEM file, which Java cannot read itself, with the keytool of the Java runtime."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE--
 
 
 def create_truststore(pem: Path) -> Path:
-    """The truststore with Java's own authorities and those of the PEM file; made once a content. ConfigMissingError."""
+    """Return a truststore with Java's own authorities and the authorities of a PEM file.
+
+    It is created once for each content of the file. Raises ConfigMissingError.
+    """
     try:
         text = pem.read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError) as error:
@@ -29,7 +32,7 @@ def create_truststore(pem: Path) -> Path:
         raise ConfigMissingError(f"ca_bundle {pem}: expected a PEM file with certificates, found none")
     java = _java_home()
     name = hashlib.sha256(f"{java}\n{text}".encode()).hexdigest()[:32]
-    # Not in a folder that others may write to: who makes this file says whom the job trusts.
+    # Not in a folder that other users may write to: the writer of this file decides which servers the job trusts.
     store = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lakewright" / f"trust-{name}.p12"
     if not store.is_file():
         store.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -44,7 +47,7 @@ def create_truststore(pem: Path) -> Path:
 
 
 def java_options(store: PurePath) -> str:
-    """The options by which a JVM trusts it."""
+    """Return the options with which a JVM uses the truststore."""
     return f"-Djavax.net.ssl.trustStore={store} -Djavax.net.ssl.trustStorePassword={PASSWORD}"
 
 

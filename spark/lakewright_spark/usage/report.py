@@ -1,4 +1,4 @@
-"""The usage report of a tenant: its warehouses, whose they are, and the tables and views in them."""
+"""The usage report of a tenant: its warehouses with their owners, tables and views."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Earlier:
 
 
 def earlier(catalog: Catalog, since: datetime) -> Mapping[str, Earlier]:
-    """By the table's UUID: the oldest row since then. Tables of which there is none are not in it."""
+    """Return the oldest recorded size since an instant, by the table's UUID. Tables without statistics are left out."""
     sizes_by_table: dict[str, Earlier] = {}
     with suppress(NoSuchTableError, NoSuchNamespaceError):
         columns = ("table_uuid", "collected_at", "data_bytes", "delete_bytes")
@@ -52,7 +52,7 @@ WINDOW = timedelta(days=30)
 
 @dataclass(frozen=True)
 class Growth:
-    """How many bytes the current snapshots have more than they had at a time; below zero, fewer."""
+    """Growth in bytes of the current snapshots since a time; negative if they shrank."""
 
     bytes: int
     since: datetime
@@ -60,7 +60,7 @@ class Growth:
 
 @dataclass(frozen=True)
 class TableUsage:
-    """One table. `growth` is None where no statistics tell of an earlier size."""
+    """Usage of a table. `growth` is None without statistics of an earlier size."""
 
     table: TableIdentifier
     size: TableSize
@@ -69,19 +69,19 @@ class TableUsage:
 
 @dataclass(frozen=True)
 class WarehouseUsage:
-    """One warehouse, and whose it is; None where it is the tenant's as a whole."""
+    """Usage of a warehouse. `owner` is None for a warehouse of the whole tenant."""
 
     warehouse: str
     owner: str | None
     tables: tuple[TableUsage, ...]
     views: tuple[TableIdentifier, ...]
     unread: tuple[tuple[TableIdentifier, str], ...] = ()
-    """Tables, and namespaces as a table `*`, that could not be read, and why."""
+    """Tables, and namespaces as a table `*`, that could not be read, and the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Total(TableSize):
-    """Several tables together."""
+    """Total usage of several tables."""
 
     tables: int = 0
     views: int = 0
@@ -91,7 +91,7 @@ class Total(TableSize):
 
 @dataclass(frozen=True)
 class UsageReport:
-    """One tenant's, at a time (UTC)."""
+    """Usage of a tenant at a time (UTC)."""
 
     tenant: str
     at: datetime
@@ -106,7 +106,7 @@ class UsageReport:
 
     @property
     def owners(self) -> dict[str | None, Total]:
-        """Each owner's warehouses together, in the order of the warehouses."""
+        """Totals by owner, in the order of the warehouses."""
         names = dict.fromkeys(warehouse.owner for warehouse in self.warehouses)
         return {name: total(warehouse for warehouse in self.warehouses if warehouse.owner == name) for name in names}
 
@@ -114,11 +114,12 @@ class UsageReport:
 def usage(
     config: CatalogConfig, now: datetime, window: timedelta = WINDOW, *, named_warehouses: Collection[str] = ()
 ) -> UsageReport:
-    """Measure every table of the configuration's warehouses; growth is that of the window before `now` (UTC).
+    """Measure every table of the configuration's warehouses; growth is measured over the window before `now` (UTC).
 
-    A table that is dropped meanwhile is left out, and so is a warehouse that this identity may not use, unless it is
-    in `named`. Raises CatalogUnreachableError, WarehouseRefusedError, IdentityError or JobFailedError if no warehouse
-    can be used.
+    A table that is dropped in the meantime is left out, and so is a warehouse that this identity may not use, unless
+    it is in `named_warehouses`.
+
+    Raises CatalogUnreachableError, WarehouseRefusedError, IdentityError or JobFailedError if no warehouse can be used.
     """
     unavailable, usages = UnavailableWarehouses(named_warehouses), list[WarehouseUsage]()
     for warehouse in config.warehouses:
@@ -129,7 +130,7 @@ def usage(
 
 
 def total(warehouses: Iterable[WarehouseUsage]) -> Total:
-    """Everything in these warehouses together."""
+    """Return the total usage of these warehouses."""
     totals = Total()
     for warehouse in warehouses:
         totals = replace(totals, views=totals.views + len(warehouse.views))
@@ -172,7 +173,7 @@ def _warehouse(config: CatalogConfig, name: str, owner: str | None, since: datet
             try:
                 views += (TableIdentifier(name, path[:-1], path[-1]) for path in _views(catalog, space))
                 names += (TableIdentifier(name, path[:-1], path[-1]) for path in _tables(catalog, space))
-            except Exception as error:  # noqa: BLE001  # of whatever kind: other namespaces are not concerned
+            except Exception as error:  # noqa: BLE001  # any error: it must not affect other namespaces
                 leave_out(space, error)
 
         def measure(table: TableIdentifier) -> TableUsage | str | None:
@@ -197,13 +198,13 @@ def _views(catalog: Catalog, namespace: tuple[str, ...]) -> Iterator[tuple[str, 
 
 
 def _measure_table(catalog: Catalog, name: TableIdentifier, before: Mapping[str, Earlier]) -> TableUsage | str | None:
-    """The usage; why it is not known; or None if the table is gone."""
+    """Return the usage of a table, the reason why it is unknown, or None if the table no longer exists."""
     try:
         table = catalog.load_table(name.within)
         size = measure(table)
     except (NoSuchTableError, NoSuchNamespaceError):
         return None
-    except Exception as error:  # noqa: BLE001  # of whatever kind: the other tables are not concerned
+    except Exception as error:  # noqa: BLE001  # any error: it must not affect other tables
         return reason_unreadable(catalog, error)
     then = before.get(str(table.metadata.table_uuid))
     return TableUsage(name, size, Growth(size.bytes_current - then.bytes, then.at) if then else None)

@@ -1,4 +1,4 @@
-"""What one table amounts to, counted from the manifests of all its snapshots; each manifest is read once."""
+"""Size of a table, counted from the manifests of all its snapshots. Each manifest is read once."""
 
 from __future__ import annotations
 
@@ -17,16 +17,19 @@ class TableSize:
     bytes_live: int = 0
     """Bytes of files that the current snapshot, a branch or a tag refers to."""
     bytes_reclaimable: int = 0
-    """Bytes of files that only older snapshots refer to, which expiring them would free."""
+    """Bytes of files that only older snapshots refer to. Expiration of these snapshots would free them."""
     bytes_current: int = 0
     """Bytes of files that the current snapshot refers to."""
     files: int = 0
-    """Live ones."""
+    """Number of files that the current snapshot, a branch or a tag refers to."""
     snapshots: int = 0
 
 
 def measure(table: Table) -> TableSize:
-    """Count. Reads the manifest lists of all snapshots, and the manifests in them. OSError if one cannot be read."""
+    """Measure a table from the manifest lists of all snapshots and their manifests.
+
+    Raises OSError if a manifest cannot be read.
+    """
     metadata = table.metadata
     manifests: dict[str, dict[str, int]] = {}
     files_by_snapshot = {snapshot.snapshot_id: _files(table, snapshot, manifests) for snapshot in metadata.snapshots}
@@ -43,7 +46,7 @@ def measure(table: Table) -> TableSize:
 
 
 def _files(table: Table, snapshot: Snapshot, manifests: dict[str, dict[str, int]]) -> dict[str, int]:
-    """Address -> bytes of each file that the snapshot refers to. `manifests` keeps what was read."""
+    """Return the bytes of each file that the snapshot refers to, by address. `manifests` caches the files read."""
     lists: list[ManifestFile] = snapshot.manifests(table.io)
     for manifest in lists:
         if manifest.manifest_path not in manifests:

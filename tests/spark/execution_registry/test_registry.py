@@ -136,7 +136,9 @@ def test_postgres_is_upgraded_explicitly_only(server: str) -> None:
     with engine.begin() as connection:
         connection.execute(text("DROP SCHEMA public CASCADE"))
         connection.execute(text("CREATE SCHEMA public"))
-    with pytest.raises(RegistryError, match="found none: upgrade older ones with `lakewright-spark registry upgrade`"):
+    with pytest.raises(
+        RegistryError, match="found none: upgrade older tables with `lakewright-spark registry upgrade`"
+    ):
         ExecutionRegistry("acme", server)
     assert database.upgrade(engine) == "0001"
     ExecutionRegistry("acme", server).close()

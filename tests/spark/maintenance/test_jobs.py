@@ -221,7 +221,7 @@ class TestOrphans:
         with denied(table, "s3:DeleteObject", "data/kept-*"):
             done = table.job("staged-files")
             assert (done.deleted, done.refused, done.waiting) == (1, 2, 0)
-            assert done.failure.startswith("the store refused to delete 2 of 3 files. They stay candidates")
+            assert done.failure.startswith("the store refused to delete 2 of 3 files. They remain candidates")
             assert gone not in table.objects()
         assert table.job("staged-files", dry_run=True).deleted == 2
         done = table.job("staged-files")

@@ -277,7 +277,7 @@ def test_token_that_expires_before_the_deadline(runner: Runner, tmp_path: Path) 
     file = tmp_path / "token"
     runner.use(runner.config.model_copy(update={"auth": TokenFileAuth(kind="token-file", path=str(file))}))
     file.write_text(token(-5))
-    assert "Provide a new one" in refused(runner, 7, "--deadline", "10m")
+    assert "Provide a new token" in refused(runner, 7, "--deadline", "10m")
     file.write_text(token(300))
     assert "give a deadline below" in refused(runner, 7, "--deadline", "10m")
     assert "has no deadline" in refused(runner, 7)

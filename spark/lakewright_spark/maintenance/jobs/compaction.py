@@ -1,4 +1,4 @@
-"""Job `compaction`: rewrite small files into large ones, sorted if the policy says so. Rows do not change."""
+"""Job `compaction`: rewrite small files into large files, sorted if the policy requests it. Rows do not change."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class CompactionMetrics(JobMetrics):
     added: int = 0
     bytes: int = 0
     failed: int = 0
-    """Files whose group could not be written or committed. The other groups were."""
+    """Files whose group could not be written or committed. All other groups were committed."""
 
     @property
     def failure(self) -> str | None:
         """Return how many files could not be rewritten."""
-        return f"{self.failed} files could not be rewritten; the others were" if self.failed else None
+        return f"{self.failed} files could not be rewritten; all other files were" if self.failed else None
 
 
 def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime) -> CompactionMetrics:

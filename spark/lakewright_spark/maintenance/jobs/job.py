@@ -23,12 +23,12 @@ class JobMetrics:
 
     state: Literal["SUCCEEDED", "SKIPPED"] = "SUCCEEDED"
     reason: str = ""
-    """Why the job was skipped, or a note about its result."""
+    """Reason why the job was skipped, or a note about its result."""
     dry_run: bool = False
 
     @property
     def failure(self) -> str | None:
-        """What a completed job could not do; None if it did everything."""
+        """The part of the work that a completed job could not do; None if it did everything."""
         return None
 
 

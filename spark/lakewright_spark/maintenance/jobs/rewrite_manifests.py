@@ -93,7 +93,7 @@ JOB = MaintenanceJob(name="rewrite-manifests", run=run, is_due=is_due, primary_o
 
 
 def _ideal_count(opened: IcebergTable, manifests: Sequence[Any]) -> int:
-    """Return how many manifests of the target size are needed; deletes and partition specs have separate ones."""
+    """Return how many manifests of the target size are needed; deletes and partition specs have separate manifests."""
     sizes: Counter[tuple[str, int]] = Counter()
     for manifest in manifests:
         sizes[manifest.content().toString(), manifest.partitionSpecId()] += manifest.length()

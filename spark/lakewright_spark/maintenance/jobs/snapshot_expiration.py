@@ -30,7 +30,7 @@ class SnapshotExpirationMetrics(JobMetrics):
     manifests: int = 0
     """Manifests and manifest lists."""
     files_left: bool = False
-    """Whether files of the snapshots stay, for `orphan-files` to find."""
+    """Whether files of the snapshots remain, for `orphan-files` to find."""
 
 
 def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime) -> SnapshotExpirationMetrics:
@@ -91,7 +91,7 @@ def _expire_in_process(
         return metrics
     # With an explicit ID, Iceberg compares reachable files before and after, as its procedure does. Otherwise it keeps
     # files that a snapshot removed until that snapshot expires. An existing ID would expire even if a new branch keeps
-    # it, so the ID is one that does not exist.
+    # it, so this ID does not exist.
     expiring = expiring.expireSnapshotId(_NO_SNAPSHOT)
     # Collect the names instead of deleting file by file; the storage deletes them in batches.
     names = opened.jvm.java.util.stream.Stream.builder()

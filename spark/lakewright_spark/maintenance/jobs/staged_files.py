@@ -36,7 +36,7 @@ class StagedFilesMetrics(JobMetrics):
     waiting: int = 0
     """Candidates that are not old enough."""
     refused: int = 0
-    """Files that the store did not delete. They stay candidates for the next run."""
+    """Files that the store did not delete. They remain candidates for the next run."""
 
     @property
     def failure(self) -> str | None:
@@ -44,8 +44,9 @@ class StagedFilesMetrics(JobMetrics):
         if not self.refused:
             return None
         return (
-            f"the store refused to delete {self.refused} of {self.refused + self.deleted} files. They stay candidates "
-            "for the next run. Grant the right to delete objects (s3:DeleteObject) under the table's location"
+            f"the store refused to delete {self.refused} of {self.refused + self.deleted} files. They remain "
+            "candidates for the next run. Grant the right to delete objects (s3:DeleteObject) under the table's "
+            "location"
         )
 
 

@@ -132,7 +132,7 @@ def _sizes(opened: IcebergTable, files: str) -> tuple[int, int]:
 
 def _partitions(opened: IcebergTable) -> list[Row]:
     name = opened.metadata("partitions")
-    # By the current spec or an earlier one: files stay in the partition that they were written to.
+    # By the current spec or an earlier spec: files remain in the partition that they were written to.
     is_partitioned = not opened.jvm.org.apache.iceberg.Partitioning.partitionType(opened.java).fields().isEmpty()
     partition, spec = ("to_json(partition)", "spec_id") if is_partitioned else ("'{}'", "0")
     session = cast(SqlSession, opened.spark)

@@ -1,1 +1,1 @@
-"""What maintenance jobs read and change of one table: Iceberg's Java library, metadata, files and `ops` tables."""
+"""Access of maintenance jobs to a table: Iceberg's Java library, metadata, files and `ops` tables."""

@@ -108,7 +108,7 @@ _PATHS = ("write.data.path", "write.metadata.path", "write.object-storage.path",
 def _places(metadata: TableMetadata) -> Iterator[str]:
     yield metadata.location
     yield from (metadata.properties[key] for key in _PATHS if key in metadata.properties)
-    # A table whose location was changed has older files in the earlier one.
+    # A table whose location was changed has older files in the earlier location.
     yield from (snapshot.manifest_list.rpartition("/")[0] for snapshot in metadata.snapshots)
 
 

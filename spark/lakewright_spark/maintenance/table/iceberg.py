@@ -128,7 +128,7 @@ class IcebergTable:
         mark = uuid4().hex
         change.set(MARK, mark).commit()
         newest = self.java.currentSnapshot()
-        # Other processes may have committed on top of it, or rolled back to an earlier one.
+        # Other processes may have committed on top of it, or rolled back to an earlier snapshot.
         for snapshot in chain([newest] if newest is not None else [], iterate(self.java.snapshots())):
             if snapshot.summary().get(MARK) == mark:
                 return dict(snapshot.summary())

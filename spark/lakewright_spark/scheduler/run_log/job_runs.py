@@ -82,7 +82,7 @@ def list_runs(
 
 
 def list_open_runs(table: Table, warehouse: str, day: str) -> list[RunRecord]:
-    """Return the runs of a day that have not ended. Only one column of the others is read."""
+    """Return the runs of a day that have not ended. Only one column of ended runs is read."""
     unfinished, ended = (f"day = '{day}' AND state {within} {_UNFINISHED}" for within in ("IN", "NOT IN"))
     run_ids = _ids(table, unfinished)
     if run_ids:

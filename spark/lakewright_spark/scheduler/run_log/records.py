@@ -49,7 +49,7 @@ class RunRecord:
     job: JobName | Literal["plan", "restore"]
     state: RunState = RunState.QUEUED
     reason: str = ""
-    """Why the run is due; once it has ended without success, why."""
+    """Reason why the run is due, or why it ended without success."""
     snapshot: int | None = None
     """Current snapshot of the table when the run was planned."""
     queued_at: datetime

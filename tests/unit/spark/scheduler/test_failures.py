@@ -16,7 +16,7 @@ from lakewright_spark.scheduler.table_worker import _to_fields
         (JobMetrics(), RunState.SUCCEEDED, ""),
         (StagedFilesMetrics(deleted=3), RunState.SUCCEEDED, ""),
         (StagedFilesMetrics(deleted=1, refused=2), RunState.FAILED, "the store refused to delete 2 of 3 files"),
-        (CompactionMetrics(failed=2), RunState.FAILED, "2 files could not be rewritten; the others were"),
+        (CompactionMetrics(failed=2), RunState.FAILED, "2 files could not be rewritten; all other files were"),
     ],
 )
 def test_failed_parts_of_a_job_fail_its_run(metrics: JobMetrics, state: RunState, reason: str) -> None:

@@ -59,7 +59,7 @@ def test_job_without_a_deadline(token_file: Path) -> None:
 
 def test_expired_token(token_file: Path) -> None:
     assert "expired at 2026-11-21 11:00:00 UTC" in refused(token_file, token(NOW - HOUR), NOW + HOUR)
-    with pytest.raises(IdentityError, match="Provide a new one"):
+    with pytest.raises(IdentityError, match="Provide a new token"):
         check_before_start(config(TokenAuth(kind="token", token=f"file:{token_file}")), None, NOW)
 
 
