@@ -29,7 +29,7 @@ def run(operation: Operation, on_event: Callable[[EngineEvent], None]) -> Result
     with ForkServer(interpreter, operation.project.working_directory) as forks:
         _prepare_key(operation)
         # Half a second of imports that reading or editing a stack's state and settings does not need. They run in
-        # parallel with those of the fork server.
+        # parallel with the imports of the fork server.
         from lakewright_engine.engine import run as run_operation  # noqa: PLC0415
 
         return run_operation(operation, on_event, forks)

@@ -237,7 +237,7 @@ class _Run:
             if operation.refresh:
                 refresh(deployment)
                 deployment.check_running()
-                # A limited refresh reads no other objects: the state's values of those are no proof of anything.
+                # A limited refresh reads no other objects, so the state does not prove their values.
                 read = {state.urn for state in deployment.scope.select_refreshed(self._before)}
                 self._plan.check_refresh(
                     [state for state in self._before if state.urn in read],

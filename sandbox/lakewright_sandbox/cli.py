@@ -65,7 +65,7 @@ def up(
     s3: Store = None,
     s3_region: StoreRegion = None,
 ) -> None:
-    """Start the sandbox, or those of its processes that do not run, and wait until it is healthy.
+    """Start the sandbox, or its processes that do not run, and wait until it is healthy.
 
     Example: lakewright sandbox up --dir .sandbox
     """
@@ -99,7 +99,7 @@ def reset(
     auth: AuthMode = None,
     version: ServerVersion = None,
 ) -> None:
-    """Delete the catalog, buckets and roles of the sandbox, and start it again empty. Keys and options stay.
+    """Delete the catalog, buckets and roles of the sandbox, and start it again empty. Keys and options remain.
 
     Example: lakewright sandbox reset --authz openfga --yes
     """
@@ -149,7 +149,7 @@ def status(directory: Dir = lifecycle.DEFAULT_DIR, *, as_json: Json = False) -> 
         if current.aws_running:
             typer.echo(
                 "Buckets, objects and roles live as long as the AWS process: "
-                f"since {sandbox.aws.started_at:%F %T} UTC. The catalog and the keys stay over a restart."
+                f"since {sandbox.aws.started_at:%F %T} UTC. The catalog and the keys survive a restart."
             )
         if not current.running:
             typer.echo(f"Start it with `lakewright sandbox up --dir {sandbox.dir}`.")
@@ -163,7 +163,7 @@ def down(
     *,
     purge: Annotated[bool, typer.Option("--purge", help="Remove the catalog's data and the keys, too.")] = False,
 ) -> None:
-    """Stop the sandbox's processes. The catalog's data stay; buckets and roles end with the AWS process.
+    """Stop the sandbox's processes. The catalog's data remain; buckets and roles end with the AWS process.
 
     Example: lakewright sandbox down --purge
     """

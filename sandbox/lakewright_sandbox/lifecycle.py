@@ -26,7 +26,7 @@ Auth = Literal["none", "oauth2"]
 
 
 class SandboxStatus(BaseModel):
-    """A sandbox and which of its processes answer."""
+    """A sandbox and its responding processes."""
 
     sandbox: Sandbox
     aws_running: bool
@@ -38,7 +38,7 @@ class SandboxStatus(BaseModel):
 
     @property
     def running(self) -> bool:
-        """Return whether all processes answer."""
+        """Return whether all processes respond."""
         return self.aws_running and self.tokens_running and self.store_running and self.lakekeeper_running
 
 
@@ -70,7 +70,7 @@ class SandboxOptions(BaseModel, frozen=True):
 def up(
     directory: Path = DEFAULT_DIR, database: str | None = None, authz: Authz | None = None, auth: Auth | None = None
 ) -> Sandbox:
-    """Start the sandbox of a directory with some options of `SandboxOptions`; what runs already stays.
+    """Start the sandbox of a directory with some options of `SandboxOptions`; running processes are kept.
 
     Raises:
         ProcessFailedError: A process did not start; the message has the end of its log.
@@ -96,7 +96,7 @@ def bring_up(directory: Path = DEFAULT_DIR, options: SandboxOptions | None = Non
         auth = _choose_auth(options.auth, previous, how.authz)
         started: list[ServiceName] = []
         waits: list[Callable[[], None]] = []
-        # If one process does not start, stop those that were started for it.
+        # If a process does not start, stop the processes that were started for this run.
         with contextlib.ExitStack() as undo:
             if previous and services.aws_answers(previous, layout):
                 aws = previous.aws
@@ -190,7 +190,7 @@ def reset(directory: Path = DEFAULT_DIR, options: SandboxOptions | None = None) 
 
     Args:
         directory: The sandbox's folder.
-        options: Options that change; None for those of the last start.
+        options: Options that change; None for the options of the last start.
 
     Raises:
         SandboxMissingError: There is no sandbox.
@@ -251,9 +251,9 @@ def status(directory: Path = DEFAULT_DIR) -> SandboxStatus:
 
 
 def down(directory: Path = DEFAULT_DIR, *, purge: bool = False) -> list[ServiceName]:
-    """Stop the sandbox's processes. Return those that ran.
+    """Stop the sandbox's processes. Return the processes that ran.
 
-    The catalog's data and the keys stay for the next `up` unless `purge` is set.
+    The catalog's data and the keys are kept for the next `up` unless `purge` is set.
 
     Raises:
         SandboxMissingError: There is no sandbox.
@@ -277,7 +277,7 @@ def _find_existing(layout: Layout) -> Sandbox:
     sandbox = state.read(layout)
     if sandbox is None:
         raise SandboxMissingError(
-            f"There is no sandbox in {layout.root}. Start one with `lakewright sandbox up --dir {layout.root}`."
+            f"There is no sandbox in {layout.root}. Run `lakewright sandbox up --dir {layout.root}`."
         )
     return sandbox
 

@@ -46,14 +46,14 @@ class CatalogOptions(NamedTuple):
 
 
 def aws_answers(sandbox: Sandbox, layout: Layout) -> bool:
-    """Return whether the process that emulates AWS runs and answers."""
+    """Return whether the process that emulates AWS runs and responds."""
     return processes.is_ours(sandbox.aws.pid, AWS_MODULE, layout.credentials) and processes.healthy(
         f"{sandbox.aws.endpoint}/moto-api/", _answers_ok
     )
 
 
 def tokens_answer(sandbox: Sandbox, layout: Layout) -> bool:
-    """Return whether the identity provider answers; True if there is none."""
+    """Return whether the identity provider responds; True if there is none."""
     if sandbox.tokens is None:
         return True
     return processes.is_ours(sandbox.tokens.pid, TOKENS_MODULE, layout.clients) and processes.healthy(
@@ -62,14 +62,14 @@ def tokens_answer(sandbox: Sandbox, layout: Layout) -> bool:
 
 
 def lakekeeper_answers(sandbox: Sandbox, layout: Layout) -> bool:
-    """Return whether the catalog runs and answers."""
+    """Return whether the catalog runs and responds."""
     return processes.is_ours(sandbox.lakekeeper.pid, LAKEKEEPER_MODULE, layout.credentials) and processes.healthy(
         f"{sandbox.lakekeeper.endpoint}/health", reports_ok
     )
 
 
 def stop_all(sandbox: Sandbox, layout: Layout) -> list[ServiceName]:
-    """Stop all processes, the catalog first because it depends on its storage. Return those that ran."""
+    """Stop all processes, the catalog first because it depends on its storage. Return the processes that ran."""
     stopped: list[ServiceName] = []
     if processes.stop(sandbox.lakekeeper.pid, LAKEKEEPER_MODULE, layout.credentials):
         stopped.append("lakekeeper")
@@ -90,7 +90,7 @@ def _answers_ok(response: httpx.Response) -> bool:
 
 
 def reports_ok(response: httpx.Response) -> bool:
-    """Return whether a response of `/health` reports success: old servers answer 200 with an error in the body."""
+    """Return whether a response of `/health` reports success: old servers respond 200 with an error in the body."""
     return response.is_success and response.json().get("health") == "ok"
 
 

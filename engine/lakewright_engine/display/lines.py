@@ -52,7 +52,7 @@ TITLES = {"preview": "Previewing update", "up": "Updating", "refresh": "Refreshi
 
 
 def estimate_remaining(elapsed: float, done: int, total: int) -> float:
-    """Return the seconds that the remaining steps need at the rate of those that are done; 0 if none are or remain."""
+    """Return the seconds that the remaining steps need at the rate of the completed steps; 0 if this is unknown."""
     return elapsed / done * (total - done) if done else 0.0
 
 

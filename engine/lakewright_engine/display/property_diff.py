@@ -34,7 +34,7 @@ class PropertyChange:
 
 
 class ValueForm(StrEnum):
-    """How values are written."""
+    """Form in which values are written."""
 
     SHORT = "short"
     """On one line, and cut if they are long."""

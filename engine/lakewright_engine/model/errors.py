@@ -13,7 +13,7 @@ EngineError
 │   ├── StateConflictError    another process wrote the state since this one read it
 │   ├── StackLockedError      another process is changing the stack
 │   └── StackNotFoundError    no stack has that name
-├── PlanError                 a kept plan is damaged, is for something else, or does not hold any more
+├── PlanError                 a kept plan is damaged, is for something else, or is no longer valid
 ├── SecretsError              a passphrase is missing or wrong, or a ciphertext is invalid
 └── ProviderError             a provider could not be started or rejected a call
     └── InitializationError   the object exists but did not become healthy

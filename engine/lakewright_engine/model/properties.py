@@ -223,7 +223,7 @@ def mark_secrets(outputs: Properties, inputs: Properties) -> Properties:
 
 
 def mark_secret_outputs(outputs: Properties, additional: list[str], inputs: Properties) -> Properties:
-    """Mark outputs as secret: those named in `additional` and those with the name of a secret input."""
+    """Mark outputs as secret if `additional` names them or an input of the same name is secret."""
     keys = ({*additional} - {"id"}) | {key for key, value in inputs.items() if isinstance(value, SecretValue)}
     return {key: make_secret(value) if key in keys else value for key, value in outputs.items()}
 

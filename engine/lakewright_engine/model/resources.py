@@ -62,7 +62,7 @@ Properties: TypeAlias = "dict[str, Value]"
 
 @dataclass
 class ResourceState:
-    """One resource in a checkpoint. Fields are those of Pulumi's `apitype.ResourceV3`, in snake case."""
+    """One resource in a checkpoint. Fields come from Pulumi's `apitype.ResourceV3`, in snake case."""
 
     urn: str
     type: str

@@ -1,4 +1,4 @@
-"""Delete resources that the program no longer registers, and those that replacements left."""
+"""Delete resources that the program no longer registers, and objects that replacements left."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lakewright_engine.steps.deployment import Deployment
 def delete_unregistered(deployment: Deployment, registered_urns: set[str]) -> None:
     """Delete objects that a replacement has left, and resources whose URN is not in `wanted`.
 
-    As on the CLI: after a failed deletion, the other resources of its batch are still deleted, and those of later
+    As on the CLI: after a failed deletion, the other resources of its batch are still deleted, and later
     batches are not. A protected resource is kept with everything that it depends on.
     """
     untargeted = list_untargeted_urns(deployment)

@@ -47,7 +47,7 @@ class Planner:
 
     @property
     def registered_urns(self) -> set[str]:
-        """URNs that the program has registered or read, both new and old ones."""
+        """URNs that the program has registered or read, both new and old URNs."""
         return self._urns | self._aliases.matched | self._untargeted.needed
 
     def report_kept_dependencies(self) -> None:

@@ -164,7 +164,7 @@ def _old_config(old: ResourceState, config: Properties) -> Properties:
 
 
 def _create_replacement(deployment: Deployment, step: DeploymentStep) -> None:
-    """Record the new provider, after the `replace` step if the old one was deleted first, else before it."""
+    """Record the new provider, after the `replace` step if the old provider was deleted first, else before it."""
     replacement = DeploymentStep("replace", step.old, step.new, step.diff)
     is_deleted_first = step.old is not None and step.old.pending_replacement
     if is_deleted_first:

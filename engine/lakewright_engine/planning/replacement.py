@@ -119,7 +119,7 @@ def _list_required_urns(state: ResourceState) -> set[str]:
 
 
 def _with_unknowns(state: ResourceState, deleted: set[str]) -> Properties | None:
-    """Return the inputs with unknown values in place of those from deleted resources; None if there are none."""
+    """Return the inputs with unknown values in place of values from deleted resources; None if there are none."""
     inputs = dict(state.inputs)
     affected = False
     for key in inputs:

@@ -1,4 +1,4 @@
-"""Registered resources that the operation does not target: they keep their state, and new ones are not created."""
+"""Registered resources that the operation does not target: they keep their state, and new resources are not created."""
 
 from __future__ import annotations
 

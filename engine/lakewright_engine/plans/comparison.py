@@ -1,4 +1,4 @@
-"""Compare property values with those of a plan. Unknown values of the plan match any value."""
+"""Compare property values with the values of a plan. Unknown values of the plan match any value."""
 
 from __future__ import annotations
 

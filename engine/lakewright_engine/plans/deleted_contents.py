@@ -34,7 +34,7 @@ class DeletedContents:
     fingerprint: str = ""
     """Hash of the identities of the contained objects."""
     unknown: str = ""
-    """Why the contents could not be counted; empty if they were."""
+    """Reason why the contents could not be counted; empty if they were."""
     is_growing: bool = False
     """Whether a service adds contents at any time, such as access logs. The fingerprint then leaves them out."""
 
@@ -70,7 +70,7 @@ class DeletedContents:
 
 
 CountContents: TypeAlias = Callable[[Sequence[ResourceState]], list[DeletedContents]]
-"""Counts the contents of those of the resources whose deletion deletes data."""
+"""Counts the contents of the resources whose deletion deletes data."""
 
 
 def format_bytes(amount: int) -> str:
@@ -114,7 +114,7 @@ def contents_to_json(contents: Sequence[DeletedContents]) -> list[dict[str, Any]
 
 
 def refuse_changed_contents(document: PlanDocument, deployment: Mapping[str, Any], count: CountContents | None) -> None:
-    """Compare the contents of the objects that a plan deletes with those when it was made.
+    """Compare the contents of the objects that a plan deletes with their contents when it was made.
 
     Args:
         document: The plan. Its signature was checked.
@@ -141,7 +141,7 @@ def refuse_changed_contents(document: PlanDocument, deployment: Mapping[str, Any
     if lines:
         differences = "\n".join(f"  * {line}" for line in lines)
         raise PlanError(
-            f"{document.file}: the plan deletes objects whose contents are not those of the plan:\n{differences}\n"
+            f"{document.file}: the plan deletes objects whose contents have changed since it was made:\n{differences}\n"
             f"Nothing was changed. {NEW_PLAN_HINT}"
         )
 

@@ -96,7 +96,7 @@ class PlanFollower(StepObserver):
     @override
     def check_deletions(self, steps: Sequence[DeploymentStep]) -> None:
         with self._lock:
-            # A resource that the program dropped and that stays unchanged is reported later.
+            # A resource that the program dropped and that remains unchanged is reported later.
             missing = [step for step in self._list_remaining() if step.op not in (*_DELETIONS, "same")]
             planned_keys = {(step.urn, step.op) for step in self._list_remaining()}
             unplanned = [step for step in steps if (step.urn, step.op) not in planned_keys]
@@ -129,7 +129,7 @@ class PlanFollower(StepObserver):
         return next((step.new for step in reversed(self._planned.get(urn, ())) if step.new is not None), None)
 
     def _take(self, step: DeploymentStep) -> PlannedStep:
-        """Remove a step from those that remain, and return it."""
+        """Remove a step from the remaining steps, and return it."""
         remaining = self._remaining.get(step.urn)
         if not remaining:
             raise PlanError(_describe_unplanned(step.urn, f"`{step.op}`"))

@@ -2,7 +2,7 @@
 
 Settings are compared by content, so comments and the order of keys may change. The sources are all `*.py` files in
 the program's folder and below it, except in hidden folders, virtual environments, `tests` folders and folders with
-another Pulumi.yaml. The packages are Pulumi's SDKs and those of this project, by version.
+another Pulumi.yaml. The packages are Pulumi's SDKs and this project's packages, by version.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _package_versions(python: Path | None) -> dict[str, str]:
 
 
 def _distributions(python: Path | None) -> Iterator[tuple[str, str]]:
-    """Yield name and version of the installed packages; those in a virtual environment if it is another one."""
+    """Yield name and version of the installed packages, which may be in another virtual environment."""
     path = sys.path
     if python is not None:
         path = [str(folder) for folder in python.parent.parent.glob("lib/python*/site-packages")]

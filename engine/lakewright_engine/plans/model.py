@@ -24,7 +24,7 @@ class PlanOptions:
 
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> PlanOptions:
-        """Read options. Raise TypeError for an unknown one."""
+        """Read options. Raise TypeError for an unknown option."""
         values: dict[str, Any] = {
             key: tuple(cast("list[str]", value)) if isinstance(value, list) else value for key, value in body.items()
         }
@@ -56,7 +56,7 @@ class PlannedStep:
     old: ResourceState | None
     """The object before the step: id and inputs; None for a creation and for an unchanged resource."""
     new: ResourceState | None
-    """The resource after the step; None for a deletion. Outputs are those that a component registered."""
+    """The resource after the step; None for a deletion. It has outputs only if a component registered them."""
 
 
 @dataclass(frozen=True)

@@ -172,7 +172,7 @@ def read_plan(file: Path) -> PlanDocument:
     if body[_MARK] != FORMAT:
         raise PlanError(
             f"{file} has format {body[_MARK]!r}; this version of lakewright reads format {FORMAT}. Use the version "
-            "that made the plan, or make a new one"
+            "that made the plan, or make a new plan"
         )
     document = PlanDocument(file, body)
     if hashlib.sha256(_content(body)).hexdigest() != body.get("sha256"):

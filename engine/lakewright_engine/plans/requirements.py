@@ -55,7 +55,7 @@ def refuse_changed_state(document: PlanDocument, deployment: dict[str, Any], use
         used: The time at which an update used this plan; empty if none did.
 
     Raises:
-        PlanError: The state is not the one that the plan starts from.
+        PlanError: The state differs from the state that the plan starts from.
     """
     planned, actual = document.state, state_version(deployment)
     if planned == actual:

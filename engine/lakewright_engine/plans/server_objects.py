@@ -32,7 +32,7 @@ def read_objects(deployment: Deployment, states: Sequence[ResourceState]) -> lis
 
 
 def list_refreshed_objects(before: Sequence[ResourceState], after: Sequence[ResourceState]) -> list[KnownObject]:
-    """Return the objects that a refresh has read, those that are gone included."""
+    """Return the objects that a refresh has read, including missing objects."""
     live_keys = {(state.urn, state.id) for state in after}
     missing_states = [state for state in before if _is_on_server(state) and (state.urn, state.id) not in live_keys]
     return [KnownObject(_to_known_state(state), exists=True) for state in after if _is_on_server(state)] + [
@@ -41,7 +41,7 @@ def list_refreshed_objects(before: Sequence[ResourceState], after: Sequence[Reso
 
 
 def refuse_moved(planned: Sequence[KnownObject], live_objects: Sequence[KnownObject]) -> None:
-    """Compare the objects on the servers with those when the plan was made.
+    """Compare the objects on the servers with their state when the plan was made.
 
     Raises:
         PlanError: One of them differs. The message names the resource and the property.

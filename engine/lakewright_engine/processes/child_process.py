@@ -191,5 +191,5 @@ class StartedProcess(ChildProcess):
 
 
 def parent_bound_command(command: list[str]) -> list[str]:
-    """Return a command that runs as a process which the system ends with this one."""
+    """Return a command that runs as a process which the system ends with this process."""
     return [sys.executable, "-S", "-E", "-c", _EXEC, str(os.getpid()), *command]

@@ -56,7 +56,7 @@ def main(descriptor: int, parent: int) -> None:
 
 
 def reopen_output() -> None:
-    """Make standard output and error those of an interpreter that was started with `-u`."""
+    """Make standard output and error unbuffered, as in an interpreter that was started with `-u`."""
     for name, descriptor in (("stdout", 1), ("stderr", 2)):
         raw = io.FileIO(descriptor, "w", closefd=False)
         like = getattr(sys, name)

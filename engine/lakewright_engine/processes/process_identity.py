@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def is_running(pid: int) -> bool:
-    """Return whether a process with that id is visible to this one."""
+    """Return whether a process with that id is visible to this process."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -32,12 +32,12 @@ _METADATA_LIMIT = 16 * 1024 * 1024
 _OPTIONS = [
     ("grpc.max_receive_message_length", MESSAGE_LIMIT),
     ("grpc.max_send_message_length", MESSAGE_LIMIT),
-    # A provider reports an object that did not become ready in the trailers of its answer, with the whole object.
+    # A provider reports an object that did not become ready in the trailers of its response, with the whole object.
     # Go's gRPC, which the plugins use, takes 16 MiB; the default here is 8 KiB, at which the plugin ends the call.
     ("grpc.max_metadata_size", _METADATA_LIMIT),
     ("grpc.absolute_max_metadata_size", _METADATA_LIMIT),
     ("grpc.enable_http_proxy", 0),
-    # A program may send all requests at once; the last one waits until the others are done.
+    # A program may send all requests at once; the last request waits until earlier requests are done.
     ("grpc.server_max_unrequested_time_in_server", 30 * 60),
 ]
 
@@ -122,7 +122,7 @@ def _to_provider_error(error: Any, callee: str) -> ProviderError:
                     return InitializationError(list(failed.reasons), failed.id, from_struct(failed.properties), inputs)
     details = str(error.details() or code).strip()
     if code is grpc.StatusCode.UNAVAILABLE:
-        details = f"{callee}'s process ended or does not answer ({details})"
+        details = f"{callee}'s process ended or does not respond ({details})"
     return ProviderError(details, unimplemented=code is grpc.StatusCode.UNIMPLEMENTED, ambiguous=code in _AMBIGUOUS)
 
 

@@ -95,7 +95,7 @@ def speed_up_sdk() -> None:
 def record_declarations(file: str) -> None:
     """Append type and name of each resource to a file when the program declares it.
 
-    A resource is registered only when its inputs are known. An interrupted run lists those that were not.
+    A resource is registered only when its inputs are known. An interrupted run lists unregistered resources.
     """
     resources: Any = pulumi.resource
     register = resources.register_resource
@@ -111,7 +111,7 @@ def record_declarations(file: str) -> None:
 def find_caller() -> source_pb2.StackTrace:
     """Return the place of a resource's declaration: the caller of the constructors of the SDK and the resource.
 
-    It replaces the SDK's function, which returns every frame. The engine only needs the first one.
+    It replaces the SDK's function, which returns every frame. The engine only needs the first frame.
     """
     frame, constructors = inspect.currentframe(), 0
     while frame is not None and constructors < 3:

@@ -131,7 +131,7 @@ class PulumiProject:
     def secrets(self, stack: str) -> PassphraseManager:
         """Return the stack's secrets manager.
 
-        It is that of the settings, else that of the state, else a new one, which is saved in the settings.
+        It comes from the settings, else from the state; else it is new and is saved in the settings.
         """
         config = self.stack_config(stack)
         config.refuse_unsupported()
@@ -198,7 +198,7 @@ def _read(file: Path) -> PulumiProject:
 
 
 def _read_defaults(config: dict[str, Any], project: str) -> tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]:
-    """Return default values, keys of secret ones, and keys without a default value."""
+    """Return default values, keys of secret defaults, and keys without a default value."""
     defaults: dict[str, Any] = {}
     secret: list[str] = []
     required: list[str] = []

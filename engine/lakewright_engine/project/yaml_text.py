@@ -57,7 +57,7 @@ _BREAKS = re.compile("[\n\r\x85\u2028\u2029]")
 def is_go_value(text: str) -> bool:
     """Return whether Go's YAML may read an unquoted text as a value of another type, while PyYAML reads text.
 
-    The rules are those of `resolve` in yaml.v2 and yaml.v3, which read forms of YAML 1.1 and 1.2. Underscores between
+    The rules come from `resolve` in yaml.v2 and yaml.v3, which read forms of YAML 1.1 and 1.2. Underscores between
     digits do not count there.
     """
     return _GO_VALUE.fullmatch(text[:1] + text[1:].replace("_", "")) is not None

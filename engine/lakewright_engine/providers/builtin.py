@@ -1,6 +1,6 @@
 """The provider of the package `pulumi`: stack references, and look-ups of resources of this deployment."""
 
-# ruff: noqa: ARG002 - the signatures are those of all providers
+# ruff: noqa: ARG002 - all providers have the same signatures
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class ReadResult:
 
 
 def public_config(inputs: Properties) -> Properties:
-    """Return a provider's inputs without those that are internal to the engine."""
+    """Return a provider's inputs without the engine's internal inputs."""
     return {key: value for key, value in inputs.items() if key != "__internal"}
 
 

@@ -26,7 +26,7 @@ class Aliases:
         return set(self._new_names)
 
     def current(self, old_urn: str) -> str:
-        """Return the new URN of an old one."""
+        """Return the new URN of an old URN."""
         return self._new_names.get(old_urn, old_urn)
 
     def find(

@@ -166,7 +166,7 @@ def _build_hook_error(name: str, reason: str, failures: list[str]) -> HookError:
 
 
 def _state(kind: str, step: DeploymentStep) -> ResourceState:
-    """Return the state whose hooks run: the old state for a deletion, else the new one."""
+    """Return the state whose hooks run: the old state for a deletion, else the new state."""
     state = step.new if "new_inputs" in _SENT_PROPERTIES[kind] else step.old
     assert state is not None
     return state

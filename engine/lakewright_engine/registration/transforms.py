@@ -45,7 +45,7 @@ class Transforms:
                 self._resources[urn] = callbacks
 
     def apply(self, desired: DesiredState, own_transforms: list[Any], ancestors: list[str]) -> None:
-        """Apply the resource's own transforms, then those of its ancestors, nearest first, then those of the stack."""
+        """Apply the resource's own transforms, then its ancestors' transforms, nearest first, then the stack's."""
         callbacks = [
             *own_transforms,
             *(callback for urn in ancestors for callback in self._resources.get(urn, ())),

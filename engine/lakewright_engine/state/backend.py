@@ -44,7 +44,7 @@ class StackSummary:
     without_default_providers: int = 0
     """The resources that operations count."""
     problem: str = ""
-    """Why the state cannot be read; empty if it can."""
+    """Reason why the state cannot be read; empty if it can."""
     locks: tuple[StackLock, ...] = ()
     """Locks of processes that are not dead."""
 
@@ -99,7 +99,7 @@ class StateBackend:
             raise DamagedStateError(f"{error} ({self._files.location(project, stack)})") from error
 
     def save(self, project: str, stack: str, snapshot: StackSnapshot, secrets: PassphraseManager) -> None:
-        """Write the checkpoint. The previous one is kept as `.bak`."""
+        """Write the checkpoint. The previous checkpoint is kept as `.bak`."""
         deployment, version, features = self._codec(project, stack).encode(snapshot, secrets)
         text = _checkpoint_text(project, stack, deployment, version, features)
         self._files.write(project, stack, text.encode())
@@ -166,9 +166,9 @@ class StateBackend:
             ]
 
     def stacks(self, project: str | None = None) -> list[StackSummary]:
-        """Return all stacks, or those of one project, sorted by name.
+        """Return all stacks, or the stacks of one project, sorted by name.
 
-        A state that cannot be read is a summary with a problem; the others are still listed.
+        A state that cannot be read is a summary with a problem; all other stacks are still listed.
         """
         stack_names = self._files.names(project)
         locked = self._files.list_locked(project)

@@ -42,7 +42,8 @@ def open_backend(url: str) -> StateBackend:
     if opener is None:
         schemes = " and ".join(f"{scheme}://" for scheme in BACKENDS)
         raise UnsupportedFeatureError(
-            f"the embedded engine reads {schemes} backends only, not '{_scheme(url)}'; use --engine pulumi for that one"
+            f"the embedded engine reads {schemes} backends only, not '{_scheme(url)}'; use --engine pulumi for "
+            "that backend"
         )
     return opener(url)
 

@@ -1,7 +1,7 @@
 """Convert a snapshot from and to the JSON of a checkpoint or exported deployment, exactly as the Pulumi CLI does.
 
 A codec is used for one stack in one process. It caches the ciphertext of every secret and the text of every resource,
-so that unchanged ones are written again quickly and without a change.
+so that unchanged resources are written again quickly and without a change.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ class _Writer:
 
 
 def _to_plaintext_json(value: Value) -> Json:  # noqa: PLR0911 - one return for each kind of value
-    """Return a value without encryption: one that is not secret, or that is inside a secret."""
+    """Return a value without encryption: a value that is not secret, or that is inside a secret."""
     if isinstance(value, dict):
         return {key: _to_plaintext_json(value[key]) for key in sorted(value)}
     if isinstance(value, list):

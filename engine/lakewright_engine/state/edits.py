@@ -1,7 +1,7 @@
 """Edit an exported state: remove, unprotect or rename resources.
 
 The functions change a deployment in the form of `pulumi stack export` and follow the rules of
-`pulumi state delete`, `pulumi state unprotect` and `pulumi state rename`. Secrets stay encrypted.
+`pulumi state delete`, `pulumi state unprotect` and `pulumi state rename`. Secrets remain encrypted.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _find(resources: list[Resource], urn: str) -> Resource:
 
 
 def _dependents(deployment: Deployment, resource: Resource) -> list[Resource]:
-    """Return the resources that depend on this one and on no other of its URN, as the CLI's OnlyDependsOn does."""
+    """Return the resources that depend on this resource and on no other of its URN, as the CLI's OnlyDependsOn does."""
     resources = _resources(deployment)
     index = next(at for at, other in enumerate(resources) if other is resource)
     other_urns = {other["urn"] for other in resources[:index]}

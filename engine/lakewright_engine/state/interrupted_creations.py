@@ -24,7 +24,7 @@ Creation = dict[str, Any]
 
 
 def from_snapshot(snapshot: StackSnapshot) -> list[Creation]:
-    """Return the interrupted creations of a state, without those that a later run completed."""
+    """Return the interrupted creations of a state, without creations that a later run completed."""
     done = {state.urn for state in snapshot.resources if not state.delete and not state.pending_replacement}
     return [
         {"urn": op.resource.urn, "type": op.resource.type, "inputs": redact(op.resource.inputs)}
@@ -34,7 +34,7 @@ def from_snapshot(snapshot: StackSnapshot) -> list[Creation]:
 
 
 def from_export(deployment: Mapping[str, Any]) -> list[Creation]:
-    """Return the interrupted creations of an exported state. The Pulumi CLI does not remove completed ones."""
+    """Return the interrupted creations of an exported state. The Pulumi CLI does not remove completed creations."""
     return [
         {"urn": created["urn"], "type": created["type"], "inputs": _redact_ciphertexts(created.get("inputs") or {})}
         for created in _list_creations(deployment)

@@ -15,7 +15,7 @@ Save = Callable[[StackSnapshot], None]
 class Journal:
     """The current state: new states in the order in which they were finished, and old states that are not done.
 
-    A separate thread saves it. A save contains all changes since the previous one, in order. `begin` returns only when
+    A separate thread saves it. A save contains all changes since the previous save, in order. `begin` returns only when
     the pending operation is saved: no provider is called for an operation that a killed run would lose.
     """
 

@@ -20,7 +20,7 @@ _DEFAULT_PARALLEL = 10
 
 @dataclass(frozen=True)
 class BackendSettings:
-    """How a backend writes and reads states."""
+    """Settings with which a backend writes and reads states."""
 
     compresses: bool = False
     """States and history are compressed with gzip."""

@@ -85,8 +85,8 @@ class StackFiles:
     def write(self, project: str, stack: str, content: bytes, *, keeps_previous: bool = True) -> None:
         """Write the stack's checkpoint.
 
-        The previous one is kept as `.bak`. A checkpoint that another process wrote since this process read or wrote it
-        is never replaced, if the storage has versions.
+        The previous checkpoint is kept as `.bak`. A checkpoint that another process wrote since this process read or
+        wrote it is never replaced, if the storage has versions.
 
         Raises:
             StateConflictError: Another process wrote the checkpoint.
@@ -126,7 +126,7 @@ class StackFiles:
         self._versions.pop(base, None)
 
     def names(self, project: str | None = None) -> list[tuple[str, str]]:
-        """Return project and name of all stacks, or those of one project, sorted by name."""
+        """Return project and name of all stacks, or of the stacks of one project, sorted by name."""
         self.check_layout()
         folder = f"stacks/{project}" if project is not None else "stacks"
         stack_names: set[tuple[str, str]] = set()
@@ -175,7 +175,7 @@ class StackFiles:
             self.storage.remove_leftovers(_folder(kind, project, stack), ".*")
 
     def check_layout(self) -> None:
-        """Check, once, that the layout is the one with projects.
+        """Check, once, that the layout has projects.
 
         Raises:
             UnsupportedStateError: It is older or newer.

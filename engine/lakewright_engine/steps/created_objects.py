@@ -80,13 +80,13 @@ def adopt(
     """Adopt the object of an interrupted creation and update it to the desired inputs.
 
     Types without a natural id are left to their provider: dynamic providers adopt on create. The object that is being
-    replaced is never adopted as the new one.
+    replaced is never adopted as the new object.
 
     Returns:
         The id and outputs; None if there is no such object.
 
     Raises:
-        ProviderError: The look-up failed, or the object is not what the interrupted run would have created.
+        ProviderError: The lookup failed, or the object is not what the interrupted run would have created.
     """
     object_id = natural_id(new.type, new.inputs)
     if not object_id or object_id == replaced_id or object_id != natural_id(interrupted.type, interrupted.inputs):

@@ -106,7 +106,7 @@ class Deployment:
         self.olds = {state.urn: state for state in resources if not state.delete}
 
     def find_provider(self, reference: str) -> ResourceState | None:
-        """Return the provider of a reference, also one that is being replaced; by URN while its id is unknown."""
+        """Return the provider of a reference, also if it is being replaced; by URN while its id is unknown."""
         urn, object_id = split_reference(reference)
         current = self.news.get(urn) or self.olds.get(urn)
         if object_id == UNKNOWN or (current is not None and current.id == object_id):

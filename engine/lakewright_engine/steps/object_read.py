@@ -25,7 +25,7 @@ class ObjectRead:
     is_unhealthy: bool = False
     """Whether the object exists, but failed to initialize. The reasons are the `init_errors` of the new state."""
     is_modified: bool = False
-    """Whether inputs or outputs differ from those of the state."""
+    """Whether inputs or outputs differ from the state."""
 
 
 def read_object(

@@ -71,7 +71,7 @@ class BucketStorage:
                 is_lost = find_error_code(error) in _CONFLICTS
                 if not is_lost and not (expected and find_error_code(error) in _MISSING):
                     raise
-        # A retried request finds its own object if the response to the first one was lost.
+        # A retried request finds its own object if the first response was lost.
         stored = self.read(key)
         if stored is not None and stored.content == content:
             return stored.version
@@ -94,7 +94,7 @@ class BucketStorage:
         self.delete([entry.key for entry in self.list_folder(folder)])
 
     def entries(self, keys: Iterable[str]) -> Mapping[str, ObjectEntry]:
-        """Return those of the keys that exist. All keys start with the first one."""
+        """Return the entries of existing keys. All keys start with the first key."""
         requested_keys = [*keys]
         existing_entries = {
             entry.key: entry for page in self._pages(requested_keys[0], "/") for entry in self._entries(page)

@@ -61,7 +61,7 @@ class BucketLocks:
         self._folder = folder
 
     def list_all(self) -> list[StackLock]:
-        """Return all locks, including those that cannot be read."""
+        """Return all locks, including unreadable locks."""
         return [self._read(key, age) for key, age in self._storage.list_with_ages(self._folder)]
 
     @contextmanager
@@ -74,7 +74,7 @@ class BucketLocks:
             version = self._storage.write(key, content, ABSENT)
             yield OwnLockObject(self._storage, key, content, version)
         finally:
-            # A lock that cannot be removed has no heartbeat any more, by which the next run finds that it is dead.
+            # A lock that cannot be removed no longer has a heartbeat, by which the next run finds that it is dead.
             with suppress(StateAccessError):
                 self._storage.delete([key])
 

@@ -36,7 +36,7 @@ class OwnLockFile:
             os.utime(self._descriptor)
 
     def is_held(self) -> bool:
-        """Return whether the file is still the one that this process created."""
+        """Return whether the file is still the file that this process created."""
         self.touch()
         try:
             return os.path.samestat(self._file.stat(), os.fstat(self._descriptor))
@@ -52,7 +52,7 @@ class FileLocks:
         self._folder = folder
 
     def list_all(self) -> list[StackLock]:
-        """Return all locks, including those that cannot be read."""
+        """Return all locks, including unreadable locks."""
         return [_read(file) for file in sorted(self._folder.glob("*.json"))] if self._folder.is_dir() else []
 
     @contextmanager

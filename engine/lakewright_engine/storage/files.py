@@ -80,7 +80,7 @@ def remove_tree(folder: Path) -> None:
 
 
 def remove_leftovers(folder: Path, names: str) -> None:
-    """Remove partial files of interrupted writes, except those of running processes.
+    """Remove partial files of interrupted writes, except files of running processes.
 
     Args:
         folder: The folder of the files.

@@ -44,7 +44,7 @@ class FolderStorage:
         file = self.root / key
         with _explain_errors():
             files.write(file, content)
-            # The CLI stores an MD5 in a side file. A wrong one is worse than none.
+            # The CLI stores an MD5 in a side file. A wrong MD5 is worse than none.
             _find_attributes(file).unlink(missing_ok=True)
         return None
 
@@ -66,7 +66,7 @@ class FolderStorage:
             files.remove_tree(self.root / folder)
 
     def entries(self, keys: Iterable[str]) -> Mapping[str, ObjectEntry]:
-        """Return those of the files that exist."""
+        """Return the entries of existing files."""
         return {entry.key: entry for key in keys for entry in _entry(self.root, self.root / key)}
 
     def list_folder(self, folder: str) -> list[ObjectEntry]:

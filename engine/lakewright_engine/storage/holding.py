@@ -45,7 +45,7 @@ class StackLocks(Protocol):
     """The locks of one stack."""
 
     def list_all(self) -> list[StackLock]:
-        """Return all locks, including those that cannot be read, sorted by name."""
+        """Return all locks, including unreadable locks, sorted by name."""
         ...
 
     def create(self, name: str) -> AbstractContextManager[OwnLock]:
@@ -73,8 +73,8 @@ class HeldLock:
         """Raise StackLockedError if the lock was removed: another process may be changing the stack."""
         if not self._lock.is_held():
             message = (
-                f"the lock on stack '{self._stack}' was removed during this run, by `lakewright stack cancel` or by a "
-                "run that found no heartbeat of this one. This run no longer writes to the state. Run `up` again, "
+                f"the lock on stack '{self._stack}' was removed during this run, by `lakewright stack cancel` or by "
+                "another run that found no heartbeat. This run no longer writes to the state. Run `up` again, "
                 "which looks up the objects that this run began to create"
             )
             raise StackLockedError(message)
@@ -108,7 +108,7 @@ def cancel(locks: StackLocks) -> list[StackLock]:
 
 
 def refuse_other_holders(locks: StackLocks, stack: str, except_for: str = "") -> None:
-    """Remove the locks of dead processes, and refuse those of others.
+    """Remove the locks of dead processes, and refuse the locks of other processes.
 
     Raises:
         StackLockedError: Another process holds a lock; the message names it.

@@ -76,7 +76,7 @@ class Storage(Protocol):
         ...
 
     def entries(self, keys: Iterable[str]) -> Mapping[str, ObjectEntry]:
-        """Return those of the keys that exist. All keys start with the first one."""
+        """Return the entries of existing keys. All keys start with the first key."""
         ...
 
     def list_folder(self, folder: str) -> list[ObjectEntry]:

@@ -1,6 +1,6 @@
 """Decide whether the process that holds a lock is dead.
 
-There are three checks. The first one with a result counts:
+There are three checks. The first check with a result counts:
 
 1. The process id, if holder and reader share the PID namespace and the boot of a machine.
 2. A `flock` on the lock file, which the kernel releases with the process, if holder and reader are containers of one

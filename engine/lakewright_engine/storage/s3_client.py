@@ -81,7 +81,7 @@ def _client(location: BucketLocation, _environment: tuple[tuple[str, str], ...])
 
 
 def _assume_role(session: Any, role_arn: str, region: str) -> Any:
-    """Return a session whose credentials are those of a role, renewed before they expire."""
+    """Return a session with the credentials of a role, renewed before they expire."""
     import boto3  # noqa: PLC0415
     from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshableCredentials  # noqa: PLC0415
     from botocore.session import Session  # noqa: PLC0415

@@ -1,6 +1,6 @@
 """The URL of an S3 backend, with the parameters that the Pulumi CLI takes.
 
-The parameters are those of gocloud.dev (blob/s3blob/s3blob.go, aws/aws.go) and the older names that the CLI translates
+The parameters come from gocloud.dev (blob/s3blob/s3blob.go, aws/aws.go) and the older names that the CLI translates
 (pkg/backend/diy/backend.go, translateLegacyS3Params).
 """
 
@@ -72,7 +72,9 @@ class BucketLocation:
         _refuse_unknown(url, parameters)
         prefix = unquote(parts.path).lstrip("/")
         if "../" in f"{prefix}/" or any(ord(character) < 32 for character in prefix):
-            raise StateError(f"the backend URL {url} has a prefix with `..` or control characters; choose another one")
+            raise StateError(
+                f"the backend URL {url} has a prefix with `..` or control characters; choose another prefix"
+            )
         flags = {name: _flag(url, name, parameters[name]) for name in _FLAGS if parameters.get(name)}
         endpoint = parameters.get("endpoint", "")
         if endpoint and "://" not in endpoint:

@@ -1,4 +1,4 @@
-"""DeleteObjects: authorize each object separately; refused ones become errors in the response."""
+"""DeleteObjects: authorize each object separately; refused objects become errors in the response."""
 
 from collections.abc import Callable
 from xml.etree import ElementTree

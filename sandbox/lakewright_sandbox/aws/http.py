@@ -19,7 +19,7 @@ class HttpRequest:
 
     @cached_property
     def query(self) -> dict[str, str]:
-        """Return the decoded query parameters. A plus sign stays one: S3 does not decode it as a space."""
+        """Return the decoded query parameters. A plus sign is kept: S3 does not decode it as a space."""
         pairs = (pair.partition("=") for pair in self.raw_query.split("&") if pair)
         return {unquote(name): unquote(value) for name, _, value in pairs}
 

@@ -1,7 +1,7 @@
 """The event history: writing management events of S3, IAM and KMS, and LookupEvents.
 
 Formats follow "CloudTrail record contents" and the API reference of LookupEvents. AWS delivers events within minutes;
-here they are there at once.
+here they are visible at once.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Trail:
     """The events of a process, and the file that they are appended to. Thread-safe."""
 
     def __init__(self, file: Path | None = None) -> None:
-        """Keep events in memory, and in a file if one is given."""
+        """Keep events in memory, and optionally in a file."""
         self._file = file
         self._lock = threading.Lock()
         self._events: deque[dict[str, Any]] = deque(maxlen=_KEPT)

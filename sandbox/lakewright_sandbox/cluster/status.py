@@ -14,7 +14,7 @@ _REASONS = {400: "BadRequest", 404: "NotFound", 415: "UnsupportedMediaType", 422
 
 
 class ApiStatusError(Exception):
-    """A request that is answered with a `Status` of failure."""
+    """A request whose response is a `Status` of failure."""
 
     def __init__(self, code: int, message: str, reason: str = "", causes: list[dict[str, str]] | None = None) -> None:
         """Set the HTTP status, the message, the reason (by default that of the status) and causes."""

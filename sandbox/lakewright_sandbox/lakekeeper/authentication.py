@@ -154,7 +154,7 @@ def _service_account(source: str, claims: Claims) -> str | None:
 
 
 class Authentication:
-    """Middleware that stores the caller in the request's state, or answers 401."""
+    """Middleware that stores the caller in the request's state, or responds 401."""
 
     def __init__(self, app: ASGIApp, verifiers: Sequence[Verifier], *, needs_project: bool) -> None:
         """Wrap an application.
@@ -183,7 +183,7 @@ class Authentication:
         await self._app(scope, receive, send)
 
     def _principal(self, token: str) -> TokenPrincipal:
-        """Return the principal by the first verifier that accepts the token; errors are those of the last one."""
+        """Return the principal by the first verifier that accepts the token; errors come from the last verifier."""
         *earlier_verifiers, last = self._verifiers
         for verifier in earlier_verifiers:
             try:

@@ -22,7 +22,7 @@ from .management.warehouses import protection, updates, validation_reports, ware
 
 
 def all_routers() -> list[APIRouter]:
-    """Return the routers in the order of matching: fixed paths before those with an id in the same place."""
+    """Return the routers in the order of matching: fixed paths before paths with an id in the same position."""
     modules = (
         actions,
         checks,

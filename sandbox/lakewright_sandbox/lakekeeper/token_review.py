@@ -35,7 +35,7 @@ class TokenReviewer:
         self._audiences, self._subject = list(audiences), subject
 
     def principal(self, token: str) -> TokenPrincipal:
-        """Return the principal of a token. Raises 401 `AuthenticationFailed`, 503 if the cluster does not answer."""
+        """Return the principal of a token. Raises 401 `AuthenticationFailed`, 503 if the cluster does not respond."""
         from urllib3.exceptions import HTTPError  # noqa: PLC0415 - slow to load
 
         spec = {"token": token} | ({"audiences": self._audiences} if self._audiences else {})

@@ -74,7 +74,7 @@ class Principals:
         return not (account and caller.identity_arn in entries and caller.arn in entries)
 
     def _entries(self, caller: Caller) -> tuple[str, ...]:
-        """Return the entries that can name a caller of this kind. `*` among those of AWS means everyone."""
+        """Return the entries that can name a caller of this kind. `*` among the entries of AWS means everyone."""
         kind_entries = {"service": self.services, "web-identity": self.federated}.get(caller.kind)
         return self.aws if kind_entries is None else (*kind_entries, *(entry for entry in self.aws if entry == "*"))
 

@@ -101,7 +101,7 @@ def arn_matches(pattern: str, value: str, context: Context | None = None) -> boo
 
 
 def _split_arn(pattern: str) -> list[str]:
-    """Split at colons, but not at those inside `${...}`: `${aws:username}` is one piece of a field."""
+    """Split at colons, but not at colons inside `${...}`: `${aws:username}` is one piece of a field."""
     fields: list[str] = []
     depth, start = 0, 0
     for position, character in enumerate(pattern):

@@ -28,7 +28,7 @@ def main() -> None:
     """Serve the provider that the command line names until the process ends."""
     parser = argparse.ArgumentParser(prog="python -m lakewright_sandbox.providers", description=__doc__)
     parser.add_argument("package", choices=["aws", "kubernetes"])
-    parser.add_argument("--port", type=int, default=0, help="the port to listen on; 0 for a free one")
+    parser.add_argument("--port", type=int, default=0, help="the port to listen on; 0 for a free port")
     parser.add_argument("--address", default="", help="listen at this gRPC address, unix:PATH, instead of a port")
     # The CLI starts plugins with the engine's address as a further argument, which nothing here needs.
     arguments, _ = parser.parse_known_args()

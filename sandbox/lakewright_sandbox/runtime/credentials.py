@@ -64,7 +64,7 @@ def load(path: Path) -> dict[str, IamAccessKey]:
             for profile in PROFILES
         }
     except (configparser.Error, KeyError, UnicodeDecodeError) as error:
-        # The parser's message quotes the line, which may be the one with the secret.
+        # The parser's message quotes the line, which may contain the secret.
         raise CredentialsFileError(
             f"{path}: expected profiles {' and '.join(PROFILES)} with aws_access_key_id and aws_secret_access_key; "
             f"reading it failed with {type(error).__name__}. Delete the file to get new keys."

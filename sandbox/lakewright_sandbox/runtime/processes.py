@@ -1,4 +1,4 @@
-"""Start, recognise, await and stop the sandbox's own processes, and no others."""
+"""Start, recognize, await and stop the sandbox's own processes, and no other processes."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ _TAIL_LINES = 15
 
 
 def free_port(preferred: int | None = None) -> int:
-    """Return the preferred loopback port if it is free, else a random free one.
+    """Return the preferred loopback port if it is free, else a random free port.
 
     Ports are taken below the ephemeral range, from which the system could assign one to an outgoing connection.
     """
@@ -59,12 +59,12 @@ def is_ours(pid: int, module: str, credentials_file: Path) -> bool:
 
 
 def start(module: str, arguments: list[str], log: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start `python -m module` in a session of its own, so that it outlives its terminal; output goes to the log."""
+    """Start `python -m module` in its own session, so that it outlives its terminal; output goes to the log."""
     return start_program([sys.executable, "-m", module, *arguments], log, environment)
 
 
 def start_program(command: list[str], log: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start a program in a session of its own; output goes to the log."""
+    """Start a program in its own session; output goes to the log."""
     log.parent.mkdir(parents=True, exist_ok=True)
     if log.exists():
         log.replace(log.with_suffix(".previous.log"))
@@ -80,7 +80,7 @@ def start_program(command: list[str], log: Path, environment: Mapping[str, str])
 
 
 def healthy(url: str, accept: Callable[[httpx.Response], bool], trusted: Path | None = None) -> bool:
-    """Return whether a URL answers with an accepted response; `trusted` has certificate authorities in PEM."""
+    """Return whether a URL returns an accepted response; `trusted` has certificate authorities in PEM."""
     verify = ssl.create_default_context(cafile=str(trusted)) if trusted else True
     try:
         return accept(httpx.get(url, timeout=2, trust_env=False, verify=verify))
@@ -98,7 +98,7 @@ def wait_until_healthy(
     seconds: float,
     trusted: Path | None = None,
 ) -> None:
-    """Wait until a process answers at its URL.
+    """Wait until a process responds at its URL.
 
     Raises:
         ProcessFailedError: It ended or took too long; the message has the end of its log.
@@ -111,7 +111,9 @@ def wait_until_healthy(
                 f"The sandbox's {name} ended with exit code {code} before it was ready.{tail(log)}"
             )
         if time.monotonic() > deadline:
-            raise ProcessFailedError(f"The sandbox's {name} did not answer at {url} within {seconds:.0f} s.{tail(log)}")
+            raise ProcessFailedError(
+                f"The sandbox's {name} did not respond at {url} within {seconds:.0f} s.{tail(log)}"
+            )
         time.sleep(_POLL_SECONDS)
 
 

@@ -1,4 +1,4 @@
-"""The state of a sandbox between runs: `DIR/sandbox.json` and the files beside it."""
+"""The state of a sandbox between runs: `DIR/sandbox.json` and the other files of `DIR`."""
 
 from datetime import datetime
 from pathlib import Path

@@ -27,7 +27,7 @@ def load_or_create_keys(layout: Layout) -> IamAccessKey:
 
 
 def keys_from_environment(layout: Layout) -> IamAccessKey:
-    """Return the keys of a running store from the environment, else those of the last start.
+    """Return the keys of a running store from the environment, else the keys of the last start.
 
     Raises:
         SandboxOptionsError: There are none.
@@ -52,7 +52,7 @@ def load_keys(layout: Layout) -> IamAccessKey:
 
 
 def require_access(endpoint: str, region: str, keys: IamAccessKey) -> None:
-    """Raise SandboxOptionsError if a store does not answer, or does not accept the keys."""
+    """Raise SandboxOptionsError if a store does not respond, or does not accept the keys."""
     client: Any = botocore_session().create_client(
         "s3",
         region_name=region,
@@ -71,7 +71,7 @@ def require_access(endpoint: str, region: str, keys: IamAccessKey) -> None:
             ) from None
     except BotoCoreError as error:
         reason = " ".join(str(error).split())
-        raise SandboxOptionsError(f"The store at {endpoint} does not answer: {reason}. Correct `--s3`.") from None
+        raise SandboxOptionsError(f"The store at {endpoint} does not respond: {reason}. Correct `--s3`.") from None
 
 
 def save_keys(layout: Layout, keys: IamAccessKey) -> IamAccessKey:

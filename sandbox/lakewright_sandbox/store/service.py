@@ -43,7 +43,7 @@ def find_choice(sandbox: Sandbox | None) -> str:
 
 
 def answers(sandbox: Sandbox, layout: Layout) -> bool:
-    """Return whether the sandbox's own MinIO runs and answers; True without one."""
+    """Return whether the sandbox's own MinIO runs and responds; True without a MinIO."""
     store = sandbox.store
     if store is None or store.pid is None:
         return True
@@ -95,7 +95,7 @@ def connect(layout: Layout, endpoint: str, region: str) -> StoreState:
 def start(
     layout: Layout, previous: Sandbox | None, undo: contextlib.ExitStack
 ) -> tuple[StoreState, Callable[[], None]]:
-    """Start a MinIO whose data stay in the sandbox's folder. Return it, and a function that waits for it."""
+    """Start a MinIO with its data in the sandbox's folder. Return it, and a function that waits for it."""
     before = previous.store if previous else None
     if previous:
         stop(previous, layout)
@@ -133,7 +133,7 @@ def start_minio(
         trusted: File with the authority of these certificates, in PEM.
 
     Returns:
-        The process's id, and a function that waits until the server answers.
+        The process's id, and a function that waits until the server responds.
     """
     data.mkdir(parents=True, exist_ok=True)
     command = [str(program), "server", str(data), "--address", f"127.0.0.1:{port}", "--quiet"]

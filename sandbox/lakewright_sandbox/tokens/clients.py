@@ -76,6 +76,6 @@ def _secret(file: Path) -> str:
         write_private(file, secret.encode())
     if not secret:
         raise CredentialsFileError(
-            f"{file}: expected the secret of an OAuth2 client. Delete the file to get a new one."
+            f"{file}: expected the secret of an OAuth2 client. Delete the file to get a new secret."
         )
     return secret

@@ -27,7 +27,7 @@ class SigningKey:
     """An elliptic-curve key (P-256). Its id is a digest of its public half."""
 
     def __init__(self, private: ec.EllipticCurvePrivateKey | None = None) -> None:
-        """Use a private key, by default a new one."""
+        """Use a private key, by default a new key."""
         self._private = private or ec.generate_private_key(ec.SECP256R1())
         public = self._private.public_key()
         self.id = hashlib.sha256(public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).hexdigest()[:16]
@@ -65,5 +65,5 @@ class SigningKey:
 
 def _unusable(file: Path, actual: str) -> CredentialsFileError:
     return CredentialsFileError(
-        f"{file}: expected an EC private key in PEM, found {actual}. Delete it to get a new one."
+        f"{file}: expected an EC private key in PEM, found {actual}. Delete it to get a new key."
     )

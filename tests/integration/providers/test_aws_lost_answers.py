@@ -108,7 +108,7 @@ def test_a_bucket_whose_create_was_not_answered_may_exist(through: Any, proxy: P
     code, said = failure(lambda: through.create(BUCKET, inputs))
 
     assert code == grpc.StatusCode.DEADLINE_EXCEEDED
-    assert f"creating the bucket {inputs['bucket']}: no usable answer from {proxy.url}" in said
+    assert f"creating the bucket {inputs['bucket']}: no usable response from {proxy.url}" in said
     assert "the next `up` looks for it" in said
     assert proxy.lost == [f"PUT /{inputs['bucket']} 200"]
     assert through.read(BUCKET, "", inputs=inputs)[0] == inputs["bucket"]
@@ -162,5 +162,5 @@ def test_a_refused_connection_made_nothing(aws: Any, aws_port: int, connect: Any
     code, said = failure(lambda: provider.create(ROLE, {"name": "never", "assumeRolePolicy": TRUST}))
 
     assert code == grpc.StatusCode.UNKNOWN
-    assert f"creating the role never: no usable answer from {gone.url}" in said
+    assert f"creating the role never: no usable response from {gone.url}" in said
     assert "may exist" not in said

@@ -69,7 +69,7 @@ def test_a_sandbox_that_is_not_running_is_named(aws_port: int, connect: Any) -> 
     message = refusal(
         lambda: connect(aws_port).configure({"region": "us-east-1", "endpoints": endpoints("http://127.0.0.1:9")})
     )
-    assert "no answer from the aws endpoint http://127.0.0.1:9" in message
+    assert "no response from the aws endpoint http://127.0.0.1:9" in message
     assert "lakewright sandbox up" in message
 
 

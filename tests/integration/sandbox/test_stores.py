@@ -65,7 +65,7 @@ def test_choice_that_cannot_be(tmp_path: Path, choice: str, expected: str) -> No
 def test_store_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     set_keys(monkeypatch, "some-key", "some-secret")
 
-    with pytest.raises(SandboxOptionsError, match=r"http://127\.0\.0\.1:9 does not answer"):
+    with pytest.raises(SandboxOptionsError, match=r"http://127\.0\.0\.1:9 does not respond"):
         lifecycle.bring_up(tmp_path / "sandbox", SandboxOptions(s3="http://127.0.0.1:9"))
 
 

@@ -21,7 +21,7 @@ DURING = "Error adding role members"
 
 
 def add_members(server: ServerContext, session: Session, role: RoleRow, subjects: Sequence[Subject]) -> None:
-    """Add members to a role; existing members stay. OpenFGA checks only self-references.
+    """Add members to a role; existing members remain. OpenFGA checks only self-references.
 
     Raises:
         ApiError: 400, 404 or 409 for a member that is not allowed.

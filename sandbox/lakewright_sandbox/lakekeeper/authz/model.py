@@ -1,6 +1,6 @@
 """The rules of Lakekeeper's authorization model: which relations follow from which.
 
-Source: Lakekeeper's OpenFGA model 4.9 (Apache-2.0), without actions that equal a relation; those are in `actions.py`. A
+Source: Lakekeeper's OpenFGA model 4.9 (Apache-2.0), without actions that equal a relation, which are in `actions.py`. A
 relation holds if one of its terms does:
 
 - `DIRECT`: it was granted on the object itself

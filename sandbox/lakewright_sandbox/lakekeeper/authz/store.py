@@ -1,4 +1,4 @@
-"""The stored grants: find, add and remove them, and delete those of deleted objects."""
+"""The stored grants: find, add and remove them, and delete grants on deleted objects."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Relation(NamedTuple):
 
 
 def grants_on(target: Target, relations: Collection[str] | None = None) -> Select[GrantRow]:
-    """Return a query of the direct grants on an object, all or those of some relations."""
+    """Return a query of the direct grants on an object, all or only some relations."""
     query = select(GrantRow).where(GrantRow.object_kind == target.kind, GrantRow.object_id == target.id)
     return query if relations is None else query.where(GrantRow.relation.in_(relations))
 
@@ -72,7 +72,7 @@ def remove_grant(session: Session, relation: Relation) -> bool:
 
 
 def forget_objects(session: Session, kind: str, ids: Sequence[str]) -> None:
-    """Delete the grants on deleted objects, and those to roles or users among them."""
+    """Delete the grants on deleted objects, and the grants to deleted roles or users."""
     if not ids:
         return
     on_them = and_(GrantRow.object_kind == kind, GrantRow.object_id.in_(ids))

@@ -1,6 +1,6 @@
 """The shapes of a commit's updates and requirements, which the framework checks before the handler.
 
-Names and order are those of Lakekeeper 0.13.3, which lists them in its refusals (422 in plain text).
+Names and order come from Lakekeeper 0.13.3, which lists them in its refusals (422 in plain text).
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ def _write(tabular: OpenTabular, document: Json) -> PreparedCommit:
 
 
 def _swap(call: CatalogCall, prepared: list[PreparedCommit]) -> None:
-    """Compare and swap the metadata locations. Raises `ChangedMeanwhileError` if one has changed."""
+    """Compare and swap the metadata locations. Raises `ChangedMeanwhileError` if a location has changed."""
     now = call.server.clock.now()
     with call.server.database.write() as session:
         for commit in prepared:

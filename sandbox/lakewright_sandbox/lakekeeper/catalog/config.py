@@ -78,7 +78,7 @@ def get_config(
 
 
 def _provision(server: Lakekeeper, caller: TokenPrincipal) -> None:
-    """Register a new caller. From 0.13 on a deleted user stays deleted."""
+    """Register a new caller. From 0.13 on a deleted user remains deleted."""
     with server.database.read() as session:
         user = session.get(UserRow, caller.id)
     if user is None or (user.deleted_at is not None and not server.settings.is_at_least("0.13")):

@@ -53,7 +53,7 @@ def list_namespaces(
     listing: Listing,
     parent: str | None = None,
 ) -> Response:
-    """List the namespaces below a parent, or the top-level ones."""
+    """List the namespaces below a parent, or at the top level."""
     page = ListPage.from_request(server.settings, listing.page_token, listing.page_size, whole=True)
     with server.database.read() as session:
         if not parent and looks_empty(session, warehouse):

@@ -142,7 +142,7 @@ def register_table(
 
 
 def _register(call: CatalogCall, path: tuple[str, ...], body: RegisterTable) -> Response:
-    """Register a metadata file, which stays if that fails."""
+    """Register a metadata file, which is kept if the registration fails."""
     with call.server.database.read() as session:
         opened = call.open(session)
         namespace = opened.namespace(path)
@@ -217,7 +217,7 @@ def table_exists(call: Call, namespace: NamespacePath, table: str) -> Response:
 
 @router.get(TABLE + "/credentials")
 def table_credentials(call: Call, namespace: NamespacePath, table: str) -> Response:
-    """Return credentials of a table, also of a staged one, whose writer may need to renew its first ones."""
+    """Return credentials of a table, also of a staged table, whose writer may need to renew its first credentials."""
     with call.server.database.read() as session:
         loaded = call.open(session).find(namespace, table, "table", staged=True)
     return json_response({"storage-credentials": loaded.access.storage_credentials()})

@@ -62,7 +62,7 @@ def new_tabular(kind: str, namespace: NamespaceRow, name: str, now: int) -> Tabu
 
 
 def check_new_name(session: Session, namespace: NamespaceRow, name: str, noun: str) -> None:
-    """Raise 400 for an invalid name, 409 for one that a table or view has (not a staged one)."""
+    """Raise 400 for an invalid name, 409 for the name of a table or view that is not staged."""
     if not name or "+" in name:
         reason = "cannot contain '+' character." if name else "cannot be empty."
         raise ApiError(400, f"Invalid{noun}Name", f"{noun} name {reason}")

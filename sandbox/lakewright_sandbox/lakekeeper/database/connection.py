@@ -58,7 +58,7 @@ class Database:
 
 
 def _restrict_access(file: Path) -> None:
-    """Let only this user read the database and SQLite's files beside it, since it contains storage credentials."""
+    """Let only this user read the database and SQLite's other files, since it contains storage credentials."""
     file.touch(mode=0o600)  # SQLite's other files get the mode of the database
     for path in (file, *file.parent.glob(f"{file.name}-*")):
         path.chmod(0o600)

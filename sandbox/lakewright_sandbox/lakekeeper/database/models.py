@@ -34,7 +34,7 @@ class ProjectRow(LakekeeperBase):
 
 
 class UserRow(LakekeeperBase):
-    """A user of the whole server. `id` is `<identity provider>~<subject>`. A deleted user stays as a row."""
+    """A user of the whole server. `id` is `<identity provider>~<subject>`. A deleted user keeps the row."""
 
     __tablename__ = "user_account"
     id: Mapped[str] = mapped_column(String(256), primary_key=True)

@@ -11,7 +11,7 @@ HOUR = 3_600_000_000
 
 
 def take_statistics(session: Session, warehouse_id: str, now: int) -> None:
-    """Store the counts of a warehouse for the current hour; the last count of an hour stays."""
+    """Store the counts of a warehouse for the current hour; the last count of an hour is kept."""
     counts: dict[str, int] = {}
     query = select(TabularRow.kind, func.count()).where(
         TabularRow.warehouse_id == warehouse_id, TabularRow.deleted_at.is_(None)

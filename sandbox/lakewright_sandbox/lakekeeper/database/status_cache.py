@@ -13,7 +13,7 @@ class StatusCache:
     """Statuses by warehouse id.
 
     Reading a warehouse through the management API updates its entry. The catalog reads the cache: it refuses a
-    warehouse whose cached status is inactive, and finds nothing in one that is inactive and cached as active.
+    warehouse whose cached status is inactive, and finds nothing in a warehouse that is inactive and cached as active.
     """
 
     def __init__(self, clock: Clock, seconds: float) -> None:

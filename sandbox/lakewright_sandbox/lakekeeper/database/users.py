@@ -18,7 +18,7 @@ UserType = Literal["human", "application"]
 
 @dataclass(frozen=True)
 class UserDetails:
-    """Details of a user in a request; the token provides missing ones."""
+    """Details of a user in a request; the token provides missing details."""
 
     name: str | None = None
     email: str | None = None

@@ -76,7 +76,7 @@ def list_deleted(
 
 @router.post("/undrop")
 def undrop(server: Server, warehouse_id: UUID, body: Annotated[Undrop, read_body(Undrop)]) -> Response:
-    """Restore soft-deleted tabulars, all or none; others stay unchanged."""
+    """Restore soft-deleted tabulars, all or none; other tabulars remain unchanged."""
     try:
         with server.database.write() as session:
             find_warehouse(session, str(warehouse_id), active=True)

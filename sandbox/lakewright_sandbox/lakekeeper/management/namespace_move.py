@@ -1,4 +1,4 @@
-"""Moving a namespace: to another parent, to another name, or both. Its contents go with it, files stay in place."""
+"""Move a namespace to another parent, to another name, or both. Its contents move with it; files remain in place."""
 
 from __future__ import annotations
 

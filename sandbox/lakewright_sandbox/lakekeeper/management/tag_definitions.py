@@ -67,7 +67,7 @@ def create(
 def list_all(
     server: Server, project: ProjectId, page: AskedPage, name: Annotated[str | None, Query()] = None
 ) -> Response:
-    """List the tag definitions of a project, or the one with a name."""
+    """List the tag definitions of a project, or the definition with a name."""
     query = _select_by_name(project, name) if name is not None else _select_in_project(project)
     with server.database.read() as session:
         rows = session.scalars(page.select(query, TagDefinitionRow.created_at, TagDefinitionRow.id)).all()

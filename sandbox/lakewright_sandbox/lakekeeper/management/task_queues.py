@@ -91,7 +91,7 @@ def _read(server: Lakekeeper, scope: str, queue: str, name: str) -> Response:
 
 
 def _store(server: Lakekeeper, scope: str, queue: str, body: SetQueueConfig) -> Response:
-    """Store a configuration; without a heartbeat the old one stays."""
+    """Store a configuration; without a heartbeat the old heartbeat is kept."""
     config = {key: value for key, value in body.queue_config.items() if key != "queue-name"}
     with server.database.write() as session:
         row = session.get(TaskQueueConfigRow, (scope, queue))

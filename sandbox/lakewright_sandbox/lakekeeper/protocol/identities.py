@@ -27,7 +27,7 @@ class Subject(NamedTuple):
 
 
 def user_id_fault(value: str) -> tuple[str, str] | None:
-    """Return the error type and message of an invalid user id, None for a valid one."""
+    """Return the error type and message of an invalid user id, None for a valid id."""
     provider, separator, subject = value.partition("~")
     if not (provider and separator):
         return "InvalidUserId", f"Invalid user id: `{value}`. Expected format: `<idp_id>~<user-id>`"
@@ -47,14 +47,14 @@ def _valid_user_id(value: str) -> str:
 
 
 def validate_user_id(value: str) -> str:
-    """Return a user id of a path. Raises 400 for an invalid one."""
+    """Return a user id of a path. Raises 400 for an invalid id."""
     if fault := user_id_fault(value):
         raise ApiError(400, *fault)
     return value
 
 
 UserId = Annotated[str, AfterValidator(_valid_user_id)]
-"""A user id in bodies and query strings, where the framework refuses invalid ones."""
+"""A user id in bodies and query strings, where the framework refuses invalid ids."""
 
 RoleId = Annotated[UUID, Field(strict=False)]
 

@@ -1,4 +1,4 @@
-"""Parse requests as the real server's framework does, which refuses invalid ones in plain text.
+"""Parse requests as the real server's framework does, which refuses invalid requests in plain text.
 
 Wording and positions follow serde_json; clients see them in the body of a 400 or 422.
 """
@@ -58,7 +58,7 @@ RawBody = Annotated[bytes, Depends(raw_body)]
 
 
 def unknown_variant(raw: bytes, name: str, path: str, variants: Iterable[str]) -> RequestRejectedError:
-    """Return the 422 of a value in the body that is not a known one."""
+    """Return the 422 of an unknown value in the body."""
     before, match, _ = raw.partition(f'"{name}"'.encode())
     line, column = before.count(b"\n") + 1, len(before.rpartition(b"\n")[2] + match)
     names = [f"`{variant}`" for variant in variants]
@@ -88,7 +88,7 @@ def unknown_name(field: str, name: Any, variants: Iterable[str]) -> PydanticCust
 
 
 def knows(info: ValidationInfo, since: str) -> bool:
-    """Return, within a validator, whether the emulated server has that version or a newer one."""
+    """Return, within a validator, whether the emulated server has at least that version."""
     context: dict[str, str] = info.context or {}
     return is_at_least(context.get("version", NEWEST), since)
 

@@ -66,7 +66,7 @@ class Settings:
     audit_log: Path | None = None
 
     def is_at_least(self, version: str) -> bool:
-        """Return whether the emulated server has that version or a newer one."""
+        """Return whether the emulated server has at least that version."""
         return is_at_least(self.version, version)
 
     @property

@@ -114,14 +114,14 @@ def has_call(version: str, path: str) -> bool:
 
 
 def select_actions(version: str, kind: str, names: Iterable[str]) -> list[str]:
-    """Return those of the actions that the version has."""
+    """Return the actions that the version has."""
     since, until = ANY_ACTION | ACTIONS.get(kind, {}), FORMER_ACTIONS.get(kind, {})
     existing_names = [name for name in names if is_at_least(version, since.get(name, "0"))]
     return [name for name in existing_names if name not in until or not is_at_least(version, until[name])]
 
 
 def select_relations(version: str, kind: str, names: Iterable[str]) -> list[str]:
-    """Return those of the relations that the version has."""
+    """Return the relations that the version has."""
     since = RELATIONS.get(kind, {})
     return [name for name in names if is_at_least(version, since.get(name, "0"))]
 

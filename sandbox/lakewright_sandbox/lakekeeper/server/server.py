@@ -61,7 +61,7 @@ Server = Annotated[Lakekeeper, Depends(get_server)]
 
 
 def validate_project_id(value: str) -> str:
-    """Return a project id. Raises ValueError for an invalid one."""
+    """Return a project id. Raises ValueError for an invalid id."""
     if not PROJECT_ID.fullmatch(value):
         message = f"Project IDs may only contain alphanumeric characters, hyphens and underscores. Got: `{value}`"
         raise ValueError(message)

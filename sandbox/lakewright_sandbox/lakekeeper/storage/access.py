@@ -121,7 +121,7 @@ class StorageAccess:
         return keys
 
     def own_keys(self, storage: WarehouseStorage) -> Keys | None:
-        """Return the keys of the server's own reads and writes: the base keys, or those of the assumed role."""
+        """Return the keys of the server's own reads and writes: the base keys, or keys of the assumed role."""
         base, role = self.base_keys(storage), storage.profile.assume_role_arn
         if role is None:
             return base

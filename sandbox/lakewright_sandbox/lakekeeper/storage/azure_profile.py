@@ -53,7 +53,7 @@ class AdlsProfileBody(StorageProfileBody):
         return url if parts.path else f"{url}/"
 
     def normalize(self) -> AdlsProfileBody:
-        """Return the profile as the server stores it. Raises the server's 400 for an invalid one."""
+        """Return the profile as the server stores it. Raises the server's 400 for an invalid profile."""
         self._check_location()
         if self.sas_token_validity_seconds == 0:
             raise ApiError(

@@ -36,7 +36,7 @@ class GcsProfileBody(StorageProfileBody):
     storage_layout: StorageLayoutBody | None = None
 
     def normalize(self) -> GcsProfileBody:
-        """Return the profile as the server stores it. Raises the server's 400 for an invalid one."""
+        """Return the profile as the server stores it. Raises the server's 400 for an invalid profile."""
         if self.bucket.endswith("."):
             message = f"Invalid location `gs://{self.bucket}/`: the host has a trailing `.`."
             raise ApiError(400, "InvalidLocation", message)

@@ -1,7 +1,7 @@
 """Storage profiles and credentials of all types: S3, Azure and Google.
 
 A warehouse on Azure or Google is created, returned, updated and deleted as on a real server that does not validate
-storage. Every access to its data answers 412, since the sandbox has no such storage.
+storage. Every access to its data results in 412, since the sandbox has no such storage.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class S3ProfileBody(StorageProfileBody):
         return self
 
     def normalize(self) -> S3ProfileBody:
-        """Return the profile as the server stores it. Raises the server's 400 for an invalid one."""
+        """Return the profile as the server stores it. Raises the server's 400 for an invalid profile."""
         check_bucket(self.bucket)
         if not self.region.strip() or len(self.region) > 128:
             raise ApiError(400, "Invalidregion", f"Invalid region `{self.region}`: expected 1 to 128 characters.")

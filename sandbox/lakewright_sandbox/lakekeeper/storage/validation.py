@@ -1,6 +1,6 @@
 """Validate storage: probes write, read and delete objects, and check the scope of vended credentials.
 
-Each check has a name; a failed one is the response of a create or update, or a line of a dry run's report.
+Each check has a name; a failed check is the response of a create or update, or a line of a dry run's report.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def report(checks: Iterable[StorageCheck]) -> dict[str, Any]:
 
 
 def raise_failed(checks: Iterable[StorageCheck], *, names_checks: bool) -> None:
-    """Raise the first failure, with the others in its stack; with `names_checks` the message names the check."""
+    """Raise the first failure, with later failures in its stack; with `names_checks` the message names the check."""
     failed = [(check.name, check.error) for check in checks if check.error]
     if not failed:
         return

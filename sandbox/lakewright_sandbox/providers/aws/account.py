@@ -66,7 +66,7 @@ class Account:
         news: Properties,
         seed: bytes,
     ) -> tuple[Properties, list[PropertyFailure]]:
-        """Refuse properties that this provider does not manage, and missing required ones."""
+        """Refuse properties that this provider does not manage, and missing required properties."""
         kind, inputs = _kind(resource), drop_internal(news)
         failures = [
             PropertyFailure(name, f"the sandbox's aws provider has no `{name}` for {resource.type}; {_INSTALL}")
@@ -98,7 +98,7 @@ class Account:
             changed_paths = definition.changes(name, live, new_value)
             changes |= changed_paths
             replaces |= changed_paths.keys() if definition.replaces else set()
-        # Every object has an explicit name, so the old one must be deleted before the new one is created.
+        # Every object has an explicit name, so the old object must be deleted before the new object is created.
         same_object = contains_unknown(news) or kind.find_id(news) == resource.id
         return ResourceDifference(changes, frozenset(replaces), bool(replaces) and same_object)
 
@@ -116,7 +116,7 @@ class Account:
             return resource_id, self._state(kind, resource_id, inputs)
 
     def read(self, resource: ResourceRef, olds: Properties, old_inputs: Properties) -> LiveResource | None:
-        """Return the live object; without an id, the one that the inputs name."""
+        """Return the live object; without an id, the object that the inputs name."""
         kind, aws = _kind(resource), self._connection()
         sought = resource.id or kind.find_id(old_inputs)
         old_values = drop_internal(old_inputs) | drop_internal(olds)
@@ -201,7 +201,7 @@ def _keep_known_spellings(kind: ResourceKind, live: Properties, old_values: Prop
 
 
 def _to_inputs(kind: ResourceKind, outputs: Properties, old_inputs: Properties) -> Properties:
-    """Return the inputs that produce the outputs: the declared ones, and those that differ from their default."""
+    """Return the inputs that produce the outputs: declared inputs, and inputs that differ from their default."""
     inputs: Properties = {}
     for name, definition in kind.properties.items():
         value = outputs.get(name)

@@ -39,7 +39,7 @@ class AwsPackage:
         return [
             PropertyFailure(
                 key,
-                f"the sandbox's aws provider has no `{key}`; leave it out, or install the real one with "
+                f"the sandbox's aws provider has no `{key}`; leave it out, or install the real provider with "
                 "`pulumi plugin install resource aws`",
             )
             for key in sorted(config.keys() - _SUPPORTED)

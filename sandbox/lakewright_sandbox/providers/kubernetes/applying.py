@@ -3,7 +3,7 @@
 Follows pulumi-kubernetes 4.34: creates are POSTs, updates are applies under a field manager of the resource, previews
 are dry runs, and a refresh compares the fields of the inputs with the live object.
 """
-# ruff: noqa: ARG002  The methods' parameters are those that every provider instance gets.
+# ruff: noqa: ARG002  Every provider instance gets these parameters.
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class Applying(Rendering):
         self._cluster.set_managed_fields(live, [*other_entries, apply_owner.entry])
 
     def _build_state(self, inputs: Properties, live: Manifest, olds: Properties) -> Properties:
-        """Return the state: the live object, and the inputs beside it."""
+        """Return the state: the live object together with the inputs."""
         return live | {key: value for key, value in self._state(inputs, olds).items() if key.startswith("__")}
 
 

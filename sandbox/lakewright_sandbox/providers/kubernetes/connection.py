@@ -19,7 +19,7 @@ from lakewright_sandbox.providers.protocol.properties import Properties
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _SECONDS_TO_DELETE = 300
-"""As the real plugin waits for most kinds."""
+"""The time that the real plugin waits for most kinds."""
 _MARK = "/api/v1/namespaces/kube-public/configmaps/lakewright-sandbox"
 """An object that marks a real API server as one of a sandbox. Only its administrator can make it."""
 
@@ -51,7 +51,7 @@ class ClusterConnection:
             is_sandbox = _is_sandbox(http)
         except (httpx.HTTPError, ValueError) as error:
             raise SandboxProviderError(
-                f"the cluster at {http.base_url} does not answer: {type(error).__name__}"
+                f"the cluster at {http.base_url} does not respond: {type(error).__name__}"
             ) from error
         if not is_sandbox:
             raise NotASandboxError(
@@ -114,7 +114,7 @@ class ClusterConnection:
         try:
             answer = self.http.request(method, path, params=query or {}, content=body, headers={"content-type": media})
         except httpx.HTTPError as error:
-            raise SandboxProviderError(f"the cluster does not answer: {type(error).__name__}") from error
+            raise SandboxProviderError(f"the cluster does not respond: {type(error).__name__}") from error
         body_json = cast(Manifest, answer.json())
         if missing_is_none and answer.status_code == 404:
             return None

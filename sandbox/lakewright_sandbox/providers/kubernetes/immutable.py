@@ -1,4 +1,4 @@
-"""Which fields of a Kubernetes object force a replacement, and which kinds have no namespace.
+"""Fields of Kubernetes objects that force a replacement, and kinds without a namespace.
 
 From the Kubernetes API's own update validation and the real provider's documented replacement rules.
 """

@@ -1,6 +1,6 @@
 """Manifests as files: their paths and their format.
 
-Names and layout are those of the real provider: `0-crd/` for custom resource definitions, `1-manifest/` for the rest,
+Names and layout equal the real provider's: `0-crd/` for custom resource definitions, `1-manifest/` for the rest,
 `<apiVersion>-<kind>-<namespace or default>-<name>.yaml`, block style with sorted keys, readable by the owner only.
 """
 

@@ -31,7 +31,7 @@ _SUPPORTED = {
     "suppressHelmHookWarnings",
     "version",
 }
-_INSTALL = "run `pulumi plugin install resource kubernetes` and use the real one"
+_INSTALL = "run `pulumi plugin install resource kubernetes` and use the real provider"
 
 
 class KubernetesPackage:

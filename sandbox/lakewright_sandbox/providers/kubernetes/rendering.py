@@ -3,7 +3,7 @@
 As in the real provider's rendering mode, the state is the truth: Read returns what was rendered last, and a file that
 was removed or edited is not drift (`alwaysRender` writes every file again at each update).
 """
-# ruff: noqa: ARG002  The methods' parameters are those that every provider instance gets.
+# ruff: noqa: ARG002  Every provider instance gets these parameters.
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class Instance(Protocol):
     def check(
         self, resource: ResourceRef, olds: Properties, news: Properties, seed: bytes
     ) -> tuple[Properties, list[PropertyFailure]]:
-        """Return normalized inputs, and failures for refused ones."""
+        """Return normalized inputs, and failures for refused inputs."""
         ...
 
     def diff(
@@ -315,7 +315,7 @@ def serve(package: ProviderPackage, port: int = 0, address: str = "") -> tuple[g
 
     Args:
         package: The provider to serve.
-        port: The port, 0 for a free one.
+        port: The port, 0 for a free port.
         address: A gRPC address instead of a port.
 
     Returns:

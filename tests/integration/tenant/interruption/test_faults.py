@@ -65,7 +65,7 @@ CASES = {
     "S3 is slow with the bucket": Case(
         "aws",
         "PUT /{bucket} ",
-        "creating the bucket {bucket}: no usable answer from {endpoint}",
+        "creating the bucket {bucket}: no usable response from {endpoint}",
         {"ExternalId"},
         patience=SLOW_ANSWER,
     ),

@@ -22,7 +22,7 @@ TABULARS = {"table": "table", "view": "view", "generic_table": "generic-table"}
 
 
 class CatalogNames:
-    """Names in one warehouse, looked up in one session. Missing objects need no right: handlers answer 404."""
+    """Names in one warehouse, looked up in one session. Missing objects need no right: handlers respond 404."""
 
     def __init__(self, session: Session, warehouse_id: str) -> None:
         """Look up names in a warehouse."""

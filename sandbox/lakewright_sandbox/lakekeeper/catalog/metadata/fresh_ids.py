@@ -14,7 +14,7 @@ UNREADABLE = "Failed to deserialize the JSON body into the target type"
 
 
 class FreshIds:
-    """Copy a schema with ids from 1 on, and map old ids to new ones."""
+    """Copy a schema with ids from 1 on, and map old ids to new ids."""
 
     def __init__(self) -> None:
         """Start at id 1."""

@@ -1,4 +1,4 @@
-"""Requirements of a commit on the current table or view. A violated one is a conflict: 409."""
+"""Requirements of a commit on the current table or view. A violated requirement is a conflict: 409."""
 
 from __future__ import annotations
 

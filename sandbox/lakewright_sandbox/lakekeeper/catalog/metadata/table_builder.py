@@ -47,7 +47,7 @@ class TableBuilder:
         ]
 
     def resolve(self, kind: str, number: int) -> int:
-        """Return the id that an update means: `-1` is the last one that this commit added."""
+        """Return the id that an update means: `-1` is the last object that this commit added."""
         if number != LAST_ADDED:
             return number
         if kind not in self.added:

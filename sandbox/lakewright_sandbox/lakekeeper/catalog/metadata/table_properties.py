@@ -1,4 +1,4 @@
-"""Which properties a table may have, and which of them may change.
+"""Properties that a table may have, and properties that may change.
 
 Source: `validate_table_properties`, `CompressionCodec` and `IMMUTABLE_TABLE_PROPERTIES` of Lakekeeper 0.11 to 0.14.
 """

@@ -16,7 +16,7 @@ DEFAULT_HISTORY = 10
 def new_view(
     view_uuid: str, location: str, *, schema: Json, version: Json, properties: dict[str, str], now: int
 ) -> Json:
-    """Return a new view; `now` in milliseconds is the version's time, whatever the client sent."""
+    """Return a new view; `now` in milliseconds is the version's time, also if the client sent another time."""
     first = {**version, "version-id": 1, "schema-id": 0, "timestamp-ms": now}
     return {
         "format-version": 1,
@@ -41,7 +41,7 @@ class ViewBuilder:
         self._added_version: int | None = None
 
     def apply(self, updates: list[Json]) -> Json:
-        """Return the document after updates. Raises 400 for an unknown or invalid one."""
+        """Return the document after updates. Raises 400 for an unknown or invalid update."""
         document = self._document
         for update in updates:
             action = update.get("action")

@@ -18,7 +18,7 @@ LISTING_PARAMETERS = frozenset(
         *("encoding-type", "fetch-owner", "x-id"),
     }
 )
-# A parameter can select another operation (`?acl`). Real servers sign those too; this one accepts these alone.
+# A parameter can select another operation (`?acl`). Real servers sign such requests too; the sandbox refuses them.
 OBJECT_PARAMETERS = frozenset(
     {
         *("partnumber", "uploadid", "uploads", "versionid", "x-id", "max-parts", "part-number-marker", COPY_SOURCE),
@@ -51,7 +51,7 @@ def copy_sources(request: SignRequest) -> list[str]:
 def list_uris(storage: WarehouseStorage, request: SignRequest, *, listings: bool) -> list[str]:
     """Return the `s3://` URIs that a request accesses: its object, the prefix it lists, or the objects it deletes.
 
-    Without `listings`, as on released servers, every request but a DeleteObjects needs a key. Error types are those of
+    Without `listings`, as on released servers, every request but a DeleteObjects needs a key. Error types come from
     the real server (`s3_signer/sign.rs`).
     """
     parts = urlsplit(request.uri)

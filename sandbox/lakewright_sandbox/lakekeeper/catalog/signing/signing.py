@@ -90,7 +90,7 @@ def _check_right(server: Lakekeeper, session: Session, tabular: TabularRow, body
 def _find_tabular(
     server: Lakekeeper, session: Session, warehouse: WarehouseRow, tabular_id: str | None, uris: list[str]
 ) -> TabularRow:
-    """Return the tabular that the path names, or the one that contains the first URI if the named one does not.
+    """Return the tabular that the path names; if it does not contain the first URI, return the tabular that does.
 
     PyIceberg up to 0.9.1 requests one table's files with another's id.
     """
@@ -105,7 +105,7 @@ def _find_tabular(
         return named_tabular
     parts = uris[0].split("/")
     above = ["/".join(parts[:end]) for end in range(3, len(parts) + 1)]
-    # Soft-deleted ones too: Spark drops a table and then accesses its files.
+    # Soft-deleted tables too: Spark drops a table and then accesses its files.
     query = select(TabularRow).where(
         TabularRow.warehouse_id == warehouse.id, TabularRow.location.in_(above), TabularRow.kind.in_(kinds)
     )
@@ -151,6 +151,6 @@ def _sign(server: Lakekeeper, warehouse_id: str, tabular_id: str | None, request
     signer: Any = _RemoteSigV4(credentials, "s3", storage.profile.region)
     signer.add_auth(signed)
     signed_headers = {name: [value] for name, value in signed.headers.items()}
-    # Clients cache `private` responses by method and URI alone, so those that depend on a body must not be cached.
+    # Clients cache `private` responses by method and URI alone, so responses that depend on a body must not be cached.
     caching = "private" if request.method.upper() in ("GET", "HEAD") else "no-store"
     return json_response({"uri": request.uri, "headers": signed_headers}, headers={"cache-control": caching})

@@ -42,7 +42,7 @@ def check_allowed(
 
 
 def apply(server: Lakekeeper, session: Session, writes: Collection[Relation], deletes: Collection[Relation]) -> None:
-    """Add and remove tuples. Raises 409 for an existing tuple, 404 for a missing one; then nothing is changed."""
+    """Add and remove tuples. Raises 409 for an existing tuple, 404 for a missing tuple; then nothing is changed."""
     if len(writes) + len(deletes) > MAX_TUPLES:
         message = f"A write may have {MAX_TUPLES} tuples at most, got {len(writes) + len(deletes)}"
         raise ApiError(503, "AuthorizationBackendError", message)

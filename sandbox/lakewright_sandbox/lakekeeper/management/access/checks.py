@@ -1,4 +1,4 @@
-"""Check whether actions are allowed: in a batch by the catalog's actions, or one by the authorizer's."""
+"""Check whether actions are allowed: a batch of the catalog's actions, or a single action of the authorizer."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def check_roles(session: Session, project: str, subjects: Iterable[Subject]) -> 
 
 
 def apply(server: Lakekeeper, session: Session, writes: Collection[Relation], deletes: Collection[Relation]) -> None:
-    """Add and remove grants; existing and missing ones are ignored.
+    """Add and remove grants; existing grants are not added, and missing grants not removed.
 
     Raises:
         ApiError: 400 for a user that does not exist; OpenFGA accepts any.

@@ -127,7 +127,7 @@ def list_privileges(server: Server, named_object: NamedObject, principal: Reques
 
 
 def apply_diff(server: Server, named_object: NamedObject, diff: Annotated[GrantDiff, read_body(GrantDiff)]) -> Response:
-    """Change the grants on an object, all or none; existing and missing ones are ignored."""
+    """Change the grants on an object, all or none. Existing and missing grants are ignored."""
     _check_shape(diff)
     _check_privileges(diff, named_object.kind, grantable_privileges(server.settings, named_object.kind))
     with server.database.write() as session:

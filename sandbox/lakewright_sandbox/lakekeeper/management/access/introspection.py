@@ -1,4 +1,4 @@
-"""Inspect rights: own rights freely, those of others with the right to read assignments."""
+"""Inspect rights: own rights freely, other rights with the right to read assignments."""
 
 from __future__ import annotations
 

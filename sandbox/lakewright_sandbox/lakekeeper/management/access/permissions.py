@@ -1,7 +1,7 @@
 """The permissions API of the OpenFGA authorizer: assignments, managed access and who may do what.
 
-It is there where grants are enforced, see `app.py`. It does not look whether an object exists: on one that does not,
-nobody has a right.
+It exists where grants are enforced, see `app.py`. It does not check whether an object exists: no one has a right
+on a missing object.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def list_members(
 def add_role_members(
     server: Server, project: ProjectId, role_id: UUID, body: Annotated[AddMembers, read_body(AddMembers)]
 ) -> Response:
-    """Add members to a role, all or none; existing members stay."""
+    """Add members to a role, all or none; existing members remain."""
     subjects = list(dict.fromkeys(Subject(member.type, str(member.id)) for member in body.members))
     with server.database.write() as session:
         add_members(server, session, find_role(session, project, role_id), subjects)

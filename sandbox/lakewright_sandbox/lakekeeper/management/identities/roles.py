@@ -35,7 +35,7 @@ OptionalProject = Annotated[str, AfterValidator(validate_project_id)] | None
 
 
 def validate_provider_id(value: str, info: ValidationInfo) -> str:
-    """Return a provider id. Raises ValueError for an invalid one; before 0.12 roles have none."""
+    """Return a provider id. Raises ValueError for an invalid id; before 0.12 roles have none."""
     if knows(info, "0.12"):
         if not value:
             raise ValueError("role provider ID cannot be empty")
@@ -143,7 +143,7 @@ def list_roles(
 
 @router.post("/search/role")
 def search_role(server: Server, project: ProjectId, body: Annotated[SearchRole, read_body(SearchRole)]) -> Response:
-    """Find roles: the one with that id, the one with that source id, then the closest names; ten at most."""
+    """Find roles: first by id, then by source id, then by the closest names; ten at most."""
     term = body.search[:MAX_LENGTH]
     term_trigrams = trigrams(term)
     query = select(RoleRow).where(RoleRow.project_id == (body.project_id or project))

@@ -33,7 +33,7 @@ class Search(Body):
 
 @router.post("/search-tabular")
 def search_tabular(server: Server, warehouse_id: UUID, body: Annotated[Search, read_body(Search)]) -> Response:
-    """Find tables and views by name, or one by id."""
+    """Find tables and views by name or id."""
     if len(body.search) > MAX_LENGTH:
         raise ApiError(400, "SearchTermTooLong", f"Search terms may have {MAX_LENGTH} characters at most.")
     query = select(TabularRow, NamespaceRow.path).join(NamespaceRow, NamespaceRow.id == TabularRow.namespace_id)

@@ -76,7 +76,7 @@ def list_users(
     page: AskedPage,
     name: str | None = None,
 ) -> Response:
-    """List users, by name if one is given."""
+    """List users, optionally by name."""
     query = select(UserRow).where(UserRow.deleted_at.is_(None))
     if name:
         query = query.where(UserRow.name.icontains(name, autoescape=True))
@@ -87,7 +87,7 @@ def list_users(
 
 @router.post("/search/user")
 def search_user(server: Server, body: Annotated[Search, read_body(Search)]) -> Response:
-    """Find users: the one with that id first, then the closest names and addresses."""
+    """Find users: first by id, then by the closest names and addresses."""
     term = body.search[:MAX_LENGTH]
     term_trigrams = trigrams(term)
     with server.database.read() as session:
@@ -128,7 +128,7 @@ def update_user(server: Server, user_id: str, body: Annotated[UpdateUser, read_b
 
 @router.delete("/user/{user_id}")
 def delete_user(server: Server, user_id: str) -> Response:
-    """Delete the user's grants and mark the row as deleted; the id stays used.
+    """Delete the user's grants and mark the row as deleted; the id remains used.
 
     Before 0.13 a deleted user can be deleted again.
     """

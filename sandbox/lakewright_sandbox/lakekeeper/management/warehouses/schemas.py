@@ -42,7 +42,7 @@ DeleteProfile = Annotated[HardDeleteBody | SoftDeleteBody, Field(discriminator="
 
 
 class FormatVersionPolicy(Body):
-    """Allowed format versions of tables, and the default one."""
+    """Allowed format versions of tables, and the default version."""
 
     allowed_format_versions: list[int]
     default_format_version: int | None = None
@@ -77,7 +77,7 @@ def check_name(name: str) -> None:
 
 
 def check_format_versions(allowed: list[int] | None, default: int | None) -> list[int]:
-    """Return the allowed versions, sorted and unique. Raises 400 for invalid ones."""
+    """Return the allowed versions, sorted and unique. Raises 400 for invalid versions."""
     versions = sorted(set(ALL_FORMAT_VERSIONS if allowed is None else allowed))
     if not versions:
         message = "allowed_format_versions must contain at least one format version."

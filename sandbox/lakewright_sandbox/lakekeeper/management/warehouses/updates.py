@@ -155,7 +155,7 @@ def _validate(server: Lakekeeper, warehouse_id: UUID, profile: Profile | None, c
 
 
 def _replace_secret(session: Session, warehouse: WarehouseRow, credential: Credential | None) -> None:
-    """Store a new row even for an equal credential, so that nothing cached for the old one is reused."""
+    """Store a new row even for an equal credential, so that nothing cached for the old credential is reused."""
     if warehouse.secret_id and (old := session.get(SecretRow, warehouse.secret_id)):
         session.delete(old)
     warehouse.secret_id = warehouse.credential_type = None

@@ -1,4 +1,4 @@
-"""Dry runs: every check of a create or update, reported instead of raised. Always answered with 200."""
+"""Dry runs: every check of a create or update, reported instead of raised. The response is always 200."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def list_warehouses(
     warehouse_status: Annotated[list[Literal["active", "inactive"]] | None, Query(alias="warehouseStatus")] = None,
     project_id: Annotated[str | None, Query(alias="projectId")] = None,
 ) -> Response:
-    """List active warehouses; from 0.14 on inactive ones too. Released servers cannot read that parameter."""
+    """List active warehouses; from 0.14 on inactive warehouses too. Released servers cannot read that parameter."""
     if warehouse_status and not server.settings.is_at_least("0.14"):
         reason = f'warehouseStatus: invalid type: string "{warehouse_status[0]}", expected a sequence'
         raise RequestRejectedError(400, f"Failed to deserialize query string: {reason}")
@@ -137,7 +137,7 @@ def get_warehouse(server: Server, warehouse_id: UUID) -> Response:
 
 @router.delete("/warehouse/{warehouse_id}")
 def delete_warehouse(server: Server, warehouse_id: UUID, *, force: Flag = False) -> Response:
-    """Delete an empty warehouse without unfinished tasks; a protected one with `force` only."""
+    """Delete an empty warehouse without unfinished tasks; a protected warehouse with `force` only."""
     during = "Error deleting warehouse in catalog"
     with server.database.write() as session:
         warehouse = find_warehouse(session, str(warehouse_id))

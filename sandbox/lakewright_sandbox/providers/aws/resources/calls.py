@@ -82,14 +82,14 @@ def mark_after_create(action: str, endpoint: str) -> Generator[None, None, None]
 
 def _describe_missing_response(action: str, endpoint: str, error: Exception) -> str:
     return (
-        f"{action}: no usable answer from {endpoint} ({type(error).__name__}); check that the sandbox is running "
+        f"{action}: no usable response from {endpoint} ({type(error).__name__}); check that the sandbox is running "
         "(`lakewright sandbox status`)"
     )
 
 
 @contextmanager
 def ignore_codes(*codes: str) -> Generator[None, None, None]:
-    """Ignore these error codes, such as those of a deleted object."""
+    """Ignore these error codes, such as the codes of a deleted object."""
     try:
         yield
     except boto.ClientError as error:

@@ -22,7 +22,7 @@ _SERVICES = ("s3", "iam", "sts")
 _BESIDE = {"kms": "s3"}  # one sandbox serves them all; few programs set this endpoint
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 _INSTALL = (
-    "the sandbox's aws provider only talks to a running sandbox; to reach a real account, install the real one: "
+    "the sandbox's aws provider only talks to a running sandbox; to reach a real account, install the real provider: "
     "`pulumi plugin install resource aws` (pulumi-resource-aws)"
 )
 
@@ -131,7 +131,7 @@ def _prove_sandbox(endpoint: str) -> None:
         answer = httpx.get(f"{endpoint.rstrip('/')}/moto-api/", timeout=10, trust_env=False, follow_redirects=True)
     except httpx.HTTPError as error:
         raise NotASandboxError(
-            f"no answer from the aws endpoint {endpoint} ({error}); start the sandbox with `lakewright sandbox up`"
+            f"no response from the aws endpoint {endpoint} ({error}); start the sandbox with `lakewright sandbox up`"
         ) from error
     if answer.status_code != 200:
         raise NotASandboxError(

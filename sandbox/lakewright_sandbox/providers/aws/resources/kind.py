@@ -15,7 +15,7 @@ from lakewright_sandbox.typed.json_values import is_array, is_object
 
 
 def prune(value: Any) -> Any:
-    """Return a value without empty parts: AWS answers absent, empty, zero and false alike."""
+    """Return a value without empty parts: AWS returns absent, empty, zero and false alike."""
     if is_object(value):
         pruned_items = {key: prune(item) for key, item in value.items()}
         return {key: item for key, item in pruned_items.items() if item not in (None, "", 0, [], {})}
@@ -29,8 +29,8 @@ class ResourceProperty:
     """A property that a program may declare.
 
     `default` is AWS's value if nothing is declared; with `computed`, an undeclared property never differs. `form`
-    converts declared and live values to comparable ones. List items with an `identity` are matched by that key, in any
-    order.
+    converts declared and live values to comparable values. List items with an `identity` are matched by that key, in
+    any order.
     """
 
     replaces: bool = False
@@ -73,7 +73,7 @@ POLICY = ResourceProperty(required=True, form=canonical)
 
 
 class ResourceKind:
-    """One kind of resource. Ids and outputs are those of the real provider."""
+    """One kind of resource. Ids and outputs equal the real provider's."""
 
     token: ClassVar[str]
     title: ClassVar[str]
@@ -127,7 +127,7 @@ def tags_from_aws(tags: list[dict[str, str]]) -> dict[str, str]:
 
 
 def list_removed_tags(olds: Properties, news: Properties) -> list[str]:
-    """Return the names of tags in old properties that new ones lack."""
+    """Return the names of tags in old properties that new properties lack."""
     old: Properties = olds.get("tags") or {}
     new: Properties = news.get("tags") or {}
     return sorted(old.keys() - new.keys())

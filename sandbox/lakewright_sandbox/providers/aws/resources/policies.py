@@ -14,7 +14,7 @@ _VERSION = "2012-10-17"
 
 
 def canonical(document: Any) -> Any:
-    """Return a form that is equal for documents that AWS takes as equal, whatever the order and single-item lists.
+    """Return a form that is equal for documents that AWS takes as equal, in any order and with any single-item lists.
 
     A value that is not a JSON object is returned unchanged.
     """
