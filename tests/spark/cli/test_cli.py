@@ -50,7 +50,7 @@ def test_several_warehouses_without_a_choice(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("LAKEWRIGHT_CATALOG", TWO.to_json())
-    assert "give --warehouse: raw, curated" in error_of(monkeypatch, capsys, "read", ADDRESS, code=3)
+    assert "set --warehouse: raw, curated" in error_of(monkeypatch, capsys, "read", ADDRESS, code=3)
 
 
 def test_unknown_warehouse(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

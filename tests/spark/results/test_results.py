@@ -360,7 +360,7 @@ def test_warehouse_of_an_address(catalog_config: CatalogConfig) -> None:
     assert reader.find_warehouse(Execution(3, 1).result(port)) == "elsewhere"
     assert reader.find_warehouse(Execution(3, 2).result(port)) == "results"
     assert ResultReader(catalog_config).find_warehouse(Execution(3, 2).result(port)) == "results"
-    with pytest.raises(ConfigMissingError, match=r"names no warehouse.*give --warehouse: results, elsewhere"):
+    with pytest.raises(ConfigMissingError, match=r"names no warehouse.*set --warehouse: results, elsewhere"):
         ResultReader(two).find_warehouse(Execution(3, 2).result(port))
     with pytest.raises(WarehouseRefusedError, match="no warehouse 'curated'"):
         ResultReader(two).count(Execution(3, 2, "curated").result(port))

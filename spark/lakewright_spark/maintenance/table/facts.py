@@ -41,7 +41,7 @@ class TableFacts:
 
     def drop_history(self) -> TableFacts:
         """Return the facts without what only due rules need: a plan holds the facts of every table."""
-        return replace(self, properties={}, places=frozenset(), snapshots=(), refs=())
+        return replace(self, properties={}, locations=frozenset(), snapshots=(), refs=())
 
     def only_places(self) -> TableFacts:
         """Return the facts that overlap checks need."""
