@@ -1,4 +1,4 @@
-"""The processes of a sandbox: how each is recognised, started, awaited and stopped."""
+"""The processes of a sandbox: how each is recognized, started, awaited and stopped."""
 
 import contextlib
 import functools
@@ -213,7 +213,7 @@ def _start(
     undo: contextlib.ExitStack,
     more: Mapping[str, str] = MappingProxyType({}),
 ) -> subprocess.Popen[bytes]:
-    """Start a process that is recognised by `mark`, a path of this sandbox among its arguments."""
+    """Start a process that is recognized by `mark`, a path of this sandbox among its arguments."""
     # Drop the user's own AWS settings: nothing in a sandbox may ever reach a real account.
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("AWS_", "MOTO_"))}
     environment |= more

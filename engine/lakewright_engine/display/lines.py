@@ -40,7 +40,7 @@ MARKS = {
     "remove-pending-replace": ("~", "red", "finish replacement", "finished replacement"),
     "same": ("", "dim", "unchanged", "unchanged"),
 }
-"""Operation -> sign, colour, its name in a preview, its name when it is done."""
+"""Operation -> sign, color, its name in a preview, its name when it is done."""
 
 REPLACEMENT_PARTS = ("create-replacement", "delete-replaced", "retain-replaced")
 """The parts of a replacement. A preview displays only the replacement, a deployment only its parts."""
@@ -131,8 +131,8 @@ class Display:
                 self._diagnostic(event.diagnostic_event)
             if event.policy_event is not None:
                 violation = format_violation(event.policy_event)
-                colour = "red" if violation.startswith("error") else "yellow"
-                self._line(f"[{colour}]{escape(violation)}[/{colour}]", is_message=True)
+                color = "red" if violation.startswith("error") else "yellow"
+                self._line(f"[{color}]{escape(violation)}[/{color}]", is_message=True)
             self._progress()
 
     def summary(self, outputs: dict[str, Any]) -> None:
@@ -149,8 +149,8 @@ class Display:
         self._line("[bold]Resources:[/bold]")
         counted = {op: count for op, count in self.report.changes.items() if count and op != "same"}
         for op, count in counted.items():
-            sign, colour, planned, done = MARKS.get(op, ("", "dim", op, op))
-            self._line(f"    [{colour}]{sign} {count} {f'to {planned}' if self._dry else done}[/{colour}]")
+            sign, color, planned, done = MARKS.get(op, ("", "dim", op, op))
+            self._line(f"    [{color}]{sign} {count} {f'to {planned}' if self._dry else done}[/{color}]")
         unchanged = self.report.changes.get("same", 0)
         if unchanged or not counted:
             self._line(f"    {unchanged} unchanged")
@@ -174,12 +174,12 @@ class Display:
             self._ungrouped.append(step)
 
     def _print_step(self, step: StepReport) -> None:
-        sign, colour, planned, done = MARKS.get(step.effect, ("", "dim", step.effect, step.effect))
+        sign, color, planned, done = MARKS.get(step.effect, ("", "dim", step.effect, step.effect))
         outcome = f"{planned} failed" if step.failed else planned if self._dry else done
         if step.result:
             outcome = f"drift: {'gone' if step.result == 'delete' else 'changed'}"
         keys = f" [dim]\\[{escape(_escape_line_breaks(', '.join(step.keys)))}][/dim]" if step.keys else ""
-        style = "bold red" if step.failed else colour
+        style = "bold red" if step.failed else color
         mark = "!" if step.failed else sign
         self._line(
             f"[{style}]{mark:>3}  {escape(step.type)}  {escape(_escape_line_breaks(step.name))}  "
@@ -190,23 +190,23 @@ class Display:
 
     def _properties(self, step: StepReport) -> None:
         for change in step.changes(ValueForm.WHOLE):
-            colour = {"+": "green", "-": "red", "~": "yellow"}[change.sign]
+            color = {"+": "green", "-": "red", "~": "yellow"}[change.sign]
             first, *later_lines = change.text.split("\n")
             path = escape(_escape_line_breaks(change.path))
-            self._line(f"      [{colour}]{change.sign} {path}: {escape(first)}[/{colour}]")
+            self._line(f"      [{color}]{change.sign} {path}: {escape(first)}[/{color}]")
             for line in later_lines:
-                self._line(f"        [{colour}]{escape(line)}[/{colour}]")
+                self._line(f"        [{color}]{escape(line)}[/{color}]")
 
     def _diagnostic(self, event: DiagnosticEvent) -> None:
         if event.ephemeral and event.urn:
             self._status[event.urn] = event.message.strip()
         if event.severity == "debug" or event.ephemeral:
             return
-        colour = {"error": "red", "warning": "yellow"}.get(event.severity, "")
+        color = {"error": "red", "warning": "yellow"}.get(event.severity, "")
         prefix = f"{event.urn.rpartition('::')[2]}: " if event.urn else ""
         body = escape(_indent(prefix + (format_diagnostic(event) or event.message.strip("\n"))))
         if body.strip():
-            self._line(f"[{colour}]{body}[/{colour}]" if colour else body, is_message=bool(colour))
+            self._line(f"[{color}]{body}[/{color}]" if color else body, is_message=bool(color))
 
     @property
     def progress(self) -> str:
@@ -237,8 +237,8 @@ class Display:
 
     def message(self, text: str) -> None:
         """Display an error or a warning."""
-        colour = "red" if text.startswith("error") else "yellow"
-        self._line(f"[{colour}]{escape(_indent(text))}[/{colour}]", is_message=True)
+        color = "red" if text.startswith("error") else "yellow"
+        self._line(f"[{color}]{escape(_indent(text))}[/{color}]", is_message=True)
 
     def _line(self, markup: str, *, is_message: bool = False) -> None:
         console = self._errors if is_message else self._console

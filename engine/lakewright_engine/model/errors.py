@@ -3,14 +3,14 @@
 EngineError
 ├── UnsupportedFeatureError   a program or option needs something that this engine does not support
 ├── ProgramError              a mistake in the program: a duplicate name, a bad alias, a missing parent
-├── ProtectedError            a protected resource was to be deleted
+├── ProtectedResourceError    a protected resource was to be deleted
 ├── HookError                 a hook failed or is not registered
 ├── ProjectError              Pulumi.yaml or a stack's configuration is missing, unreadable or invalid
 ├── StateError                a backend or checkpoint is missing, unreadable or invalid
 │   ├── DamagedStateError     a state is truncated, not JSON, or has values of wrong types
 │   ├── UnsupportedStateError a state needs something that this engine does not support; also UnsupportedFeatureError
 │   ├── StateAccessError      a backend does not respond, denies access, or could not save
-│   ├── StateConflictError    another process wrote the state since this one read it
+│   ├── StateConflictError    another process wrote the state since this process read it
 │   ├── StackLockedError      another process is changing the stack
 │   └── StackNotFoundError    no stack has that name
 ├── PlanError                 a kept plan is damaged, is for something else, or is no longer valid
@@ -45,7 +45,7 @@ class ProgramError(EngineError):
     """The program requests something impossible."""
 
 
-class ProtectedError(EngineError):
+class ProtectedResourceError(EngineError):
     """A resource is protected. The message says how to unprotect it."""
 
 
@@ -74,7 +74,7 @@ class StateAccessError(StateError):
 
 
 class StateConflictError(StateError):
-    """Another process wrote the state since this one read it. The newer state is unchanged."""
+    """Another process wrote the state since this process read it. The newer state is unchanged."""
 
 
 class StackLockedError(StateError):

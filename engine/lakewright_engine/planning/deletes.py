@@ -5,7 +5,12 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from lakewright_engine.model.errors import DeploymentStoppedError, EngineError, ProtectedError, UnsupportedFeatureError
+from lakewright_engine.model.errors import (
+    DeploymentStoppedError,
+    EngineError,
+    ProtectedResourceError,
+    UnsupportedFeatureError,
+)
 from lakewright_engine.model.resources import ResourceState
 from lakewright_engine.model.step import DeploymentStep
 from lakewright_engine.planning.deletion_order import Dependencies, deletion_batches
@@ -92,7 +97,7 @@ def _delete(deployment: Deployment, step: DeploymentStep) -> bool:
         deployment.delete(step, even_if_stopped=True)
     except DeploymentStoppedError:
         return False
-    except ProtectedError:
+    except ProtectedResourceError:
         return True
     except EngineError as error:
         deployment.fail(str(error), step.urn)

@@ -1,4 +1,4 @@
-"""The provider of the package `pulumi`: stack references, and look-ups of resources of this deployment."""
+"""The provider of the package `pulumi`: stack references, and lookups of resources of this deployment."""
 
 # ruff: noqa: ARG002 - all providers have the same signatures
 

@@ -15,7 +15,7 @@ from lakewright_engine.model.errors import (
     EngineError,
     HookError,
     InitializationError,
-    ProtectedError,
+    ProtectedResourceError,
     ProviderError,
 )
 from lakewright_engine.model.properties import mark_secret_outputs
@@ -143,7 +143,7 @@ class Deployment:
 
         Raises:
             DeploymentStoppedError: The run has stopped, perhaps because this step failed.
-            ProtectedError: The step would delete a protected resource. The run continues and fails at its end.
+            ProtectedResourceError: The step would delete a protected resource. The run continues and fails at its end.
         """
         with self._slots, self._count_step():
             if not even_if_stopped:
@@ -153,7 +153,7 @@ class Deployment:
                 self.events.report_start(step)
                 apply()
                 self.observer.note_end(step)
-            except ProtectedError as error:
+            except ProtectedResourceError as error:
                 self.report_error(str(error), step.urn)
                 self.events.report_failure(step)
                 raise
@@ -341,7 +341,7 @@ class Deployment:
 
         def execute() -> None:
             if old.protect and step.op == "delete":
-                raise ProtectedError(
+                raise ProtectedResourceError(
                     f'resource "{old.urn}" cannot be deleted\nbecause it is protected. To unprotect the resource, '
                     "remove the `protect` flag from the resource in your program and run `up`"
                 )

@@ -1,1 +1,1 @@
-"""Programs whose behaviour on the Pulumi CLI is recorded."""
+"""Programs whose behavior on the Pulumi CLI is recorded."""

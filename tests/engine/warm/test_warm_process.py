@@ -164,7 +164,7 @@ def test_prompt_on_a_terminal_is_the_same(commands: Any) -> None:
 
     assert uses(commands) > began
     assert warm == cold
-    assert "\x1b[" in warm[1], "a terminal is shown colours"
+    assert "\x1b[" in warm[1], "a terminal is shown colors"
 
 
 def answer_on_terminal(commands: Any, variables: dict[str, str]) -> tuple[int, str]:
