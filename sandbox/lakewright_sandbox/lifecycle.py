@@ -246,7 +246,7 @@ def status(directory: Path = DEFAULT_DIR) -> SandboxStatus:
         aws_running=services.aws_answers(sandbox, layout),
         lakekeeper_running=services.lakekeeper_answers(sandbox, layout),
         tokens_running=services.tokens_answer(sandbox, layout),
-        store_running=store_service.answers(sandbox, layout),
+        store_running=store_service.is_responding(sandbox, layout),
     )
 
 

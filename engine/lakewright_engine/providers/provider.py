@@ -70,16 +70,16 @@ class Provider:
 
     def handshake(self, engine: str, root: str | None, program: str | None) -> None:
         """Negotiate the protocol. `engine` is the engine's address; unknown folders are None."""
-        answer = self._call_optional(
+        response = self._call_optional(
             self._stub.Handshake,
             rpc.provider_messages.ProviderHandshakeRequest(
                 engine_address=engine, root_directory=root, program_directory=program, configure_with_urn=True
             ),
         )
-        if answer is not None:
+        if response is not None:
             self._negotiated = True
-            self._secrets = answer.accept_secrets
-            self._references = answer.accept_resources
+            self._secrets = response.accept_secrets
+            self._references = response.accept_resources
             self._preview = True
 
     def check_config(self, urn: str, olds: Properties, news: Properties) -> tuple[Properties, list[InputFailure]]:
@@ -91,11 +91,11 @@ class Provider:
             name=urn_name(urn),
             type=urn_type(urn),
         )
-        answer = self._call_optional(self._stub.CheckConfig, request)
-        if answer is None:
+        response = self._call_optional(self._stub.CheckConfig, request)
+        if response is None:
             return news, []
-        checked = mark_secrets(from_struct(answer.inputs), news)
-        return checked, [InputFailure(item.property, item.reason) for item in answer.failures]
+        checked = mark_secrets(from_struct(response.inputs), news)
+        return checked, [InputFailure(item.property, item.reason) for item in response.failures]
 
     def diff_config(self, urn: str, old_inputs: Properties, old_outputs: Properties, news: Properties) -> Diff:
         """Compare the provider's own configuration."""
@@ -107,8 +107,8 @@ class Provider:
             name=urn_name(urn),
             type=urn_type(urn),
         )
-        answer = self._call_optional(self._stub.DiffConfig, request)
-        return Diff("unknown") if answer is None else _diff(answer)
+        response = self._call_optional(self._stub.DiffConfig, request)
+        return Diff("unknown") if response is None else _diff(response)
 
     def configure(self, urn: str, object_id: str, inputs: Properties) -> None:
         """Configure the provider, unless a preview does not know the configuration yet."""
@@ -116,7 +116,7 @@ class Provider:
         if not self._known:
             return
         variables = {f"{self.package}:config:{key}": _text(value) for key, value in inputs.items() if key != "version"}
-        answer = self._call(
+        response = self._call(
             self._stub.Configure,
             rpc.provider_messages.ConfigureRequest(
                 variables=variables,
@@ -132,9 +132,9 @@ class Provider:
             ),
         )
         if not self._negotiated:
-            self._secrets = answer.acceptSecrets
-            self._references = answer.acceptResources
-            self._preview = answer.supportsPreview
+            self._secrets = response.acceptSecrets
+            self._references = response.acceptResources
+            self._preview = response.supportsPreview
 
     def check(self, urn: str, olds: Properties, news: Properties, seed: bytes) -> tuple[Properties, list[InputFailure]]:
         """Check a resource's inputs. Return the checked inputs and the failures.
@@ -151,9 +151,9 @@ class Provider:
             name=urn_name(urn),
             type=urn_type(urn),
         )
-        answer = self._call(self._stub.Check, request)
-        checked = self._read_properties(answer.inputs, news)
-        return checked, [InputFailure(item.property, item.reason) for item in answer.failures]
+        response = self._call(self._stub.Check, request)
+        checked = self._read_properties(response.inputs, news)
+        return checked, [InputFailure(item.property, item.reason) for item in response.failures]
 
     def diff(self, urn: str, old: ResourceState, news: Properties, ignore: list[str]) -> Diff:
         """Compare a resource's state with new inputs."""
@@ -183,10 +183,10 @@ class Provider:
             name=urn_name(new.urn),
             type=new.type,
         )
-        answer = self._call_marked(self._stub.Create, request, new.inputs)
-        if not answer.id and not preview:
+        response = self._call_marked(self._stub.Create, request, new.inputs)
+        if not response.id and not preview:
             raise ProviderError(f"{self.package} created {urn_name(new.urn)!r} but returned no id to find it by")
-        return answer.id, self._read_properties(answer.properties, new.inputs)
+        return response.id, self._read_properties(response.properties, new.inputs)
 
     def read(self, urn: str, object_id: str, inputs: Properties, outputs: Properties, timeout: float = 0) -> ReadResult:
         """Read an object. The result is empty if a preview does not know the provider's configuration yet."""
@@ -201,11 +201,11 @@ class Provider:
             type=urn_type(urn),
             timeout=timeout,
         )
-        answer = self._call_marked(self._stub.Read, request, outputs, inputs)
-        if not answer.id:
+        response = self._call_marked(self._stub.Read, request, outputs, inputs)
+        if not response.id:
             return ReadResult("", {}, None)
-        found_inputs = self._read_properties(answer.inputs, inputs) if answer.HasField("inputs") else None
-        return ReadResult(answer.id, self._read_properties(answer.properties, outputs, inputs), found_inputs)
+        found_inputs = self._read_properties(response.inputs, inputs) if response.HasField("inputs") else None
+        return ReadResult(response.id, self._read_properties(response.properties, outputs, inputs), found_inputs)
 
     def update(self, old: ResourceState, new: ResourceState, *, preview: bool) -> Properties:
         """Update the object of `old` to the inputs of `new`. Return its outputs."""
@@ -245,9 +245,9 @@ class Provider:
         if not self._known:
             return None, []
         request = rpc.provider_messages.InvokeRequest(tok=token, args=self._out(arguments), preview=preview)
-        answer = self._call(self._stub.Invoke, request)
-        failures = [InputFailure(item.property, item.reason) for item in answer.failures]
-        return from_struct(getattr(answer, "return")), failures
+        response = self._call(self._stub.Invoke, request)
+        failures = [InputFailure(item.property, item.reason) for item in response.failures]
+        return from_struct(getattr(response, "return")), failures
 
     def cancel(self) -> None:
         """Request the provider to end its calls early."""
@@ -303,16 +303,16 @@ def _text(value: Value) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _diff(answer: Any) -> Diff:
-    changes = {1: "none", 2: "some"}.get(answer.changes, "unknown")
+def _diff(response: Any) -> Diff:
+    changes = {1: "none", 2: "some"}.get(response.changes, "unknown")
     detailed: dict[str, tuple[str, bool]] = {
-        path: (_KINDS[item.kind], item.inputDiff) for path, item in answer.detailedDiff.items()
+        path: (_KINDS[item.kind], item.inputDiff) for path, item in response.detailedDiff.items()
     }
     return Diff(
         changes,
-        list(answer.diffs),
-        list(answer.replaces),
-        list(answer.stables),
-        detailed if answer.hasDetailedDiff or detailed else None,
-        answer.deleteBeforeReplace,
+        list(response.diffs),
+        list(response.replaces),
+        list(response.stables),
+        detailed if response.hasDetailedDiff or detailed else None,
+        response.deleteBeforeReplace,
     )

@@ -106,10 +106,10 @@ class Hooks:
 
     def _call(self, hook: Any, request: Any) -> str:
         try:
-            answer = self._callbacks.call(hook.callback, request)
+            response_bytes = self._callbacks.call(hook.callback, request)
         except ProviderError as error:
             return str(error)
-        return rpc.resource_messages.ResourceHookResponse.FromString(answer).error
+        return rpc.resource_messages.ResourceHookResponse.FromString(response_bytes).error
 
     def run_with_retries(self, operation: str, step: DeploymentStep, attempt: Callable[[], T]) -> T:
         """Return the result of `attempt`. Repeat it while it fails and an error hook of the resource requests a retry.
@@ -151,10 +151,10 @@ class Hooks:
                 **_hook_fields(operation, step), failed_operation=operation, errors=failures
             )
             try:
-                answer = self._callbacks.call(hook.callback, request)
+                response_bytes = self._callbacks.call(hook.callback, request)
             except ProviderError as error:
                 raise _build_hook_error(name, str(error), failures) from error
-            response = rpc.resource_messages.ErrorHookResponse.FromString(answer)
+            response = rpc.resource_messages.ErrorHookResponse.FromString(response_bytes)
             if response.error:
                 raise _build_hook_error(name, response.error, failures)
             retries = retries or response.retry

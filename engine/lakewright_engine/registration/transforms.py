@@ -60,11 +60,11 @@ class Transforms:
                 properties=to_struct(desired.inputs),
                 options=_options_message(desired),
             )
-            answer = rpc.resource_messages.TransformResponse.FromString(self._call(callback, request))
-            if answer.HasField("properties"):
-                desired.inputs = from_struct(answer.properties)
-            if answer.HasField("options"):
-                _apply_options(desired, answer.options)
+            response = rpc.resource_messages.TransformResponse.FromString(self._call(callback, request))
+            if response.HasField("properties"):
+                desired.inputs = from_struct(response.properties)
+            if response.HasField("options"):
+                _apply_options(desired, response.options)
 
     def apply_to_invoke(self, token: str, arguments: Properties, options: Any) -> tuple[Properties, Any]:
         """Apply the transforms of function calls. Return the arguments and options."""
@@ -72,11 +72,11 @@ class Transforms:
             request = rpc.resource_messages.TransformInvokeRequest(
                 token=token, args=to_struct(arguments), options=options
             )
-            answer = rpc.resource_messages.TransformInvokeResponse.FromString(self._call(callback, request))
-            if answer.HasField("args"):
-                arguments = from_struct(answer.args)
-            if answer.HasField("options"):
-                options = answer.options
+            response = rpc.resource_messages.TransformInvokeResponse.FromString(self._call(callback, request))
+            if response.HasField("args"):
+                arguments = from_struct(response.args)
+            if response.HasField("options"):
+                options = response.options
         return arguments, options
 
     def _call(self, callback: Any, request: Any) -> bytes:

@@ -126,10 +126,10 @@ class AuthorizingProxy:
         """Record a call with its result. The result is passed through the yielded function."""
         error = ""
 
-        def done(answer: Answer) -> Answer:
+        def done(response: Answer) -> Answer:
             nonlocal error
-            error = "" if answer[0] < 400 else str(answer[0])
-            return answer
+            error = "" if response[0] < 400 else str(response[0])
+            return response
 
         try:
             yield done
@@ -174,10 +174,10 @@ class AuthorizingProxy:
                     self._allow(caller, rights, ActionRequest(used.action, used.key, {**context, **used.context}))
             if actions[0].action == "s3:PutBucketPolicy" and request.method == "PUT":
                 _check_bucket_policy(request.body, str(actions[0].bucket))
-            answer = done(self._forward(environ))
-        if answer[0] == 404 and actions[0].key is not None and actions[0].action.startswith("s3:GetObject"):
+            response = done(self._forward(environ))
+        if response[0] == 404 and actions[0].key is not None and actions[0].action.startswith("s3:GetObject"):
             self._check_may_see_missing(caller, rights, actions[0], context)
-        return answer
+        return response
 
     def _check_may_see_missing(
         self, caller: Caller, rights: IdentityPolicies, step: s3_actions.S3Action, context: Context
@@ -207,13 +207,13 @@ class AuthorizingProxy:
         if delete_request.nothing_left:
             return 200, [_XML], delete_request.merge_response()
         body = delete_request.build_allowed_body()
-        status, headers, answer = self._forward(
+        status, headers, response = self._forward(
             environ | {"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))}
         )
         if status != 200:
-            return status, headers, answer
+            return status, headers, response
         kept_headers = [(name, value) for name, value in headers if name.lower() != "content-length"]
-        return status, kept_headers, delete_request.merge_response(answer)
+        return status, kept_headers, delete_request.merge_response(response)
 
     def _require(self, caller: Caller, rights: IdentityPolicies, step: s3_actions.S3Action, context: Context) -> None:
         self._allow(caller, rights, ActionRequest(step.action, step.resource, context), _bucket_policy(step.bucket))
@@ -227,7 +227,7 @@ class AuthorizingProxy:
             raise AwsAccessDeniedError(decision.message)
 
     def _answer_sts(self, request: HttpRequest, identity: Identity, context: Context) -> Answer:
-        text = self._sts.answer(identity, request.parameters, context, self._clock())
+        text = self._sts.respond(identity, request.parameters, context, self._clock())
         return 200, [("Content-Type", "text/xml")], text.encode()
 
     def _authorize_iam(self, request: HttpRequest, identity: Identity, context: Context) -> None:
@@ -241,19 +241,19 @@ class AuthorizingProxy:
         if request.method == "GET" and request.raw_path.rstrip("/") == "/moto-api":
             return self._forward(environ)
         if request.raw_path == "/moto-api/reset-auth" and request.method == "POST" and request.body.strip() == b"0":
-            answer = b'{"status": "ok", "PREVIOUS_INITIAL_NO_AUTH_ACTION_COUNT": "0"}'
-            return 200, [("Content-Type", "application/json")], answer
+            response = b'{"status": "ok", "PREVIOUS_INITIAL_NO_AUTH_ACTION_COUNT": "0"}'
+            return 200, [("Content-Type", "application/json")], response
         return 403, [("Content-Type", "text/plain")], b"The sandbox always enforces policies.\n"
 
     def _forward(self, environ: dict[str, Any]) -> Answer:
-        answer: list[Any] = []
+        response: list[Any] = []
 
         def start_response(status: str, headers: list[tuple[str, str]], _exc_info: object = None) -> None:
-            answer[:] = [int(status.split(" ", 1)[0]), list(headers)]
+            response[:] = [int(status.split(" ", 1)[0]), list(headers)]
 
         content = self._moto(environ, start_response)
         body = b"".join(content)
-        return answer[0], answer[1], body
+        return response[0], response[1], body
 
 
 def _bucket_policy(name: str | None) -> Policy | None:

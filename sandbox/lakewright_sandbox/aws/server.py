@@ -48,10 +48,10 @@ class AsgiAdapter:
         await send({"type": "http.response.body", "body": content})
 
     def _run(self, environ: dict[str, Any]) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
-        answer: list[Any] = []
+        status_and_headers: list[Any] = []
 
         def start_response(status: str, headers: list[tuple[str, str]], _exc_info: object = None) -> None:
-            answer[:] = [status, headers]
+            status_and_headers[:] = [status, headers]
 
         content = self._app(environ, start_response)
         try:
@@ -60,7 +60,7 @@ class AsgiAdapter:
             close = getattr(content, "close", None)
             if close:
                 close()
-        status, headers = answer
+        status, headers = status_and_headers
         encoded = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
         return int(status.split(" ", 1)[0]), encoded, body
 

@@ -40,7 +40,7 @@ class Sts:
             "GetSessionToken": self._get_session_token,
         }
 
-    def answer(self, identity: Identity, parameters: dict[str, str], context: Context, now: datetime) -> str:
+    def respond(self, identity: Identity, parameters: dict[str, str], context: Context, now: datetime) -> str:
         """Return the XML body of a call's response. Raises AwsError."""
         action = parameters.get("Action", "")
         call = self._calls.get(action)

@@ -77,7 +77,7 @@ class SandboxCluster:
 
     async def _object(self, request: Request) -> Response:
         body = yaml.safe_load(await request.body()) if request.method not in ("GET", "DELETE") else None
-        return await run_in_threadpool(_Call(self, request, body).answer)
+        return await run_in_threadpool(_Call(self, request, body).respond)
 
 
 class _Call:
@@ -97,16 +97,16 @@ class _Call:
         agent = request.headers.get("user-agent", "unknown").partition("/")[0]
         self._manager = request.query_params.get("fieldManager") or agent
 
-    def answer(self) -> Response:
+    def respond(self) -> Response:
         method = self._request.method
         if self._subresource:
-            answers = {("token", "POST"): self._create_token, ("scale", method): self._scale}
-            answer = answers.get((self._subresource, method), _unknown_subresource)
+            handlers = {("token", "POST"): self._create_token, ("scale", method): self._scale}
+            handler = handlers.get((self._subresource, method), _unknown_subresource)
         elif method == "GET" and not self._name:
-            answer = self._list
+            handler = self._list
         else:
-            answer = getattr(self, f"_{method.lower()}")
-        body = answer()
+            handler = getattr(self, f"_{method.lower()}")
+        body = handler()
         return JSONResponse(body, 201 if self._made else 200)
 
     def _get(self) -> Json:

@@ -42,7 +42,7 @@ def find_choice(sandbox: Sandbox | None) -> str:
     return MINIO if store.pid is not None else store.endpoint
 
 
-def answers(sandbox: Sandbox, layout: Layout) -> bool:
+def is_responding(sandbox: Sandbox, layout: Layout) -> bool:
     """Return whether the sandbox's own MinIO runs and responds; True without a MinIO."""
     store = sandbox.store
     if store is None or store.pid is None:
@@ -78,7 +78,7 @@ def connect_or_start(
         return None, []
     if choice != MINIO:
         return connect(layout, choice, region or (before.region if before else "us-east-1")), []
-    if previous and before and before.pid and answers(previous, layout):
+    if previous and before and before.pid and is_responding(previous, layout):
         return before, []
     store_state, wait = start(layout, previous, undo)
     return store_state, [wait]

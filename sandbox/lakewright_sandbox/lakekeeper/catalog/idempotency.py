@@ -77,13 +77,13 @@ class IdempotentRequest:
         )
 
     def _store_response(self, response: Response) -> None:
-        answer = json.loads(bytes(response.body)) if response.body else None
-        if is_object(answer):
-            answer = {key: value for key, value in answer.items() if key not in SECRET_FIELDS}
+        body = json.loads(bytes(response.body)) if response.body else None
+        if is_object(body):
+            body = {key: value for key, value in body.items() if key not in SECRET_FIELDS}
         with self._server.database.write() as session:
             row = session.get(IdempotencyKeyRow, (self._warehouse, self._key))
             if row is not None:
-                row.status, row.answer = response.status_code, json.dumps(answer) if answer is not None else None
+                row.status, row.answer = response.status_code, json.dumps(body) if body is not None else None
 
     def _release(self) -> None:
         with self._server.database.write() as session:

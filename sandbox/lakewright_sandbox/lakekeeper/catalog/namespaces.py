@@ -180,8 +180,8 @@ def update_properties(
             row.updated_at = server.clock.now()
         updated = [key for key, value in updates.items() if before.get(key) != value]
         missing = [key for key in removals if key not in before]
-        answer: dict[str, Any] = {"updated": updated, "removed": removed}
-        return json_response(answer | ({"missing": missing} if missing else {}))
+        body: dict[str, Any] = {"updated": updated, "removed": removed}
+        return json_response(body | ({"missing": missing} if missing else {}))
 
     return idempotency.run(update)
 

@@ -111,9 +111,9 @@ def load_view(call: Call, namespace: NamespacePath, view: str) -> Response:
 
 
 def _load_result(opened: OpenTabular, document: Json) -> Response:
-    answer = opened.access.to_json(opened.call.delegation)
+    access_config = opened.access.to_json(opened.call.delegation)
     location = opened.tabular.metadata_location
-    return json_response({"metadata-location": location, "metadata": document, "config": answer["config"]})
+    return json_response({"metadata-location": location, "metadata": document, "config": access_config["config"]})
 
 
 @router.head(VIEW)

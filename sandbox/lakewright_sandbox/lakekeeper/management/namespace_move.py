@@ -56,8 +56,8 @@ def move_namespace(
     except IntegrityError:
         message = f"Namespace name '{'.'.join(body.destination)}' already exist in warehouse '{warehouse_id}'"
         raise ApiError(409, "AlreadyExistsException", message, "Error moving Namespace in catalog") from None
-    answer: dict[str, Any] = {"namespace": row.path, "namespace-id": row.id, "parent-namespace-id": row.parent_id}
-    return json_response(answer)
+    document: dict[str, Any] = {"namespace": row.path, "namespace-id": row.id, "parent-namespace-id": row.parent_id}
+    return json_response(document)
 
 
 def _parent(session: Session, warehouse: WarehouseRow, path: list[str]) -> NamespaceRow | None:

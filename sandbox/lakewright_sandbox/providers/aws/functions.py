@@ -13,12 +13,12 @@ from lakewright_sandbox.providers.protocol.properties import Properties
 def caller_identity(aws: AwsConnection, args: Properties) -> Properties:
     """Return the result of `aws.get_caller_identity`."""
     with describe_errors("asking who the caller is", aws.get_endpoint("sts")):
-        answer = aws.client("sts").get_caller_identity()
+        response = aws.client("sts").get_caller_identity()
     return args | {
-        "accountId": answer["Account"],
-        "arn": answer["Arn"],
-        "id": answer["Account"],
-        "userId": answer["UserId"],
+        "accountId": response["Account"],
+        "arn": response["Arn"],
+        "id": response["Account"],
+        "userId": response["UserId"],
     }
 
 

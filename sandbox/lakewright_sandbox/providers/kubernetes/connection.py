@@ -112,14 +112,16 @@ class ClusterConnection:
     ) -> Manifest | None:
         path = _path(manifest, collection=method == "POST")
         try:
-            answer = self.http.request(method, path, params=query or {}, content=body, headers={"content-type": media})
+            response = self.http.request(
+                method, path, params=query or {}, content=body, headers={"content-type": media}
+            )
         except httpx.HTTPError as error:
             raise SandboxProviderError(f"the cluster does not respond: {type(error).__name__}") from error
-        body_json = cast(Manifest, answer.json())
-        if missing_is_none and answer.status_code == 404:
+        body_json = cast(Manifest, response.json())
+        if missing_is_none and response.status_code == 404:
             return None
-        if answer.is_error:
-            raise RefusedByClusterError(answer.status_code, body_json["reason"], body_json["message"])
+        if response.is_error:
+            raise RefusedByClusterError(response.status_code, body_json["reason"], body_json["message"])
         return body_json
 
 

@@ -288,10 +288,10 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
     @_as_grpc_errors
     def Invoke(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.InvokeResponse:
         """Call a function."""
-        answer = self._instance(context).invoke(request.tok, reveal(from_struct(request.args)))
+        result = self._instance(context).invoke(request.tok, reveal(from_struct(request.args)))
         response = provider_pb2.InvokeResponse()
         # The field is called `return`, which is a keyword in Python.
-        getattr(response, "return").CopyFrom(to_struct(answer))
+        getattr(response, "return").CopyFrom(to_struct(result))
         return response
 
     def Cancel(self, request: Any, context: grpc.ServicerContext) -> empty_pb2.Empty:

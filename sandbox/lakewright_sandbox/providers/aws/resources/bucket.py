@@ -161,8 +161,8 @@ def _empty(s3: Any, name: str) -> None:
         if not versions:
             continue
         objects = [{"Key": item["Key"], "VersionId": item["VersionId"]} for item in versions]
-        answer = s3.delete_objects(Bucket=name, Delete={"Objects": objects, "Quiet": True})
-        for failed in answer.get("Errors", []):
+        response = s3.delete_objects(Bucket=name, Delete={"Objects": objects, "Quiet": True})
+        for failed in response.get("Errors", []):
             raise AwsCallError(
                 failed["Code"],
                 f"emptying the bucket {name}: AWS answered {failed['Code']} for {failed['Key']}: "

@@ -128,15 +128,15 @@ def _prove_sandbox(endpoint: str) -> None:
         raise NotASandboxError(f"the aws endpoint {endpoint} is not on this machine; {_INSTALL}")
     try:
         # Ignore proxies of the environment: they are not for loopback.
-        answer = httpx.get(f"{endpoint.rstrip('/')}/moto-api/", timeout=10, trust_env=False, follow_redirects=True)
+        response = httpx.get(f"{endpoint.rstrip('/')}/moto-api/", timeout=10, trust_env=False, follow_redirects=True)
     except httpx.HTTPError as error:
         raise NotASandboxError(
             f"no response from the aws endpoint {endpoint} ({error}); start the sandbox with `lakewright sandbox up`"
         ) from error
-    if answer.status_code != 200:
+    if response.status_code != 200:
         raise NotASandboxError(
             f"the aws endpoint {endpoint} does not answer as a sandbox does (GET /moto-api/ gave "
-            f"{answer.status_code}); {_INSTALL}"
+            f"{response.status_code}); {_INSTALL}"
         )
 
 
