@@ -9,7 +9,7 @@ LakewrightSparkError           1
 ├── ColumnRefusedError         1   a column of a result that Texera cannot read
 ├── RowsMovedError             1   rows of a result have moved
 │   └── RowsDeletedError       1   ... because some were deleted
-├── ConfigMissingError         3   no catalog configuration, or an invalid one
+├── ConfigMissingError         3   no valid catalog configuration
 ├── WarehouseRefusedError      4   a warehouse that the run may not use
 │   └── WarehouseHiddenError   4   ... or that the catalog hides from this identity
 ├── BadAddressError            5   text that is not the address of a result
@@ -23,7 +23,7 @@ LakewrightSparkError           1
 ├── PolicyRefusedError        11   a table policy that is invalid or does not suit the table
 ├── MaintenanceFailedError    12   some jobs failed, were cancelled or could not be planned
 ├── LeaseHeldError            13   another runner maintains the warehouse
-├── LeaseLostError            13   ... or took over the lease of this one
+├── LeaseLostError            13   ... or took over the lease of this runner
 ├── StoppedError              14   the process was asked to stop before its work was done
 └── JobRefusedError           15   a job that the catalog's server does itself or does not support
 
@@ -78,7 +78,7 @@ class RowsDeletedError(RowsMovedError):
 
 
 class ConfigMissingError(LakewrightSparkError):
-    """A job was started without a catalog configuration, or with an invalid one."""
+    """A job was started without a valid catalog configuration."""
 
     exit_code = 3
 
@@ -106,13 +106,13 @@ class NoSuchResultError(LakewrightSparkError):
 
 
 class CatalogUnreachableError(LakewrightSparkError):
-    """The catalog does not answer, or answers that it cannot."""
+    """The catalog does not respond, or responds with an error of the server."""
 
     exit_code = 6
 
 
 class IdentityError(LakewrightSparkError, LookupError):
-    """The catalog does not accept who asks, or the proof is missing, unreadable or expired."""
+    """The catalog does not accept the identity, or the credential is missing, unreadable or expired."""
 
     exit_code = 7
 
@@ -146,7 +146,7 @@ class PolicyRefusedError(LakewrightSparkError):
 
 
 class MaintenanceFailedError(LakewrightSparkError):
-    """Some maintenance jobs failed, were cancelled or could not be planned. The others ran."""
+    """Some maintenance jobs failed, were cancelled or could not be planned. The other jobs ran."""
 
     exit_code = 12
 

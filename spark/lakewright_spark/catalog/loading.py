@@ -55,7 +55,7 @@ def _read_config(path: Path | None) -> CatalogConfig:
         if text:
             return CatalogConfig.from_json(text)
     except (FileNotFoundError, IsADirectoryError):
-        raise ConfigMissingError(f"no catalog configuration at {path}: write one with `lakewright config`") from None
+        raise ConfigMissingError(f"no catalog configuration at {path}: write it with `lakewright config`") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigMissingError(f"{path} cannot be read: {type(error).__name__}") from None
     except ValidationError as error:

@@ -98,7 +98,7 @@ class Lease:
     life: timedelta = LIFE
     _since: datetime = field(init=False)
     expires_at: datetime = NEVER
-    """As of this runner's last successful commit."""
+    """Instant of expiry, according to this runner's last successful commit."""
     claimed: ClaimedTables | None = None
     """Claimed tables, which the runner leaves to others. None: it gives up no tables."""
     _yielded: frozenset[str] = frozenset()

@@ -61,7 +61,7 @@ class TableClaim:
     """Ends the wait for the runner of the warehouse."""
     _since: datetime = field(init=False)
     expires_at: datetime = NEVER
-    """As of this runner's last successful commit."""
+    """Instant of expiry, according to this runner's last successful commit."""
 
     @property
     def warehouse(self) -> str:
