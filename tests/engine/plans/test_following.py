@@ -77,7 +77,7 @@ def test_missing_step_stops_before_deletions(stack: Stack, plan: Path) -> None:
     assert stack.run("preview", env={"STEP": "2", "CONTENT_OF_C": "new"}, save_plan=plan).exit == 0
     done = stack.run("up", env={"STEP": "3"}, plan=plan)
     assert done.exit == 1
-    assert "store:File 'c': the plan has the step `update`, but the program does not declare" in done.messages[0]
+    assert "store:File 'c': the plan has the step `update`, but the program no longer declares" in done.messages[0]
     assert "c.json" in done.files
 
 
