@@ -56,7 +56,7 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
                 app.add_api_route(
                     route.path, route.endpoint, methods=list(route.methods or ()), dependencies=[Depends(enforce)]
                 )
-    if settings.audit_log is not None and settings.since("0.12"):
+    if settings.audit_log is not None and settings.is_at_least("0.12"):
         app.add_middleware(AuditLog, file=settings.audit_log, default_project=settings.default_project)
     if verifiers := create_verifiers(settings):
         needs_project = settings.is_at_least("0.12") and not settings.default_project

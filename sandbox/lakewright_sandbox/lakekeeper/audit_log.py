@@ -16,7 +16,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .protocol.requests import Principal
+from .protocol.requests import TokenPrincipal
 
 _SEPARATOR = "\x1f"
 """Between the levels of a namespace in a path."""
@@ -154,7 +154,7 @@ class AuditLog:
     def _write(
         self, event: Mapping[str, Any], entities: Sequence[Mapping[str, str]], scope: Scope, *, denied: bool
     ) -> None:
-        principal: Principal | None = scope.get("state", {}).get("principal")
+        principal: TokenPrincipal | None = scope.get("state", {}).get("principal")
         known = {"actor_type": "principal", "principal": principal.id} if principal else {"actor_type": "anonymous"}
         moment = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
         decision = "denied" if denied else "allowed"
