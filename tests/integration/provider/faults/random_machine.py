@@ -7,9 +7,8 @@ from itertools import count
 from typing import Any
 
 import httpx
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from lakewright.lakekeeper.identity.role import RoleProvider
 from lakewright.lakekeeper.identity.user import UserProvider
 from lakewright.lakekeeper.server.project import ProjectProvider
@@ -20,7 +19,7 @@ from lakewright_sandbox.runtime.state import Sandbox
 
 from ..resource import Props
 from .fault_cases import access_key, storage
-from .fault_server import FULL, Operator
+from .fault_server import Operator
 from .random_stack import Declared, Object, Stack, found_on_server, wanted_on_server
 from .random_tables import AGES, REAL_KEY, real_storage
 
@@ -205,18 +204,3 @@ class RandomStack(RuleBasedStateMachine):
         self.operator.fault_server.install()
         self.up()
         self.destroy()
-
-
-def run_random_stacks(machine: type[RandomStack], *, lives: int, steps: int) -> None:
-    """Run a machine with the same examples in every run, and with new ones under `make test-all`."""
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=lives,
-            stateful_step_count=steps,
-            deadline=None,
-            derandomize=not FULL,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )

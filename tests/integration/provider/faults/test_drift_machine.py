@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 from lakewright_sandbox.runtime.state import Sandbox
 
+from ....state_machines import run_state_machine
 from .fault_server import FULL, Operator
 from .found_drift import by_drift, by_preview
-from .random_machine import NAMES, RandomStack, run_random_stacks
+from .random_machine import NAMES, RandomStack
 from .random_stack import Declared
 from .random_tables import make_bucket
 
@@ -52,4 +53,4 @@ def test_drift_is_what_a_preview_with_refresh_finds(
     for name, value in make_bucket(sandbox).items():
         monkeypatch.setenv(name, value)
     ComparedStack.operator, ComparedStack.sandbox = operator, sandbox
-    run_random_stacks(ComparedStack, lives=LIVES, steps=STEPS)
+    run_state_machine(ComparedStack, lives=LIVES, steps=STEPS)

@@ -8,8 +8,9 @@ from __future__ import annotations
 import pytest
 from lakewright_sandbox.runtime.state import Sandbox
 
+from ....state_machines import run_state_machine
 from .fault_server import FULL, Operator
-from .random_machine import RandomStack, run_random_stacks
+from .random_machine import RandomStack
 from .random_tables import make_bucket
 
 LIVES, STEPS = (250, 50) if FULL else (10, 15)
@@ -23,4 +24,4 @@ def test_after_each_up_the_server_equals_the_declaration(
     for name, value in make_bucket(sandbox).items():
         monkeypatch.setenv(name, value)
     RandomStack.operator, RandomStack.sandbox = operator, sandbox
-    run_random_stacks(RandomStack, lives=LIVES, steps=STEPS)
+    run_state_machine(RandomStack, lives=LIVES, steps=STEPS)
