@@ -1,8 +1,9 @@
 """Run `lakewright` commands as forks of one process that has imported it, so that hundreds of runs are fast.
 
-`python command_server.py` reads a JSON object per line: `words`, `folder`, `environment`, `output` (a file), and
-`kill_after`: the number of changing provider calls after which the command is killed, or null. It answers each with the
-exit code; a negative one is a signal.
+`python -m tests.integration.ownership.command_server [ADDRESS]` reads a JSON object per line: `words`, `folder`,
+`environment`, `output` (a file), and `kill_after`: the number of changing provider calls after which the command is
+killed, or null. It answers each with the exit code; a negative one is a signal. At the socket ADDRESS it serves the
+Python processes of the Pulumi CLI.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import sys
 import threading
 import time
 from collections.abc import Callable
 from typing import Any, NoReturn
+
+from .python_server import serve_python
 
 CHANGING = ("create", "update", "delete")
 
@@ -69,6 +73,16 @@ def become_command(request: dict[str, Any], path: list[str]) -> NoReturn:
     os._exit(code)
 
 
+def start_python_server(address: str, path: list[str]) -> None:
+    """Start the server of the Pulumi CLI's Python processes as a fork, which ends after this process."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address)
+        listener.listen()
+        parent = os.getpid()
+        if os.fork() == 0:
+            serve_python(listener, parent, path)
+
+
 def serve() -> None:
     """Import the command line, and run a command for each line of standard input."""
     from lakewright.warm.preload import FIRST, Preloader
@@ -76,7 +90,9 @@ def serve() -> None:
     preloader = Preloader()
     for name in FIRST:
         preloader.load(name)
-    path = [*sys.path]
+    path = sys.path[1:]  # without the folder in which this process was started
+    if len(sys.argv) > 1:
+        start_python_server(sys.argv[1], path)
     print("ready", flush=True)
     for line in sys.stdin:
         child = os.fork()

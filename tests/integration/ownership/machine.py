@@ -14,13 +14,14 @@ from uuid import uuid4
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from lakewright.names.object_names import role_name
 from lakewright_sandbox.runtime.state import Sandbox
 
 from .observed import DataTable, Observer
 from .stack_slots import CommandServer, Spec, make_slots
 
 Object = tuple[str, str]
-"""`project` or `bucket`, and the tenant."""
+"""Kind of the object as consents name it, and the tenant. The kinds `role first` and `role second` are IAM roles."""
 Identity = tuple[str, int]
 """A stack as marks know it: its name, and the lineage of its state, which a copy shares."""
 TENANTS = ("a", "b")
@@ -38,14 +39,16 @@ class RandomOwners(RuleBasedStateMachine):
     observer: Observer
     folder: Path
     engine: str = "embedded"
-    kills: bool = True
+    backend: str = "s3"
+    """Storage backend of the tenants: `s3`, or `aws`, which also has IAM roles."""
     codes: ClassVar[list[tuple[str, int]]] = []
     """Command and exit code of all runs."""
 
     def __init__(self) -> None:
         super().__init__()
         self.life = uuid4().hex[:8]
-        self.slots = make_slots(self.folder / self.life, self.sandbox)
+        address = self.server.address if self.engine == "pulumi" else None
+        self.slots = make_slots(self.folder / self.life, self.sandbox, address)
         self.owners: dict[Object, set[Identity]] = {}
         """Stacks that may change an object. A stack becomes an owner by creating the object."""
         self.consents: dict[Object, str] = {}
@@ -65,7 +68,7 @@ class RandomOwners(RuleBasedStateMachine):
         spec["warehouses"][0]["deletion"] = deletion
         self.slots[0].write(spec)
         self.run(0, ["up", "--yes"], set())
-        assert self.owners.keys() == {("project", "a"), ("bucket", "a")}, self.server.text()
+        assert self.owners.keys() >= {("project", "a"), ("bucket", "a")}, self.server.text()
         table = self.observer.write_table(self.name("a"), "first", "t0")
         assert table is not None
         self.tables.append(table)
@@ -75,7 +78,7 @@ class RandomOwners(RuleBasedStateMachine):
         """Do one thing that is possible now. Separate rules would each be left out of many lives."""
         actions = [self.up, self.up, self.write_data, self.declare]
         if self.idle and self.live:
-            actions += [self.copy, self.copy, self.rename]
+            actions += [self.copy, self.copy, self.rename, self.claim, self.claim, self.claim]
         if self.live:
             actions += [self.edit, self.edit, self.up_again, self.destroy, self.destroy, self.consent]
         if len(self.live) > 1:
@@ -90,6 +93,22 @@ class RandomOwners(RuleBasedStateMachine):
             slot = data.draw(st.sampled_from(self.idle))
             adopt = {"adopt": True} if data.draw(st.booleans()) else {}
             self.slots[slot].write(self.spec(data.draw(st.sampled_from(TENANTS))) | adopt)
+
+    def claim(self, data: st.DataObject) -> None:
+        """Declare a deployed tenant with `adopt` in a stack without resources, deploy it, and perhaps destroy it.
+
+        Single actions make such a sequence too rarely.
+        """
+        tenants = sorted({tenant for kind, tenant in self.owners if kind == "project"})
+        if not tenants:
+            return
+        slot, tenant = data.draw(st.sampled_from(self.idle)), data.draw(st.sampled_from(tenants))
+        spec = self.spec(tenant)
+        spec["warehouses"][0]["deletion"] = data.draw(DELETIONS)
+        self.slots[slot].write(spec | {"adopt": True})
+        self.deploy(slot, data)
+        if self.slots[slot].has_resources() and data.draw(st.booleans()):
+            self.run(slot, ["destroy", "--yes"], set(), data.draw(KILLS))
 
     def edit(self, data: st.DataObject) -> None:
         slot = data.draw(st.sampled_from(self.live))
@@ -150,16 +169,19 @@ class RandomOwners(RuleBasedStateMachine):
     # What the users of the stacks run.
 
     def up(self, data: st.DataObject) -> None:
-        """Deploy any stack with a spec, perhaps with the operator's consent to adopt what exists."""
-        slot, kill_after = data.draw(SLOTS), data.draw(KILLS)
+        """Deploy any stack with a spec."""
+        slot = data.draw(SLOTS)
+        if self.slots[slot].spec is not None:
+            self.deploy(slot, data)
+
+    def deploy(self, slot: int, data: st.DataObject) -> None:
+        """Deploy a stack, perhaps with the operator's consent to adopt all or one of its objects."""
         spec = self.slots[slot].spec
-        if spec is None:
-            return
-        tenant, options, permitted = self.tenant_of(spec), list[str](), set[Object]()
-        if data.draw(st.booleans()):
-            options = [f"--adopt=project={self.name(tenant)}", f"--adopt=bucket={self.bucket(tenant)}"]
-            permitted = {("project", tenant), ("bucket", tenant)}
-        self.run(slot, ["up", "--yes", *options], permitted, kill_after)
+        assert spec is not None
+        keys = {(kind, self.tenant_of(spec)) for kind in self.kinds}
+        permitted = data.draw(st.sampled_from([set[Object](), keys, *({key} for key in sorted(keys))]))
+        options = [f"--adopt={self.format_consent(key)}" for key in sorted(permitted)]
+        self.run(slot, ["up", "--yes", *options], permitted, data.draw(KILLS))
 
     def up_again(self, data: st.DataObject) -> None:
         """Deploy a stack with resources, without a consent of the operator: most runs are such."""
@@ -175,11 +197,12 @@ class RandomOwners(RuleBasedStateMachine):
         if spec is None:
             return
         tenant = self.tenant_of(spec)
-        for kind, name in (("project", self.name(tenant)), ("bucket", self.bucket(tenant))):
-            if self.read((kind, tenant)) is not None:
-                code = self.server.run(self.slots[slot], "adopt", "consent", f"{kind}={name}")
-                assert code == 0, self.server.text()
-                self.consents[kind, tenant] = self.slots[slot].name
+        keys = [(kind, tenant) for kind in self.kinds if self.read((kind, tenant)) is not None]
+        if keys:
+            consents = [self.format_consent(key) for key in keys]
+            code = self.server.run(self.slots[slot], "adopt", "consent", *consents)
+            assert code == 0, self.server.text()
+            self.consents |= dict.fromkeys(keys, self.slots[slot].name)
 
     def forget(self, data: st.DataObject) -> None:
         self.run(data.draw(st.sampled_from(self.live)), ["stack", "forget", "--yes"], set())
@@ -192,8 +215,10 @@ class RandomOwners(RuleBasedStateMachine):
         if not self.slots[slot].has_resources():
             self.lineage[slot] = next(self.lineages)
         engine = [] if words[0] == "stack" else ["--engine", self.engine, "--parallel", "1" if kill_after else "16"]
-        code = self.server.run(self.slots[slot], *words, *engine, kill_after=kill_after if self.kills else None)
+        code = self.server.run(self.slots[slot], *words, *engine, kill_after=kill_after)
         self.codes.append((words[0], code))
+        if code < 0 and self.engine == "pulumi":
+            self.server.unlock(self.slots[slot])
         after = {key: self.read(key) for key in self.objects}
         spec, is_up = self.slots[slot].spec, words[0] == "up"
         for key in self.objects:
@@ -209,9 +234,9 @@ class RandomOwners(RuleBasedStateMachine):
         if is_up and spec is not None:
             self.note_deployment(slot, spec, is_whole=code == 0)
 
-    def note_owner(self, key: Object, slot: int, found: Any, *, took_over: bool, is_whole: bool) -> None:
+    def note_owner(self, key: Object, slot: int, live_object: Any, *, took_over: bool, is_whole: bool) -> None:
         owners = self.owners.get(key, set())
-        if found is None:
+        if live_object is None:
             self.owners.pop(key, None)
             self.consents.pop(key, None)
         elif not owners:
@@ -256,14 +281,32 @@ class RandomOwners(RuleBasedStateMachine):
         return [number for number, slot in enumerate(self.slots) if not slot.has_resources()]
 
     @property
+    def kinds(self) -> list[str]:
+        return ["project", "bucket", *(["role first", "role second"] if self.backend == "aws" else [])]
+
+    @property
     def objects(self) -> list[Object]:
-        return [(kind, tenant) for tenant in TENANTS for kind in ("project", "bucket")]
+        return [(kind, tenant) for tenant in TENANTS for kind in self.kinds]
 
     def read(self, key: Object) -> Any:
         kind, tenant = key
-        if kind == "project":
-            return self.observer.read_project(self.name(tenant))
-        return self.observer.read_bucket(self.bucket(tenant))
+        match kind.split():
+            case ["project"]:
+                return self.observer.read_project(self.name(tenant))
+            case ["bucket"]:
+                return self.observer.read_bucket(self.bucket(tenant))
+            case _:
+                return self.observer.read_role(self.name_role(key))
+
+    def format_consent(self, key: Object) -> str:
+        """Return the consent to adopt an object, as `KIND=NAME`."""
+        kind, tenant = key
+        names = {"project": self.name(tenant), "bucket": self.bucket(tenant)}
+        return f"{kind.split()[0]}={names.get(kind) or self.name_role(key)}"
+
+    def name_role(self, key: Object) -> str:
+        kind, tenant = key
+        return role_name(self.name(tenant), kind.split()[1])
 
     def name(self, tenant: str) -> str:
         return f"t{self.life}{tenant}"
@@ -282,6 +325,7 @@ class RandomOwners(RuleBasedStateMachine):
 
     def spec(self, tenant: str) -> Spec:
         keys = {"access_key_id": "env:STORE_ID", "secret_access_key": "env:STORE_SECRET"}
+        aws = {"backend": "aws", "bucket": self.bucket(tenant)}
         store = {
             "backend": "s3",
             "bucket": self.bucket(tenant),
@@ -296,10 +340,10 @@ class RandomOwners(RuleBasedStateMachine):
             "environment": "sandbox",
             "name": self.name(tenant),
             "owner": "tests",
-            "storage": {"main": store},
+            "storage": {"main": aws if self.backend == "aws" else store},
             "warehouses": [self.warehouse("first", "purge")],
         }
 
-    @staticmethod
-    def warehouse(name: str, deletion: str) -> Spec:
-        return {"name": name, "namespaces": ["results"], "deletion": deletion, "delegation": "remote-signing"}
+    def warehouse(self, name: str, deletion: str) -> Spec:
+        delegation = {"delegation": "remote-signing"} if self.backend == "s3" else {}
+        return {"name": name, "namespaces": ["results"], "deletion": deletion, **delegation}

@@ -1,4 +1,4 @@
-"""Projects and buckets on the servers, as a random machine compares them before and after each command."""
+"""Projects, buckets and IAM roles on the servers, as a random machine compares them before and after each command."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ class Observer:
     def __init__(self, sandbox: Sandbox) -> None:
         self.http = httpx.Client(base_url=sandbox.lakekeeper.endpoint, timeout=60)
         self.s3 = aws_client(sandbox, "s3")
+        self.iam = aws_client(sandbox, "iam")
 
     def read_project(self, project: str) -> dict[str, Any] | None:
         """Return everything in a project; None if it does not exist."""
@@ -66,6 +67,22 @@ class Observer:
         return {
             "tags": sorted((tag["Key"], tag["Value"]) for tag in tags),
             "objects": sorted((entry["Key"], entry["VersionId"]) for entry in entries),
+        }
+
+    def read_role(self, name: str) -> dict[str, Any] | None:
+        """Return trust, tags and policies of an IAM role; None if it does not exist."""
+        try:
+            role = self.iam.get_role(RoleName=name)["Role"]
+        except self.iam.exceptions.NoSuchEntityException:
+            return None
+        policies = self.iam.list_role_policies(RoleName=name)["PolicyNames"]
+        return {
+            "trust": role["AssumeRolePolicyDocument"],
+            "tags": sorted((tag["Key"], tag["Value"]) for tag in role.get("Tags", [])),
+            "policies": {
+                policy: self.iam.get_role_policy(RoleName=name, PolicyName=policy)["PolicyDocument"]
+                for policy in policies
+            },
         }
 
     def write_table(self, tenant: str, warehouse: str, name: str) -> DataTable | None:

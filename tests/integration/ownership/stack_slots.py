@@ -6,20 +6,24 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from lakewright_engine.project.project import PulumiProject
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ...tenant_project import PASSPHRASE, create_project
+from ...tenant_project import PASSPHRASE, REPOSITORY, create_project
+from .python_server import KILL_AFTER, write_environment
 
 Spec = dict[str, Any]
 PROJECT = "lakewright"
 """Name of the Pulumi project in all folders."""
-SERVER = Path(__file__).with_name("command_server.py")
+SERVER = f"{__package__}.command_server"
 
 
 @dataclass
@@ -51,7 +55,7 @@ class Slot:
         self.file.write_text(yaml.safe_dump(document, sort_keys=False))
 
     def export(self) -> dict[str, Any]:
-        with _backend_of(self):
+        with use_backend(self):
             project = self.project()
             return project.backend().export(PROJECT, self.name)
 
@@ -61,7 +65,7 @@ class Slot:
     def import_from(self, other: Slot) -> None:
         """Replace the stack's state by that of another stack, with this stack's name in it."""
         text = json.dumps(other.export()).replace(f"urn:pulumi:{other.name}::", f"urn:pulumi:{self.name}::")
-        with _backend_of(self):
+        with use_backend(self):
             self.project().backend().import_(PROJECT, self.name, json.loads(text), force=True)
 
     def empty(self) -> None:
@@ -71,7 +75,7 @@ class Slot:
             deployment["resources"] = []
             deployment.pop("pending_operations", None)
 
-        with _backend_of(self):
+        with use_backend(self):
             self.project().backend().edit(PROJECT, self.name, edit)
 
 
@@ -82,12 +86,21 @@ class CommandServer:
     process: subprocess.Popen[str]
     environment: dict[str, str]
     output: Path
+    address: str
+    """Socket of the server of the Pulumi CLI's Python processes."""
     words: list[str] = field(default_factory=list[str])
     """The last command."""
 
     @classmethod
     def start(cls, sandbox: Sandbox, folder: Path) -> CommandServer:
-        process = subprocess.Popen([sys.executable, SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        address = str(folder / "python.socket")
+        process = subprocess.Popen(
+            [sys.executable, "-m", SERVER, address],
+            cwd=REPOSITORY,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         keys = {
@@ -95,7 +108,7 @@ class CommandServer:
             "STORE_SECRET": sandbox.admin.secret_access_key.get_secret_value(),
         }
         environment = {**os.environ, **keys, "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE}
-        return cls(process, environment, folder / "output")
+        return cls(process, environment, folder / "output", address)
 
     def run(self, slot: Slot, *words: str, kill_after: int | None = None) -> int:
         """Run a command on a stack and return its exit code."""
@@ -103,7 +116,9 @@ class CommandServer:
         request = {
             "words": self.words,
             "folder": str(slot.folder),
-            "environment": self.environment | {"PULUMI_BACKEND_URL": (slot.folder / "state").as_uri()},
+            "environment": self.environment
+            | {"PULUMI_BACKEND_URL": (slot.folder / "state").as_uri()}
+            | ({KILL_AFTER: str(kill_after)} if kill_after else {}),
             "output": str(self.output),
             "kill_after": kill_after,
         }
@@ -116,6 +131,11 @@ class CommandServer:
         assert "lakewright:tenant: " not in self.text(), f"the machine wrote a wrong spec: {self.text()}"
         return code
 
+    def unlock(self, slot: Slot) -> None:
+        """Remove the lock of a killed run of the Pulumi CLI, as its user does."""
+        code = self.run(slot, "stack", "cancel", "--yes")
+        assert code == 0, self.text()
+
     def text(self) -> str:
         """Return the output of the last command."""
         return self.output.read_text()
@@ -126,35 +146,33 @@ class CommandServer:
         self.process.wait()
 
 
-class _backend_of:  # noqa: N801 - a context manager
+@contextmanager
+def use_backend(slot: Slot) -> Generator[None]:
     """Set the backend of a slot's folder for a block."""
-
-    def __init__(self, slot: Slot) -> None:
-        self._url = (slot.folder / "state").as_uri()
-        self._before: dict[str, str | None] = {}
-
-    def __enter__(self) -> None:
-        for name, value in (("PULUMI_BACKEND_URL", self._url), ("PULUMI_CONFIG_PASSPHRASE", PASSPHRASE)):
-            self._before[name] = os.environ.get(name)
-            os.environ[name] = value
-
-    def __exit__(self, *_: object) -> None:
-        for name, value in self._before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+    variables = {"PULUMI_BACKEND_URL": (slot.folder / "state").as_uri(), "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE}
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in variables.items():
+            environment.setenv(name, value)
+        yield
 
 
-def make_slots(folder: Path, sandbox: Sandbox) -> list[Slot]:
-    """Make three stacks: two in one backend, and one of the first one's name in another backend."""
+def make_slots(folder: Path, sandbox: Sandbox, address: str | None = None) -> list[Slot]:
+    """Make three stacks: two in one backend, and one of the first one's name in another backend.
+
+    Args:
+        folder: Folder of the backends.
+        sandbox: The sandbox of the stacks' environment.
+        address: Socket of the server of the Pulumi CLI's Python processes; None for the embedded engine.
+    """
     slots: list[Slot] = []
-    for place, names in (("here", ("one", "two")), ("there", ("one",))):
-        create_project(folder / place, {"sandbox": str(sandbox.dir)})
-        (folder / place / "state").mkdir(exist_ok=True)
-        for name in names:
-            slot = Slot(folder / place, name)
-            with _backend_of(slot):
+    for folder_name, stack_names in (("here", ("one", "two")), ("there", ("one",))):
+        create_project(folder / folder_name, {"sandbox": str(sandbox.dir)})
+        if address:
+            (folder / folder_name / ".venv").unlink()
+            write_environment(folder / folder_name / ".venv", address)
+        for name in stack_names:
+            slot = Slot(folder / folder_name, name)
+            with use_backend(slot):
                 project = slot.project()
                 secrets = project.secrets(name) if not slots else slots[0].project().secrets("one")
                 project.backend().create(PROJECT, name, secrets)

@@ -1,53 +1,63 @@
 """Random stacks that claim each other's tenants change nothing of another stack, and lose no kept data.
 
-The short form runs with every `make test`; `make test-all` takes 2,000 steps.
+The short form takes 200 steps with every `make test`; `make test-all` takes 2,000.
 """
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
-from hypothesis.stateful import run_state_machine_as_test
+from hypothesis import Phase
 from lakewright_sandbox.runtime.state import Sandbox
 
+from ...state_machines import FULL, run_state_machine
 from .machine import RandomOwners
 from .observed import Observer
 from .stack_slots import CommandServer
 
-FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
 LIVES, STEPS = (50, 40) if FULL else (5, 40)
 
 
-def run_machine(machine: type[RandomOwners], *, lives: int, steps: int) -> None:
-    """Run a machine with the same examples in every run, and with new ones under `make test-all`.
+@pytest.fixture
+def owners(sandbox: Sandbox, commands: CommandServer, observer: Observer, tmp_path: Path) -> type[RandomOwners]:
+    """Return a machine on the sandbox that has not run."""
 
-    A failing example is not made smaller: that takes hundreds of commands.
-    """
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=lives,
-            stateful_step_count=steps,
-            deadline=None,
-            derandomize=not FULL,
-            database=None,
-            phases=[Phase.generate],
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
-
-
-@pytest.mark.timeout(7200 if FULL else 600)
-def test_no_stack_changes_what_another_one_owns(
-    sandbox: Sandbox, commands: CommandServer, observer: Observer, tmp_path: Path
-) -> None:
     class Owners(RandomOwners):
         codes = []
 
     Owners.sandbox, Owners.server, Owners.observer, Owners.folder = sandbox, commands, observer, tmp_path
-    run_machine(Owners, lives=LIVES, steps=STEPS)
+    return Owners
 
-    assert {("up", 0), ("up", -9), ("destroy", 0)} <= {*Owners.codes}, "runs succeed, and some are killed"
+
+def run_owners(owners: type[RandomOwners], *, lives: int = LIVES) -> None:
+    """Run the machine. A failing example is not made smaller: that takes hundreds of commands."""
+    run_state_machine(owners, lives=lives, steps=STEPS, least_steps=STEPS, phases=[Phase.generate])
+
+    assert {("up", 0), ("destroy", 0)} <= {*owners.codes}, "some runs succeed"
+
+
+@pytest.mark.timeout(7200 if FULL else 900)
+def test_no_stack_changes_what_another_one_owns(owners: type[RandomOwners]) -> None:
+    run_owners(owners)
+
+    assert ("up", -9) in owners.codes, "some runs are killed"
+
+
+@pytest.mark.timeout(7200 if FULL else 900)
+def test_no_stack_changes_aws_objects_of_another(owners: type[RandomOwners]) -> None:
+    """Buckets and IAM roles have their mark in tags."""
+    owners.backend = "aws"
+
+    run_owners(owners, lives=10 if FULL else 2)
+
+
+@pytest.mark.pulumi_cli
+@pytest.mark.timeout(14400 if FULL else 1800)
+def test_no_stack_changes_others_on_the_pulumi_cli(owners: type[RandomOwners]) -> None:
+    """A run of the CLI takes several times as long as one of the embedded engine: 120 steps in `make test`."""
+    owners.engine = "pulumi"
+
+    run_owners(owners, lives=LIVES if FULL else 3)
+
+    assert ("up", -9) in owners.codes, "some runs are killed"
