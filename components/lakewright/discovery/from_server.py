@@ -12,25 +12,25 @@ from pydantic import TypeAdapter, ValidationError
 from lakewright.credentials import references
 from lakewright.discovery.declaration.errors import DiscoveryError
 from lakewright.discovery.declaration.storages import AccessKeys, StorageHints
-from lakewright.discovery.declaration.tenant_spec import UNKNOWN_OWNER, TenantDraft, TenantNames, declare_tenant_of
+from lakewright.discovery.declaration.tenant_spec import UNKNOWN_OWNER, TenantDraft, TenantNames, draft_tenant_spec
 from lakewright.discovery.listing.aws_roles import read_roles
 from lakewright.discovery.listing.buckets import BucketFacts, read_bucket
 from lakewright.discovery.listing.project_objects import ProjectObjects
-from lakewright.discovery.listing.project_reading import WHOLE, list_projects, read_project
+from lakewright.discovery.listing.project_reading import FULL_DEPTH, list_projects, read_project
 from lakewright.environment.environment import Environment
 from lakewright.environment.platform import Platform
 from lakewright.lakekeeper.api.connection.client import ClientPool
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.names.types import TenantName
 
-_NAMED = 10
+_MAX_LISTED_PROJECTS = 10
 """Projects that an error names."""
 _TENANT_NAME = TypeAdapter[str](TenantName)
 
 
 @dataclass(frozen=True)
 class FromServerOptions:
-    """Facts that a user adds to those of the servers."""
+    """Facts that a user adds to the facts of the servers."""
 
     environment: str
     owner: str = UNKNOWN_OWNER
@@ -64,36 +64,38 @@ class ServerReader:
         Args:
             project_id: Id of the project.
             tenant: Name of the tenant. Default: from the project's id or name.
-            options: What a person adds.
+            options: Facts that a user adds.
 
         Raises:
-            DiscoveryError: There is no such project, or nothing of it can be declared.
+            DiscoveryError: The project does not exist, or nothing of it can be declared.
             LakekeeperError: The server cannot be read.
         """
-        found = read_project(self._client(project_id), project_id, WHOLE)
-        if found is None:
+        project = read_project(self._client(project_id), project_id, FULL_DEPTH)
+        if project is None:
             visible = [f"{name} ({known_id})" for known_id, name in sorted(self.projects().items())]
-            more = f" and {len(visible) - _NAMED} more" if len(visible) > _NAMED else ""
-            known = ", ".join(visible[:_NAMED]) + more if visible else "none"
-            raise DiscoveryError(f"there is no project {project_id} at {self.endpoint}; visible are: {known}")
-        names = TenantNames(tenant or tenant_name(project_id, found.name), options.owner, options.environment)
-        roles = read_roles(self.environment.aws, _roles(found))
+            more = f" and {len(visible) - _MAX_LISTED_PROJECTS} more" if len(visible) > _MAX_LISTED_PROJECTS else ""
+            visible_projects = ", ".join(visible[:_MAX_LISTED_PROJECTS]) + more if visible else "none"
+            raise DiscoveryError(
+                f"there is no project {project_id} at {self.endpoint}; visible are: {visible_projects}"
+            )
+        names = TenantNames(tenant or derive_tenant_name(project_id, project.name), options.owner, options.environment)
+        roles = read_roles(self.environment.aws, _list_role_arns(project))
         tags = self.environment.aws.tags
-        hints = StorageHints(options.keys, roles, self._buckets(found, options), tags)
+        hints = StorageHints(options.keys, roles, self._read_buckets(project, options), tags)
         defaults = Platform(self.environment, tenant=names.tenant, project_id=project_id)
-        return declare_tenant_of(found, names, hints, defaults, skipped_tables=options.skipped_tables)
+        return draft_tenant_spec(project, names, hints, defaults, skipped_tables=options.skipped_tables)
 
-    def _buckets(self, found: ProjectObjects, options: FromServerOptions) -> dict[str, BucketFacts]:
+    def _read_buckets(self, project: ProjectObjects, options: FromServerOptions) -> dict[str, BucketFacts]:
         """Return the settings of the named buckets that warehouses use. Raises DiscoveryError for another name."""
-        used = {str(profile.get("bucket")): profile for profile in _profiles(found)}
+        used = {str(profile.get("bucket")): profile for profile in _list_profiles(project)}
         if unknown := [name for name in options.buckets if name not in used]:
             names = ", ".join(sorted(used)) or "none"
             raise DiscoveryError(
-                f"no warehouse of project {found.project_id} is in bucket {', '.join(unknown)}; used are: {names}"
+                f"no warehouse of project {project.project_id} is in bucket {', '.join(unknown)}; used are: {names}"
             )
-        return {name: self._bucket(used[name], options.keys) for name in options.buckets}
+        return {name: self._read_bucket(used[name], options.keys) for name in options.buckets}
 
-    def _bucket(self, profile: Mapping[str, Any], keys: AccessKeys | None) -> BucketFacts:
+    def _read_bucket(self, profile: Mapping[str, Any], keys: AccessKeys | None) -> BucketFacts:
         if (profile.get("flavor") or "aws") == "aws":
             access = self.environment.aws.describe_access(profile["bucket"], profile["region"])
             bucket = OwnBucket.model_validate(access)
@@ -115,7 +117,7 @@ class ServerReader:
         return self._clients.get(reference.model_copy(update={"project_id": project_id}), self._resolve)
 
 
-def tenant_name(project_id: str, project_name: str) -> str:
+def derive_tenant_name(project_id: str, project_name: str) -> str:
     """Return the name of a tenant: the project's id if it fits, else the project's name as a label.
 
     Raises:
@@ -133,12 +135,12 @@ def tenant_name(project_id: str, project_name: str) -> str:
     )
 
 
-def _profiles(found: ProjectObjects) -> list[Mapping[str, Any]]:
-    return [warehouse.response["storage-profile"] for warehouse in found.warehouses]
+def _list_profiles(project: ProjectObjects) -> list[Mapping[str, Any]]:
+    return [warehouse.response["storage-profile"] for warehouse in project.warehouses]
 
 
-def _roles(found: ProjectObjects) -> list[str]:
-    profiles = _profiles(found)
+def _list_role_arns(project: ProjectObjects) -> list[str]:
+    profiles = _list_profiles(project)
     return [
         str(profile["assume-role-arn"])
         for profile in profiles

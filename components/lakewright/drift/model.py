@@ -31,9 +31,9 @@ class UnmanagedSearch(StrEnum):
     """The objects outside all stacks that a run searches for."""
 
     NONE = "none"
-    """None: only what a refresh finds."""
+    """No search: only the differences that a refresh finds."""
     OBJECTS = "objects"
-    """Those that jobs never make: warehouses, roles, members, grants, queue settings, policies of roles, ..."""
+    """Objects that jobs never create: warehouses, roles, members, grants, queue settings, policies of roles, ..."""
     TABLES = "tables"
     """Also namespaces and tables."""
 
@@ -46,7 +46,7 @@ class Actor:
     at: str
     """RFC 3339, UTC."""
     source: str
-    """Where this was recorded, such as `cloudtrail` or `managed fields`."""
+    """Record that names the actor, such as `cloudtrail` or `managed fields`."""
     is_allowed_only: bool = False
     """Whether the record says that the change was allowed, and not that it was made."""
 
@@ -111,7 +111,7 @@ class StackDrift:
     resources: int = 0
     """Number of resources that were compared."""
     total_resources: int = 0
-    """Number of resources as `up` counts them: also those without an object, such as components and providers."""
+    """Number of resources as `up` counts them: also resources without an object, such as components and providers."""
     differences: list[Difference] = field(default_factory=list[Difference])
     problems: list[str] = field(default_factory=list[str])
     """Parts that could not be checked, and the reasons."""
@@ -120,9 +120,11 @@ class StackDrift:
 
     @property
     def drift(self) -> list[Difference]:
-        """Differences that no rule ignores and that are not mere failures to look."""
+        """Differences that no rule ignores, without objects that could not be checked."""
         return [
-            found for found in self.differences if not found.ignored and found.kind is not DifferenceKind.UNREACHABLE
+            difference
+            for difference in self.differences
+            if not difference.ignored and difference.kind is not DifferenceKind.UNREACHABLE
         ]
 
     def to_json(self) -> dict[str, Any]:
@@ -134,7 +136,7 @@ class StackDrift:
             "resources": self.resources,
             "total_resources": self.total_resources,
             "locked": list(self.locked),
-            "differences": [found.to_json() for found in self.differences],
+            "differences": [difference.to_json() for difference in self.differences],
             "problems": self.problems,
         }
 

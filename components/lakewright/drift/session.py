@@ -46,7 +46,7 @@ class StackResource:
         return self.state.urn.rpartition("::")[2]
 
     def difference(
-        self, path: str, kind: DifferenceKind, *, declared: Any, found: Any, actor: Actor | None = None
+        self, path: str, kind: DifferenceKind, *, declared_value: Any, found_value: Any, actor: Actor | None = None
     ) -> Difference:
         """Return a difference of the resource; an empty path is the whole object."""
         return Difference(
@@ -56,8 +56,8 @@ class StackResource:
             type=self.state.type,
             resource=self.name,
             property=path,
-            declared=declared,
-            found=found,
+            declared=declared_value,
+            found=found_value,
             kind=kind,
             actor=actor,
         )
@@ -93,13 +93,13 @@ class ScanSession:
             EngineError: The configuration cannot be read or decrypted.
         """
         with self._lock:
-            found = self._configs.get(stack)
-        if found is None:
-            found = self.project.configuration(stack).values
+            values = self._configs.get(stack)
+        if values is None:
+            values = self.project.configuration(stack).values
             with self._lock:
-                self._configs[stack] = found
-        return found
+                self._configs[stack] = values
+        return values
 
-    def in_sandbox(self, environment: str) -> bool:
+    def is_sandbox(self, environment: str) -> bool:
         """Return whether an environment is a sandbox, which has its own providers."""
         return isinstance(raw_environment(self.project.root, environment).get("sandbox"), str)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from lakewright.discovery.listing.managed_objects import managed_objects
+from lakewright.discovery.listing.managed_objects import collect_managed_objects
 from lakewright.discovery.listing.project_objects import FoundGrant, FoundNamespace, FoundWarehouse, ProjectObjects
 from lakewright.discovery.survey.coverage import (
     Coverage,
     KindCoverage,
     SurveyedObject,
-    coverage_of,
-    coverage_text,
-    objects_of_project,
+    format_coverage,
+    list_project_objects,
+    measure_coverage,
 )
 from lakewright.lakekeeper.api.catalog.namespaces import ListedNamespace
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
@@ -68,7 +68,7 @@ MANAGED = [
 
 
 def test_share_of_managed_objects_by_kind() -> None:
-    found = coverage_of(objects_of_project(project_with_everything()), managed_objects(MANAGED))
+    found = measure_coverage(list_project_objects(project_with_everything()), collect_managed_objects(MANAGED))
 
     assert {kind: (counts.managed, counts.total) for kind, counts in found.kinds.items()} == {
         "project": (1, 1),
@@ -95,7 +95,7 @@ def test_grants_on_the_project_are_found() -> None:
     found = ProjectObjects("acme", "acme", SERVER, grants=(FoundGrant(on, GrantEntry("select", "user", "oidc~a")),))
     grant = resource("Grant", "g", on={"type": "project", "project_id": "acme"}, privilege="select", user="oidc~a")
 
-    counts = coverage_of(objects_of_project(found), managed_objects([grant])).kinds["grant"]
+    counts = measure_coverage(list_project_objects(found), collect_managed_objects([grant])).kinds["grant"]
 
     assert (counts.managed, counts.total) == (1, 1)
 
@@ -112,8 +112,8 @@ def test_buckets_roles_and_namespaces_of_the_cloud_count() -> None:
         resource("kubernetes:core/v1:Namespace", "tenant-acme", metadata={"name": "tenant-acme"}),
     ]
 
-    assert coverage_of(found, managed_objects(states)).total == KindCoverage(3, 3)
-    assert coverage_of(found, managed_objects([])).total == KindCoverage(0, 3)
+    assert measure_coverage(found, collect_managed_objects(states)).total == KindCoverage(3, 3)
+    assert measure_coverage(found, collect_managed_objects([])).total == KindCoverage(0, 3)
 
 
 def test_problems_make_the_exit_code_1() -> None:
@@ -122,7 +122,9 @@ def test_problems_make_the_exit_code_1() -> None:
 
 
 def test_text_lists_what_no_stack_has() -> None:
-    text = coverage_text(coverage_of(objects_of_project(project_with_everything()), managed_objects(MANAGED)))
+    text = format_coverage(
+        measure_coverage(list_project_objects(project_with_everything()), collect_managed_objects(MANAGED))
+    )
 
     assert "http://lakekeeper: table acme/main.Sales.orders" in text
     assert text.splitlines()[-1].split() == ["total", "5", "7", "71.4", "%"]

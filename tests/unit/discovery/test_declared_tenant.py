@@ -11,9 +11,9 @@ import yaml
 from lakewright.discovery.declaration.errors import DiscoveryError
 from lakewright.discovery.declaration.stack_text import stack_text
 from lakewright.discovery.declaration.storages import AccessKeys, StorageHints
-from lakewright.discovery.declaration.tenant_spec import TenantDraft, TenantNames, declare_tenant_of
-from lakewright.discovery.from_server import tenant_name
-from lakewright.discovery.listing.aws_roles import RoleFacts, required_external_id
+from lakewright.discovery.declaration.tenant_spec import TenantDraft, TenantNames, draft_tenant_spec
+from lakewright.discovery.from_server import derive_tenant_name
+from lakewright.discovery.listing.aws_roles import RoleFacts, find_required_external_id
 from lakewright.discovery.listing.buckets import BucketFacts
 from lakewright.discovery.listing.project_objects import FoundGrant, FoundNamespace, FoundWarehouse, ProjectObjects
 from lakewright.lakekeeper.api.catalog.namespaces import ListedNamespace
@@ -78,7 +78,7 @@ def warehouse(profile: dict[str, Any], *paths: str, **more: Any) -> FoundWarehou
 
 def declared(*warehouses: FoundWarehouse, hints: StorageHints = HINTS, **more: Any) -> TenantDraft:
     found = ProjectObjects("acme", "acme", OPENFGA, warehouses, **more)
-    return declare_tenant_of(found, TenantNames("acme", "tests", "sandbox"), hints, Account())
+    return draft_tenant_spec(found, TenantNames("acme", "tests", "sandbox"), hints, Account())
 
 
 def reasons(draft: TenantDraft, kind: str) -> dict[str, str]:
@@ -227,7 +227,7 @@ def test_tables_and_views_that_jobs_own_are_listed() -> None:
     assert draft.spec["warehouses"][0]["namespaces"] == {"preset": "texera", "also": ["sales"]}
     assert "runs of texera" in reasons(draft, "table")["main.operator-port-result.r1"]
     assert "can still be restored" in reasons(draft, "table")["main.sales.old"]
-    assert "stays as it is" in reasons(draft, "view")["main.sales.v"]
+    assert "remains as it is" in reasons(draft, "view")["main.sales.v"]
 
 
 def grant(privilege: str, principal: str, kind: str = "user") -> FoundGrant:
@@ -286,15 +286,15 @@ def test_an_invalid_table_takes_only_its_own_grants() -> None:
 def test_external_id_is_read_from_the_trust_policy() -> None:
     statement = {"Effect": "Allow", "Condition": {"StringEquals": {"sts:ExternalId": "x-1"}}}
 
-    assert required_external_id({"Statement": [statement, {"Effect": "Allow"}]}) == "x-1"
-    assert required_external_id({"Statement": {"Effect": "Allow"}}) is None
+    assert find_required_external_id({"Statement": [statement, {"Effect": "Allow"}]}) == "x-1"
+    assert find_required_external_id({"Statement": {"Effect": "Allow"}}) is None
 
 
 def test_tenant_is_named_after_its_project() -> None:
-    assert tenant_name("acme", "Anything") == "acme"
-    assert tenant_name("01983a4e-0000-7000-8000-000000000001", "Sales & Team") == "sales-team"
+    assert derive_tenant_name("acme", "Anything") == "acme"
+    assert derive_tenant_name("01983a4e-0000-7000-8000-000000000001", "Sales & Team") == "sales-team"
     with pytest.raises(DiscoveryError, match=r"Choose a name with `--name`"):
-        tenant_name("0198", "0198")
+        derive_tenant_name("0198", "0198")
 
 
 def with_bucket(facts: BucketFacts, *profiles: dict[str, Any]) -> TenantDraft:

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lakewright.discovery.declaration.table_declaration import differences, table_document
+from lakewright.discovery.declaration.table_declaration import declare_table, find_differences
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.lakekeeper.table.args import TableArgs
@@ -119,7 +119,7 @@ def test_table_is_read_back_as_declared(spec: TableSpec) -> None:
     metadata = metadata_of(spec)
     tabular = Tabular(("sales",), "orders", "table", "t", protected=bool(spec.protected))
 
-    found = TableSpec.model_validate(table_document("main", tabular, metadata))
+    found = TableSpec.model_validate(declare_table("main", tabular, metadata))
 
-    assert differences(found, metadata) == []
+    assert find_differences(found, metadata) == []
     assert found == spec

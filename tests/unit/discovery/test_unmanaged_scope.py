@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from lakewright.discovery.listing.managed_objects import LAKEKEEPER
-from lakewright.discovery.unmanaged.finding import UnmanagedObject, lakekeeper_type
-from lakewright.discovery.unmanaged.project_scan import made_by_server
-from lakewright.discovery.unmanaged.tenant_scope import tenant_scopes
+from lakewright.discovery.unmanaged.finding import UnmanagedObject, to_lakekeeper_type
+from lakewright.discovery.unmanaged.project_scan import select_creator_grants
+from lakewright.discovery.unmanaged.tenant_scope import find_tenant_scopes
 from lakewright.drift.model import DifferenceKind
 from lakewright.drift.session import StackResource
 from lakewright.lakekeeper.api.connection.privileges import GrantEntry
@@ -36,11 +36,11 @@ STACK = [
 
 
 def test_scope_is_the_project_of_the_stack() -> None:
-    (scope,) = tenant_scopes(STACK)
+    (scope,) = find_tenant_scopes(STACK)
 
     assert (scope.project_id, scope.warehouses) == ("p1", {"w1": "main"})
     assert scope.declares_protection == {("w1", "c")}
-    assert [(place.on.identity, place.name, place.inside) for place in scope.grant_places()] == [
+    assert [(place.on.identity, place.name, place.inside) for place in scope.list_scoped_objects()] == [
         ("p1", "project p1", ()),
         ("w1", "warehouse main", ()),
         ("n1", "namespace main.a.b", ("a", "b")),
@@ -52,24 +52,24 @@ def test_scope_is_the_project_of_the_stack() -> None:
 def test_grants_on_a_closed_object_belong_to_its_resource() -> None:
     closed = resource("Grants", "g", on={"type": "warehouse", "warehouse_id": "w1"}, grants=[])
 
-    (scope,) = tenant_scopes([*STACK, closed])
+    (scope,) = find_tenant_scopes([*STACK, closed])
 
-    assert "w1" not in [place.on.identity for place in scope.grant_places()]
+    assert "w1" not in [place.on.identity for place in scope.list_scoped_objects()]
 
 
 def test_stack_without_a_project_has_no_scope() -> None:
-    assert tenant_scopes(STACK[1:]) == []
+    assert find_tenant_scopes(STACK[1:]) == []
 
 
 def test_creators_ownership_is_the_servers() -> None:
-    assert made_by_server("warehouse", frozenset({ME, ADA, READER}), "oidc~me") == {ME}
-    assert made_by_server("warehouse", frozenset({ADA, READER}), "oidc~ci") == {ADA}
-    assert made_by_server("warehouse", frozenset({ME, ADA}), "oidc~ci") == frozenset()
-    assert made_by_server("namespace", frozenset({ME, ADA, READER}), "oidc~ci") == {ME, ADA}
+    assert select_creator_grants("warehouse", frozenset({ME, ADA, READER}), "oidc~me") == {ME}
+    assert select_creator_grants("warehouse", frozenset({ADA, READER}), "oidc~ci") == {ADA}
+    assert select_creator_grants("warehouse", frozenset({ME, ADA}), "oidc~ci") == frozenset()
+    assert select_creator_grants("namespace", frozenset({ME, ADA, READER}), "oidc~ci") == {ME, ADA}
 
 
 def test_difference_has_the_type_that_its_resource_would_have() -> None:
-    found = UnmanagedObject(lakekeeper_type("Role"), "analysts", "id", "role", ("http://lakekeeper", "id"))
+    found = UnmanagedObject(to_lakekeeper_type("Role"), "analysts", "id", "role", ("http://lakekeeper", "id"))
 
     difference = found.to_difference("acme-stack", "acme")
 

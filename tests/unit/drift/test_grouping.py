@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from lakewright.drift.model import Actor, Difference, DifferenceKind, IgnoredBy
-from lakewright.drift.rules.grouping import group
+from lakewright.drift.rules.grouping import group_by_cause
 
 WAREHOUSE = "pulumi-python:dynamic/lakekeeper:Warehouse"
 
@@ -20,20 +20,20 @@ def difference(tenant: str, found: Any = 14, at: str | None = None, **changes: A
 
 
 def test_one_actor_on_many_tenants() -> None:
-    [found] = group(difference(f"t{index}", index, f"2026-11-22T10:0{index}:30Z") for index in range(2, 8))
+    [found] = group_by_cause(difference(f"t{index}", index, f"2026-11-22T10:0{index}:30Z") for index in range(2, 8))
 
     assert found.describe() == (
         "Warehouse.delete_profile changed by alice between 2026-11-22 10:02:30 UTC and "
         "2026-11-22 10:07:30 UTC on 6 tenants"
     )
     assert found.to_json()["stacks"] == ["t2", "t3", "t4", "t5", "t6", "t7"]
-    assert (found.found, found.count) == (None, 6)
+    assert (found.found_value, found.count) == (None, 6)
 
 
 def test_same_value_groups_changes_of_unknown_actors() -> None:
-    groups = group([difference("a"), difference("b"), difference("c", 30), difference("d", 31)])
+    groups = group_by_cause([difference("a"), difference("b"), difference("c", 30), difference("d", 31)])
 
-    assert [(found.tenants, found.found) for found in groups] == [(("a", "b"), 14)]
+    assert [(found.tenants, found.found_value) for found in groups] == [(("a", "b"), 14)]
     assert groups[0].describe() == "Warehouse.delete_profile changed to 14 on 2 tenants"
 
 
@@ -42,18 +42,18 @@ def test_actors_properties_and_kinds_stay_apart() -> None:
     bob = Actor("bob", at, "audit events")
     differences = [difference("a", at=at), difference("b", at=at, property="protected"), difference("c", actor=bob)]
 
-    assert group(differences) == []
+    assert group_by_cause(differences) == []
 
 
 def test_ignored_differences_and_single_tenants_are_no_group() -> None:
     ignored = IgnoredBy("x", "2026-11-22", "p")
 
-    assert group([difference("a"), difference("a"), difference("b", ignored=ignored)]) == []
+    assert group_by_cause([difference("a"), difference("a"), difference("b", ignored=ignored)]) == []
 
 
 def test_objects_that_are_gone_are_one_group() -> None:
     gone = {"kind": DifferenceKind.GONE, "property": "", "found": None}
 
-    [found] = group([difference("a", **gone), difference("b", **gone)])
+    [found] = group_by_cause([difference("a", **gone), difference("b", **gone)])
 
     assert found.describe() == "Warehouse deleted on 2 tenants"

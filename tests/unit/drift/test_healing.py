@@ -50,7 +50,7 @@ def test_new_ids_of_created_objects_are_passed_on() -> None:
     )
 
     assert names(chosen.targets) == ["a", "b"]
-    assert [step.describe() for step in chosen.left_steps] == ["update Role c (role_id, size)"]
+    assert [step.describe() for step in chosen.excluded_steps] == ["update Role c (role_id, size)"]
 
 
 def test_edits_that_were_never_deployed_are_left() -> None:
@@ -58,7 +58,7 @@ def test_edits_that_were_never_deployed_are_left() -> None:
     chosen = healing([difference("a", "size")], [("same", "a", ()), *edits], [("update", "a", ("size",)), *edits])
 
     assert names(chosen.targets) == ["a"]
-    assert [step.op for step in chosen.left_steps] == ["create", "delete", "replace"]
+    assert [step.op for step in chosen.excluded_steps] == ["create", "delete", "replace"]
 
 
 def test_resource_with_an_edit_of_the_drifted_property_stays() -> None:
@@ -66,21 +66,21 @@ def test_resource_with_an_edit_of_the_drifted_property_stays() -> None:
     chosen = healing([difference("a", "size")], edit, edit)
 
     assert (chosen.reverted, chosen.targets) == ((), ())
-    assert "never deployed" in chosen.kept[0][1]
+    assert "never deployed" in chosen.unreverted[0][1]
 
 
 def test_deleted_object_with_an_edit_stays_deleted() -> None:
     chosen = healing([difference("a")], [("update", "a", ("size",))], [("create", "a", ())])
 
     assert chosen.targets == ()
-    assert "never deployed" in chosen.kept[0][1]
+    assert "never deployed" in chosen.unreverted[0][1]
 
 
 def test_object_that_the_spec_drops_stays_as_it_is() -> None:
     chosen = healing([difference("a", "size"), difference("b")], [("delete", "a", ()), ("delete", "b", ())], [])
 
     assert chosen.targets == ()
-    assert all("no longer declares" in reason for _, reason in chosen.kept)
+    assert all("no longer declares" in reason for _, reason in chosen.unreverted)
 
 
 def test_replacements_are_never_made() -> None:
@@ -88,7 +88,7 @@ def test_replacements_are_never_made() -> None:
     chosen = healing([difference("a", "size")], [("same", "a", ())], parts)
 
     assert chosen.targets == ()
-    assert "would replace it" in chosen.kept[0][1]
+    assert "would replace it" in chosen.unreverted[0][1]
 
 
 def test_accepted_value_is_read_beside_a_revert() -> None:
@@ -100,7 +100,7 @@ def test_accepted_value_is_read_beside_a_revert() -> None:
 
     assert [(entry.resource, entry.property) for entry in chosen.reverted] == [("b", "color.tone")]
     assert names(chosen.targets) == ["b", "a"], "the state takes the value of a"
-    assert all("already declares" in reason for _, reason in chosen.kept)
+    assert all("already declares" in reason for _, reason in chosen.unreverted)
 
 
 def test_ignored_resource_is_no_target() -> None:
@@ -109,7 +109,7 @@ def test_ignored_resource_is_no_target() -> None:
     chosen = healing(found, [("same", "a", ()), ("same", "b", ())], steps)
 
     assert names(chosen.targets) == ["b"]
-    assert [reason for _, reason in chosen.kept] == [
+    assert [reason for _, reason in chosen.unreverted] == [
         "ignored until 2027-01-31: migration",
         "its resource also has an ignored difference",
     ]

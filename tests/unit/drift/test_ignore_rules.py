@@ -55,7 +55,7 @@ def test_ignored_difference_stays_with_reason_and_expiry() -> None:
     assert ignored is not None
     assert (ignored.reason, ignored.until, ignored.place) == ("migration", "2026-11-22", "spec: drift.ignore.0")
     assert found.stacks[0].differences[1].ignored is None
-    assert (found.exit_code, review.notes()) == (7, [])
+    assert (found.exit_code, review.list_notes()) == (7, [])
 
 
 def test_only_ignored_differences_exit_with_zero() -> None:
@@ -76,7 +76,7 @@ def test_expired_and_unused_rules_are_reported() -> None:
     review = apply_rules(found, {"acme": rules}, TODAY)
 
     assert found.exit_code == 7
-    assert review.notes() == [
+    assert review.list_notes() == [
         "a: drift.ignore.0 (*, *, until 2026-11-21) is expired; remove or renew it. It no longer ignores 1 difference",
         "a: drift.ignore.1 (Role, *, until 2026-11-22) matches nothing in this run",
     ]

@@ -157,9 +157,9 @@ def _say_plans(plans: HealingPlans) -> None:
         for step in plans.steps.get(healing.stack, ()):
             if step.urn not in drifted:
                 _say(f"{healing.stack}: follows from it: {step.describe()}")
-        for difference, reason in healing.kept:
+        for difference, reason in healing.unreverted:
             _say(f"{healing.stack}: stays: {format_difference(difference)}: {reason}")
-        for step in healing.left_steps:
+        for step in healing.excluded_steps:
             _say(f"{healing.stack}: not part of this: {step.describe()}; `lakewright up` makes this change")
 
 
@@ -179,15 +179,15 @@ def _heal_result(healing: StackHealing, after: StackDrift | None) -> dict[str, A
 
 
 def _heal_document(healing: StackHealing, remaining: list[Difference]) -> dict[str, Any]:
-    from lakewright.drift.healing.stack_healing import kept_to_json  # noqa: PLC0415
+    from lakewright.drift.healing.stack_healing import to_unreverted_json  # noqa: PLC0415
 
     return {
         "stack": healing.stack,
         "healed": [difference.to_json() for difference in healing.reverted if difference not in remaining],
         "remaining": [difference.to_json() for difference in remaining],
-        "kept": kept_to_json(healing.kept),
+        "kept": to_unreverted_json(healing.unreverted),
         "excluded": list(healing.excluded),
-        "left_changes": [step.to_json() for step in healing.left_steps],
+        "left_changes": [step.to_json() for step in healing.excluded_steps],
     }
 
 

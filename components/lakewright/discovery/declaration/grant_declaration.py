@@ -1,4 +1,4 @@
-"""Grants and members of roles of a spec from those of a project. Pure functions."""
+"""Derive the grants and role members of a spec from the objects of a project. Pure functions."""
 
 from __future__ import annotations
 
@@ -23,59 +23,61 @@ class DeclaredAccess:
     omissions: list[Omission] = field(default_factory=list[Omission])
 
 
-def declared_access(
-    found: ProjectObjects, warehouses: Set[str], namespaces: Set[str], tables: Set[str]
+def declare_access(
+    project: ProjectObjects, warehouses: Set[str], namespaces: Set[str], tables: Set[str]
 ) -> DeclaredAccess:
     """Return the grants and members to declare.
 
     Args:
-        found: The project.
+        project: The project.
         warehouses: Names of the declared warehouses.
         namespaces: Declared namespaces as WAREHOUSE.NAMESPACE.
         tables: Declared tables as WAREHOUSE.NAMESPACE.TABLE, the levels as the server has them.
     """
-    made = DeclaredAccess()
-    if not found.enforces_grants:
-        made.omissions += _unenforced(found)
-        return made
-    for grant in found.grants:
-        reason = _why_not(found, grant, warehouses, namespaces, tables)
+    access = DeclaredAccess()
+    if not project.enforces_grants:
+        access.omissions += _list_unenforced_roles(project)
+        return access
+    for grant in project.grants:
+        reason = _find_grant_problem(project, grant, warehouses, namespaces, tables)
         if reason:
-            made.omissions.append(Omission("grant", f"{grant.entry} on {grant.target}", reason))
-        elif not _is_creators(found, grant):
-            made.grants.append(_grant(found, grant))
-    granted = {str(grant["to"]).removeprefix("role:") for grant in made.grants if str(grant["to"]).startswith("role:")}
-    for role_id, role in found.roles.items():
-        _add_role(made, found, role_id, str(role["name"]), granted)
-    return made
+            access.omissions.append(Omission("grant", f"{grant.entry} on {grant.target}", reason))
+        elif not _is_creator_ownership(project, grant):
+            access.grants.append(_declare_grant(project, grant))
+    granted = {
+        str(grant["to"]).removeprefix("role:") for grant in access.grants if str(grant["to"]).startswith("role:")
+    }
+    for role_id, role in project.roles.items():
+        _add_role(access, project, role_id, str(role["name"]), granted)
+    return access
 
 
-def without_standard_grants(spec: TenantSpec) -> list[int] | None:
-    """Return the positions of the grants that the standard roles have anyway; None if one of those is missing."""
+def find_standard_grants(spec: TenantSpec) -> list[int] | None:
+    """Return the positions of the grants that the standard roles include; None if a standard grant is missing."""
     standard = standard_grants(spec)
     if any(grant not in spec.grants for grant in standard):
         return None
     return [index for index, grant in enumerate(spec.grants) if grant in standard]
 
 
-def _unenforced(found: ProjectObjects) -> Iterator[Omission]:
-    why = f"the server enforces no grants (authorizer `{found.server.authz_backend}`), so roles have no effect"
-    for role in found.roles.values():
+def _list_unenforced_roles(project: ProjectObjects) -> Iterator[Omission]:
+    why = f"the server enforces no grants (authorizer `{project.server.authz_backend}`), so roles have no effect"
+    for role in project.roles.values():
         yield Omission("role", str(role["name"]), why)
 
 
-def _why_not(
-    found: ProjectObjects, grant: FoundGrant, warehouses: Set[str], namespaces: Set[str], tables: Set[str]
+def _find_grant_problem(
+    project: ProjectObjects, grant: FoundGrant, warehouses: Set[str], namespaces: Set[str], tables: Set[str]
 ) -> str:
     """Return why a spec cannot have a grant; empty if it can."""
-    where = ".".join((grant.warehouse, *grant.inside))
-    known = {"project": {""}, "warehouse": warehouses, "namespace": namespaces, "table": tables}
-    if where not in known[grant.on.kind]:
+    object_name = ".".join((grant.warehouse, *grant.inside))
+    declared_names = {"project": {""}, "warehouse": warehouses, "namespace": namespaces, "table": tables}
+    if object_name not in declared_names[grant.on.kind]:
         return f"the spec does not have this {grant.on.kind}"
-    if grant.entry.kind == "role" and found.role_name(grant.entry.principal) is None:
+    if grant.entry.kind == "role" and project.role_name(grant.entry.principal) is None:
         return "the role belongs to another project, or cannot be seen"
-    if grant.on.kind in {"namespace", "table"} and _is_owner(grant) and not _is_creators(found, grant):
-        return "the server makes each creator the owner; the ownership stays as it is"
+    if grant.on.kind in {"namespace", "table"} and _is_owner(grant) and not _is_creator_ownership(project, grant):
+        return "the server makes each creator the owner; the ownership remains as it is"
     return ""
 
 
@@ -83,31 +85,31 @@ def _is_owner(grant: FoundGrant) -> bool:
     return grant.entry.privilege in OWNERS[grant.on.kind]
 
 
-def _is_creators(found: ProjectObjects, grant: FoundGrant) -> bool:
-    """Return whether the server granted it to the identity that reads, which makes the stack's objects."""
-    return _is_owner(grant) and grant.entry.kind == "user" and grant.entry.principal == found.identity
+def _is_creator_ownership(project: ProjectObjects, grant: FoundGrant) -> bool:
+    """Return whether the server granted ownership to the identity that reads, which creates the stack's objects."""
+    return _is_owner(grant) and grant.entry.kind == "user" and grant.entry.principal == project.identity
 
 
-def _grant(found: ProjectObjects, grant: FoundGrant) -> dict[str, Any]:
+def _declare_grant(project: ProjectObjects, grant: FoundGrant) -> dict[str, Any]:
     entry = grant.entry
     on: dict[str, Any] = {"warehouse": grant.warehouse} if grant.warehouse else {"project": True}
     if grant.on.kind == "namespace":
         on["namespace"] = ".".join(grant.inside)
     if grant.on.kind == "table":
         on["table"] = ".".join(quote(level) for level in grant.inside)
-    name = entry.principal if entry.kind == "user" else found.role_name(entry.principal)
+    name = entry.principal if entry.kind == "user" else project.role_name(entry.principal)
     return {"to": f"{entry.kind}:{name}", "privilege": entry.privilege, "on": on}
 
 
-def _add_role(made: DeclaredAccess, found: ProjectObjects, role_id: str, name: str, granted: Set[str]) -> None:
-    held = sorted(found.members.get(role_id, frozenset()))
-    nested = [member for kind, member in held if kind == "role"]
+def _add_role(access: DeclaredAccess, project: ProjectObjects, role_id: str, name: str, granted: Set[str]) -> None:
+    role_members = sorted(project.members.get(role_id, frozenset()))
+    nested = [member for kind, member in role_members if kind == "role"]
     if name not in granted:
-        reason = "no declared grant names it, so a spec would not make it; it stays as it is"
-        made.omissions.append(Omission("role", name, reason))
+        reason = "no declared grant names it, so a spec would not make it; it remains as it is"
+        access.omissions.append(Omission("role", name, reason))
     elif nested:
-        names = ", ".join(found.role_name(member) or member for member in nested)
-        reason = f"roles are members of it ({names}); specs have users only, so its members stay as they are"
-        made.omissions.append(Omission("member", name, reason))
-    elif held:
-        made.role_members[name] = {"users": [member for _, member in held]}
+        names = ", ".join(project.role_name(member) or member for member in nested)
+        reason = f"roles are members of it ({names}); specs have users only, so its members remain as they are"
+        access.omissions.append(Omission("member", name, reason))
+    elif role_members:
+        access.role_members[name] = {"users": [member for _, member in role_members]}

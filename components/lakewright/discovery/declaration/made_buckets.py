@@ -14,8 +14,8 @@ OWNER_TAG = "lakewright:owner"
 _DAYS = re.compile(r'"NoncurrentDays": (\d+)')
 
 
-def made_fields(bucket: str, facts: BucketFacts) -> tuple[dict[str, Any], list[str]]:
-    """Return the fields of a storage whose bucket the stack makes, and the settings that these cannot express."""
+def derive_fields(bucket: str, facts: BucketFacts) -> tuple[dict[str, Any], list[str]]:
+    """Return the fields of a storage whose bucket the stack makes, and the settings that no field can express."""
     fields: dict[str, Any] = {"create": True}
     problems: list[str] = []
     if facts.versioning:
@@ -24,15 +24,15 @@ def made_fields(bucket: str, facts: BucketFacts) -> tuple[dict[str, Any], list[s
     if facts.lifecycle and days and bucket_settings.lifecycle(int(days[1])) == facts.lifecycle and facts.versioning:
         fields["noncurrent_version_days"] = int(days[1])
     elif facts.lifecycle:
-        problems.append("its lifecycle rules are not those of `noncurrent_version_days`")
+        problems.append("its lifecycle rules differ from those of `noncurrent_version_days`")
     if facts.policy == bucket_settings.tls_only(bucket):
         fields["tls_only"] = True
     elif facts.policy:
-        problems.append("its bucket policy is not that of `tls_only`")
+        problems.append("its bucket policy differs from the policy of `tls_only`")
     return fields, problems
 
 
-def own_labels(facts: BucketFacts, environment_tags: Mapping[str, str]) -> dict[str, str]:
+def derive_labels(facts: BucketFacts, environment_tags: Mapping[str, str]) -> dict[str, str]:
     """Return the labels of a tenant: the tags of its bucket that neither the environment nor the toolkit sets."""
     return {
         key: value
@@ -41,7 +41,7 @@ def own_labels(facts: BucketFacts, environment_tags: Mapping[str, str]) -> dict[
     }
 
 
-def tag_problems(facts: BucketFacts, expected: Mapping[str, str]) -> list[str]:
+def find_tag_problems(facts: BucketFacts, expected: Mapping[str, str]) -> list[str]:
     """Return the tags that a stack would change."""
     names = sorted(facts.tags.keys() | expected.keys())
     differing = [name for name in names if facts.tags.get(name) != expected.get(name)]

@@ -58,7 +58,7 @@ def _section(name: str, value: Any, comments: Mapping[str, str]) -> list[str]:
 
 
 def _entry(lead: str, value: Any, inner: str) -> list[str]:
-    """Return a value on one line if it fits, else one line for each of its parts."""
+    """Return a value on a single line if it fits, else a line for each of its parts."""
     flow = _flow(value)
     if len(lead) + len(flow) + 4 <= _WIDTH or not isinstance(value, dict | list) or not value:
         return [f"{lead}{flow}"]

@@ -14,7 +14,7 @@ from lakewright.names.types import normalize_endpoint
 from lakewright.storage.s3 import S3Storage
 
 NAMESPACE_OF_STORE_KEYS = "config"
-"""Form of the references that stand for credentials until a person names others."""
+"""Form of the references that stand for credentials until a person names other references."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,13 @@ class UndeclarableStorageError(Exception):
     """A storage has no form in specs. The message is the reason."""
 
 
-def storage_of(profile: Mapping[str, Any], credential: str | None, hints: StorageHints) -> dict[str, Any]:
+def declare_storage(profile: Mapping[str, Any], credential: str | None, hints: StorageHints) -> dict[str, Any]:
     """Return the storage of a warehouse as a spec has it; only what is not a default.
 
     Args:
         profile: Storage profile in the server's JSON.
         credential: Type of the warehouse's credential, if the server reports it.
-        hints: What the server does not say.
+        hints: Facts that the server does not return.
 
     Raises:
         UndeclarableStorageError: Specs have no such storage.
@@ -58,11 +58,11 @@ def storage_of(profile: Mapping[str, Any], credential: str | None, hints: Storag
     if kind != "s3":
         raise UndeclarableStorageError(f"storage of type `{kind}` has no backend in specs")
     if (profile.get("flavor") or "aws") == "aws":
-        return _on_aws(profile, credential, hints)
-    return _in_store(profile, credential, hints)
+        return _declare_on_aws(profile, credential, hints)
+    return _declare_in_store(profile, credential, hints)
 
 
-def _on_aws(profile: Mapping[str, Any], credential: str | None, hints: StorageHints) -> dict[str, Any]:
+def _declare_on_aws(profile: Mapping[str, Any], credential: str | None, hints: StorageHints) -> dict[str, Any]:
     role = str(profile.get("assume-role-arn") or "").strip()
     if credential == "access-key":
         raise UndeclarableStorageError("it has an access key on AWS; specs reach AWS by a role with an external ID")
@@ -71,10 +71,10 @@ def _on_aws(profile: Mapping[str, Any], credential: str | None, hints: StorageHi
     facts = hints.roles.get(role, RoleFacts())
     if facts.is_known and facts.external_id is None:
         raise UndeclarableStorageError(
-            f"the trust policy of {role} requires no `sts:ExternalId`; specs always send one. Add the condition, and"
+            f"the trust policy of {role} requires no `sts:ExternalId`; specs always send it. Add the condition, and"
             " the ID to the warehouse's credential"
         )
-    found = {
+    fields = {
         "backend": "existing",
         "bucket": profile["bucket"],
         "region": profile["region"],
@@ -82,17 +82,17 @@ def _on_aws(profile: Mapping[str, Any], credential: str | None, hints: StorageHi
         "external_id": facts.external_id,
         "kms_key_arn": profile.get("aws-kms-key-arn") or None,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
-def _in_store(profile: Mapping[str, Any], credential: str | None, hints: StorageHints) -> dict[str, Any]:
+def _declare_in_store(profile: Mapping[str, Any], credential: str | None, hints: StorageHints) -> dict[str, Any]:
     if credential not in {None, "access-key"}:
         reason = "whose account id the server does not show" if credential == "cloudflare-r2" else "not an access key"
         raise UndeclarableStorageError(f"its credential is of type `{credential}`, {reason}; declare it by hand")
     endpoint = profile.get("endpoint")
     if not endpoint:
         raise UndeclarableStorageError("it is in an S3-compatible store without an `endpoint`")
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "backend": "s3",
         "bucket": profile["bucket"],
         "endpoint": normalize_endpoint(str(endpoint)).rstrip("/"),
@@ -102,49 +102,49 @@ def _in_store(profile: Mapping[str, Any], credential: str | None, hints: Storage
         "sts_role_arn": profile.get("sts-role-arn") or None,
     }
     defaults = {name: S3Storage.model_fields[name].default for name in ("region", "path_style")}
-    found = {name: value for name, value in found.items() if value is not None and value != defaults.get(name)}
+    fields = {name: value for name, value in fields.items() if value is not None and value != defaults.get(name)}
     keys = hints.keys or AccessKeys("", "")
-    return found | {"credential": {"access_key_id": keys.access_key_id, "secret_access_key": keys.secret_access_key}}
+    return fields | {"credential": {"access_key_id": keys.access_key_id, "secret_access_key": keys.secret_access_key}}
 
 
 class StorageNames:
-    """Storages of one spec by name: `main`, or the names of their buckets."""
+    """Storages of a spec by name: `main`, or the names of their buckets."""
 
     def __init__(self) -> None:
         """Create an empty collection."""
-        self._found: dict[str, dict[str, Any]] = {}
+        self._storages: dict[str, dict[str, Any]] = {}
 
     def add(self, storage: dict[str, Any]) -> str:
         """Add a storage, and return its key. Equal storages have one key."""
         key = json.dumps(storage, sort_keys=True)
-        self._found.setdefault(key, storage)
+        self._storages.setdefault(key, storage)
         return key
 
-    def named(self) -> dict[str, str]:
+    def assign_names(self) -> dict[str, str]:
         """Return the name of each storage by its key."""
-        if len(self._found) == 1:
-            return dict.fromkeys(self._found, "main")
+        if len(self._storages) == 1:
+            return dict.fromkeys(self._storages, "main")
         names: dict[str, str] = {}
-        for key, storage in self._found.items():
-            base = storage_name(str(storage["bucket"]))
+        for key, storage in self._storages.items():
+            base = derive_storage_name(str(storage["bucket"]))
             taken = set(names.values())
-            candidates = (f"{base}-{number}" for number in range(2, len(self._found) + 2))
+            candidates = (f"{base}-{number}" for number in range(2, len(self._storages) + 2))
             names[key] = base if base not in taken else next(name for name in candidates if name not in taken)
         return names
 
     def storage(self, key: str) -> dict[str, Any]:
         """Return the storage with a key."""
-        return self._found[key]
+        return self._storages[key]
 
 
-def storage_name(bucket: str) -> str:
+def derive_storage_name(bucket: str) -> str:
     """Return the name of a storage in a spec for a bucket: a label of at most 37 characters."""
     label = re.sub(r"[^a-z0-9-]+", "-", bucket.lower()).strip("-")
     label = label if label[:1].isalpha() else f"s-{label}"
     return label[:37].rstrip("-")
 
 
-def placeholder_keys(storage: str) -> AccessKeys:
+def make_placeholder_keys(storage: str) -> AccessKeys:
     """Return references to keys of the stack's configuration, for a store without named credentials."""
     stem = storage.replace("-", "_")
     space = NAMESPACE_OF_STORE_KEYS

@@ -32,34 +32,36 @@ class UndeclarableTableError(Exception):
     """A table has no form in specs. The message is the reason."""
 
 
-def table_document(warehouse: str, table: Tabular, metadata: Mapping[str, Any]) -> dict[str, Any]:
+def declare_table(warehouse: str, table: Tabular, metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return a table as a spec has it; only what is not a default.
 
     Raises:
         UndeclarableTableError: Specs have no such table.
     """
-    found: Json = dict(metadata)
+    table_metadata: Json = dict(metadata)
     name = str(QualifiedName(warehouse, table.namespace, table.name))
-    properties, policies = _properties(found)
-    schema = current_schema(found)
-    names = column_names(found)
+    properties, policies = _split_properties(table_metadata)
+    schema = current_schema(table_metadata)
+    names = column_names(table_metadata)
     document: dict[str, Any] = {
         "name": name,
-        "columns": [_column(field) for field in cast(list[Json], schema["fields"])],
+        "columns": [_declare_column(field) for field in cast(list[Json], schema["fields"])],
         "identifier": [names[number] for number in cast(list[int], schema.get("identifier-field-ids") or [])],
-        "partition_by": [str(field) for field in partitions(found)],
-        "sort_by": sort_texts(found),
+        "partition_by": [str(field) for field in partitions(table_metadata)],
+        "sort_by": sort_texts(table_metadata),
         "properties": properties,
         "policies": policies,
-        "format_version": found["format-version"] if found["format-version"] != _USUAL_FORMAT else None,
+        "format_version": table_metadata["format-version"]
+        if table_metadata["format-version"] != _USUAL_FORMAT
+        else None,
         "protected": table.protected or None,
     }
     return {key: value for key, value in document.items() if value not in (None, [], {})}
 
 
-def differences(spec: TableSpec, metadata: Mapping[str, Any]) -> list[str]:
+def find_differences(spec: TableSpec, metadata: Mapping[str, Any]) -> list[str]:
     """Return what adopting a table with this declaration would change or refuse; empty if nothing."""
-    declared = TableArgs(
+    args = TableArgs(
         server=ServerRef(endpoint="http://unused"),
         warehouse_id="unused",
         namespace=".".join(spec.path.namespace),
@@ -72,67 +74,69 @@ def differences(spec: TableSpec, metadata: Mapping[str, Any]) -> list[str]:
         format_version=spec.format_version,
         undeclared_columns=spec.undeclared_columns,
     )
-    made = commit(dict(metadata), None, declared, {})
-    return [*made.changes, *made.problems]
+    planned_commit = commit(dict(metadata), None, args, {})
+    return [*planned_commit.changes, *planned_commit.problems]
 
 
-def _properties(metadata: Json) -> tuple[dict[str, str], dict[str, Any]]:
+def _split_properties(metadata: Json) -> tuple[dict[str, str], dict[str, Any]]:
     """Return the properties to declare, and the policies among them."""
-    found = cast(dict[str, str], metadata.get("properties") or {})
-    own = {key: value for key, value in found.items() if key.startswith(PREFIX)}
+    properties = cast(dict[str, str], metadata.get("properties") or {})
+    policy_properties = {key: value for key, value in properties.items() if key.startswith(PREFIX)}
     try:
-        policies = TablePolicies.from_properties(own)
+        policies = TablePolicies.from_properties(policy_properties)
     except (ValueError, ValidationError) as error:
         raise UndeclarableTableError(f"its policies cannot be read: {' '.join(str(error).split())}") from None
-    others = {
+    plain_properties = {
         key: value
-        for key, value in found.items()
-        if key not in own and not is_engines(key, value) and not [*property_mistakes({key: value})]
+        for key, value in properties.items()
+        if key not in policy_properties
+        and not is_written_by_engine(key, value)
+        and not [*property_mistakes({key: value})]
     }
-    return others, policies.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    return plain_properties, policies.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
 
 
-def is_engines(key: str, value: str) -> bool:
+def is_written_by_engine(key: str, value: str) -> bool:
     """Return whether an engine wrote a property without being asked."""
     return key in ENGINE_PROPERTIES and ENGINE_PROPERTIES[key] in (None, value)
 
 
-def _column(field: Json) -> dict[str, Any]:
-    """Return a column, or a field of a nested one."""
-    found: dict[str, Any] = {"name": field["name"], "type": _type(field["type"])}
+def _declare_column(field: Json) -> dict[str, Any]:
+    """Return a column, or a field of a nested column."""
+    column: dict[str, Any] = {"name": field["name"], "type": _declare_type(field["type"])}
     if field.get("required"):
-        found["required"] = True
+        column["required"] = True
     if field.get("doc"):
-        found["doc"] = field["doc"]
+        column["doc"] = field["doc"]
     if field.get("write-default") is not None:
-        found["default"] = field["write-default"]
-    return found
+        column["default"] = field["write-default"]
+    return column
 
 
-def _type(kind: Any) -> Any:
-    """Return a type as text if that says everything, else as a mapping."""
+def _declare_type(kind: Any) -> Any:
+    """Return a type as text if the text is complete, else as a mapping."""
     if not isinstance(kind, dict):
         return type_text(kind)
-    detailed = _detailed(cast(Json, kind))
+    detailed = _declare_nested_type(cast(Json, kind))
     text = type_text(kind)
     try:
-        is_whole = _parsed(text) == _parsed(detailed)
+        is_whole = _parse_column(text) == _parse_column(detailed)
     except ValidationError:
         return detailed  # the check of the whole spec names the mistake
     return text if is_whole else detailed
 
 
-def _parsed(kind: Any) -> Column:
+def _parse_column(kind: Any) -> Column:
     return Column.model_validate({"name": "unused", "type": kind})
 
 
-def _detailed(kind: Json) -> dict[str, Any]:
+def _declare_nested_type(kind: Json) -> dict[str, Any]:
     match kind["type"]:
         case "struct":
-            return {"type": "struct", "fields": [_column(field) for field in cast(list[Json], kind["fields"])]}
+            return {"type": "struct", "fields": [_declare_column(field) for field in cast(list[Json], kind["fields"])]}
         case "list":
             required = {"element_required": True} if kind.get("element-required") else {}
-            return {"type": "list", "element": _type(kind["element"]), **required}
+            return {"type": "list", "element": _declare_type(kind["element"]), **required}
         case _:
             required = {"value_required": True} if kind.get("value-required") else {}
-            return {"type": "map", "key": _type(kind["key"]), "value": _type(kind["value"]), **required}
+            return {"type": "map", "key": _declare_type(kind["key"]), "value": _declare_type(kind["value"]), **required}

@@ -1,6 +1,6 @@
-"""The spec of a tenant from the objects of its project. What specs cannot express is left out and listed. Pure.
+"""Derive the spec of a tenant from the objects of its project. Settings that specs cannot express are listed. Pure.
 
-Each part is checked with the functions that adopt it: a spec has only what `up` takes over without a change.
+Each part is checked with the functions that adopt it: a spec has only objects that `up` takes over without a change.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from lakewright.discovery.declaration.storages import (
     StorageHints,
     StorageNames,
     UndeclarableStorageError,
-    placeholder_keys,
-    storage_of,
+    declare_storage,
+    make_placeholder_keys,
 )
 from lakewright.discovery.declaration.table_declaration import UndeclarableTableError
 from lakewright.discovery.declaration.warehouse_declaration import UndeclarableWarehouseError
@@ -31,9 +31,9 @@ from lakewright.spec import SpecError, TenantSpec, parse_spec
 from lakewright.storage.backend import AwsDefaults
 
 UNKNOWN_OWNER = "unknown"
-"""Owner of a tenant until a person names one: no server knows it."""
+"""Owner of a tenant until a person names an owner: no server knows it."""
 _ORDER = ("storage", "warehouses", "tables", "grants", "role_members")
-"""Sections whose parts can be left out. Parts of a section may belong to those of an earlier one."""
+"""Sections whose parts can be left out. Parts of a section may belong to parts of an earlier section."""
 _LISTS = frozenset({"warehouses", "tables", "grants"})
 
 
@@ -48,7 +48,7 @@ class TenantNames:
 
 @dataclass(frozen=True)
 class TenantDraft:
-    """A spec that declares what exists, and what it leaves out."""
+    """A spec of existing objects, and the objects that it leaves out."""
 
     spec: dict[str, Any]
     omissions: tuple[Omission, ...]
@@ -58,8 +58,8 @@ class TenantDraft:
     """Comments by the path of a value: `storage.main`."""
 
 
-def declare_tenant_of(
-    found: ProjectObjects,
+def draft_tenant_spec(
+    project: ProjectObjects,
     names: TenantNames,
     hints: StorageHints,
     defaults: AwsDefaults,
@@ -69,36 +69,36 @@ def declare_tenant_of(
     """Return the spec of a tenant.
 
     Args:
-        found: Its project.
-        names: What no server has.
-        hints: What the server does not say about storages.
+        project: Its project.
+        names: Values that no server has.
+        hints: Facts about storages that the server does not return.
         defaults: The environment's settings for AWS.
         skipped_tables: Patterns of tables to leave out: WAREHOUSE.NAMESPACE.TABLE.
 
     Raises:
         DiscoveryError: No warehouse can be declared, or a name is invalid.
     """
-    draft = _Draft(found, names, hints, defaults, skipped_tables)
+    draft = _Draft(project, names, hints, defaults, skipped_tables)
     draft.add_warehouses()
     draft.add_tables()
     draft.add_access()
     draft.settle()
-    return draft.finished()
+    return draft.finish()
 
 
 class _Draft:
     def __init__(
         self,
-        found: ProjectObjects,
+        project: ProjectObjects,
         names: TenantNames,
         hints: StorageHints,
         defaults: AwsDefaults,
         skipped_tables: Sequence[str],
     ) -> None:
-        self.found, self.names, self.hints, self.defaults = found, names, hints, defaults
+        self.project, self.names, self.hints, self.defaults = project, names, hints, defaults
         self.skipped_tables = skipped_tables
-        self.omissions = [Omission("server", found.server.endpoint, reason) for reason in found.unread]
-        self.by_name = {warehouse.name: warehouse for warehouse in found.warehouses}
+        self.omissions = [Omission("server", project.server.endpoint, reason) for reason in project.unread]
+        self.warehouses_by_name = {warehouse.name: warehouse for warehouse in project.warehouses}
         self.metadata: dict[str, Mapping[str, Any]] = {}
         self.references: list[str] = []
         self.comments: dict[str, str] = {}
@@ -108,7 +108,7 @@ class _Draft:
             "name": names.tenant,
             "owner": names.owner,
             "adopt": True,
-            "project": self._project(),
+            "project": self._declare_project(),
             "labels": {},
             "storage": {},
             "warehouses": [],
@@ -117,37 +117,37 @@ class _Draft:
             "role_members": {},
         }
 
-    def _project(self) -> dict[str, str]:
-        wanted = {"id": self.found.project_id, "name": self.found.name}
-        return {key: value for key, value in wanted.items() if value != self.names.tenant}
+    def _declare_project(self) -> dict[str, str]:
+        project_fields = {"id": self.project.project_id, "name": self.project.name}
+        return {key: value for key, value in project_fields.items() if value != self.names.tenant}
 
     def omit(self, kind: str, name: str, reason: str) -> None:
         self.omissions.append(Omission(kind, name, reason))
 
     def add_warehouses(self) -> None:
-        if unlisted := self.found.server.unlisted:
-            self.omit("server", self.found.server.endpoint, f"warehouses may exist that are not listed: {unlisted}")
+        if unlisted := self.project.server.unlisted:
+            self.omit("server", self.project.server.endpoint, f"warehouses may exist that are not listed: {unlisted}")
         storages = StorageNames()
         keyed: list[tuple[dict[str, Any], str]] = []
-        for warehouse in self.found.warehouses:
+        for warehouse in self.project.warehouses:
             credential: Mapping[str, Any] = warehouse.response.get("storage-credential-type") or {}
             try:
-                document = warehouse_declaration.warehouse_document(self.names.tenant, warehouse)
-                storage = storage_of(
+                document = warehouse_declaration.declare_warehouse(self.names.tenant, warehouse)
+                storage = declare_storage(
                     warehouse.response["storage-profile"], credential.get("credential-type"), self.hints
                 )
             except (UndeclarableWarehouseError, UndeclarableStorageError) as reason:
                 self.omit("warehouse", warehouse.name, str(reason))
                 continue
             keyed.append((document, storages.add(storage)))
-            self.omissions += warehouse_declaration.kept_settings(warehouse)
-        named = storages.named()
-        for key, name in named.items():
-            self.document["storage"][name] = self._with_references(name, storages.storage(key))
+            self.omissions += warehouse_declaration.list_undeclarable_settings(warehouse)
+        names_by_key = storages.assign_names()
+        for key, name in names_by_key.items():
+            self.document["storage"][name] = self._add_references(name, storages.storage(key))
         self._take_buckets()
         for document, key in keyed:
-            own = {"storage": named[key]} if len(named) > 1 else {}
-            self.document["warehouses"].append({"name": document["name"], **own, **document})
+            storage_field = {"storage": names_by_key[key]} if len(names_by_key) > 1 else {}
+            self.document["warehouses"].append({"name": document["name"], **storage_field, **document})
 
     def _take_buckets(self) -> None:
         """Let the stack make the buckets that a person names, if it would not change them."""
@@ -157,79 +157,80 @@ class _Draft:
             if facts is None:
                 continue
             if facts.problem:
-                self.omit("bucket", bucket, f"it could not be read, so it stays outside of the stack: {facts.problem}")
+                self.omit("bucket", bucket, f"it could not be read and remains outside of the stack: {facts.problem}")
             elif storage["backend"] != "s3":
                 self.comments.setdefault(f"storage.{name}", f"The bucket has {facts}.")
-                reason = "on AWS it stays outside of the stack, which would give its role an external ID of its own"
+                reason = "on AWS it remains outside of the stack, which would give its role an external ID of its own"
                 self.omit("bucket", bucket, f"{reason}; it has {facts}")
                 self._take_owner(facts)
             elif sum(other["bucket"] == bucket for other in self.document["storage"].values()) > 1:
-                self.omit("bucket", bucket, "it stays outside of the stack: its warehouses reach it in different ways")
+                self.omit("bucket", bucket, "it remains outside of the stack: its warehouses reach it differently")
             else:
                 self._take_bucket(name, bucket, facts)
 
     def _take_owner(self, facts: BucketFacts) -> None:
-        """Use the owner in a bucket's tags, unless a person named one."""
+        """Use the owner in a bucket's tags, unless a person named an owner."""
         if self.names.owner == UNKNOWN_OWNER:
             self.document["owner"] = facts.tags.get(made_buckets.OWNER_TAG, UNKNOWN_OWNER)
 
     def _take_bucket(self, name: str, bucket: str, facts: BucketFacts) -> None:
-        fields, problems = made_buckets.made_fields(bucket, facts)
+        fields, problems = made_buckets.derive_fields(bucket, facts)
         owner = facts.tags.get(made_buckets.OWNER_TAG, self.names.owner)
-        labels = made_buckets.own_labels(facts, self.hints.environment_tags)
-        own = {made_buckets.TENANT_TAG: self.names.tenant, made_buckets.OWNER_TAG: owner}
-        problems += made_buckets.tag_problems(facts, {**labels, **self.hints.environment_tags, **own})
+        labels = made_buckets.derive_labels(facts, self.hints.environment_tags)
+        toolkit_tags = {made_buckets.TENANT_TAG: self.names.tenant, made_buckets.OWNER_TAG: owner}
+        problems += made_buckets.find_tag_problems(facts, {**labels, **self.hints.environment_tags, **toolkit_tags})
         if self.document["labels"] not in ({}, labels):
-            problems.append("its tags are not those of the tenant's other buckets")
+            problems.append("its tags differ from those of the tenant's other buckets")
         if problems:
-            self.omit("bucket", bucket, f"it stays outside of the stack: {'; '.join(problems)}")
+            self.omit("bucket", bucket, f"it remains outside of the stack: {'; '.join(problems)}")
             return
         self.document["storage"][name] |= fields
         self.document["owner"], self.document["labels"] = owner, labels
 
-    def _with_references(self, name: str, storage: dict[str, Any]) -> dict[str, Any]:
-        """Return a storage with placeholders for what cannot be read back."""
-        made = dict(storage)
-        if made["backend"] == "s3" and self.hints.keys is None:
-            keys = placeholder_keys(name)
-            made["credential"] = {"access_key_id": keys.access_key_id, "secret_access_key": keys.secret_access_key}
-            self.references += made["credential"].values()
-            self.comments[f"storage.{name}"] = "Credentials cannot be read back: set these references, or name others."
-        if made["backend"] == "existing" and "external_id" not in made:
-            made["external_id"] = f"config:external_id_{name.replace('-', '_')}"
-            self.references.append(made["external_id"])
-            facts = self.hints.roles.get(str(made["role_arn"]))
+    def _add_references(self, name: str, storage: dict[str, Any]) -> dict[str, Any]:
+        """Return a storage with placeholders for values that cannot be read back."""
+        completed = dict(storage)
+        if completed["backend"] == "s3" and self.hints.keys is None:
+            keys = make_placeholder_keys(name)
+            credential = {"access_key_id": keys.access_key_id, "secret_access_key": keys.secret_access_key}
+            completed["credential"] = credential
+            self.references += credential.values()
+            self.comments[f"storage.{name}"] = "Credentials cannot be read back: set or replace these references."
+        if completed["backend"] == "existing" and "external_id" not in completed:
+            completed["external_id"] = f"config:external_id_{name.replace('-', '_')}"
+            self.references.append(completed["external_id"])
+            facts = self.hints.roles.get(str(completed["role_arn"]))
             why = f" ({facts.problem})" if facts and facts.problem else ""
             self.comments[f"storage.{name}"] = f"The role's external ID could not be read{why}: set this reference."
-        return made
+        return completed
 
     def add_tables(self) -> None:
         for entry in self.document["warehouses"]:
-            warehouse = self.by_name[entry["name"]]
-            declared = {namespace.name for namespace in warehouse.namespaces}
-            declared -= {n.name for n in warehouse.namespaces if warehouse_declaration.why_not_declarable(n)}
-            preset = warehouse_declaration.preset_of(sorted(declared))
+            warehouse = self.warehouses_by_name[entry["name"]]
+            declarable = {namespace.name for namespace in warehouse.namespaces}
+            declarable -= {n.name for n in warehouse.namespaces if warehouse_declaration.find_namespace_problem(n)}
+            preset = warehouse_declaration.match_preset(sorted(declarable))
             for tabular in warehouse.tabulars:
                 name = str(QualifiedName(warehouse.name, tabular.namespace, tabular.name))
-                if reason := self._why_no_table(warehouse, tabular, name, declared, preset):
+                if reason := self._find_table_problem(warehouse, tabular, name, declarable, preset):
                     self.omit(tabular.kind, name, reason)
                     continue
                 try:
-                    document = table_declaration.table_document(warehouse.name, tabular, warehouse.metadata[tabular])
+                    document = table_declaration.declare_table(warehouse.name, tabular, warehouse.metadata[tabular])
                 except UndeclarableTableError as reason:
                     self.omit("table", name, str(reason))
                     continue
                 self.document["tables"].append(document)
                 self.metadata[name] = warehouse.metadata[tabular]
 
-    def _why_no_table(
-        self, warehouse: FoundWarehouse, tabular: Tabular, name: str, declared: Set[str], preset: str | None
+    def _find_table_problem(
+        self, warehouse: FoundWarehouse, tabular: Tabular, name: str, declarable: Set[str], preset: str | None
     ) -> str:
         if tabular.kind != "table":
-            return f"specs declare tables only; the {tabular.kind} stays as it is"
+            return f"specs declare tables only; the {tabular.kind} remains as it is"
         if tabular.dropped:
             return "it is dropped and can still be restored; `lakewright undrop` does that"
-        if ".".join(tabular.namespace) not in declared:
+        if ".".join(tabular.namespace) not in declarable:
             return "its namespace cannot be declared"
         if preset and ".".join(tabular.namespace) in PRESETS[preset]:
             return f"runs of {preset} write and remove the tables of this namespace"
@@ -242,16 +243,16 @@ class _Draft:
         namespaces = {
             f"{name}.{entry.name}"
             for name in warehouses
-            for entry in self.by_name[name].namespaces
-            if not warehouse_declaration.why_not_declarable(entry)
+            for entry in self.warehouses_by_name[name].namespaces
+            if not warehouse_declaration.find_namespace_problem(entry)
         }
         tables = {
             ".".join((name, *table.namespace, table.name))
             for name in warehouses
-            for table in self.by_name[name].metadata
+            for table in self.warehouses_by_name[name].metadata
             if str(QualifiedName(name, table.namespace, table.name)) in self.metadata
         }
-        access = grant_declaration.declared_access(self.found, warehouses, namespaces, tables)
+        access = grant_declaration.declare_access(self.project, warehouses, namespaces, tables)
         self.document["grants"], self.document["role_members"] = access.grants, access.role_members
         self.omissions += access.omissions
 
@@ -260,11 +261,11 @@ class _Draft:
         while True:
             self._require_warehouses()
             try:
-                spec = parse_spec(self._written(), f"project {self.found.project_id}")
+                spec = parse_spec(self._drop_empty_sections(), f"project {self.project.project_id}")
             except SpecError as error:
                 self._remove_invalid(error)
                 continue
-            differing = [*self._differing(spec)]
+            differing = [*self._find_differences(spec)]
             for kind, name, reasons in differing:
                 self.omit(kind, name, f"adopting it would change: {'; '.join(reasons)}")
                 self._remove(kind, name)
@@ -273,118 +274,121 @@ class _Draft:
                 return
 
     def _require_warehouses(self) -> None:
-        if not self.found.warehouses:
-            raise EmptyProjectError(f"project {self.found.project_id} has no warehouse that this identity can see")
+        if not self.project.warehouses:
+            raise EmptyProjectError(f"project {self.project.project_id} has no warehouse that this identity can see")
         if not self.document["warehouses"]:
             reasons = [
                 f"{omission.name}: {omission.reason}" for omission in self.omissions if omission.kind == "warehouse"
             ]
             raise DiscoveryError(
-                f"project {self.found.project_id} has no warehouse that a spec can declare"
+                f"project {self.project.project_id} has no warehouse that a spec can declare"
                 + "".join(f"\n  - {reason}" for reason in reasons)
             )
 
-    def _written(self) -> dict[str, Any]:
+    def _drop_empty_sections(self) -> dict[str, Any]:
         return {key: value for key, value in self.document.items() if value not in ([], {})}
 
     def _remove_invalid(self, error: SpecError) -> None:
         """Remove the parts that an error names, the last of a list first. Raises DiscoveryError for other parts."""
         parts: dict[tuple[str, int | str], list[str]] = {}
         for problem in error.problems:
-            section, _, rest = problem.path.partition(".")
-            place, _, _ = rest.partition(".")
-            if section in _LISTS and place.isdigit():
-                parts.setdefault((section, int(place)), []).append(str(problem))
-            elif section in {"storage", "role_members"} and place:
-                parts.setdefault((section, place), []).append(str(problem))
+            section, _, subpath = problem.path.partition(".")
+            part_key, _, _ = subpath.partition(".")
+            if section in _LISTS and part_key.isdigit():
+                parts.setdefault((section, int(part_key)), []).append(str(problem))
+            elif section in {"storage", "role_members"} and part_key:
+                parts.setdefault((section, part_key), []).append(str(problem))
             else:
-                raise DiscoveryError(f"the spec of project {self.found.project_id} is not valid: {problem}") from None
+                raise DiscoveryError(f"the spec of project {self.project.project_id} is not valid: {problem}") from None
         # A removed part takes its tables, grants and members along, which changes the places of other sections.
         first = next(name for name in _ORDER if any(section == name for section, _ in parts))
-        for (section, place), reasons in sorted(parts.items(), key=lambda part: str(part[0][1]).zfill(9), reverse=True):
+        for (section, part_key), reasons in sorted(
+            parts.items(), key=lambda part: str(part[0][1]).zfill(9), reverse=True
+        ):
             if section == first:
-                self._remove_part(section, place, "; ".join(reasons))
+                self._remove_part(section, part_key, "; ".join(reasons))
 
-    def _remove_part(self, section: str, place: int | str, reason: str) -> None:
+    def _remove_part(self, section: str, part_key: int | str, reason: str) -> None:
         match section:
             case "storage":
-                users = [entry["name"] for entry in self.document["warehouses"] if self._storage_of(entry) == place]
+                users = [
+                    entry["name"] for entry in self.document["warehouses"] if self._find_storage_name(entry) == part_key
+                ]
                 for name in users:
                     self.omit("warehouse", name, reason)
                     self._remove("warehouse", name)
-                self.document["storage"].pop(place, None)
+                self.document["storage"].pop(part_key, None)
             case "role_members":
-                self.omit("member", str(place), reason)
-                del self.document["role_members"][place]
+                self.omit("member", str(part_key), reason)
+                del self.document["role_members"][part_key]
             case "grants":
-                grant = self.document["grants"].pop(cast(int, place))
+                grant = self.document["grants"].pop(cast(int, part_key))
                 self.omit("grant", f"{grant['privilege']} of {grant['to']} on {grant['on']}", reason)
             case _:
                 kind = "warehouse" if section == "warehouses" else "table"
-                name = str(self.document[section][cast(int, place)]["name"])
+                name = str(self.document[section][cast(int, part_key)]["name"])
                 self.omit(kind, name, reason)
                 self._remove(kind, name)
 
-    def _storage_of(self, entry: Mapping[str, Any]) -> str:
+    def _find_storage_name(self, entry: Mapping[str, Any]) -> str:
         return str(entry.get("storage") or next(iter(self.document["storage"]), ""))
 
     def _remove(self, kind: str, name: str) -> None:
-        """Remove a table with its grants, or a warehouse with all that is in it."""
+        """Remove a table with its grants, or a warehouse with its contents."""
         document = self.document
         document[f"{kind}s"] = [entry for entry in document[f"{kind}s"] if entry["name"] != name]
         self.metadata.pop(name, None)
-        gone = {"kind": kind, "name": name}
         for grant in list(document["grants"]):
             if _is_on(grant["on"], kind, name):
                 document["grants"].remove(grant)
                 self.omit(
                     "grant",
                     f"{grant['privilege']} of {grant['to']} on {grant['on']}",
-                    f"{gone['kind']} {name} is left out",
+                    f"{kind} {name} is left out",
                 )
         self._drop_idle_roles()
         if kind == "warehouse":
             for table in [entry["name"] for entry in document["tables"] if str(entry["name"]).split(".")[0] == name]:
                 self.omit("table", table, f"warehouse {name} is left out")
                 self._remove("table", table)
-            used = {self._storage_of(entry) for entry in document["warehouses"]}
+            used = {self._find_storage_name(entry) for entry in document["warehouses"]}
             document["storage"] = {key: value for key, value in document["storage"].items() if key in used}
 
     def _drop_idle_roles(self) -> None:
-        """Remove the members of roles that no grant names any more."""
+        """Remove the members of roles that no grant names."""
         granted = {str(grant["to"]).removeprefix("role:") for grant in self.document["grants"]}
         for role in [role for role in self.document["role_members"] if role not in granted]:
-            self.omit("member", role, "no declared grant names its role, so its members stay as they are")
+            self.omit("member", role, "no declared grant names its role, so its members remain as they are")
             del self.document["role_members"][role]
 
-    def _differing(self, spec: TenantSpec) -> Iterator[tuple[str, str, list[str]]]:
+    def _find_differences(self, spec: TenantSpec) -> Iterator[tuple[str, str, list[str]]]:
         for warehouse in spec.warehouses:
             backend = spec.storage[spec.find_storage_name(warehouse)]
-            found = self.by_name[warehouse.name]
-            if reasons := warehouse_declaration.differences(
-                warehouse, backend, found, self.defaults, spec.find_key_prefix(warehouse)
+            live_warehouse = self.warehouses_by_name[warehouse.name]
+            if reasons := warehouse_declaration.find_differences(
+                warehouse, backend, live_warehouse, self.defaults, spec.find_key_prefix(warehouse)
             ):
                 yield "warehouse", warehouse.name, reasons
         for table in spec.tables:
-            if reasons := table_declaration.differences(table, self.metadata[table.name]):
+            if reasons := table_declaration.find_differences(table, self.metadata[table.name]):
                 yield "table", table.name, reasons
 
     def _shorten_grants(self, spec: TenantSpec) -> None:
         """Leave out the grants of the standard roles if the server has all of them, else turn these roles off."""
         if not self.document["role_members"]:
             return
-        standard = grant_declaration.without_standard_grants(spec)
+        standard = grant_declaration.find_standard_grants(spec)
         if standard is None:
             self.document["standard_roles"] = False
             return
         grants = [grant for index, grant in enumerate(self.document["grants"]) if index not in standard]
         self.document["grants"] = grants
 
-    def finished(self) -> TenantDraft:
-        written = self._written()
-        parse_spec(written, f"project {self.found.project_id}")
+    def finish(self) -> TenantDraft:
+        document = self._drop_empty_sections()
+        parse_spec(document, f"project {self.project.project_id}")
         unique = tuple(sorted(set(self.omissions)))
-        return TenantDraft(written, unique, tuple(dict.fromkeys(self.references)), self.comments)
+        return TenantDraft(document, unique, tuple(dict.fromkeys(self.references)), self.comments)
 
 
 def _is_on(on: Mapping[str, Any], kind: str, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""A warehouse of a spec from a warehouse of a server, and what would differ. Pure functions."""
+"""Derive a warehouse of a spec from a warehouse of a server, and compare them. Pure functions."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ class UndeclarableWarehouseError(Exception):
     """A warehouse has no form in specs. The message is the reason."""
 
 
-def warehouse_document(tenant: str, found: FoundWarehouse) -> dict[str, Any]:
+def declare_warehouse(tenant: str, warehouse: FoundWarehouse) -> dict[str, Any]:
     """Return a warehouse as a spec has it, without its storage; only what is not a default.
 
     Raises:
         UndeclarableWarehouseError: Specs have no such warehouse.
     """
-    if found.response.get("status") != "active":
+    if warehouse.response.get("status") != "active":
         raise UndeclarableWarehouseError("it is inactive, and a stack would activate it. Activate it first")
-    profile: Mapping[str, Any] = found.response["storage-profile"]
+    profile: Mapping[str, Any] = warehouse.response["storage-profile"]
     prefix = str(profile.get("key-prefix") or "").strip("/")
     if not prefix:
         raise UndeclarableWarehouseError(
-            "it uses a whole bucket; a warehouse of a spec has a `key_prefix`, so that others fit beside it"
+            "it uses a whole bucket; a warehouse of a spec has a `key_prefix`, so that other warehouses fit beside it"
         )
     is_vended = bool(profile.get("sts-enabled"))
     is_signed = bool(profile.get("remote-signing-enabled", True))
@@ -47,22 +47,24 @@ def warehouse_document(tenant: str, found: FoundWarehouse) -> dict[str, Any]:
             "it neither vends credentials nor signs requests; specs have `delegation: vended` or `remote-signing`"
         )
     document: dict[str, Any] = {
-        "name": found.name,
-        "key_prefix": prefix if prefix != f"{tenant}/{found.name}" else None,
-        "namespaces": _namespaces([entry.name for entry in found.namespaces if not why_not_declarable(entry)]),
-        "soft_delete_days": _soft_delete_days(found.response.get("delete-profile") or {"type": "hard"}),
-        "protected": True if found.response.get("protected") else None,
-        "format_versions": _format_versions(found.response),
+        "name": warehouse.name,
+        "key_prefix": prefix if prefix != f"{tenant}/{warehouse.name}" else None,
+        "namespaces": _declare_namespaces(
+            [entry.name for entry in warehouse.namespaces if not find_namespace_problem(entry)]
+        ),
+        "soft_delete_days": _read_soft_delete_days(warehouse.response.get("delete-profile") or {"type": "hard"}),
+        "protected": True if warehouse.response.get("protected") else None,
+        "format_versions": _read_format_versions(warehouse.response),
         "delegation": None if is_vended else "remote-signing",
         "remote_signing": True if is_vended and is_signed else None,
-        "token_seconds": _token_seconds(profile),
+        "token_seconds": _read_token_seconds(profile),
         "session_tags": profile.get("sts-session-tags") or None,
         "task_queues": {
             name: {
                 "config": dict(queue.config) or None,
                 "max_seconds_since_last_heartbeat": queue.max_seconds_since_last_heartbeat,
             }
-            for name, queue in found.queues.items()
+            for name, queue in warehouse.queues.items()
         },
     }
     document["task_queues"] = {
@@ -72,11 +74,11 @@ def warehouse_document(tenant: str, found: FoundWarehouse) -> dict[str, Any]:
     return {key: value for key, value in document.items() if value not in (None, [], {})}
 
 
-def differences(
-    spec: WarehouseSpec, backend: StorageBackend, found: FoundWarehouse, defaults: AwsDefaults, key_prefix: str
+def find_differences(
+    spec: WarehouseSpec, backend: StorageBackend, warehouse: FoundWarehouse, defaults: AwsDefaults, key_prefix: str
 ) -> list[str]:
     """Return what adopting a warehouse with this declaration would change; empty if nothing."""
-    live: dict[str, Any] = found.response["storage-profile"]
+    live: dict[str, Any] = warehouse.response["storage-profile"]
     access = WarehouseAccess(
         backend.bucket,
         key_prefix,
@@ -89,38 +91,40 @@ def differences(
         session_tags=spec.session_tags,
     )
     try:
-        declared = S3Profile.model_validate(backend.storage_profile(access, backend.address(defaults)))
+        declared_profile = S3Profile.model_validate(backend.storage_profile(access, backend.address(defaults)))
     except ValidationError as error:
         return [str(details["msg"]).removeprefix("Value error, ") for details in error.errors()]
-    return [str(change) for change in difference.between(profile_observed(live, declared), declared)]
+    return [str(change) for change in difference.between(profile_observed(live, declared_profile), declared_profile)]
 
 
-def kept_settings(found: FoundWarehouse) -> Iterator[Omission]:
+def list_undeclarable_settings(warehouse: FoundWarehouse) -> Iterator[Omission]:
     """Yield the settings of a warehouse that specs have no field for. A stack leaves them as they are."""
-    name = found.name
-    keeps = "specs have no field for it, and a stack leaves it as it is"
-    if found.managed_access:
-        yield Omission("warehouse", name, f"managed access is on; {keeps}")
-    layout: Mapping[str, Any] = found.response["storage-profile"].get("storage-layout") or {}
+    name = warehouse.name
+    consequence = "specs have no field for it, and a stack leaves it as it is"
+    if warehouse.managed_access:
+        yield Omission("warehouse", name, f"managed access is on; {consequence}")
+    layout: Mapping[str, Any] = warehouse.response["storage-profile"].get("storage-layout") or {}
     if layout.get("type", "default") != "default":
-        yield Omission("warehouse", name, f"storage layout `{layout['type']}`; {keeps}")
-    if (default := found.response.get("default-format-version")) is not None:
-        yield Omission("warehouse", name, f"default format version {default}; {keeps}")
-    for entry in found.namespaces:
-        where = f"{name}.{entry.name}"
-        if reason := why_not_declarable(entry):
-            yield Omission("namespace", where, reason)
+        yield Omission("warehouse", name, f"storage layout `{layout['type']}`; {consequence}")
+    if (default := warehouse.response.get("default-format-version")) is not None:
+        yield Omission("warehouse", name, f"default format version {default}; {consequence}")
+    for entry in warehouse.namespaces:
+        namespace_name = f"{name}.{entry.name}"
+        if reason := find_namespace_problem(entry):
+            yield Omission("namespace", namespace_name, reason)
             continue
         if entry.properties:
-            yield Omission("namespace", where, f"properties {', '.join(sorted(entry.properties))}; {keeps}")
+            yield Omission(
+                "namespace", namespace_name, f"properties {', '.join(sorted(entry.properties))}; {consequence}"
+            )
         if entry.listed.protected:
-            yield Omission("namespace", where, f"protection is on; {keeps}")
+            yield Omission("namespace", namespace_name, f"protection is on; {consequence}")
         if entry.managed_access:
-            yield Omission("namespace", where, f"managed access is on; {keeps}")
+            yield Omission("namespace", namespace_name, f"managed access is on; {consequence}")
 
 
-def why_not_declarable(entry: FoundNamespace) -> str:
-    """Return why a namespace has no form in specs; empty if it has one."""
+def find_namespace_problem(entry: FoundNamespace) -> str:
+    """Return why a namespace has no form in specs; empty if it has a form."""
     if any("." in level for level in entry.path):
         return "a level of its name contains a dot, which separates levels in specs"
     try:
@@ -130,39 +134,39 @@ def why_not_declarable(entry: FoundNamespace) -> str:
     return ""
 
 
-def preset_of(paths: list[str]) -> str | None:
+def match_preset(paths: list[str]) -> str | None:
     """Return the preset whose namespaces are all among the paths."""
     return next((name for name, preset in PRESETS.items() if set(preset) <= set(paths)), None)
 
 
-def _namespaces(paths: list[str]) -> Any:
+def _declare_namespaces(paths: list[str]) -> Any:
     """Return the namespaces of a spec. A parent follows from its children."""
     leaves = [path for path in paths if not any(other.startswith(f"{path}.") for other in paths)]
-    preset = preset_of(paths)
+    preset = match_preset(paths)
     if preset is None:
         return leaves
     also = [path for path in leaves if path not in PRESETS[preset]]
     return {"preset": preset} | ({"also": also} if also else {})
 
 
-def _soft_delete_days(profile: Mapping[str, Any]) -> int | None:
+def _read_soft_delete_days(profile: Mapping[str, Any]) -> int | None:
     if profile.get("type") != "soft":
         return None
     seconds = int(profile["expiration-seconds"])
-    days, rest = divmod(seconds, _SECONDS_PER_DAY)
-    if rest or not 1 <= days <= _MOST_DAYS:
+    days, remainder = divmod(seconds, _SECONDS_PER_DAY)
+    if remainder or not 1 <= days <= _MOST_DAYS:
         raise UndeclarableWarehouseError(
             f"dropped tables expire after {seconds} seconds; `soft_delete_days` takes 1 to {_MOST_DAYS} whole days"
         )
     return days
 
 
-def _token_seconds(profile: Mapping[str, Any]) -> int | None:
+def _read_token_seconds(profile: Mapping[str, Any]) -> int | None:
     seconds = profile.get("sts-token-validity-seconds")
     return seconds if seconds not in (None, _TOKEN_SECONDS) else None
 
 
-def _format_versions(response: Mapping[str, Any]) -> list[int] | None:
+def _read_format_versions(response: Mapping[str, Any]) -> list[int] | None:
     """Return the allowed versions if some are missing."""
     allowed = response.get("allowed-format-versions")
     return sorted(allowed) if allowed and len(set(allowed)) < len((1, 2, 3)) else None

@@ -14,7 +14,7 @@ from lakewright.credentials.aws_session import aws_session
 
 
 class AccountSettings(Protocol):
-    """How an AWS account is reached."""
+    """Settings to reach an AWS account."""
 
     @property
     def profile(self) -> str | None:
@@ -53,9 +53,9 @@ _CONDITIONS = ("StringEquals", "StringLike", "ForAnyValue:StringEquals")
 
 
 def read_roles(account: AccountSettings, arns: Iterable[str]) -> dict[str, RoleFacts]:
-    """Return what AWS says about roles, by ARN. A role that cannot be read has the reason."""
-    wanted = sorted(set(arns))
-    if not wanted:
+    """Return the facts of roles on AWS, by ARN. A role that cannot be read has the reason."""
+    role_arns = sorted(set(arns))
+    if not role_arns:
         return {}
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - slow to load
 
@@ -63,35 +63,39 @@ def read_roles(account: AccountSettings, arns: Iterable[str]) -> dict[str, RoleF
         session = aws_session(account.profile, account.region, account.shared_credentials_file)
         iam = session.client("iam", endpoint_url=account.endpoint)
     except BotoCoreError as error:
-        return dict.fromkeys(wanted, RoleFacts(problem=_one_line(error)))
-    found: dict[str, RoleFacts] = {}
-    for arn in wanted:
+        return dict.fromkeys(role_arns, RoleFacts(problem=_format_error(error)))
+    facts_by_arn: dict[str, RoleFacts] = {}
+    for arn in role_arns:
         try:
             role = iam.get_role(RoleName=arn.rpartition("/")[2])["Role"]
         except ClientError as error:
-            found[arn] = RoleFacts(problem=f"AWS returned {cast(Any, error).response['Error']['Code']}")
+            facts_by_arn[arn] = RoleFacts(problem=f"AWS returned {cast(Any, error).response['Error']['Code']}")
         except BotoCoreError as error:
-            found[arn] = RoleFacts(problem=_one_line(error))
+            facts_by_arn[arn] = RoleFacts(problem=_format_error(error))
         else:
             if role["Arn"] == arn:
-                found[arn] = RoleFacts(required_external_id(role["AssumeRolePolicyDocument"]), is_known=True)
+                facts_by_arn[arn] = RoleFacts(
+                    find_required_external_id(role["AssumeRolePolicyDocument"]), is_known=True
+                )
             else:
-                found[arn] = RoleFacts(problem="the role belongs to another account")
-    return found
+                facts_by_arn[arn] = RoleFacts(problem="the role belongs to another account")
+    return facts_by_arn
 
 
-def required_external_id(trust: Mapping[str, Any]) -> str | None:
-    """Return the external ID of a trust policy; None if there is none, or more than one."""
-    found: set[str] = set()
+def find_required_external_id(trust: Mapping[str, Any]) -> str | None:
+    """Return the external ID of a trust policy; None without an ID or with several."""
+    external_ids: set[str] = set()
     statements: Any = trust.get("Statement") or []
     for statement in cast(list[dict[str, Any]], statements if isinstance(statements, list) else [statements]):
         conditions: dict[str, dict[str, Any]] = statement.get("Condition") or {}
         for name in _CONDITIONS:
-            value: Any = {key.lower(): own for key, own in conditions.get(name, {}).items()}.get("sts:externalid")
+            value: Any = {key.lower(): expected for key, expected in conditions.get(name, {}).items()}.get(
+                "sts:externalid"
+            )
             if value is not None:
-                found |= set(cast(list[str], value)) if isinstance(value, list) else {str(value)}
-    return found.pop() if len(found) == 1 else None
+                external_ids |= set(cast(list[str], value)) if isinstance(value, list) else {str(value)}
+    return external_ids.pop() if len(external_ids) == 1 else None
 
 
-def _one_line(error: Exception) -> str:
+def _format_error(error: Exception) -> str:
     return " ".join(str(error).split())

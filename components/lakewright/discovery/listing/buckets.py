@@ -38,7 +38,7 @@ class BucketFacts:
     policy: str | None = None
     """Bucket policy, in the spelling of `bucket_settings.policy_text`."""
     encryption: str = ""
-    """Algorithm and key of the default encryption; empty without one."""
+    """Algorithm and key of the default encryption; empty without encryption."""
     logging: str = ""
     """Bucket and prefix that access logs go to; empty without logs."""
     problem: str = ""
@@ -57,30 +57,30 @@ class BucketFacts:
         return "; ".join(parts)
 
 
-def read_bucket(own: OwnBucket) -> BucketFacts:
+def read_bucket(bucket: OwnBucket) -> BucketFacts:
     """Return the settings of a bucket, or why they could not be read. A setting that a store lacks is not set."""
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - slow to load
 
-    def setting(call: Callable[..., Any]) -> dict[str, Any]:
+    def read_setting(call: Callable[..., Any]) -> dict[str, Any]:
         try:
-            return call(Bucket=own.bucket) or {}
+            return call(Bucket=bucket.bucket) or {}
         except ClientError as error:
             if cast(Any, error).response["Error"]["Code"] in _UNSET:
                 return {}
             raise
 
     try:
-        s3 = client_of(own)
-        tags: list[dict[str, str]] = setting(s3.get_bucket_tagging).get("TagSet", [])
-        policy = setting(s3.get_bucket_policy).get("Policy")
-        encryption = setting(s3.get_bucket_encryption).get("ServerSideEncryptionConfiguration", {})
-        logs = setting(s3.get_bucket_logging).get("LoggingEnabled", {})
+        s3 = client_of(bucket)
+        tags: list[dict[str, str]] = read_setting(s3.get_bucket_tagging).get("TagSet", [])
+        policy = read_setting(s3.get_bucket_policy).get("Policy")
+        encryption = read_setting(s3.get_bucket_encryption).get("ServerSideEncryptionConfiguration", {})
+        logs = read_setting(s3.get_bucket_logging).get("LoggingEnabled", {})
         return BucketFacts(
             {tag["Key"]: tag["Value"] for tag in tags if tag["Key"] not in MARK_TAGS},
-            setting(s3.get_bucket_versioning).get("Status") == "Enabled",
-            bucket_settings.lifecycle_text(setting(s3.get_bucket_lifecycle_configuration).get("Rules", [])),
+            read_setting(s3.get_bucket_versioning).get("Status") == "Enabled",
+            bucket_settings.lifecycle_text(read_setting(s3.get_bucket_lifecycle_configuration).get("Rules", [])),
             bucket_settings.policy_text(policy) if policy else None,
-            _encryption(encryption.get("Rules", [])),
+            _format_encryption(encryption.get("Rules", [])),
             f"s3://{logs['TargetBucket']}/{logs.get('TargetPrefix', '')}" if logs else "",
         )
     except ClientError as error:
@@ -89,6 +89,8 @@ def read_bucket(own: OwnBucket) -> BucketFacts:
         return BucketFacts(problem=" ".join(str(error).split()))
 
 
-def _encryption(rules: list[dict[str, Any]]) -> str:
+def _format_encryption(rules: list[dict[str, Any]]) -> str:
     defaults: list[dict[str, str]] = [rule.get("ApplyServerSideEncryptionByDefault") or {} for rule in rules]
-    return ", ".join(f"{found.get('SSEAlgorithm', '')} {found.get('KMSMasterKeyID', '')}".strip() for found in defaults)
+    return ", ".join(
+        f"{default.get('SSEAlgorithm', '')} {default.get('KMSMasterKeyID', '')}".strip() for default in defaults
+    )

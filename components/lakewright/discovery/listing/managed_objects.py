@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lakewright_engine.model.resources import ResourceState
 
 ObjectKey = tuple[str, ...]
-"""Server or account, and what identifies an object there. Names are in lower case, as servers ignore case."""
+"""Server or account, and the identity of an object on it. Names are in lower case, as servers ignore case."""
 
 LAKEKEEPER = "pulumi-python:dynamic/lakekeeper:"
 
@@ -29,13 +29,13 @@ class ManagedObjects:
         return key in self.by_kind.get(kind, frozenset())
 
 
-def managed_objects(resources: Iterable[ResourceState]) -> ManagedObjects:
+def collect_managed_objects(resources: Iterable[ResourceState]) -> ManagedObjects:
     """Return the objects of the resources of states."""
-    found: dict[str, set[ObjectKey]] = {}
+    keys_by_kind: dict[str, set[ObjectKey]] = {}
     for resource in resources:
         for kind, key in _keys(resource):
-            found.setdefault(kind, set()).add(key)
-    return ManagedObjects({kind: frozenset(keys) for kind, keys in found.items()})
+            keys_by_kind.setdefault(kind, set()).add(key)
+    return ManagedObjects({kind: frozenset(keys) for kind, keys in keys_by_kind.items()})
 
 
 def server_key(endpoint: object) -> str:
@@ -53,9 +53,16 @@ def inside_key(server: str, warehouse_id: str, levels: Iterable[str]) -> ObjectK
     return (server, warehouse_id, *(level.casefold() for level in levels))
 
 
-def grant_key(server: str, kind: str, place: Iterable[str], entry: GrantEntry) -> ObjectKey:
-    """Return the key of a grant on the object at a place: ids of project and warehouse, levels of namespace, table."""
-    return (server, kind, *(part.casefold() for part in place), entry.privilege, entry.kind, entry.principal)
+def grant_key(server: str, kind: str, object_path: Iterable[str], entry: GrantEntry) -> ObjectKey:
+    """Return the key of a grant.
+
+    Args:
+        server: Key of the server.
+        kind: Kind of the object.
+        object_path: Id of the project, warehouse or role, then the levels of namespace and table.
+        entry: The grant.
+    """
+    return (server, kind, *(part.casefold() for part in object_path), entry.privilege, entry.kind, entry.principal)
 
 
 def _keys(resource: ResourceState) -> Iterator[tuple[str, ObjectKey]]:
@@ -97,8 +104,8 @@ def _lakekeeper_keys(kind: str, object_id: str, inputs: Mapping[str, Any]) -> It
         case "Grant":
             yield from _grant_keys(server, mapping_of(inputs.get("on")), [inputs])
         case "Grants":
-            held = [mapping_of(entry) for entry in list_of(inputs.get("grants"))]
-            yield from _grant_keys(server, mapping_of(inputs.get("on")), held)
+            grants = [mapping_of(entry) for entry in list_of(inputs.get("grants"))]
+            yield from _grant_keys(server, mapping_of(inputs.get("on")), grants)
         case "StoreBucket":
             yield "bucket", (str(inputs.get("bucket")),)
         case _:
@@ -109,12 +116,14 @@ def _grant_keys(
     server: str, on: Mapping[str, Any], entries: Iterable[Mapping[str, Any]]
 ) -> Iterator[tuple[str, ObjectKey]]:
     kind = str(on.get("type"))
-    place = [str(on["project_id"])] if kind == "project" else [str(on.get("warehouse_id") or on.get("role_id") or "")]
+    object_path = (
+        [str(on["project_id"])] if kind == "project" else [str(on.get("warehouse_id") or on.get("role_id") or "")]
+    )
     if namespace := on.get("namespace"):
-        place += str(namespace).split(".")
+        object_path += str(namespace).split(".")
     if kind in {"table", "view", "generic-table"}:
-        place.append(str(on.get("name")))
+        object_path.append(str(on.get("name")))
     for entry in entries:
         user, role = entry.get("user"), entry.get("role")
-        held = GrantEntry(str(entry.get("privilege")), "user" if user else "role", str(user or role))
-        yield "grant", grant_key(server, kind, place, held)
+        grant = GrantEntry(str(entry.get("privilege")), "user" if user else "role", str(user or role))
+        yield "grant", grant_key(server, kind, object_path, grant)

@@ -17,7 +17,7 @@ from lakewright.lakekeeper.api.management.task_queues import QueueConfig
 
 @dataclass(frozen=True)
 class FoundNamespace:
-    """A namespace, and what lists do not contain."""
+    """A namespace, and properties that lists do not contain."""
 
     listed: ListedNamespace
     properties: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -42,7 +42,7 @@ class FoundWarehouse:
     response: warehouses.WarehouseResponse
     namespaces: tuple[FoundNamespace, ...] = ()
     tabulars: tuple[Tabular, ...] = ()
-    """Tables, views and generic tables, soft-deleted ones included."""
+    """Tables, views and generic tables, soft-deleted tables included."""
     metadata: Mapping[Tabular, Mapping[str, Any]] = field(default_factory=dict[Tabular, Mapping[str, Any]])
     """Metadata of tables, if it was read."""
     queues: Mapping[str, QueueConfig] = field(default_factory=dict[str, QueueConfig])
@@ -104,5 +104,5 @@ class ProjectObjects:
 
     def role_name(self, role_id: str) -> str | None:
         """Return the name of a role of the project."""
-        found = self.roles.get(role_id)
-        return str(found["name"]) if found else None
+        role = self.roles.get(role_id)
+        return str(role["name"]) if role else None

@@ -22,7 +22,7 @@ from lakewright.lakekeeper.api.management.task_queues import SOFT_DELETION, Queu
 A = TypeVar("A")
 B = TypeVar("B")
 
-AT_ONCE = 8
+MAX_CONCURRENT_CALLS = 8
 """Calls to one server at the same time."""
 
 
@@ -40,7 +40,7 @@ class ReadDepth:
     """Whether grants on namespaces are read, each with a call of its own."""
 
 
-WHOLE = ReadDepth(metadata=lambda _warehouse, _table: True, settings=True)
+FULL_DEPTH = ReadDepth(metadata=lambda _warehouse, _table: True, settings=True)
 
 
 @dataclass
@@ -50,21 +50,21 @@ class _Reader:
     pool: ThreadPoolExecutor
     unread: list[str] = field(default_factory=list[str])
 
-    def each(self, call: Callable[[A], B], items: Iterable[A]) -> list[B]:
+    def map_concurrently(self, call: Callable[[A], B], items: Iterable[A]) -> list[B]:
         """Return the results of a call for each item, in their order."""
         return list(self.pool.map(call, items))
 
-    def attempt(self, what: str, call: Callable[[], B]) -> B | None:
+    def attempt(self, subject: str, call: Callable[[], B]) -> B | None:
         """Return the result of a call; None if the server refuses it, which is then reported."""
         try:
             return call()
         except RefusedError as refused:
-            self.unread.append(f"{what} could not be read: {refused}")
+            self.unread.append(f"{subject} could not be read: {refused}")
             return None
 
 
-def read_project(client: Client, project_id: str, depth: ReadDepth = WHOLE) -> ProjectObjects | None:
-    """Return a project and what is in it; None if it does not exist.
+def read_project(client: Client, project_id: str, depth: ReadDepth = FULL_DEPTH) -> ProjectObjects | None:
+    """Return a project and its contents; None if it does not exist.
 
     Raises:
         LakekeeperError: The server is unreachable, or refuses to show the project.
@@ -72,7 +72,7 @@ def read_project(client: Client, project_id: str, depth: ReadDepth = WHOLE) -> P
     name = projects.name_of(client, project_id)
     if name is None:
         return None
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(MAX_CONCURRENT_CALLS) as pool:
         return _read(_Reader(client, depth, pool), project_id, name)
 
 
@@ -84,121 +84,139 @@ def list_projects(client: Client) -> dict[str, str]:
 def _read(reader: _Reader, project_id: str, name: str) -> ProjectObjects:
     client = reader.client
     server = client.server()
-    listed = warehouse_calls.list_all(client, project_id)
-    found_roles = reader.attempt("roles", lambda: roles.list_all(client, project_id)) or []
-    by_id = {str(role["id"]): role for role in found_roles}
-    found = tuple(_warehouse(reader, response) for response in listed)
-    held = tuple(_grants(reader, project_id, found)) if server.keeps_tuples else ()
-    people = _members(reader, project_id, by_id)
+    responses = warehouse_calls.list_all(client, project_id)
+    role_responses = reader.attempt("roles", lambda: roles.list_all(client, project_id)) or []
+    by_id = {str(role["id"]): role for role in role_responses}
+    live_warehouses = tuple(_read_warehouse(reader, response) for response in responses)
+    project_grants = tuple(_read_grants(reader, project_id, live_warehouses)) if server.keeps_tuples else ()
+    role_members = _read_members(reader, project_id, by_id)
     return ProjectObjects(
         project_id,
         name,
         server,
-        found,
+        live_warehouses,
         roles=by_id,
-        members=people,
-        grants=held,
-        users=_users(reader, held, people),
+        members=role_members,
+        grants=project_grants,
+        users=_read_user_names(reader, project_grants, role_members),
         identity=users.ourselves(client) if server.keeps_tuples else None,
         unread=tuple(reader.unread),
     )
 
 
-def _warehouse(reader: _Reader, response: dict[str, Any]) -> FoundWarehouse:
-    found = FoundWarehouse(response)
+def _read_warehouse(reader: _Reader, response: dict[str, Any]) -> FoundWarehouse:
+    warehouse = FoundWarehouse(response)
     if response.get("status") != "active":
-        return found
-    client, depth, warehouse_id = reader.client, reader.depth, found.warehouse_id
-    listed = list(_namespaces(reader, warehouse_id))
-    inside = tuple(reader.each(lambda entry: _namespace(reader, warehouse_id, entry), listed))
-    held: list[Tabular] = []
+        return warehouse
+    client, depth, warehouse_id = reader.client, reader.depth, warehouse.warehouse_id
+    listed_namespaces = list(_list_namespaces(reader, warehouse_id))
+    detailed_namespaces = tuple(
+        reader.map_concurrently(lambda entry: _read_namespace(reader, warehouse_id, entry), listed_namespaces)
+    )
+    contents: list[Tabular] = []
     if depth.tables:
-        for some in reader.each(lambda entry: tabulars.live(client, warehouse_id, entry.path), listed):
-            held += some
-        held += (
-            reader.attempt(f"soft-deleted tables of {found.name}", lambda: tabulars.dropped(client, warehouse_id)) or ()
+        for batch in reader.map_concurrently(
+            lambda entry: tabulars.live(client, warehouse_id, entry.path), listed_namespaces
+        ):
+            contents += batch
+        contents += (
+            reader.attempt(f"soft-deleted tables of {warehouse.name}", lambda: tabulars.dropped(client, warehouse_id))
+            or ()
         )
-    wanted = [
+    tables_to_load = [
         tabular
-        for tabular in held
-        if depth.metadata and tabular.kind == "table" and not tabular.dropped and depth.metadata(found.name, tabular)
+        for tabular in contents
+        if depth.metadata
+        and tabular.kind == "table"
+        and not tabular.dropped
+        and depth.metadata(warehouse.name, tabular)
     ]
-    loaded = reader.each(lambda table: tables.load(client, warehouse_id, table.namespace, table.name), wanted)
-    found = replace(
-        found,
-        namespaces=inside,
-        tabulars=tuple(held),
-        metadata={table: metadata for table, metadata in zip(wanted, loaded, strict=True) if metadata},
+    loaded = reader.map_concurrently(
+        lambda table: tables.load(client, warehouse_id, table.namespace, table.name), tables_to_load
+    )
+    warehouse = replace(
+        warehouse,
+        namespaces=detailed_namespaces,
+        tabulars=tuple(contents),
+        metadata={table: metadata for table, metadata in zip(tables_to_load, loaded, strict=True) if metadata},
     )
     if not depth.settings:
-        return found
+        return warehouse
     managed = client.server().keeps_tuples and managed_access.of_warehouse(client, warehouse_id)
-    return replace(found, queues=_queues(reader, warehouse_id), managed_access=managed)
+    return replace(warehouse, queues=_read_queues(reader, warehouse_id), managed_access=managed)
 
 
-def _namespaces(reader: _Reader, warehouse_id: str) -> Iterator[ListedNamespace]:
+def _list_namespaces(reader: _Reader, warehouse_id: str) -> Iterator[ListedNamespace]:
     """Yield the namespaces level by level, the lists of one level at the same time."""
     level: list[Path] = [()]
     while level:
-        lists = reader.each(lambda parent: namespaces.children(reader.client, warehouse_id, parent or None), level)
-        found = [child for children in lists for child in children]
-        yield from found
-        level = [child.path for child in found]
+        lists = reader.map_concurrently(
+            lambda parent: namespaces.children(reader.client, warehouse_id, parent or None), level
+        )
+        next_level = [child for children in lists for child in children]
+        yield from next_level
+        level = [child.path for child in next_level]
 
 
-def _namespace(reader: _Reader, warehouse_id: str, listed: ListedNamespace) -> FoundNamespace:
+def _read_namespace(reader: _Reader, warehouse_id: str, listed_namespace: ListedNamespace) -> FoundNamespace:
     client = reader.client
     if not reader.depth.settings:
-        return FoundNamespace(listed)
-    answer = namespaces.get(client, warehouse_id, listed.path) or {"properties": {}}
-    own = {key: str(value) for key, value in answer["properties"].items() if key not in namespaces.SERVER_OWNED}
-    namespace_id = listed.namespace_id or (namespaces.id_of(answer) if answer["properties"] else "")
+        return FoundNamespace(listed_namespace)
+    response = namespaces.get(client, warehouse_id, listed_namespace.path) or {"properties": {}}
+    user_properties = {
+        key: str(value) for key, value in response["properties"].items() if key not in namespaces.SERVER_OWNED
+    }
+    namespace_id = listed_namespace.namespace_id or (namespaces.id_of(response) if response["properties"] else "")
     managed = bool(client.server().keeps_tuples and namespace_id and managed_access.of_namespace(client, namespace_id))
-    return FoundNamespace(replace(listed, namespace_id=namespace_id), own, managed)
+    return FoundNamespace(replace(listed_namespace, namespace_id=namespace_id), user_properties, managed)
 
 
-def _queues(reader: _Reader, warehouse_id: str) -> dict[str, QueueConfig]:
+def _read_queues(reader: _Reader, warehouse_id: str) -> dict[str, QueueConfig]:
     client = reader.client
     names = [queue for queue in client.server().queues if queue != task_queues.LOG_CLEANUP]
-    found = reader.each(lambda queue: task_queues.get(client, Scope(warehouse_id, None), queue), names)
+    configs = reader.map_concurrently(lambda queue: task_queues.get(client, Scope(warehouse_id, None), queue), names)
     return {
         SOFT_DELETION if queue == client.server().soft_deletion_queue else queue: config
-        for queue, config in zip(names, found, strict=True)
+        for queue, config in zip(names, configs, strict=True)
         if config and config.is_set
     }
 
 
-def _members(reader: _Reader, project_id: str, found: dict[str, roles.RoleResponse]) -> dict[str, frozenset[Member]]:
+def _read_members(
+    reader: _Reader, project_id: str, roles_by_id: dict[str, roles.RoleResponse]
+) -> dict[str, frozenset[Member]]:
     server = reader.client.server()
     if not server.has_role_members and not server.keeps_tuples:
         return {}
 
-    def of_role(role_id: str) -> frozenset[Member]:
-        what = f"members of role {found[role_id]['name']}"
-        return reader.attempt(what, lambda: members.of_role(reader.client, project_id, role_id)) or frozenset()
+    def read_role_members(role_id: str) -> frozenset[Member]:
+        subject = f"members of role {roles_by_id[role_id]['name']}"
+        return reader.attempt(subject, lambda: members.of_role(reader.client, project_id, role_id)) or frozenset()
 
-    return dict(zip(found, reader.each(of_role, found), strict=True))
+    return dict(zip(roles_by_id, reader.map_concurrently(read_role_members, roles_by_id), strict=True))
 
 
-def _grants(reader: _Reader, project_id: str, found: Sequence[FoundWarehouse]) -> Iterator[FoundGrant]:
+def _read_grants(reader: _Reader, project_id: str, live_warehouses: Sequence[FoundWarehouse]) -> Iterator[FoundGrant]:
     targets = [FoundTarget(Object("project", project_id=project_id))]
-    for warehouse in found:
+    for warehouse in live_warehouses:
         if warehouse.response.get("status") != "active":
             continue
-        of = {"project_id": project_id, "warehouse_id": warehouse.warehouse_id}
-        targets.append(FoundTarget(Object("warehouse", **of), warehouse.name))
+        owner_ids = {"project_id": project_id, "warehouse_id": warehouse.warehouse_id}
+        targets.append(FoundTarget(Object("warehouse", **owner_ids), warehouse.name))
         if reader.depth.namespace_grants:
             targets += [
-                FoundTarget(Object("namespace", entry.listed.namespace_id, **of), warehouse.name, entry.path)
+                FoundTarget(Object("namespace", entry.listed.namespace_id, **owner_ids), warehouse.name, entry.path)
                 for entry in warehouse.namespaces
                 if entry.listed.namespace_id
             ]
         targets += [
-            FoundTarget(Object("table", table.tabular_id, **of), warehouse.name, (*table.namespace, table.name))
+            FoundTarget(Object("table", table.tabular_id, **owner_ids), warehouse.name, (*table.namespace, table.name))
             for table in warehouse.metadata
         ]
-    for target, held in zip(targets, reader.each(lambda target: _held(reader, target.on), targets), strict=True):
-        for entry in sorted(held):
+    for target, entries in zip(
+        targets, reader.map_concurrently(lambda target: _read_object_grants(reader, target.on), targets), strict=True
+    ):
+        for entry in sorted(entries):
             if entry.privilege != ASSIGNEE:
                 yield FoundGrant(target.on, entry, target.warehouse, target.inside)
 
@@ -212,18 +230,22 @@ class FoundTarget:
     inside: tuple[str, ...] = ()
 
 
-def _held(reader: _Reader, on: Object) -> frozenset[Any]:
+def _read_object_grants(reader: _Reader, on: Object) -> frozenset[Any]:
     return reader.attempt(f"grants on {on.kind} {on.identity}", lambda: grants.held(reader.client, on)) or frozenset()
 
 
-def _users(reader: _Reader, held: Sequence[FoundGrant], people: dict[str, frozenset[Member]]) -> dict[str, str]:
+def _read_user_names(
+    reader: _Reader, project_grants: Sequence[FoundGrant], role_members: dict[str, frozenset[Member]]
+) -> dict[str, str]:
     """Return the names of the users that the project mentions, from the server's list."""
-    named = {grant.entry.principal for grant in held if grant.entry.kind == "user"}
-    named |= {member for found in people.values() for kind, member in found if kind == "user"}
-    if not named:
+    user_ids = {grant.entry.principal for grant in project_grants if grant.entry.kind == "user"}
+    user_ids |= {
+        member for members_of_role in role_members.values() for kind, member in members_of_role if kind == "user"
+    }
+    if not user_ids:
         return {}
     try:
-        listed = {name: users.get_cached(reader.client, name) for name in sorted(named)}
+        users_by_id = {name: users.get_cached(reader.client, name) for name in sorted(user_ids)}
     except LakekeeperError:
         return {}  # names are comments only
-    return {user_id: str(user["name"]) for user_id, user in listed.items() if user and user.get("name")}
+    return {user_id: str(user["name"]) for user_id, user in users_by_id.items() if user and user.get("name")}

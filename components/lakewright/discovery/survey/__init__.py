@@ -1,1 +1,1 @@
-"""Objects that stacks manage, and those that exist: coverage."""
+"""Coverage: the share of the existing objects that stacks manage."""

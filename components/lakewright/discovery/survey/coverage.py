@@ -1,4 +1,4 @@
-"""Coverage: which share of the objects on servers stacks manage, by kind. Pure functions."""
+"""Coverage: the share of the objects on servers that stacks manage, by kind. Pure functions."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Coverage:
         return {
             "version": 1,
             "coverage": {"total": self.total.to_json()}
-            | {"kinds": {kind: found.to_json() for kind, found in self.kinds.items()}},
+            | {"kinds": {kind: counts.to_json() for kind, counts in self.kinds.items()}},
             "unmanaged": [
                 {key: value for key, value in asdict(entry).items() if key != "key"} for entry in self.unmanaged
             ],
@@ -96,9 +96,11 @@ class Coverage:
         }
 
 
-def coverage_of(found: Iterable[SurveyedObject], managed: ManagedObjects, problems: Iterable[str] = ()) -> Coverage:
+def measure_coverage(
+    objects: Iterable[SurveyedObject], managed: ManagedObjects, problems: Iterable[str] = ()
+) -> Coverage:
     """Return the coverage of objects by the stacks that manage some of them."""
-    unique = {(entry.kind, entry.key): entry for entry in found}
+    unique = {(entry.kind, entry.key): entry for entry in objects}
     counts = {kind: [0, 0] for kind in KINDS}
     unmanaged: list[SurveyedObject] = []
     for entry in unique.values():
@@ -114,28 +116,28 @@ def coverage_of(found: Iterable[SurveyedObject], managed: ManagedObjects, proble
     return Coverage(kinds, tuple(unmanaged), tuple(dict.fromkeys(problems)))
 
 
-def objects_of_project(found: ProjectObjects) -> Iterator[SurveyedObject]:
-    """Yield the objects of a project. Ownership that the server grants to creators is no object of its own."""
-    place, server = found.server.endpoint, server_key(found.server.endpoint)
-    project_id = found.project_id
-    label = found.name if found.name == project_id else f"{found.name} ({project_id})"
-    yield SurveyedObject("project", place, label, project_key(server, project_id))
-    for warehouse in found.warehouses:
+def list_project_objects(project: ProjectObjects) -> Iterator[SurveyedObject]:
+    """Yield the objects of a project. Ownership that the server grants to creators does not count as an object."""
+    endpoint, server = project.server.endpoint, server_key(project.server.endpoint)
+    project_id = project.project_id
+    label = project.name if project.name == project_id else f"{project.name} ({project_id})"
+    yield SurveyedObject("project", endpoint, label, project_key(server, project_id))
+    for warehouse in project.warehouses:
         name = f"{project_id}/{warehouse.name}"
-        yield SurveyedObject("warehouse", place, name, (server, warehouse.warehouse_id))
+        yield SurveyedObject("warehouse", endpoint, name, (server, warehouse.warehouse_id))
         for namespace in warehouse.namespaces:
             key = inside_key(server, warehouse.warehouse_id, namespace.path)
-            yield SurveyedObject("namespace", place, f"{name}.{namespace.name}", key)
+            yield SurveyedObject("namespace", endpoint, f"{name}.{namespace.name}", key)
         for tabular in warehouse.tabulars:
             if not tabular.dropped:
                 key = inside_key(server, warehouse.warehouse_id, (*tabular.namespace, tabular.name))
-                yield SurveyedObject("table", place, f"{name}.{tabular}", key)
-    for role_id, role in found.roles.items():
-        yield SurveyedObject("role", place, f"{project_id}/{role['name']}", (server, role_id))
-    for grant in found.grants:
-        if not is_made_by_server(grant, found.identity):
+                yield SurveyedObject("table", endpoint, f"{name}.{tabular}", key)
+    for role_id, role in project.roles.items():
+        yield SurveyedObject("role", endpoint, f"{project_id}/{role['name']}", (server, role_id))
+    for grant in project.grants:
+        if not is_made_by_server(grant, project.identity):
             yield SurveyedObject(
-                "grant", place, f"{project_id}: {_grant_text(found, grant)}", key_of_grant(server, grant)
+                "grant", endpoint, f"{project_id}: {_format_grant(project, grant)}", key_of_grant(server, grant)
             )
 
 
@@ -156,20 +158,22 @@ def is_made_by_server(grant: FoundGrant, identity: str | None) -> bool:
     return grant.on.kind not in {"project", "warehouse"} or grant.entry.principal == identity
 
 
-def _grant_text(found: ProjectObjects, grant: FoundGrant) -> str:
+def _format_grant(project: ProjectObjects, grant: FoundGrant) -> str:
     entry = grant.entry
-    name = found.role_name(entry.principal) if entry.kind == "role" else None
+    name = project.role_name(entry.principal) if entry.kind == "role" else None
     return f"{entry.privilege} of {entry.kind} {name or entry.principal} on {grant.target}"
 
 
-def coverage_text(found: Coverage) -> str:
+def format_coverage(coverage: Coverage) -> str:
     """Return the coverage as text: the unmanaged objects, then a table by kind."""
-    rows = [[kind, *_cells(counts)] for kind, counts in found.kinds.items()] + [["total", *_cells(found.total)]]
-    lines = [escape_line(f"{entry.place}: {entry.kind} {entry.name}") for entry in found.unmanaged]
+    rows = [[kind, *_format_cells(counts)] for kind, counts in coverage.kinds.items()] + [
+        ["total", *_format_cells(coverage.total)]
+    ]
+    lines = [escape_line(f"{entry.place}: {entry.kind} {entry.name}") for entry in coverage.unmanaged]
     table = format_table(["kind", "managed", "all", "coverage"], rows)
     return "\n".join([*lines, *([""] if lines else []), *table])
 
 
-def _cells(counts: KindCoverage) -> list[str]:
+def _format_cells(counts: KindCoverage) -> list[str]:
     share = counts.percentage
     return [str(counts.managed), str(counts.total), "-" if share is None else f"{share:.1f} %"]

@@ -12,10 +12,10 @@ from lakewright_engine.model.errors import EngineError
 
 from lakewright.credentials import references
 from lakewright.credentials.references import UnresolvedCredentialError
-from lakewright.discovery.listing.managed_objects import managed_objects
+from lakewright.discovery.listing.managed_objects import collect_managed_objects
 from lakewright.discovery.listing.project_reading import ReadDepth, list_projects, read_project
-from lakewright.discovery.survey.account_objects import account_objects, cluster_objects
-from lakewright.discovery.survey.coverage import Coverage, SurveyedObject, coverage_of, objects_of_project
+from lakewright.discovery.survey.account_objects import list_account_objects, list_cluster_objects
+from lakewright.discovery.survey.coverage import Coverage, SurveyedObject, list_project_objects, measure_coverage
 from lakewright.environment.environment import Environment
 from lakewright.fleet.states import StateReader, state_reader
 from lakewright.lakekeeper.api.connection.client import Client, ClientPool
@@ -40,31 +40,31 @@ def survey_coverage(
 
     Args:
         project: The project whose stacks count.
-        environments: Names of the environments. Those with one server are asked once.
+        environments: Names of the environments. A server of several environments is surveyed once.
         load: Returns an environment by its name.
-        reader: Reads the states; that of the project's backend if omitted.
+        reader: Reads the states; the reader of the project's backend if omitted.
     """
     problems: list[str] = []
-    found: list[SurveyedObject] = []
-    asked: set[str] = set()
+    objects: list[SurveyedObject] = []
+    surveyed: set[str] = set()
     clients = ClientPool()
     for name in environments:
         environment = load(name)
         lakekeeper = environment.lakekeeper.reference.model_dump_json()
         account = environment.aws.model_dump_json()
         cluster = environment.kubernetes.model_dump_json()
-        if f"lakekeeper {lakekeeper}" not in asked:
-            found += _lakekeeper_objects(clients, environment, problems)
-        if f"aws {account}" not in asked:
-            found += account_objects(environment.aws, problems)
-        if f"kubernetes {cluster}" not in asked:
-            found += cluster_objects(environment.kubernetes, problems)
-        asked |= {f"lakekeeper {lakekeeper}", f"aws {account}", f"kubernetes {cluster}"}
+        if f"lakekeeper {lakekeeper}" not in surveyed:
+            objects += _list_lakekeeper_objects(clients, environment, problems)
+        if f"aws {account}" not in surveyed:
+            objects += list_account_objects(environment.aws, problems)
+        if f"kubernetes {cluster}" not in surveyed:
+            objects += list_cluster_objects(environment.kubernetes, problems)
+        surveyed |= {f"lakekeeper {lakekeeper}", f"aws {account}", f"kubernetes {cluster}"}
     states = reader or state_reader(project)
-    return coverage_of(found, managed_objects(_resources(states, problems)), problems)
+    return measure_coverage(objects, collect_managed_objects(_read_resources(states, problems)), problems)
 
 
-def _resources(reader: StateReader, problems: list[str]) -> Iterator[ResourceState]:
+def _read_resources(reader: StateReader, problems: list[str]) -> Iterator[ResourceState]:
     names = reader.names()
     with ThreadPoolExecutor(_PROJECTS_AT_ONCE) as pool:
         for stack, state in zip(names, pool.map(partial(_read_state, reader), names), strict=True):
@@ -81,7 +81,9 @@ def _read_state(reader: StateReader, stack: str) -> Iterable[ResourceState] | st
         return str(error)
 
 
-def _lakekeeper_objects(clients: ClientPool, environment: Environment, problems: list[str]) -> list[SurveyedObject]:
+def _list_lakekeeper_objects(
+    clients: ClientPool, environment: Environment, problems: list[str]
+) -> list[SurveyedObject]:
     reference = environment.lakekeeper.reference
     try:
         client = clients.get(reference, references.resolve)
@@ -92,22 +94,24 @@ def _lakekeeper_objects(clients: ClientPool, environment: Environment, problems:
         problems.append(f"{reference.endpoint} could not be listed: {error}")
         return []
 
-    def of_project(project_id: str) -> list[SurveyedObject] | str:
-        own: Client = clients.get(reference.model_copy(update={"project_id": project_id}), references.resolve)
+    def survey_project(project_id: str) -> list[SurveyedObject] | str:
+        project_client: Client = clients.get(
+            reference.model_copy(update={"project_id": project_id}), references.resolve
+        )
         try:
-            found = read_project(own, project_id, _DEPTH)
+            live_project = read_project(project_client, project_id, _DEPTH)
         except LakekeeperError as error:
             return f"project {project_id} at {reference.endpoint} could not be listed: {error}"
-        if found is None:
+        if live_project is None:
             return []
-        problems.extend(found.unread)
-        return list(objects_of_project(found))
+        problems.extend(live_project.unread)
+        return list(list_project_objects(live_project))
 
-    listed: list[SurveyedObject] = []
+    objects: list[SurveyedObject] = []
     with ThreadPoolExecutor(_PROJECTS_AT_ONCE) as pool:
-        for some in pool.map(of_project, projects):
-            if isinstance(some, str):
-                problems.append(some)
+        for result in pool.map(survey_project, projects):
+            if isinstance(result, str):
+                problems.append(result)
             else:
-                listed += some
-    return listed
+                objects += result
+    return objects

@@ -44,14 +44,14 @@ KINDS: tuple[tuple[str, str], ...] = (
 )
 """Kinds that count. Secrets do not: other tools provide them."""
 
-_OF_KUBERNETES = frozenset({("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")})
+_BUILT_IN_OBJECTS = frozenset({("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")})
 """Objects that Kubernetes makes in each namespace."""
 
 
-def unmanaged_objects(run: DriftRun) -> Iterator[Finding]:
+def find_unmanaged_objects(run: DriftRun) -> Iterator[Finding]:
     """Yield the objects without an owner in the namespaces of stacks that are in no stack of the run."""
     resources, session = run.resources, run.session
-    managed = {(_kind_of(resource), resource.state.id) for resource in resources if _is_object(resource)}
+    managed = {(_get_kind(resource), resource.state.id) for resource in resources if _is_object(resource)}
     clusters: dict[tuple[str, str], dict[str, StackResource]] = defaultdict(dict)
     for resource in resources:
         settings = provider_settings(resource) if resource.state.type == _NAMESPACE else None
@@ -62,16 +62,16 @@ def unmanaged_objects(run: DriftRun) -> Iterator[Finding]:
     for (kubeconfig, context), namespaces in clusters.items():
         try:
             cluster = open_cluster(kubeconfig, context, session)
-            lists = session.map(lambda kind, c=cluster, n=namespaces: _listed(c, *kind, [*n]), KINDS)
-            for (version, kind), found in zip(KINDS, lists, strict=True):
-                yield from _findings(version, kind, found, namespaces, managed)
+            lists = session.map(lambda kind, c=cluster, n=namespaces: _list_objects(c, *kind, [*n]), KINDS)
+            for (version, kind), items in zip(KINDS, lists, strict=True):
+                yield from _compare_objects(version, kind, items, namespaces, managed)
         except (ClusterUnreachableError, ListDeniedError) as error:
             text = f"namespaces could not be searched for unmanaged objects: {error}"
             stacks = dict.fromkeys(resource.stack for resource in namespaces.values())
             yield from (ScanProblem(stack, text) for stack in stacks)
 
 
-def _listed(cluster: Cluster, version: str, kind: str, namespaces: list[str]) -> list[Mapping[str, Any]]:
+def _list_objects(cluster: Cluster, version: str, kind: str, namespaces: list[str]) -> list[Mapping[str, Any]]:
     """Return the objects of a kind: one list of the cluster, else a list for each namespace."""
     collection: Collection | None = cluster.collection(version, kind)
     if collection is None:
@@ -84,23 +84,23 @@ def _listed(cluster: Cluster, version: str, kind: str, namespaces: list[str]) ->
     return [item for namespace in namespaces for item in cluster.objects(collection, namespace=namespace)]
 
 
-def _findings(
+def _compare_objects(
     version: str,
     kind: str,
-    found: Sequence[Mapping[str, Any]],
+    items: Sequence[Mapping[str, Any]],
     namespaces: Mapping[str, StackResource],
     managed: set[tuple[str, str]],
 ) -> Iterator[Finding]:
-    for item in found:
+    for item in items:
         metadata = mapping_of(item.get("metadata"))
         namespace, name = str(metadata.get("namespace")), str(metadata.get("name"))
         owner = namespaces.get(namespace)
-        if owner is None or list_of(metadata.get("ownerReferences")) or (kind, name) in _OF_KUBERNETES:
+        if owner is None or list_of(metadata.get("ownerReferences")) or (kind, name) in _BUILT_IN_OBJECTS:
             continue
-        place = f"{namespace}/{name}"
-        if (kind, place) not in managed:
+        object_id = f"{namespace}/{name}"
+        if (kind, object_id) not in managed:
             type_ = f"kubernetes:{version if '/' in version else f'core/{version}'}:{kind}"
-            entry = UnmanagedObject(type_, place, text_of(metadata.get("uid")), "object", (kind, place))
+            entry = UnmanagedObject(type_, object_id, text_of(metadata.get("uid")), "object", (kind, object_id))
             yield entry.to_difference(owner.stack, owner.tenant)
 
 
@@ -108,5 +108,5 @@ def _is_object(resource: StackResource) -> bool:
     return resource.state.type.startswith("kubernetes:")
 
 
-def _kind_of(resource: StackResource) -> str:
+def _get_kind(resource: StackResource) -> str:
     return resource.state.type.rpartition(":")[2]

@@ -1,4 +1,4 @@
-"""Run the searches of many projects at the same time. One that fails hides no result of the others."""
+"""Run the searches of many projects at the same time. A failed search hides no result of other searches."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from lakewright.lakekeeper.api.connection.errors import (
 )
 
 _EXPECTED = (LakekeeperError, UnresolvedCredentialError, EngineError, ValidationError)
-"""Errors of servers, credentials and states. Other ones are defects of this program."""
-_NO_ANSWER = (UnreachableError, ResponseTimeoutError, UnconfirmedError)
-"""Errors after which a server gets no further request of a project: each of them would wait as long."""
+"""Errors of servers, credentials and states. Other errors are defects of this program."""
+_NO_RESPONSE = (UnreachableError, ResponseTimeoutError, UnconfirmedError)
+"""Errors after which a server gets no further request of a project: each request would wait as long."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ class ProjectSearch:
         """Start to search.
 
         Args:
-            pool: Runs the searches. No search waits for another one of the pool.
+            pool: Runs the searches. No search waits for another search of the pool.
             search: The first search, which returns further ones.
         """
         self._pool = pool
-        self._has_no_answer = threading.Event()
+        self._has_no_response = threading.Event()
         self._first = pool.submit(self._run, search)
 
     def results(self) -> Iterator[Result]:
@@ -58,7 +58,7 @@ class ProjectSearch:
 
     def _run(self, search: PartialSearch) -> list[_Entry]:
         entries: list[_Entry] = []
-        if self._has_no_answer.is_set():
+        if self._has_no_response.is_set():
             return entries
         try:
             for entry in search():
@@ -67,8 +67,8 @@ class ProjectSearch:
                 else:
                     entries.append(self._pool.submit(self._run, entry))
         except _EXPECTED as error:
-            if isinstance(error, _NO_ANSWER):
-                self._has_no_answer.set()
+            if isinstance(error, _NO_RESPONSE):
+                self._has_no_response.set()
             entries.append(FailedSearch(error))
         return entries
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from lakewright_engine.model.errors import EngineError
 
 from lakewright.credentials import references
-from lakewright.discovery.listing.managed_objects import ManagedObjects, managed_objects
+from lakewright.discovery.listing.managed_objects import ManagedObjects, collect_managed_objects
 from lakewright.discovery.unmanaged.concurrent_search import FailedSearch, ProjectSearch
 from lakewright.discovery.unmanaged.finding import UnmanagedObject
 from lakewright.discovery.unmanaged.project_scan import PartialSearch, ProjectScan
-from lakewright.discovery.unmanaged.tenant_scope import TenantScope, tenant_scopes
+from lakewright.discovery.unmanaged.tenant_scope import TenantScope, find_tenant_scopes
 from lakewright.drift.detection.steps import DriftRun
 from lakewright.drift.model import Finding, ScanProblem, UnmanagedSearch
 from lakewright.drift.session import ScanSession
@@ -34,17 +34,17 @@ _MOST_PROBLEMS = 3
 
 def find_unmanaged(run: DriftRun) -> Iterator[Finding]:
     """Yield the unmanaged objects in the projects of stacks, and what could not be searched."""
-    others = _OtherStacks(run.session, {resource.stack for resource in run.resources})
-    known = managed_objects(resource.state for resource in run.resources)
+    other_stacks = _OtherStacks(run.session, {resource.stack for resource in run.resources})
+    managed_in_run = collect_managed_objects(resource.state for resource in run.resources)
     with ExitStack() as opened:
         pool = opened.enter_context(ThreadPoolExecutor(run.session.parallel, thread_name_prefix="unmanaged"))
         searches: list[tuple[TenantScope, ClientPool, ProjectSearch]] = []
-        for scope in tenant_scopes(run.resources):
+        for scope in find_tenant_scopes(run.resources):
             clients = opened.enter_context(closing(ClientPool(shared=run.session.clients)))
             searches.append((scope, clients, ProjectSearch(pool, partial(_search, run, scope, clients))))
         for scope, clients, search in searches:
             is_deleted = partial(_is_deleted, run, scope, clients)
-            yield from _findings(scope, search, known, others, is_deleted)
+            yield from _report_findings(scope, search, managed_in_run, other_stacks, is_deleted)
 
 
 def _search(run: DriftRun, scope: TenantScope, clients: ClientPool) -> Iterator[UnmanagedObject | PartialSearch]:
@@ -58,7 +58,7 @@ def _is_deleted(run: DriftRun, scope: TenantScope, clients: ClientPool) -> bool:
 
 def _open_scan(run: DriftRun, scope: TenantScope, clients: ClientPool) -> ProjectScan:
     server = ServerRef.model_validate(dict(scope.server))
-    client = clients.get(server, _resolver(run.session, scope.stack))
+    client = clients.get(server, _create_resolver(run.session, scope.stack))
     return ProjectScan(client, scope, run.options.search is UnmanagedSearch.TABLES)
 
 
@@ -68,7 +68,7 @@ def _explain(scope: TenantScope, error: Exception) -> str:
     return f"unmanaged objects of project {scope.project_id} could not be searched: {' '.join(str(error).split())}"
 
 
-def _resolver(session: ScanSession, stack: str) -> Callable[[str], str]:
+def _create_resolver(session: ScanSession, stack: str) -> Callable[[str], str]:
     project = session.project.name
 
     def lookup(key: str) -> str | None:
@@ -80,19 +80,19 @@ def _resolver(session: ScanSession, stack: str) -> Callable[[str], str]:
 class _OtherStacks:
     """Objects of the project's stacks outside the run. They are read only if something looks unmanaged."""
 
-    def __init__(self, session: ScanSession, known: set[str]) -> None:
-        self._session, self._known = session, known
+    def __init__(self, session: ScanSession, stacks_in_run: set[str]) -> None:
+        self._session, self._stacks_in_run = session, stacks_in_run
         self._managed: ManagedObjects | None = None
 
     def has(self, entry: UnmanagedObject) -> bool:
         if self._managed is None:
-            self._managed = managed_objects(self._resources())
+            self._managed = collect_managed_objects(self._read_resources())
         return self._managed.has(entry.kind, entry.key)
 
-    def _resources(self) -> Iterator[ResourceState]:
+    def _read_resources(self) -> Iterator[ResourceState]:
         reader = state_reader(self._session.project)
         for stack in reader.names():
-            if stack in self._known:
+            if stack in self._stacks_in_run:
                 continue
             try:
                 yield from reader.read(stack).resources
@@ -100,18 +100,18 @@ class _OtherStacks:
                 continue  # reported where that stack is checked
 
 
-def _findings(
+def _report_findings(
     scope: TenantScope,
     search: ProjectSearch,
-    known: ManagedObjects,
-    others: _OtherStacks,
+    managed_in_run: ManagedObjects,
+    other_stacks: _OtherStacks,
     is_deleted: Callable[[], bool],
 ) -> Iterator[Finding]:
     failures: list[FailedSearch] = []
     for result in search.results():
         if isinstance(result, FailedSearch):
             failures.append(result)
-        elif not known.has(result.kind, result.key) and not others.has(result):
+        elif not managed_in_run.has(result.kind, result.key) and not other_stacks.has(result):
             yield result.to_difference(scope.stack, scope.tenant)
     if any(isinstance(failure.error, RefusedError) for failure in failures) and is_deleted():
         return

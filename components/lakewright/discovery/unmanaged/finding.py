@@ -17,7 +17,7 @@ class UnmanagedObject:
     """Type that its resource would have."""
     resource: str
     """Name for display, such as `analysts`."""
-    found: Any
+    value: Any
     """Id or value."""
     kind: str
     """Kind of the key."""
@@ -29,10 +29,10 @@ class UnmanagedObject:
     def to_difference(self, stack: str, tenant: str) -> Difference:
         """Return it as a difference of a stack."""
         return Difference(
-            tenant, stack, "", self.type, self.resource, self.property, None, self.found, DifferenceKind.UNMANAGED
+            tenant, stack, "", self.type, self.resource, self.property, None, self.value, DifferenceKind.UNMANAGED
         )
 
 
-def lakekeeper_type(name: str) -> str:
+def to_lakekeeper_type(name: str) -> str:
     """Return the type of a Lakekeeper resource."""
     return f"{LAKEKEEPER}{name}"

@@ -26,11 +26,11 @@ _INLINE = "aws:iam/rolePolicy:RolePolicy"
 _ATTACHED = "aws:iam/rolePolicyAttachment:RolePolicyAttachment"
 
 
-def unmanaged_policies(run: DriftRun) -> Iterator[Finding]:
+def find_unmanaged_policies(run: DriftRun) -> Iterator[Finding]:
     """Yield the inline and attached policies of the roles of stacks that are in no stack of the run."""
     resources, session = run.resources, run.session
     managed = {
-        (resource.state.type, str(resource.state.inputs.get("role")), _policy_of(resource))
+        (resource.state.type, str(resource.state.inputs.get("role")), _get_policy(resource))
         for resource in resources
         if resource.state.type in {_INLINE, _ATTACHED}
     }
@@ -46,34 +46,38 @@ def unmanaged_policies(run: DriftRun) -> Iterator[Finding]:
         key = account_key(settings)
         accounts[key] = settings
         roles[key].append(resource)
-    for key, own in roles.items():
+    for key, tenant_roles in roles.items():
         try:
-            listed = _policies(open_account(accounts[key], session))
+            policies_by_role = _list_policies(open_account(accounts[key], session))
         except (AccountUnreachableError, ReadRefusedError) as error:
-            text = f"policies of roles could not be searched for unmanaged ones: AWS: {error}"
-            yield from (ScanProblem(stack, text) for stack in dict.fromkeys(resource.stack for resource in own))
+            text = f"unmanaged policies of roles could not be searched: AWS: {error}"
+            yield from (
+                ScanProblem(stack, text) for stack in dict.fromkeys(resource.stack for resource in tenant_roles)
+            )
             continue
-        for resource in own:
+        for resource in tenant_roles:
             role = resource.state.id
-            for kind, policy in listed.get(role, ()):
+            for kind, policy in policies_by_role.get(role, ()):
                 if (kind, role, policy) not in managed:
-                    found = UnmanagedObject(kind, f"{policy} of role {role}", policy, "policy", (role, policy))
-                    yield found.to_difference(resource.stack, resource.tenant)
+                    unmanaged_policy = UnmanagedObject(
+                        kind, f"{policy} of role {role}", policy, "policy", (role, policy)
+                    )
+                    yield unmanaged_policy.to_difference(resource.stack, resource.tenant)
 
 
-def _policy_of(resource: StackResource) -> str:
+def _get_policy(resource: StackResource) -> str:
     inputs: Mapping[str, Any] = resource.state.inputs
     return str(inputs.get("policyArn") if resource.state.type == _ATTACHED else inputs.get("name"))
 
 
-def _policies(account: AwsAccount) -> dict[str, list[tuple[str, str]]]:
+def _list_policies(account: AwsAccount) -> dict[str, list[tuple[str, str]]]:
     """Return type and name or ARN of each role's policies. Raises AccountUnreachableError and ReadRefusedError."""
-    found: dict[str, list[tuple[str, str]]] = {}
+    policies_by_role: dict[str, list[tuple[str, str]]] = {}
     for role in account.list_role_details():
         inline = [mapping_of(policy) for policy in list_of(role.get("RolePolicyList"))]
         attached = [mapping_of(policy) for policy in list_of(role.get("AttachedManagedPolicies"))]
-        found[str(role["RoleName"])] = [
+        policies_by_role[str(role["RoleName"])] = [
             *((_INLINE, str(policy["PolicyName"])) for policy in inline),
             *((_ATTACHED, str(policy["PolicyArn"])) for policy in attached),
         ]
-    return found
+    return policies_by_role

@@ -1,4 +1,4 @@
-"""The scope of a tenant on a Lakekeeper: its project, and what of it its stack manages. Pure functions."""
+"""The scope of a tenant on a Lakekeeper: its project, and the objects that its stack manages. Pure functions."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lakewright.discovery.listing.managed_objects import LAKEKEEPER, ManagedObjects, managed_objects
+from lakewright.discovery.listing.managed_objects import LAKEKEEPER, ManagedObjects, collect_managed_objects
 from lakewright.drift.session import StackResource
 from lakewright.lakekeeper.api.connection.privileges import Object
 from lakewright.validation.documents import mapping_of, text_of
 
 
 @dataclass(frozen=True)
-class GrantPlace:
+class ScopedObject:
     """A managed object whose grants are in the scope."""
 
     on: Object
@@ -44,37 +44,41 @@ class TenantScope:
     roles: dict[str, str] = field(default_factory=dict[str, str])
     """Names of the stack's roles by id."""
     closed: set[str] = field(default_factory=set[str])
-    """Ids of objects whose grants `Grants` declares completely: others are a change of that resource."""
+    """Ids of objects whose grants `Grants` declares completely: other grants are a change of that resource."""
 
-    def grant_places(self) -> list[GrantPlace]:
+    def list_scoped_objects(self) -> list[ScopedObject]:
         """Return the objects whose grants are in the scope."""
         project = Object("project", project_id=self.project_id)
-        places = [GrantPlace(project, f"project {self.project_id}")]
+        scoped_objects = [ScopedObject(project, f"project {self.project_id}")]
         for warehouse_id, name in self.warehouses.items():
             on = Object("warehouse", project_id=self.project_id, warehouse_id=warehouse_id)
-            places.append(GrantPlace(on, f"warehouse {name}"))
+            scoped_objects.append(ScopedObject(on, f"warehouse {name}"))
         for (warehouse_id, path), object_id in self.namespaces.items():
             on = Object("namespace", object_id, project_id=self.project_id, warehouse_id=warehouse_id)
             name = f"namespace {self.warehouses.get(warehouse_id, warehouse_id)}.{path}"
-            places.append(GrantPlace(on, name, tuple(path.split("."))))
+            scoped_objects.append(ScopedObject(on, name, tuple(path.split("."))))
         for (warehouse_id, path, table), object_id in self.tables.items():
             on = Object("table", object_id, project_id=self.project_id, warehouse_id=warehouse_id)
             name = f"table {self.warehouses.get(warehouse_id, warehouse_id)}.{path}.{table}"
-            places.append(GrantPlace(on, name, (*path.split("."), table)))
-        return [place for place in places if place.on.identity and place.on.identity not in self.closed]
+            scoped_objects.append(ScopedObject(on, name, (*path.split("."), table)))
+        return [
+            scoped_object
+            for scoped_object in scoped_objects
+            if scoped_object.on.identity and scoped_object.on.identity not in self.closed
+        ]
 
 
-def tenant_scopes(resources: Iterable[StackResource]) -> list[TenantScope]:
+def find_tenant_scopes(resources: Iterable[StackResource]) -> list[TenantScope]:
     """Return the scopes of the stacks that manage a project."""
     by_stack: dict[str, list[StackResource]] = {}
     for resource in resources:
         if resource.state.type.startswith(LAKEKEEPER):
             by_stack.setdefault(resource.stack, []).append(resource)
-    return [scope for own in by_stack.values() for scope in _scopes_of(own)]
+    return [scope for stack_resources in by_stack.values() for scope in _create_scopes(stack_resources)]
 
 
-def _scopes_of(own: Sequence[StackResource]) -> list[TenantScope]:
-    managed = managed_objects(resource.state for resource in own)
+def _create_scopes(stack_resources: Sequence[StackResource]) -> list[TenantScope]:
+    managed = collect_managed_objects(resource.state for resource in stack_resources)
     scopes = [
         TenantScope(
             resource.stack,
@@ -83,14 +87,14 @@ def _scopes_of(own: Sequence[StackResource]) -> list[TenantScope]:
             text_of(resource.state.inputs.get("project_id")) or resource.state.id,
             managed,
         )
-        for resource in own
+        for resource in stack_resources
         if _kind(resource) == "Project"
     ]
     if len(scopes) != 1:
         # States do not say which of several projects an object belongs to.
         return [scope for scope in scopes if scope.project_id]
     (scope,) = scopes
-    for resource in own:
+    for resource in stack_resources:
         _add(scope, resource)
     return [scope]
 
@@ -107,8 +111,8 @@ def _add(scope: TenantScope, resource: StackResource) -> None:
             if inputs.get("protected") is not None:
                 scope.declares_protection.add(key)
         case "Table":
-            place = (warehouse_id, str(inputs.get("namespace")), str(inputs.get("name")))
-            scope.tables[place] = text_of(state.outputs.get("table_id")) or ""
+            table_key = (warehouse_id, str(inputs.get("namespace")), str(inputs.get("name")))
+            scope.tables[table_key] = text_of(state.outputs.get("table_id")) or ""
         case "Role":
             scope.roles[state.id] = str(inputs.get("name"))
         case "Grants":

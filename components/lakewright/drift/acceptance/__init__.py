@@ -1,1 +1,1 @@
-"""Write what was found on the servers into the spec of a tenant. Pure functions over the text of its stack file."""
+"""Write the values found on servers into the spec of a tenant. Pure functions over the text of its stack file."""

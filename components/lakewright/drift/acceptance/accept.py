@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from lakewright_engine.project.yaml_edit import YamlEditError, delete_entry, edit_entry
 
 from lakewright.drift.acceptance.edits import REMOVED, NotExpressibleError, SpecEdit, WrittenSpec
-from lakewright.drift.acceptance.registry import edits_for
+from lakewright.drift.acceptance.registry import find_edits
 from lakewright.drift.model import Difference
 from lakewright.project_files.stack_files import spec_key
 from lakewright.spec import SpecError, parse_spec
@@ -19,7 +19,7 @@ from lakewright.validation.yaml_text import load_yaml
 
 @dataclass
 class Acceptance:
-    """A new text of a stack file, and what it accepts."""
+    """A new text of a stack file, and the differences that it accepts."""
 
     source: str
     """Name of the file."""
@@ -36,7 +36,7 @@ class Acceptance:
 
 
 def accept(differences: Iterable[Difference], text: str, source: str) -> Acceptance:
-    """Return a stack file that declares what was found. Ignored differences are left out.
+    """Return a stack file that declares the found values. Ignored differences are left out.
 
     Args:
         differences: The differences of one stack.
@@ -48,7 +48,7 @@ def accept(differences: Iterable[Difference], text: str, source: str) -> Accepta
         if difference.ignored is not None:
             continue
         try:
-            result.text = _with(result.text, difference, source)
+            result.text = _accept_difference(result.text, difference, source)
         except (NotExpressibleError, YamlEditError) as error:
             result.refused.append((difference, str(error)))
         except SpecError as error:
@@ -59,16 +59,16 @@ def accept(differences: Iterable[Difference], text: str, source: str) -> Accepta
     return result
 
 
-def _with(text: str, difference: Difference, source: str) -> str:
+def _accept_difference(text: str, difference: Difference, source: str) -> str:
     body = mapping_of(load_yaml(text))
     key = spec_key(body)
     spec = WrittenSpec(mapping_of(mapping_of(body.get("config")).get(key)))
-    for edit in edits_for(difference, spec):
-        text = _edited(text, key, edit)
+    for edit in find_edits(difference, spec):
+        text = _apply_edit(text, key, edit)
     parse_spec(mapping_of(mapping_of(load_yaml(text)).get("config")).get(key), source)
     return text
 
 
-def _edited(text: str, key: str, edit: SpecEdit) -> str:
+def _apply_edit(text: str, key: str, edit: SpecEdit) -> str:
     path = ("config", key, *edit.path)
     return delete_entry(text, path) if edit.value is REMOVED else edit_entry(text, path, edit.value)

@@ -31,22 +31,22 @@ def accept_role_members(difference: Difference, spec: WrittenSpec) -> list[SpecE
     if difference.kind is not DifferenceKind.CHANGED or difference.property != "users":
         raise NotExpressibleError("the spec declares users as members of a role, and nothing else")
     role = difference.resource.removeprefix(f"{spec.tenant}-")
-    declared, found = list_of(difference.declared), list_of(difference.found)
+    declared_users, found_users = list_of(difference.declared), list_of(difference.found)
     path = ("role_members", role, "users")
-    written = spec.list_at(*path)
-    removed = [user for user in declared if user not in found]
+    written = spec.get_list(*path)
+    removed = [user for user in declared_users if user not in found_users]
     if unlisted := [user for user in removed if user not in written]:
         raise NotExpressibleError(
             f"{', '.join(map(str, unlisted))}: a member by a computing unit, a job or a group, which the spec keeps"
         )
-    added = [user for user in found if user not in declared]
-    kept = [user for user in written if user not in removed]
-    if not kept and not added:
-        has_group = spec.at("role_members", role, "group") is not None
+    added = [user for user in found_users if user not in declared_users]
+    remaining_users = [user for user in written if user not in removed]
+    if not remaining_users and not added:
+        has_group = spec.get_value("role_members", role, "group") is not None
         return [SpecEdit(path if has_group else path[:-1], REMOVED)]
     if not written:
         return [SpecEdit(path, added)]
     edits = [
         SpecEdit((*path, written.index(user)), REMOVED) for user in sorted(removed, key=written.index, reverse=True)
     ]
-    return edits + [SpecEdit((*path, len(kept) + offset), user) for offset, user in enumerate(added)]
+    return edits + [SpecEdit((*path, len(remaining_users) + offset), user) for offset, user in enumerate(added)]

@@ -12,7 +12,7 @@ Path = tuple[str | int, ...]
 
 
 class NotExpressibleError(Exception):
-    """The spec cannot express what was found. The message says why, and what to do."""
+    """The spec cannot express the found value. The message says why, and what to do."""
 
 
 class _Removed:
@@ -24,7 +24,7 @@ REMOVED: Final = _Removed()
 
 @dataclass(frozen=True)
 class SpecEdit:
-    """A new value of one place of the spec; `REMOVED` deletes the entry."""
+    """A new value at a path of the spec; `REMOVED` deletes the entry."""
 
     path: Path
     value: Any
@@ -52,11 +52,11 @@ class WrittenSpec:
                 return index, item
         raise NotExpressibleError(f"the spec declares no warehouse {resource}; run `lakewright preview --refresh`")
 
-    def list_at(self, *path: str | int) -> list[Any]:
+    def get_list(self, *path: str | int) -> list[Any]:
         """Return a list of the document; empty if there is none."""
-        return list_of(self.at(*path))
+        return list_of(self.get_value(*path))
 
-    def at(self, *path: str | int) -> Any:
+    def get_value(self, *path: str | int) -> Any:
         """Return a value of the document; None if there is none."""
         value: Any = self.document
         for step in path:
@@ -68,15 +68,15 @@ class WrittenSpec:
         return value
 
 
-def list_edits(spec: WrittenSpec, path: Path, wanted: list[Any]) -> list[SpecEdit]:
-    """Return edits that make a list the wanted one; single items are removed and appended where that is enough."""
-    written = spec.list_at(*path)
-    kept = [item for item in written if item in wanted]
-    added = [item for item in wanted if item not in written]
-    if not wanted:
-        return [SpecEdit(path, REMOVED)] if spec.at(*path) is not None else []
-    if not written or kept + added != wanted:
-        return [SpecEdit(path, wanted)]
-    removed = [index for index, item in enumerate(written) if item not in wanted]
+def edit_list(spec: WrittenSpec, path: Path, target: list[Any]) -> list[SpecEdit]:
+    """Return edits that change a list to the target; single items are removed and appended where that is enough."""
+    written = spec.get_list(*path)
+    remaining = [item for item in written if item in target]
+    added = [item for item in target if item not in written]
+    if not target:
+        return [SpecEdit(path, REMOVED)] if spec.get_value(*path) is not None else []
+    if not written or remaining + added != target:
+        return [SpecEdit(path, target)]
+    removed = [index for index, item in enumerate(written) if item not in target]
     edits = [SpecEdit((*path, index), REMOVED) for index in reversed(removed)]
-    return edits + [SpecEdit((*path, len(kept) + offset), item) for offset, item in enumerate(added)]
+    return edits + [SpecEdit((*path, len(remaining) + offset), item) for offset, item in enumerate(added)]

@@ -1,4 +1,4 @@
-"""Where differences of each type of resource are written in the spec. A new type is a function and a line here."""
+"""Edit the spec for differences by type of resource. A new type is a function and a line here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lakewright.drift.acceptance.warehouse_edits import accept_namespace, accept
 from lakewright.drift.model import Difference, DifferenceKind
 
 Acceptor = Callable[[Difference, WrittenSpec], list[SpecEdit]]
-"""Returns the edits that declare what was found. Raises NotExpressibleError."""
+"""Returns the edits that declare the found values. Raises NotExpressibleError."""
 
 _LAKEKEEPER = "pulumi-python:dynamic/lakekeeper:"
 _REASONS = {
@@ -39,8 +39,8 @@ ACCEPTORS: Mapping[str, Acceptor] = {
 """Functions by type of resource."""
 
 
-def edits_for(difference: Difference, spec: WrittenSpec) -> list[SpecEdit]:
-    """Return the edits of a spec that declare what was found.
+def find_edits(difference: Difference, spec: WrittenSpec) -> list[SpecEdit]:
+    """Return the edits of a spec that declare the found values.
 
     Raises:
         NotExpressibleError: The spec cannot express it.

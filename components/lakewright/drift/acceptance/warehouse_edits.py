@@ -33,26 +33,26 @@ def accept_warehouse(difference: Difference, spec: WrittenSpec) -> list[SpecEdit
         raise NotExpressibleError("the warehouse is gone: restore it, or remove it from `warehouses` by hand")
     index, _ = spec.warehouse(difference.resource)
     path = ("warehouses", index)
-    name, found = difference.property, difference.found
+    name, value = difference.property, difference.found
     if name == "delete_profile":
-        return _soft_deletion(path, mapping_of(found), spec)
+        return _edit_soft_deletion(path, mapping_of(value), spec)
     if name == "delete_profile.expiration_seconds":
-        return _soft_deletion(path, {"type": "soft", "expiration_seconds": found}, spec)
+        return _edit_soft_deletion(path, {"type": "soft", "expiration_seconds": value}, spec)
     if field := _FIELDS.get(name):
-        gone = found is None or found == {}
-        if gone and spec.at(*path, field) is None:
+        is_unset = value is None or value == {}
+        if is_unset and spec.get_value(*path, field) is None:
             raise NotExpressibleError(f"the spec cannot declare that `{name}` is not set")
-        return [SpecEdit((*path, field), REMOVED if gone else found)]
+        return [SpecEdit((*path, field), REMOVED if is_unset else value)]
     raise NotExpressibleError(_REASONS.get(name) or f"the spec has no field for `{name}` of a warehouse")
 
 
-def _soft_deletion(path: tuple[str, int], found: Mapping[str, Any], spec: WrittenSpec) -> list[SpecEdit]:
+def _edit_soft_deletion(path: tuple[str, int], profile: Mapping[str, Any], spec: WrittenSpec) -> list[SpecEdit]:
     field = (*path, "soft_delete_days")
-    if found.get("type") != "soft":
-        return [SpecEdit(field, REMOVED)] if spec.at(*field) is not None else []
-    seconds = int(found["expiration_seconds"])
-    days, rest = divmod(seconds, _SECONDS_PER_DAY)
-    if rest or not 1 <= days <= 365:
+    if profile.get("type") != "soft":
+        return [SpecEdit(field, REMOVED)] if spec.get_value(*field) is not None else []
+    seconds = int(profile["expiration_seconds"])
+    days, remainder = divmod(seconds, _SECONDS_PER_DAY)
+    if remainder or not 1 <= days <= 365:
         raise NotExpressibleError(
             f"`soft_delete_days` counts whole days from 1 to 365; the server keeps dropped tables {seconds} seconds"
         )
@@ -60,7 +60,7 @@ def _soft_deletion(path: tuple[str, int], found: Mapping[str, Any], spec: Writte
 
 
 def accept_namespace(difference: Difference, spec: WrittenSpec) -> list[SpecEdit]:
-    """Return the edit for a namespace that is gone."""
+    """Return the edit for a deleted namespace."""
     if difference.kind is not DifferenceKind.GONE:
         raise NotExpressibleError("the spec declares names of namespaces, not their properties or protection")
     for index, warehouse in items_of(spec.document, "warehouses"):
@@ -69,9 +69,9 @@ def accept_namespace(difference: Difference, spec: WrittenSpec) -> list[SpecEdit
         if name == difference.resource:
             continue
         for path in (("warehouses", index, "namespaces"), ("warehouses", index, "namespaces", "also")):
-            if name in spec.list_at(*path):
-                return [SpecEdit((*path, spec.list_at(*path).index(name)), REMOVED)]
-    raise NotExpressibleError("the namespace belongs to a preset, or is the parent of a declared one")
+            if name in spec.get_list(*path):
+                return [SpecEdit((*path, spec.get_list(*path).index(name)), REMOVED)]
+    raise NotExpressibleError("the namespace belongs to a preset, or is the parent of a declared namespace")
 
 
 def accept_task_queue(difference: Difference, spec: WrittenSpec) -> list[SpecEdit]:
@@ -81,38 +81,38 @@ def accept_task_queue(difference: Difference, spec: WrittenSpec) -> list[SpecEdi
         queue = difference.resource.removeprefix(beginning)
         if queue == difference.resource:
             continue
-        own = ("warehouses", index, "task_queues", queue)
-        if spec.at(*own) is not None:
-            return _own_queue(difference, own, spec)
-        side = ("maintenance", "server", str(warehouse.get("name")), queue)
-        if spec.at(*side) is not None:
-            return _server_queue(difference, side)
+        queue_path = ("warehouses", index, "task_queues", queue)
+        if spec.get_value(*queue_path) is not None:
+            return _edit_declared_queue(difference, queue_path, spec)
+        server_path = ("maintenance", "server", str(warehouse.get("name")), queue)
+        if spec.get_value(*server_path) is not None:
+            return _edit_server_queue(difference, server_path)
     raise NotExpressibleError("the spec does not declare this queue")
 
 
-def _own_queue(difference: Difference, path: tuple[str | int, ...], spec: WrittenSpec) -> list[SpecEdit]:
+def _edit_declared_queue(difference: Difference, path: tuple[str | int, ...], spec: WrittenSpec) -> list[SpecEdit]:
     if difference.kind is DifferenceKind.GONE:
         return [SpecEdit(path, REMOVED)]
     field = (*path, difference.property)
     if difference.found is None:
-        return [SpecEdit(field, REMOVED)] if spec.at(*field) is not None else []
+        return [SpecEdit(field, REMOVED)] if spec.get_value(*field) is not None else []
     if difference.property == "config":
-        return _mapping_edits(spec, field, mapping_of(difference.found))
+        return _edit_mapping(spec, field, mapping_of(difference.found))
     return [SpecEdit(field, difference.found)]
 
 
-def _mapping_edits(spec: WrittenSpec, path: tuple[str | int, ...], wanted: Mapping[str, Any]) -> list[SpecEdit]:
-    written = mapping_of(spec.at(*path))
+def _edit_mapping(spec: WrittenSpec, path: tuple[str | int, ...], target: Mapping[str, Any]) -> list[SpecEdit]:
+    written = mapping_of(spec.get_value(*path))
     if not written:
-        return [SpecEdit(path, dict(wanted))]
-    edits = [SpecEdit((*path, key), REMOVED) for key in written if key not in wanted]
-    return edits + [SpecEdit((*path, key), value) for key, value in wanted.items() if written.get(key) != value]
+        return [SpecEdit(path, dict(target))]
+    edits = [SpecEdit((*path, key), REMOVED) for key in written if key not in target]
+    return edits + [SpecEdit((*path, key), value) for key, value in target.items() if written.get(key) != value]
 
 
-def _server_queue(difference: Difference, path: tuple[str, ...]) -> list[SpecEdit]:
+def _edit_server_queue(difference: Difference, path: tuple[str, ...]) -> list[SpecEdit]:
     if difference.kind is DifferenceKind.GONE or difference.property != "config":
         raise NotExpressibleError("`maintenance.server` has settings of the queue only; declare it in `task_queues`")
-    found = dict(mapping_of(difference.found))
+    settings = dict(mapping_of(difference.found))
     switch = next((queue.switch for queue in QUEUES if queue.name == path[-1]), "")
-    is_on = found.pop(switch, True)
-    return [SpecEdit(path, (found or True) if is_on else is_on)]
+    is_on = settings.pop(switch, True)
+    return [SpecEdit(path, (settings or True) if is_on else is_on)]

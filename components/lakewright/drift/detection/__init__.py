@@ -1,1 +1,1 @@
-"""One run over many stacks: states, scanners, and what is made of the findings."""
+"""A run over many stacks: states, scanners, and steps that process the findings."""

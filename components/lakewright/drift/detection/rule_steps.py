@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lakewright.drift.rules.grouping import group
-from lakewright.drift.rules.ignore import PlacedRule, apply_rules, rules_of_stack
+from lakewright.drift.rules.grouping import group_by_cause
+from lakewright.drift.rules.ignore import PlacedRule, apply_rules, read_stack_rules
 from lakewright.project_files.stack_files import environment_file, raw_environment
 
 if TYPE_CHECKING:
@@ -21,20 +21,20 @@ def ignore_differences(report: DriftReport, run: DriftRun) -> None:
     drifts = {stack.stack: stack for stack in report.stacks}
     rules: dict[str, list[PlacedRule]] = {}
     for stack in run.stacks:
-        rules[stack.name], problems = rules_of_stack(
+        rules[stack.name], problems = read_stack_rules(
             stack.spec,
-            _relative(project.stack_file(stack.name), project.root),
+            _to_relative_path(project.stack_file(stack.name), project.root),
             raw_environment(project.root, stack.environment) if stack.environment else {},
-            _relative(environment_file(project.root, stack.environment), project.root),
+            _to_relative_path(environment_file(project.root, stack.environment), project.root),
         )
         drifts[stack.name].problems += problems
-    report.notes += apply_rules(report, rules, datetime.now(UTC).date()).notes()
+    report.notes += apply_rules(report, rules, datetime.now(UTC).date()).list_notes()
 
 
 def group_differences(report: DriftReport, _run: DriftRun) -> None:
     """Group differences that have one cause on several tenants."""
-    report.groups = [found.to_json() for found in group(report.differences())]
+    report.groups = [drift_group.to_json() for drift_group in group_by_cause(report.differences())]
 
 
-def _relative(file: Path, root: Path) -> str:
+def _to_relative_path(file: Path, root: Path) -> str:
     return str(file.relative_to(root)) if file.is_relative_to(root) else str(file)

@@ -17,7 +17,7 @@ from lakewright_engine.model.urns import is_default_provider
 
 from lakewright.drift.detection.steps import SEARCHES, DriftOptions, DriftRun, run_search, run_steps
 from lakewright.drift.model import Difference, DriftReport, Finding, ScanProblem, StackDrift, UnmanagedSearch
-from lakewright.drift.scanners.registry import load_scanner, scanner_of
+from lakewright.drift.scanners.registry import find_scanner, load_scanner
 from lakewright.drift.session import DEFAULT_PARALLEL, ScanSession, StackResource
 from lakewright.fleet.states import StackState, StateReader, state_reader
 from lakewright.fleet.text_table import plural
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Progress = Callable[[str], object]
 
 
-def _silent(_text: str) -> None:
+def _ignore_progress(_text: str) -> None:
     return None
 
 
@@ -56,7 +56,7 @@ class _Fleet:
         for resource in state.resources:
             if not _is_compared(resource):
                 continue
-            scanner = scanner_of(resource.type)
+            scanner = find_scanner(resource.type)
             if scanner is None:
                 unknown[resource.type] += 1
                 continue
@@ -90,7 +90,7 @@ def find_drift(
     selected: Sequence[SelectedStack],
     *,
     parallel: int = DEFAULT_PARALLEL,
-    progress: Progress = _silent,
+    progress: Progress = _ignore_progress,
     reader: StateReader | None = None,
     options: DriftOptions | None = None,
 ) -> DriftReport:
@@ -101,26 +101,28 @@ def find_drift(
         selected: The stacks.
         parallel: Number of concurrent requests.
         progress: Called with a line about each part of the work.
-        reader: Reads the states; that of the project's backend if omitted.
-        options: Choices of the user; the default ones if omitted.
+        reader: Reads the states; the reader of the project's backend if omitted.
+        options: Choices of the user; the defaults if omitted.
     """
     began = time.monotonic()
     session = ScanSession(project, parallel)
     fleet = _Fleet()
     states = reader or state_reader(project)
     progress(f"reading the states of {plural(len(selected), 'stack')}")
-    for stack, state in zip(selected, session.map(lambda stack: _read(states, stack.name), selected), strict=True):
+    for stack, state in zip(
+        selected, session.map(lambda stack: _read_state(states, stack.name), selected), strict=True
+    ):
         fleet.add(stack, state)
     count = sum(drift.resources for drift in fleet.drifts.values())
     progress(f"comparing {plural(count, 'resource')} of {plural(len(selected), 'stack')}")
-    resources = [resource for own in fleet.by_scanner.values() for resource in own]
+    resources = [resource for stack_resources in fleet.by_scanner.values() for resource in stack_resources]
     run = DriftRun(session, list(selected), options or DriftOptions(), resources)
     if resources:
         scans: list[Callable[[], list[Finding]]] = [
-            partial(_scan, session, scanner, own) for scanner, own in fleet.by_scanner.items()
+            partial(_scan, session, scanner, stack_resources) for scanner, stack_resources in fleet.by_scanner.items()
         ]
         if run.options.search is not UnmanagedSearch.NONE:
-            scans += [partial(run_search, run, place) for place in SEARCHES]
+            scans += [partial(run_search, run, function_path) for function_path in SEARCHES]
         _import_modules([*fleet.by_scanner, *SEARCHES])
         with ThreadPoolExecutor(max_workers=len(scans), thread_name_prefix="scanner") as pool:
             for future in [pool.submit(scan) for scan in scans]:
@@ -133,14 +135,14 @@ def find_drift(
     return report
 
 
-def _import_modules(places: Iterable[str]) -> None:
-    """Import the modules of scanners and searches, one after the other.
+def _import_modules(paths: Iterable[str]) -> None:
+    """Import the modules of scanners and searches in sequence.
 
-    Threads that import modules with circular imports at the same time, such as Pulumi's, may get unfinished ones.
+    Threads that import modules with circular imports at the same time, such as Pulumi's, may get unfinished modules.
     """
-    for place in places:
+    for path in paths:
         with suppress(Exception):  # the scan or search reports it
-            import_module(place.partition(":")[0])
+            import_module(path.partition(":")[0])
 
 
 def _is_compared(resource: ResourceState) -> bool:
@@ -149,7 +151,7 @@ def _is_compared(resource: ResourceState) -> bool:
     return is_own and not resource.delete and not resource.pending_replacement
 
 
-def _read(states: StateReader, stack: str) -> StackState | EngineError:
+def _read_state(states: StateReader, stack: str) -> StackState | EngineError:
     try:
         return states.read(stack)
     except EngineError as error:
@@ -158,14 +160,14 @@ def _read(states: StateReader, stack: str) -> StackState | EngineError:
 
 def _scan(session: ScanSession, scanner: str, resources: list[StackResource]) -> list[Finding]:
     """Return the findings of a scanner. If it fails as a whole, its stacks could not be checked."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     try:
-        found.extend(load_scanner(scanner).scan(resources, session))
+        findings.extend(load_scanner(scanner).scan(resources, session))
     except Exception as error:  # noqa: BLE001 - the other scanners' findings must not be lost
-        return [*found, *_failed(resources, error)]
-    return found
+        return [*findings, *_report_failure(resources, error)]
+    return findings
 
 
-def _failed(resources: Iterable[StackResource], error: Exception) -> list[Finding]:
+def _report_failure(resources: Iterable[StackResource], error: Exception) -> list[Finding]:
     text = f"the scan failed: {type(error).__name__}: {error}"
     return [ScanProblem(stack, text) for stack in dict.fromkeys(resource.stack for resource in resources)]

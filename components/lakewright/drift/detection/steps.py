@@ -42,8 +42,8 @@ Step = Callable[["DriftReport", DriftRun], None]
 
 SEARCHES: tuple[str, ...] = (
     "lakewright.discovery.unmanaged.detection:find_unmanaged",
-    "lakewright.discovery.unmanaged.role_policies:unmanaged_policies",
-    "lakewright.discovery.unmanaged.cluster_objects:unmanaged_objects",
+    "lakewright.discovery.unmanaged.role_policies:find_unmanaged_policies",
+    "lakewright.discovery.unmanaged.cluster_objects:find_unmanaged_objects",
 )
 """`module:function` of each search for unmanaged objects."""
 
@@ -56,24 +56,24 @@ STEPS: tuple[str, ...] = (
 """`module:function` of each step."""
 
 
-def run_search(run: DriftRun, place: str) -> list[Finding]:
-    """Return the findings of a search. One that fails is a problem of every stack."""
-    module, _, name = place.partition(":")
+def run_search(run: DriftRun, function_path: str) -> list[Finding]:
+    """Return the findings of a search. A search that fails is a problem of every stack."""
+    module, _, name = function_path.partition(":")
     try:
         search: Search = getattr(import_module(module), name)
         return [*search(run)]
-    except Exception as error:  # noqa: BLE001 - what the scanners and other searches find must not be lost
+    except Exception as error:  # noqa: BLE001 - the findings of scanners and other searches must not be lost
         text = f"{name.replace('_', ' ')} failed: {type(error).__name__}: {error}"
         return [ScanProblem(stack.name, text) for stack in run.stacks]
 
 
 def run_steps(report: DriftReport, run: DriftRun, steps: tuple[str, ...] = STEPS) -> None:
     """Run all steps. A step that fails is a problem of every stack."""
-    for place in steps:
-        module, _, name = place.partition(":")
+    for function_path in steps:
+        module, _, name = function_path.partition(":")
         try:
             step: Step = getattr(import_module(module), name)
             step(report, run)
-        except Exception as error:  # noqa: BLE001 - what the scanners found must not be lost
+        except Exception as error:  # noqa: BLE001 - the findings of the scanners must not be lost
             for stack in report.stacks:
                 stack.problems.append(f"{name.replace('_', ' ')} failed: {type(error).__name__}: {error}")

@@ -32,33 +32,35 @@ _COLORS = {
 
 def print_report(report: DriftReport, console: Console) -> None:
     """Print a table of all differences, the problems by stack, and a summary."""
-    found = [(stack, difference) for stack in report.stacks for difference in stack.differences]
-    if found:
-        console.print(_table(found))
+    differences = [(stack, difference) for stack in report.stacks for difference in stack.differences]
+    if differences:
+        console.print(_create_table(differences))
     for stack in report.stacks:
         for holder in stack.locked:
             console.print(f"{escape_markup(stack.stack)}: locked, so an update may be running: {escape_markup(holder)}")
-    for problem, stacks in _by_problem(report).items():
-        console.print(f"[red]{escape_markup(_names(stacks))}: not checked:[/] {escape_markup(problem)}")
-    for found in report.groups:
-        console.print(f"[bold]one cause:[/] {escape_markup(str(found['text']))}")
+    for problem, stacks in _group_by_problem(report).items():
+        console.print(f"[red]{escape_markup(_format_names(stacks))}: not checked:[/] {escape_markup(problem)}")
+    for drift_group in report.groups:
+        console.print(f"[bold]one cause:[/] {escape_markup(str(drift_group['text']))}")
     for note in report.notes:
         console.print(f"note: {escape_markup(note)}")
     console.print(summary(report))
 
 
-def _by_problem(report: DriftReport) -> dict[str, list[str]]:
-    """Return the stacks of each problem. A server that is down is one problem of many stacks."""
-    found: dict[str, list[str]] = {}
+def _group_by_problem(report: DriftReport) -> dict[str, list[str]]:
+    """Return the stacks of each problem. A server that is down is a single problem of many stacks."""
+    stacks_by_problem: dict[str, list[str]] = {}
     for stack in report.stacks:
         for problem in stack.problems:
-            found.setdefault(problem, []).append(stack.stack)
-    return found
+            stacks_by_problem.setdefault(problem, []).append(stack.stack)
+    return stacks_by_problem
 
 
-def _names(stacks: list[str]) -> str:
-    rest = len(stacks) - _MOST_NAMES
-    return ", ".join(stacks) if rest <= 0 else f"{', '.join(stacks[:_MOST_NAMES])} and {rest:,} more"
+def _format_names(stacks: list[str]) -> str:
+    unlisted_count = len(stacks) - _MOST_NAMES
+    return (
+        ", ".join(stacks) if unlisted_count <= 0 else f"{', '.join(stacks[:_MOST_NAMES])} and {unlisted_count:,} more"
+    )
 
 
 def summary(report: DriftReport) -> str:
@@ -78,12 +80,12 @@ def summary(report: DriftReport) -> str:
     return f"{'; '.join(parts)}. {report.seconds:.1f} s."
 
 
-def _table(found: list[tuple[StackDrift, Difference]]) -> Table:
-    actors = any(difference.actor for _, difference in found)
+def _create_table(differences: list[tuple[StackDrift, Difference]]) -> Table:
+    actors = any(difference.actor for _, difference in differences)
     table = Table("tenant", "resource", "property", "declared", "found", "kind", box=None, pad_edge=False)
     if actors:
         table.add_column("changed by")
-    for stack, difference in found:
+    for stack, difference in differences:
         kind = difference.kind.value
         if difference.ignored:
             kind = f"{kind} (ignored: until {difference.ignored.until}: {difference.ignored.reason})"
@@ -91,32 +93,35 @@ def _table(found: list[tuple[StackDrift, Difference]]) -> Table:
             stack.tenant,
             f"{difference.type.rpartition(':')[2]} {difference.resource}",
             difference.property,
-            *map(_value, _unequal_parts(difference.declared, difference.found)),
+            *map(_format_value, _drop_equal_entries(difference.declared, difference.found)),
             kind,
         ]
         color = "dim" if difference.ignored else _COLORS[difference.kind]
         cells = [*map(escape_markup, cells[:-1]), f"[{color}]{escape_markup(cells[-1])}[/]"]
-        table.add_row(*cells, *([escape_markup(_actor(difference.actor))] if actors else []))
+        table.add_row(*cells, *([escape_markup(_format_actor(difference.actor))] if actors else []))
     return table
 
 
-def _actor(actor: Actor | None) -> str:
+def _format_actor(actor: Actor | None) -> str:
     if actor is None:
         return ""
     name = actor.describe() if actor.is_allowed_only else actor.name
     return f"{name} at {format_json_time_as_text(actor.at)} ({actor.source})"
 
 
-def _unequal_parts(declared: Any, found: Any) -> tuple[Any, Any]:
+def _drop_equal_entries(declared_value: Any, found_value: Any) -> tuple[Any, Any]:
     """Return two values without the entries of lists that both have."""
-    if not (isinstance(declared, list) and isinstance(found, list)):
-        return cast(Any, declared), found
-    before, after = cast(list[Any], declared), cast(list[Any], found)
-    left, right = [entry for entry in before if entry not in after], [entry for entry in after if entry not in before]
-    return (left, right) if left or right else (before, after)
+    if not (isinstance(declared_value, list) and isinstance(found_value, list)):
+        return cast(Any, declared_value), found_value
+    before, after = cast(list[Any], declared_value), cast(list[Any], found_value)
+    only_declared, only_found = (
+        [entry for entry in before if entry not in after],
+        [entry for entry in after if entry not in before],
+    )
+    return (only_declared, only_found) if only_declared or only_found else (before, after)
 
 
-def _value(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if value is None:
         return ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
@@ -124,5 +129,5 @@ def _value(value: Any) -> str:
 
 
 def escape_markup(text: str) -> str:
-    """Return a text as one line that is neither markup of Rich nor acted on by terminals."""
+    """Return a text as a single line without effect as markup of Rich or on terminals."""
     return escape(escape_line(text))

@@ -38,8 +38,8 @@ PROVIDERS: dict[str, str] = {
 @cache
 def provider_class(resource_type: str) -> type[ResourceProvider] | None:
     """Return the provider class of a resource type; None for a type that this version does not have."""
-    place = PROVIDERS.get(resource_type.removeprefix(PREFIX))
-    if place is None:
+    class_path = PROVIDERS.get(resource_type.removeprefix(PREFIX))
+    if class_path is None:
         return None
-    module, _, name = place.partition(":")
+    module, _, name = class_path.partition(":")
     return getattr(import_module(f"lakewright.{module}"), name)

@@ -26,23 +26,23 @@ Path = tuple[str, ...]
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
-def sealed(properties: Properties) -> tuple[dict[str, Any], bool]:
+def seal_secrets(properties: Properties) -> tuple[dict[str, Any], bool]:
     """Return properties with placeholders for secrets, and whether there are any."""
-    found: list[SecretValue] = []
+    secrets: list[SecretValue] = []
 
-    def seal(secret: SecretValue) -> str:
-        found.append(secret)
+    def seal_secret(secret: SecretValue) -> str:
+        secrets.append(secret)
         return _SEALED
 
-    return {key: _plain(value, seal) for key, value in properties.items()}, bool(found)
+    return {key: _to_plain(value, seal_secret) for key, value in properties.items()}, bool(secrets)
 
 
-def decrypted(properties: Properties) -> dict[str, Any]:
+def decrypt_secrets(properties: Properties) -> dict[str, Any]:
     """Return properties with decrypted secrets. Raise EngineError if a secret cannot be decrypted."""
-    return {key: _plain(value, lambda secret: secret.value) for key, value in properties.items()}
+    return {key: _to_plain(value, lambda secret: secret.value) for key, value in properties.items()}
 
 
-def secret_paths(value: object, path: Path = ()) -> list[Path]:
+def find_secret_paths(value: object, path: Path = ()) -> list[Path]:
     """Return the paths of the secrets in properties."""
     if type(value) in _SCALARS:
         return []
@@ -50,14 +50,18 @@ def secret_paths(value: object, path: Path = ()) -> list[Path]:
         return [path]
     if isinstance(value, dict):
         members: dict[str, object] = value  # pyright: ignore[reportUnknownVariableType]
-        return [found for key, item in members.items() for found in secret_paths(item, (*path, key))]
+        return [secret_path for key, item in members.items() for secret_path in find_secret_paths(item, (*path, key))]
     if isinstance(value, list):
         items: list[object] = value  # pyright: ignore[reportUnknownVariableType]
-        return [found for index, item in enumerate(items) for found in secret_paths(item, (*path, str(index)))]
+        return [
+            secret_path
+            for index, item in enumerate(items)
+            for secret_path in find_secret_paths(item, (*path, str(index)))
+        ]
     return []
 
 
-def masked(value: Any, path: Path, secrets: list[Path]) -> Any:
+def mask_secrets(value: Any, path: Path, secrets: list[Path]) -> Any:
     """Return the value of a path without its secrets."""
     if any(path[: len(secret)] == secret for secret in secrets):
         return REDACTED
@@ -65,22 +69,22 @@ def masked(value: Any, path: Path, secrets: list[Path]) -> Any:
         return value
     if isinstance(value, dict):
         members: dict[str, Any] = value  # pyright: ignore[reportUnknownVariableType]
-        return {key: masked(item, (*path, key), secrets) for key, item in members.items()}
+        return {key: mask_secrets(item, (*path, key), secrets) for key, item in members.items()}
     if isinstance(value, list):
         items: list[Any] = value  # pyright: ignore[reportUnknownVariableType]
-        return [masked(item, (*path, str(index)), secrets) for index, item in enumerate(items)]
+        return [mask_secrets(item, (*path, str(index)), secrets) for index, item in enumerate(items)]
     return REDACTED
 
 
-def _plain(value: Value, open_secret: Callable[[SecretValue], Value]) -> Any:
+def _to_plain(value: Value, open_secret: Callable[[SecretValue], Value]) -> Any:
     if type(value) in _SCALARS:
         return value
     if isinstance(value, dict):
-        return {key: _plain(item, open_secret) for key, item in value.items()}
+        return {key: _to_plain(item, open_secret) for key, item in value.items()}
     if isinstance(value, list):
-        return [_plain(item, open_secret) for item in value]
+        return [_to_plain(item, open_secret) for item in value]
     if isinstance(value, SecretValue | ResourceReference):
-        return _plain(value.id if isinstance(value, ResourceReference) else open_secret(value), open_secret)
+        return _to_plain(value.id if isinstance(value, ResourceReference) else open_secret(value), open_secret)
     if isinstance(value, Asset):
         return value.wire
     return None if isinstance(value, Unknown) else value

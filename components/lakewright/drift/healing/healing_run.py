@@ -1,4 +1,4 @@
-"""Revert the drift of stacks: preview each one, make a plan that is limited to the drifted resources, and follow it."""
+"""Revert the drift of stacks: preview each stack, plan only the drifted resources, and follow the plan."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _CONCURRENT_STACKS = 8
 """Stacks of one environment that run at the same time."""
 _PREVIEWS = 3
-"""Previews of each stack: without a refresh, with one, and limited to the drifted resources."""
+"""Previews of each stack: without a refresh, with a refresh, and limited to the drifted resources."""
 _NO_PLAN = "no plan could be made for its stack"
 _PLANS = Path(".lakewright", "fleet", "heal-plans")
 
@@ -105,20 +105,20 @@ class HealingRun:
         self,
         names: Sequence[str],
         command: str,
-        words: tuple[str, ...],
-        words_of: Callable[[str], tuple[str, ...]] = lambda _stack: (),
+        arguments: tuple[str, ...],
+        extra_arguments: Callable[[str], tuple[str, ...]] = lambda _stack: (),
     ) -> FleetReport:
         """Run a command on stacks in parallel."""
         stacks = [self._stacks[name] for name in names]
         if not stacks:
             return FleetReport(command, [], 0.0)
-        folder = RunFolder.create(self._project.root, command, words, names)
+        folder = RunFolder.create(self._project.root, command, arguments, names)
         bounds = Bounds(default_parallel_stacks(), _CONCURRENT_STACKS)
         label = f"drift --{command.replace('-', ': ')}"
         with choose_progress(label, len(stacks)) as progress:
             runner = FleetRunner(
                 self._project,
-                FleetCommand(command, words, words_of),
+                FleetCommand(command, arguments, extra_arguments),
                 folder,
                 progress,
                 bounds=bounds,
@@ -131,7 +131,7 @@ class HealingRun:
                 folder.close()
 
     def _empty_folder(self) -> Path:
-        """Remove the plans of the last run. Return the folder for new ones."""
+        """Remove the plans of the last run. Return the folder for new plans."""
         folder = self._project.root / _PLANS
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(mode=0o700, parents=True)

@@ -26,7 +26,7 @@ _REASONS = {
     DifferenceKind.UNREACHABLE: "it could not be checked",
     DifferenceKind.UNMANAGED: "it is in no stack: declare it, or delete it",
 }
-_ACCEPTED = "the spec already declares what was found; `lakewright up --refresh` reads it into the state"
+_ACCEPTED = "the spec already declares the found value; `lakewright up --refresh` reads it into the state"
 _UNDEPLOYED = "the spec has changes of this resource that were never deployed; review them, and run `lakewright up`"
 _NOT_DECLARED = (
     "the spec no longer declares it; review `lakewright preview --refresh`, and run `lakewright up --refresh`"
@@ -43,15 +43,15 @@ class StackHealing:
     """URNs of the resources that the plan is limited to."""
     excluded: tuple[str, ...]
     """URNs of resources with an ignored difference."""
-    kept: tuple[tuple[Difference, str], ...]
-    """Differences that remain, and why. Ignored ones are among them."""
-    left_steps: tuple[PreviewedStep, ...] = ()
+    unreverted: tuple[tuple[Difference, str], ...]
+    """Differences that are not reverted, and why. Ignored differences are among them."""
+    excluded_steps: tuple[PreviewedStep, ...] = ()
     """Changes that an update without limits would make, too."""
 
 
 def find_revertible(stack: StackDrift) -> list[Difference]:
-    """Return the differences that an update may revert: no ignored ones, and none beside an ignored one."""
-    excluded = _ignored_urns(stack)
+    """Return the differences that an update may revert: no ignored difference, and none of a resource with one."""
+    excluded = _list_ignored_urns(stack)
     return [
         difference
         for difference in stack.differences
@@ -67,52 +67,52 @@ def choose_targets(stack: StackDrift, undeployed: Steps, refreshed: Steps) -> St
         undeployed: Steps of a preview without a refresh.
         refreshed: Steps of a preview with a refresh.
     """
-    excluded = _ignored_urns(stack)
+    excluded = _list_ignored_urns(stack)
     # An update of a resource without drift follows from a drifted resource, such as the new id of a deleted role.
     targets = {
         urn: step for urn, step in refreshed.items() if urn not in excluded and _is_revert(step, undeployed.get(urn))
     }
     reverted: list[Difference] = []
-    kept: list[tuple[Difference, str]] = []
+    unreverted: list[tuple[Difference, str]] = []
     revertible = find_revertible(stack)
     for difference in stack.differences:
         if difference not in revertible:
-            kept.append((difference, _reason_of(difference, excluded)))
+            unreverted.append((difference, _explain_unreverted(difference, excluded)))
         elif reason := _reason_to_keep(difference, undeployed, refreshed, targets):
-            kept.append((difference, reason))
+            unreverted.append((difference, reason))
         else:
             reverted.append(difference)
     # The state takes accepted values, which changes no object.
     accepted = [
         difference.urn
-        for difference, reason in kept
-        if reason == _ACCEPTED and not _changes(refreshed.get(difference.urn))
+        for difference, reason in unreverted
+        if reason == _ACCEPTED and not _has_change(refreshed.get(difference.urn))
     ]
     return StackHealing(
         stack.stack,
         tuple(reverted),
         tuple(dict.fromkeys([*targets, *accepted])) if reverted else (),
         excluded,
-        tuple(kept),
+        tuple(unreverted),
         tuple(step for step in list_changes(refreshed.values()) if step.urn not in targets),
     )
 
 
 def keep_all(stack: StackDrift, reason: str) -> StackHealing:
     """Return the actions on a stack in which nothing is reverted."""
-    excluded = _ignored_urns(stack)
+    excluded = _list_ignored_urns(stack)
     revertible = find_revertible(stack)
-    kept = tuple(
-        (difference, reason if difference in revertible else _reason_of(difference, excluded))
+    unreverted = tuple(
+        (difference, reason if difference in revertible else _explain_unreverted(difference, excluded))
         for difference in stack.differences
     )
-    return StackHealing(stack.stack, (), (), excluded, kept)
+    return StackHealing(stack.stack, (), (), excluded, unreverted)
 
 
 def find_remaining(healing: StackHealing, after: Iterable[Difference]) -> list[Difference]:
     """Return the differences that were to be reverted, and still exist."""
-    places = {(difference.urn, difference.property) for difference in after}
-    return [difference for difference in healing.reverted if (difference.urn, difference.property) in places]
+    remaining_keys = {(difference.urn, difference.property) for difference in after}
+    return [difference for difference in healing.reverted if (difference.urn, difference.property) in remaining_keys]
 
 
 def format_difference(difference: Difference) -> str:
@@ -124,16 +124,18 @@ def format_difference(difference: Difference) -> str:
     return f"{subject}: declared {difference.declared!r}, found {difference.found!r}"
 
 
-def kept_to_json(kept: Iterable[tuple[Difference, str]]) -> list[dict[str, Any]]:
-    """Return differences that remain, as JSON."""
-    return [{**difference.to_json(), "reason": reason} for difference, reason in kept]
+def to_unreverted_json(unreverted: Iterable[tuple[Difference, str]]) -> list[dict[str, Any]]:
+    """Return differences that are not reverted, as JSON."""
+    return [{**difference.to_json(), "reason": reason} for difference, reason in unreverted]
 
 
-def _ignored_urns(stack: StackDrift) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(found.urn for found in stack.differences if found.ignored and found.urn))
+def _list_ignored_urns(stack: StackDrift) -> tuple[str, ...]:
+    return tuple(
+        dict.fromkeys(difference.urn for difference in stack.differences if difference.ignored and difference.urn)
+    )
 
 
-def _reason_of(difference: Difference, excluded: Iterable[str]) -> str:
+def _explain_unreverted(difference: Difference, excluded: Iterable[str]) -> str:
     """Return why no update may revert a difference."""
     if difference.ignored:
         return f"ignored until {difference.ignored.until}: {difference.ignored.reason}"
@@ -165,7 +167,7 @@ def _reason_to_keep(difference: Difference, undeployed: Steps, refreshed: Steps,
         return _ACCEPTED if _is_accepted(difference, before, targets[urn]) else ""
     if before is None or before.op in ("delete", "retain"):
         return _NOT_DECLARED
-    if not _changes(step):
+    if not _has_change(step):
         return _ACCEPTED
     if step is not None and step.op not in _REVERTING:
         return f"`up --refresh` would {step.op} it; review `lakewright preview --refresh`"
@@ -173,12 +175,12 @@ def _reason_to_keep(difference: Difference, undeployed: Steps, refreshed: Steps,
 
 
 def _is_accepted(difference: Difference, before: PreviewedStep | None, step: PreviewedStep) -> bool:
-    """Return whether the spec declares the found value of a property, while the resource is updated for others."""
+    """Return whether the spec declares the found value of a property, while other properties are updated."""
     if difference.kind is DifferenceKind.GONE or not difference.property or before is None or not before.is_change:
         return False
     key = str(parse_path(difference.property)[0])
     return key in before.keys and key not in step.keys
 
 
-def _changes(step: PreviewedStep | None) -> bool:
+def _has_change(step: PreviewedStep | None) -> bool:
     return step is not None and step.is_change

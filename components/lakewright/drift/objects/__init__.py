@@ -1,1 +1,1 @@
-"""AWS and Kubernetes objects: find quickly which ones surely are as declared; providers compare the others."""
+"""AWS and Kubernetes objects: find quickly the objects that surely are as declared; providers compare the rest."""

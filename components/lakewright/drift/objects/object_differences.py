@@ -1,4 +1,4 @@
-"""Turn what a provider read into differences. Values of secrets are `[secret]`."""
+"""Turn the objects that a provider read into differences. Values of secrets are `[secret]`."""
 
 from __future__ import annotations
 
@@ -21,35 +21,37 @@ _SECRET_KIND = "kubernetes:core/v1:Secret"  # noqa: S105 - a type
 _SECRET_FIELDS = ("data", "stringData")
 
 
-def differences_of(
+def find_differences(
     resource: StackResource, read: ObjectRead, find_actor: FindActor | None = None
 ) -> Iterator[Difference]:
     """Yield the differences that a refresh of the resource displays."""
     if read.new is None:
-        yield resource.difference("", DifferenceKind.GONE, declared=resource.state.id, found=None)
+        yield resource.difference("", DifferenceKind.GONE, declared_value=resource.state.id, found_value=None)
         return
     if resource.state.external:
         return
     if read.result == "update":
         paths = sorted(read.diff.detailed if read.diff.detailed is not None else read.diff.keys)
         for path in paths or [""]:
-            declared = _value(resource, resource.state.inputs, path)
-            found = _value(resource, {**read.new.outputs, **read.new.inputs}, path)
+            declared_value = _read_value(resource, resource.state.inputs, path)
+            found_value = _read_value(resource, {**read.new.outputs, **read.new.inputs}, path)
             actor = find_actor(resource, read, path) if find_actor else None
-            yield resource.difference(path, DifferenceKind.CHANGED, declared=declared, found=found, actor=actor)
+            yield resource.difference(
+                path, DifferenceKind.CHANGED, declared_value=declared_value, found_value=found_value, actor=actor
+            )
     elif read.new.init_errors:
         # An update of the stack updates an object that failed to initialize.
         reasons = "; ".join(" ".join(reason.split()) for reason in read.new.init_errors)
-        yield resource.difference("status", DifferenceKind.CHANGED, declared="ready", found=reasons)
+        yield resource.difference("status", DifferenceKind.CHANGED, declared_value="ready", found_value=reasons)
 
 
-def unreachable(resource: StackResource, reason: str) -> Difference:
+def create_unreachable_difference(resource: StackResource, reason: str) -> Difference:
     """Return the difference of a resource that could not be checked."""
-    return resource.difference("", DifferenceKind.UNREACHABLE, declared=resource.state.id, found=reason)
+    return resource.difference("", DifferenceKind.UNREACHABLE, declared_value=resource.state.id, found_value=reason)
 
 
-def _value(resource: StackResource, properties: Properties, path: str) -> Any:
-    """Return the value at a path, None if there is none; `[secret]` for a secret and for what is inside of one."""
+def _read_value(resource: StackResource, properties: Properties, path: str) -> Any:
+    """Return the value at a path, None if there is none; `[secret]` for a secret and for values inside of a secret."""
     parts = parse_path(path)
     if resource.state.type == _SECRET_KIND and parts[:1] and parts[0] in _SECRET_FIELDS:
         return SECRET
@@ -59,7 +61,7 @@ def _value(resource: StackResource, properties: Properties, path: str) -> Any:
     for part in parts:
         if isinstance(value, SecretValue):
             return SECRET
-        value = _member(value, part)
+        value = _get_member(value, part)
     return redact(value)
 
 
@@ -69,11 +71,11 @@ def _is_in_secret(properties: Properties, parts: list[str | int]) -> bool:
     for part in parts:
         if isinstance(value, SecretValue):
             return True
-        value = _member(value, part)
+        value = _get_member(value, part)
     return isinstance(value, SecretValue)
 
 
-def _member(value: Any, part: str | int) -> Any:
+def _get_member(value: Any, part: str | int) -> Any:
     if isinstance(value, dict):
         return cast(dict[object, Any], value).get(part)
     if isinstance(value, list) and isinstance(part, int) and part < len(cast(list[Any], value)):

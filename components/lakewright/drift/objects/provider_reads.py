@@ -12,7 +12,7 @@ from lakewright_engine.model.properties import plaintext_properties
 from lakewright_engine.model.resources import Properties
 
 from lakewright.drift.model import Finding, ScanProblem
-from lakewright.drift.objects.object_differences import FindActor, differences_of, unreachable
+from lakewright.drift.objects.object_differences import FindActor, create_unreachable_difference, find_differences
 
 if TYPE_CHECKING:
     from lakewright_engine.object_reader import ObjectReader
@@ -46,27 +46,27 @@ def compare_by_providers(
 
         def compare(resource: StackResource) -> list[Finding]:
             if resource.provider is None:
-                return [*not_checked([resource], f"the state lacks the provider of {resource.name}")]
+                return [*report_unchecked([resource], f"the state lacks the provider of {resource.name}")]
             try:
-                read = readers.of(resource).read(resource.state, resource.provider)
+                read = readers.get_reader(resource).read(resource.state, resource.provider)
             except (EngineError, OSError) as error:
-                return [*not_checked([resource], f"{resource.name}: {' '.join(str(error).split())}")]
-            return [*differences_of(resource, read, find_actor)]
+                return [*report_unchecked([resource], f"{resource.name}: {' '.join(str(error).split())}")]
+            return [*find_differences(resource, read, find_actor)]
 
         for findings in session.map(compare, resources):
             yield from findings
 
 
-def not_checked(resources: Sequence[StackResource], reason: str) -> Iterator[Finding]:
+def report_unchecked(resources: Sequence[StackResource], reason: str) -> Iterator[Finding]:
     """Yield a difference of each resource that could not be checked, and a problem of each of their stacks."""
     for resource in resources:
-        yield unreachable(resource, reason)
+        yield create_unreachable_difference(resource, reason)
     for stack in sorted({resource.stack for resource in resources}):
         yield ScanProblem(stack, reason)
 
 
 class _Readers:
-    """A reader for stacks in sandboxes and one for others, opened at the first use."""
+    """A reader for stacks in sandboxes and a reader for other stacks, opened at the first use."""
 
     def __init__(self, session: ScanSession) -> None:
         self._session = session
@@ -80,10 +80,10 @@ class _Readers:
     def __exit__(self, *_: object) -> None:
         self._resources.close()
 
-    def of(self, resource: StackResource) -> ObjectReader:
+    def get_reader(self, resource: StackResource) -> ObjectReader:
         from lakewright_engine.object_reader import ObjectReader  # noqa: PLC0415 - slow to load
 
-        in_sandbox = self._session.in_sandbox(resource.environment)
+        in_sandbox = self._session.is_sandbox(resource.environment)
         with self._lock:
             if in_sandbox not in self._opened:
                 reader = ObjectReader(self._session.project, in_sandbox=in_sandbox, log=_ignore)

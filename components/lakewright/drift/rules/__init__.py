@@ -1,1 +1,1 @@
-"""Rules about differences: ignored ones, groups with one cause, and those that healing reverts. Pure functions."""
+"""Rules about differences: ignored differences, and groups with one cause. Pure functions."""

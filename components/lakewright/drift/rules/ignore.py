@@ -1,4 +1,4 @@
-"""Apply the rules of `drift.ignore` to a report. Ignored differences stay in the report, with reason and expiry."""
+"""Apply the rules of `drift.ignore` to a report. Ignored differences remain in the report, with reason and expiry."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from lakewright.validation.problems import Problem, list_problems
 
 @dataclass(frozen=True)
 class PlacedRule:
-    """A rule, and where it is written."""
+    """A rule, and its location."""
 
     rule: IgnoreRule
-    place: str
+    location: str
     """File and path: `tenants/Pulumi.acme.yaml: drift.ignore.0`."""
 
 
@@ -34,7 +34,7 @@ class RuleReview:
     unused: list[str] = field(default_factory=list[str])
     """Texts of rules in force that match no difference."""
 
-    def notes(self) -> list[str]:
+    def list_notes(self) -> list[str]:
         """Return one line for each rule."""
         lines = [
             f"{text} is expired; remove or renew it"
@@ -44,9 +44,9 @@ class RuleReview:
         return lines + [f"{text} matches nothing in this run" for text in self.unused]
 
 
-def _without_audit(drift: object) -> object:
-    given = mapping_of(drift)
-    return {key: value for key, value in given.items() if key != "audit"} if given else drift
+def _drop_audit(drift: object) -> object:
+    section = mapping_of(drift)
+    return {key: value for key, value in section.items() if key != "audit"} if section else drift
 
 
 def read_rules(drift: object, source: str) -> tuple[list[PlacedRule], list[str]]:
@@ -60,9 +60,9 @@ def read_rules(drift: object, source: str) -> tuple[list[PlacedRule], list[str]]
         return [], []
     try:
         # Environments have other settings about drift beside the rules.
-        rules = DriftRules.model_validate(_without_audit(drift))
+        rules = DriftRules.model_validate(_drop_audit(drift))
     except ValidationError as error:
-        return [], [f"{source}: {_under_drift(problem)}" for problem in list_problems(error, mapping_of(drift))]
+        return [], [f"{source}: {_prefix_path(problem)}" for problem in list_problems(error, mapping_of(drift))]
     return [PlacedRule(rule, f"{source}: drift.ignore.{index}") for index, rule in enumerate(rules.ignore)], []
 
 
@@ -74,24 +74,24 @@ def apply_rules(report: DriftReport, rules: Mapping[str, Sequence[PlacedRule]], 
         rules: The rules of each stack.
         today: The day in UTC. A rule is in force until the end of its last day.
     """
-    listed = {placed.place: placed for own in rules.values() for placed in own}
-    used = dict.fromkeys(listed, 0)
+    rules_by_location = {placed.location: placed for stack_rules in rules.values() for placed in stack_rules}
+    used = dict.fromkeys(rules_by_location, 0)
     for stack in report.stacks:
-        own = rules.get(stack.stack, ())
+        stack_rules = rules.get(stack.stack, ())
         for index, difference in enumerate(stack.differences):
-            matching = [placed for placed in own if matches(placed.rule, difference)]
+            matching = [placed for placed in stack_rules if matches(placed.rule, difference)]
             for placed in matching:
-                used[placed.place] += 1
+                used[placed.location] += 1
             in_force = next((placed for placed in matching if placed.rule.until >= today), None)
             if in_force is not None:
-                ignored = IgnoredBy(in_force.rule.reason, in_force.rule.until.isoformat(), in_force.place)
+                ignored = IgnoredBy(in_force.rule.reason, in_force.rule.until.isoformat(), in_force.location)
                 stack.differences[index] = replace(difference, ignored=ignored)
     review = RuleReview()
-    for place, placed in listed.items():
+    for location, placed in rules_by_location.items():
         if placed.rule.until < today:
-            review.expired[_text(placed)] = used[place]
-        elif not used[place]:
-            review.unused.append(_text(placed))
+            review.expired[_format_rule(placed)] = used[location]
+        elif not used[location]:
+            review.unused.append(_format_rule(placed))
     return review
 
 
@@ -109,26 +109,26 @@ def _fits_path(pattern: str, path: str) -> bool:
     if not path:
         return pattern == "*"
     parents = [path[:end] for end, sign in enumerate(path) if sign in ".["]
-    return any(_fits(pattern, known) for known in (path, *parents))
+    return any(_fits(pattern, candidate) for candidate in (path, *parents))
 
 
 def _fits(pattern: str, text: str) -> bool:
     return fnmatchcase(text, pattern.replace("[", "[[]"))
 
 
-def _text(placed: PlacedRule) -> str:
+def _format_rule(placed: PlacedRule) -> str:
     rule = placed.rule
-    return f"{placed.place} ({rule.resource}, {rule.property}, until {rule.until.isoformat()})"
+    return f"{placed.location} ({rule.resource}, {rule.property}, until {rule.until.isoformat()})"
 
 
-def _under_drift(problem: Problem) -> Problem:
+def _prefix_path(problem: Problem) -> Problem:
     return replace(problem, path=f"drift.{problem.path}" if problem.path else "drift")
 
 
-def rules_of_stack(
+def read_stack_rules(
     spec: Mapping[str, Any], spec_file: str, environment: Mapping[str, Any], environment_file: str
 ) -> tuple[list[PlacedRule], list[str]]:
-    """Return the rules of a stack: those of its spec, then those of its environment; and their problems."""
-    own, problems = read_rules(spec.get("drift"), spec_file)
-    shared, more = read_rules(environment.get("drift"), environment_file)
-    return [*own, *shared], [*problems, *more]
+    """Return the rules of a stack, first of its spec, then of its environment; and their problems."""
+    stack_rules, problems = read_rules(spec.get("drift"), spec_file)
+    shared, shared_problems = read_rules(environment.get("drift"), environment_file)
+    return [*stack_rules, *shared], [*problems, *shared_problems]

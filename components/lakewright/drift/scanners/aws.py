@@ -1,4 +1,4 @@
-"""Objects of AWS: lists per account for all stacks, then the provider's comparison of what may differ."""
+"""Objects of AWS: lists per account for all stacks, then the provider's comparison of objects that may differ."""
 
 from __future__ import annotations
 
@@ -16,13 +16,18 @@ from lakewright.drift.objects.aws.account import (
     account_key,
     open_account,
 )
-from lakewright.drift.objects.provider_reads import compare_by_providers, is_compared, not_checked, provider_settings
+from lakewright.drift.objects.provider_reads import (
+    compare_by_providers,
+    is_compared,
+    provider_settings,
+    report_unchecked,
+)
 from lakewright.drift.session import ScanSession, StackResource
 
 MayDiffer = Callable[[Sequence[StackResource], AwsAccount, ScanSession], list[StackResource]]
 
 SERVICES: dict[str, MayDiffer] = {"iam": iam.may_differ, "kms": kms.may_differ, "s3": s3.may_differ}
-"""How objects of a service are compared quickly. Those of other services are compared by the provider."""
+"""Quick comparison by service. The provider compares objects of other services."""
 
 
 class AwsScanner:
@@ -35,7 +40,7 @@ class AwsScanner:
         groups: dict[tuple[str, str], list[StackResource]] = defaultdict(list)
         for resource in filter(is_compared, resources):
             service = resource.state.type.split(":")[1].partition("/")[0]
-            settings = _settings(resource)
+            settings = _read_settings(resource)
             if settings is None or service not in SERVICES:
                 candidates.append(resource)
                 continue
@@ -49,16 +54,16 @@ class AwsScanner:
             except AccountUnreachableError as error:
                 return error
 
-        found = session.map(lambda group: find_candidates(*group), groups)
-        for members, result in zip(groups.values(), found, strict=True):
+        results = session.map(lambda group: find_candidates(*group), groups)
+        for members, result in zip(groups.values(), results, strict=True):
             if isinstance(result, AccountUnreachableError):
-                yield from not_checked(members, f"AWS: {result}")
+                yield from report_unchecked(members, f"AWS: {result}")
             else:
                 candidates += result
         yield from compare_by_providers(candidates, session)
 
 
-def _settings(resource: StackResource) -> Properties | None:
+def _read_settings(resource: StackResource) -> Properties | None:
     """Return the settings of a resource's provider; None if only the provider itself can follow them."""
     inputs = provider_settings(resource)
     if inputs is None:

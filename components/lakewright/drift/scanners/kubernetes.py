@@ -1,4 +1,4 @@
-"""Objects of Kubernetes: one list per kind and cluster, then the provider's comparison of what may differ.
+"""Objects of Kubernetes: one list per kind and cluster, then the provider's comparison of objects that may differ.
 
 Manifests in a folder (`render_to`) are never drift, as for `preview --refresh`: there the state is the truth.
 """
@@ -15,12 +15,17 @@ from lakewright.drift.actors.managed_fields import actor_of_field
 from lakewright.drift.model import Finding
 from lakewright.drift.objects.kubernetes.cluster import ClusterUnreachableError, open_cluster
 from lakewright.drift.objects.kubernetes.listing import may_differ
-from lakewright.drift.objects.provider_reads import compare_by_providers, is_compared, not_checked, provider_settings
+from lakewright.drift.objects.provider_reads import (
+    compare_by_providers,
+    is_compared,
+    provider_settings,
+    report_unchecked,
+)
 from lakewright.drift.session import ScanSession, StackResource
 
 _RENDERS = "renderYamlToDirectory"
 _OBJECT_PARTS = 3
-_OF_PROVIDER_ONLY = ("cluster", "deleteUnreachable", "skipUpdateUnreachable")
+_PROVIDER_ONLY_SETTINGS = ("cluster", "deleteUnreachable", "skipUpdateUnreachable")
 """Settings of a provider that change where or how it reads, which only the provider knows."""
 _PACKAGES = ("kubernetes:helm.sh/", "kubernetes:yaml/", "kubernetes:kustomize/")
 """Types that are no objects of the API."""
@@ -46,7 +51,7 @@ class KubernetesScanner:
             try:
                 candidates += may_differ(members, open_cluster(kubeconfig, context, session), session)
             except ClusterUnreachableError as error:
-                yield from not_checked(members, f"Kubernetes cluster{f' {context}' if context else ''}: {error}")
+                yield from report_unchecked(members, f"Kubernetes cluster{f' {context}' if context else ''}: {error}")
         yield from compare_by_providers(candidates, session, actor_of_field)
 
 
@@ -57,5 +62,5 @@ def _is_listed(resource: StackResource, settings: Properties) -> bool:
         len(kind.split(":")) == _OBJECT_PARTS
         and not kind.startswith(_PACKAGES)
         and not kind.endswith(("List", "Patch"))
-        and not any(settings.get(key) for key in _OF_PROVIDER_ONLY)
+        and not any(settings.get(key) for key in _PROVIDER_ONLY_SETTINGS)
     )

@@ -13,7 +13,7 @@ from pulumi.dynamic import ResourceProvider
 from pydantic import ValidationError
 
 from lakewright.credentials.references import UnresolvedCredentialError
-from lakewright.drift.dynamic.comparison import ObservedObject, differences, read
+from lakewright.drift.dynamic.comparison import ObservedObject, find_differences, read
 from lakewright.drift.dynamic.provider_classes import provider_class
 from lakewright.drift.model import DifferenceKind, Finding, ScanProblem
 from lakewright.drift.session import ScanSession, StackResource
@@ -42,7 +42,7 @@ class LakekeeperScanner:
         """Return differences and problems of the resources of all stacks."""
         run = _Scan(session)
         try:
-            yield from run.findings(resources)
+            yield from run.find_all(resources)
         finally:
             run.close()
 
@@ -53,54 +53,57 @@ class _Scan:
     def __init__(self, session: ScanSession) -> None:
         self._session = session
         self._shared = session.clients
-        self._own: dict[str, RunContext] = {}
+        self._contexts: dict[str, RunContext] = {}
         self._down: dict[str, str] = {}
         """Why a server does not answer, by endpoint."""
         self._lock = threading.Lock()
 
     def close(self) -> None:
         """Close all connections."""
-        for run in self._own.values():
+        for run in self._contexts.values():
             run.clients.close()
 
-    def findings(self, resources: Sequence[StackResource]) -> Iterator[Finding]:
+    def find_all(self, resources: Sequence[StackResource]) -> Iterator[Finding]:
         """Yield the findings by stack, in the order of the states."""
         by_stack: dict[str, list[StackResource]] = defaultdict(list)
         for resource in resources:
             by_stack[resource.stack].append(resource)
-        for stack, own in by_stack.items():
-            self._own[stack] = _context_of(own, self._shared)
-        # One resource of each stack in turn, so that threads do not all wait for the same list.
-        turns = [found for found in chain.from_iterable(zip_longest(*by_stack.values())) if found is not None]
+        for stack, stack_resources in by_stack.items():
+            self._contexts[stack] = _create_context(stack_resources, self._shared)
+        # Read a resource of each stack in turn, so that threads do not all wait for the same list.
+        turns = [
+            candidate for candidate in chain.from_iterable(zip_longest(*by_stack.values())) if candidate is not None
+        ]
         observed = dict(zip(map(id, turns), self._session.map(self._read, turns), strict=True))
         compared = self._session.map(
-            lambda own: [self._compared(resource, observed[id(resource)]) for resource in own], by_stack.values()
+            lambda stack_resources: [self._compare(resource, observed[id(resource)]) for resource in stack_resources],
+            by_stack.values(),
         )
-        for found in chain.from_iterable(compared):
-            yield from found
+        for findings in chain.from_iterable(compared):
+            yield from findings
 
     def _read(self, resource: StackResource) -> ObservedObject | list[Finding]:
         provider_type = provider_class(resource.state.type)
         if provider_type is None:
             return [ScanProblem(resource.stack, f"this version does not know resources of type {resource.state.type}")]
-        endpoint = _endpoint_of(resource)
+        endpoint = _get_endpoint(resource)
         if (reason := self._down.get(endpoint)) is not None:
-            return _unreachable(resource, reason)
-        return self._guarded(resource, lambda: read(resource, self._provider(provider_type, resource)))
+            return _report_unreachable(resource, reason)
+        return self._catch_errors(resource, lambda: read(resource, self._create_provider(provider_type, resource)))
 
-    def _compared(self, resource: StackResource, observed: ObservedObject | list[Finding]) -> list[Finding]:
+    def _compare(self, resource: StackResource, observed: ObservedObject | list[Finding]) -> list[Finding]:
         if isinstance(observed, list):
             return observed
-        found = self._guarded(resource, lambda: differences(observed))
-        return [*found]
+        findings = self._catch_errors(resource, lambda: find_differences(observed))
+        return [*findings]
 
-    def _provider(self, provider_type: type[ResourceProvider], resource: StackResource) -> ResourceProvider:
+    def _create_provider(self, provider_type: type[ResourceProvider], resource: StackResource) -> ResourceProvider:
         provider = provider_type()
         if isinstance(provider, LakekeeperProvider):
-            known = cast("LakekeeperProvider[Any]", provider)
-            known.own_run = self._own[resource.stack]
-            known.config = self._config(resource.stack)
-            return known
+            lakekeeper_provider = cast("LakekeeperProvider[Any]", provider)
+            lakekeeper_provider.own_run = self._contexts[resource.stack]
+            lakekeeper_provider.config = self._config(resource.stack)
+            return lakekeeper_provider
         return provider
 
     def _config(self, stack: str) -> Callable[[str], str | None]:
@@ -111,7 +114,7 @@ class _Scan:
 
         return lookup
 
-    def _guarded(self, resource: StackResource, call: Callable[[], T]) -> T | list[Finding]:
+    def _catch_errors(self, resource: StackResource, call: Callable[[], T]) -> T | list[Finding]:
         """Call, and return the findings of an error."""
         try:
             return call()
@@ -120,8 +123,8 @@ class _Scan:
                 return [ScanProblem(resource.stack, f"{resource.name}: {error}")]
             if isinstance(error, UnreachableError):
                 with self._lock:
-                    self._down.setdefault(_endpoint_of(resource), str(error))
-            return _unreachable(resource, str(error))
+                    self._down.setdefault(_get_endpoint(resource), str(error))
+            return _report_unreachable(resource, str(error))
         except ValidationError as error:
             reasons = "; ".join(f"{path}: {reason}" for path, reason in failures(error, {}))
             return [
@@ -131,17 +134,17 @@ class _Scan:
             return [ScanProblem(resource.stack, f"{resource.name}: {type(error).__name__}: {error}")]
 
 
-def _context_of(own: list[StackResource], shared: ClientPool) -> RunContext:
+def _create_context(resources: list[StackResource], shared: ClientPool) -> RunContext:
     """Return the context of a stack, which knows the warehouses that its program activates."""
     run = RunContext(clients=ClientPool(shared=shared))
     run.to_activate.note_program()
-    for resource in own:
+    for resource in resources:
         if resource.state.type == _WAREHOUSE:
             run.to_activate.note_compared(resource.state.id, active=resource.state.inputs.get("active") is not False)
     return run
 
 
-def _endpoint_of(resource: StackResource) -> str:
+def _get_endpoint(resource: StackResource) -> str:
     server: Mapping[str, object] = mapping_of(resource.state.outputs.get("server"))
     return str(server.get("endpoint") or "")
 
@@ -153,8 +156,8 @@ def _is_down(error: Exception) -> bool:
     return isinstance(error, RefusedError) and error.status >= 500
 
 
-def _unreachable(resource: StackResource, reason: str) -> list[Finding]:
+def _report_unreachable(resource: StackResource, reason: str) -> list[Finding]:
     return [
-        resource.difference("", DifferenceKind.UNREACHABLE, declared=resource.state.id, found=None),
+        resource.difference("", DifferenceKind.UNREACHABLE, declared_value=resource.state.id, found_value=None),
         ScanProblem(resource.stack, reason),
     ]

@@ -12,14 +12,14 @@ SCANNERS: dict[str, str] = {
     "pulumi-python:dynamic/lakekeeper:": "lakewright.drift.scanners.lakekeeper:LakekeeperScanner",
     "aws:": "lakewright.drift.scanners.aws:AwsScanner",
     "kubernetes:": "lakewright.drift.scanners.kubernetes:KubernetesScanner",
-    # The last one: it matches every type.
+    # The last prefix matches every type.
     "": "lakewright.drift.scanners.other_types:OtherTypesScanner",
 }
 """Prefix of a type token -> `module:class` of its scanner."""
 
 
 @cache
-def scanner_of(resource_type: str) -> str | None:
+def find_scanner(resource_type: str) -> str | None:
     """Return `module:class` of the scanner of a resource type; None if there is none."""
     return next((scanner for prefix, scanner in SCANNERS.items() if resource_type.startswith(prefix)), None)
 

@@ -55,13 +55,13 @@ def list_fleet(
 def _print_coverage(project: PulumiProject, selection: Selection, *, as_json: bool) -> int:
     """Print which objects of the environments are in no stack. Return the exit code."""
     from lakewright.cli.engines.environment_loading import load_environment  # noqa: PLC0415 - slow to load
-    from lakewright.discovery.survey.coverage import coverage_text  # noqa: PLC0415
+    from lakewright.discovery.survey.coverage import format_coverage  # noqa: PLC0415
     from lakewright.discovery.survey.server_survey import survey_coverage  # noqa: PLC0415
     from lakewright.fleet.selection import select  # noqa: PLC0415
 
     names = dict.fromkeys(stack.environment for stack in select(project, selection) if stack.environment)
     found = survey_coverage(project, [*names], load=lambda name: load_environment(project, name))
-    print(json.dumps(found.to_json(), indent=2, ensure_ascii=False) if as_json else coverage_text(found))
+    print(json.dumps(found.to_json(), indent=2, ensure_ascii=False) if as_json else format_coverage(found))
     for problem in found.problems if not as_json else ():
         print(f"error: {escape_line(problem)}", file=sys.stderr)
     return found.exit_code

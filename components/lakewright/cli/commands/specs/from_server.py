@@ -198,9 +198,9 @@ class _Written:
 
     def _stacks_by_project(self) -> dict[str, str]:
         """Return the stacks that manage projects of the server, by the project's id: from states and stack files."""
-        from lakewright.discovery.survey.managing_stacks import stacks_by_project  # noqa: PLC0415
+        from lakewright.discovery.survey.managing_stacks import find_managing_stacks  # noqa: PLC0415
 
-        return stacks_by_project(self._project, self._reader.endpoint, self._options.environment)
+        return find_managing_stacks(self._project, self._reader.endpoint, self._options.environment)
 
 
 def _check_options(project_id: str | None, name: str | None, *, everything: bool) -> None:

@@ -37,7 +37,7 @@ SETTINGS = frozenset(
         "version",
     }
 )
-"""Settings of a provider that are followed here. Only the provider itself knows what others do."""
+"""Settings of a provider that are followed here. Only the provider itself knows the effect of other settings."""
 
 _REFUSED = frozenset(
     {
@@ -97,7 +97,7 @@ class AwsAccount:
         text = self._settings.get
         if text("accessKey"):
             return cast(Any, boto3).Session(text("accessKey"), text("secretKey"), text("token") or None)
-        files = list_of(_structured(text("sharedCredentialsFiles")))
+        files = list_of(_parse_setting(text("sharedCredentialsFiles")))
         return aws_session(text("profile") or None, None, files[-1] if files else None)
 
     @property
@@ -107,12 +107,12 @@ class AwsAccount:
         return str(self._settings.get("region") or environ or "us-east-1")
 
     def client(self, service: str, region: str = "") -> Any:
-        """Return the client of a service, in the provider's region or in another one."""
+        """Return the client of a service, in the provider's region or in another region."""
         from botocore.config import Config  # noqa: PLC0415
 
-        at = service, region or self.region
+        client_key = service, region or self.region
         with self._lock:
-            if at not in self._clients:
+            if client_key not in self._clients:
                 path_style = str(self._settings.get("s3UsePathStyle")).lower() == "true"
                 config = Config(
                     connect_timeout=5,
@@ -121,10 +121,10 @@ class AwsAccount:
                     retries={"mode": "standard", "total_max_attempts": 3},
                     s3={"addressing_style": "path"} if path_style else {},
                 )
-                self._clients[at] = self._session.client(
-                    service, region_name=at[1], endpoint_url=self._endpoint(service), config=config
+                self._clients[client_key] = self._session.client(
+                    service, region_name=client_key[1], endpoint_url=self._endpoint(service), config=config
                 )
-            return self._clients[at]
+            return self._clients[client_key]
 
     def list_role_details(self) -> list[Mapping[str, Any]]:
         """Return all roles of the account with their policies, from one list for all readers of a run.
@@ -136,12 +136,12 @@ class AwsAccount:
         return self._lists.get_cached("role details", self._read_role_details)
 
     def _read_role_details(self) -> list[Mapping[str, Any]]:
-        with explained_errors("IAM"):
+        with explain_errors("IAM"):
             pages = self.client("iam").get_paginator("get_account_authorization_details").paginate(Filter=["Role"])
             return [mapping_of(role) for page in pages for role in list_of(page.get("RoleDetailList"))]
 
     def _endpoint(self, service: str) -> str | None:
-        entries = map(mapping_of, list_of(_structured(self._settings.get("endpoints"))))
+        entries = map(mapping_of, list_of(_parse_setting(self._settings.get("endpoints"))))
         return next((entry[service] for entry in entries if entry.get(service)), None)
 
 
@@ -160,19 +160,19 @@ def account_key(settings: Mapping[str, Any]) -> str:
     return json.dumps({key: settings.get(key) for key in sorted(SETTINGS - {"region", "version"})}, default=repr)
 
 
-def region_of(resource: StackResource) -> str:
-    """Return the region of an object by its state, else that of its provider; empty for that of the environment."""
+def find_region(resource: StackResource) -> str:
+    """Return the region of an object by its state, else by its provider; empty for the default of the environment."""
     holders = (resource.state.inputs, resource.state.outputs, resource.provider.inputs if resource.provider else {})
     regions = (plaintext(holder.get("region")) for holder in holders)
     return next((region for region in regions if isinstance(region, str) and region), "")
 
 
 @contextmanager
-def explained_errors(what: str) -> Generator[None]:
+def explain_errors(service: str) -> Generator[None]:
     """Raise botocore's errors as AccountUnreachableError or ReadRefusedError.
 
     Args:
-        what: The service, such as "S3".
+        service: The service, such as "S3".
     """
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
 
@@ -181,13 +181,13 @@ def explained_errors(what: str) -> Generator[None]:
     except ClientError as error:
         code = str(mapping_of(cast(Any, error).response.get("Error")).get("Code"))
         if code in _REFUSED:
-            raise AccountUnreachableError(f"{what} refused the credentials: {code}") from None
+            raise AccountUnreachableError(f"{service} refused the credentials: {code}") from None
         raise ReadRefusedError(code) from None
     except BotoCoreError as error:
-        raise AccountUnreachableError(f"{what} does not answer: {' '.join(str(error).split())}") from None
+        raise AccountUnreachableError(f"{service} does not answer: {' '.join(str(error).split())}") from None
 
 
-def _structured(value: object) -> object:
+def _parse_setting(value: object) -> object:
     """Return a structured setting, which the SDK stores as JSON text."""
     if not isinstance(value, str):
         return value

@@ -17,19 +17,19 @@ from lakewright_engine.model.resources import ResourceState, Value
 from lakewright.validation.documents import list_of, mapping_of
 
 
-def without_empty(value: Any) -> Any:
+def drop_empty(value: Any) -> Any:
     """Return a value without empty parts: AWS answers absent, empty, zero and false alike."""
     if isinstance(value, dict):
-        kept = {key: without_empty(item) for key, item in cast(dict[str, Any], value).items()}
-        return {key: item for key, item in kept.items() if item not in (None, "", 0, [], {})}
+        items = {key: drop_empty(item) for key, item in cast(dict[str, Any], value).items()}
+        return {key: item for key, item in items.items() if item not in (None, "", 0, [], {})}
     if isinstance(value, list):
-        return [without_empty(item) for item in cast(list[Any], value)]
+        return [drop_empty(item) for item in cast(list[Any], value)]
     return value
 
 
-def rules_by_id(rules: Any) -> Any:
+def sort_rules(rules: Any) -> Any:
     """Return rules sorted by their ids, without empty parts."""
-    return sorted(map(without_empty, list_of(rules)), key=lambda rule: str(mapping_of(rule).get("id")))
+    return sorted(map(drop_empty, list_of(rules)), key=lambda rule: str(mapping_of(rule).get("id")))
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class ComparedProperty:
     """Whether an undeclared value never differs."""
     stored: bool = False
     """Whether only the state has the value, as for a setting of the provider."""
-    form: Callable[[Any], Any] = without_empty
-    """Converts declared and live values to comparable ones."""
+    form: Callable[[Any], Any] = drop_empty
+    """Converts declared and live values to comparable values."""
 
 
 def is_as_declared(
@@ -59,46 +59,48 @@ def is_as_declared(
 
     Args:
         resource: The state of the object.
-        properties: The properties of its kind. A state that declares others is never surely the same.
+        properties: The properties of its kind. A state with other properties is never surely the same.
         live: The live values by property.
         proven: Properties that are known to be as declared.
     """
-    declared = {key: value for key, value in resource.inputs.items() if not key.startswith("__")}
-    if declared.keys() - properties.keys():
+    declared_inputs = {key: value for key, value in resource.inputs.items() if not key.startswith("__")}
+    if declared_inputs.keys() - properties.keys():
         return False
     for name, compared in properties.items():
         if name in proven:
             continue
-        wanted = declared.get(name, compared.default)
-        if wanted is None and compared.computed:
+        declared_value = declared_inputs.get(name, compared.default)
+        if declared_value is None and compared.computed:
             continue
-        found = resource.outputs.get(name, compared.default) if compared.stored else live.get(name, compared.default)
+        live_value = (
+            resource.outputs.get(name, compared.default) if compared.stored else live.get(name, compared.default)
+        )
         try:
-            form = compared.form(plaintext(wanted))
+            form = compared.form(plaintext(declared_value))
         except EngineError:
             return False  # the provider reports why the secret cannot be decrypted
-        if not is_equal(cast(Value, compared.form(found)), form):
+        if not is_equal(cast(Value, compared.form(live_value)), form):
             return False
     return True
 
 
-def tags_of(tags: Any, key: str = "Key", value: str = "Value") -> dict[str, str]:
+def to_tags(tags: Any, key: str = "Key", value: str = "Value") -> dict[str, str]:
     """Return a list of tags as a program declares them."""
     return {str(tag[key]): str(tag[value]) for tag in map(mapping_of, list_of(tags))}
 
 
-def in_camel_case(value: Any) -> Any:
+def to_camel_case(value: Any) -> Any:
     """Return a structure of S3 with the names of Pulumi: `Days` is `days`, and tags are a mapping."""
     if isinstance(value, list):
-        return [in_camel_case(item) for item in cast(list[Any], value)]
+        return [to_camel_case(item) for item in cast(list[Any], value)]
     if isinstance(value, datetime):
         return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     if not isinstance(value, dict):
         return value
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for key, item in cast(dict[str, Any], value).items():
         if key == "Tags":
-            found["tags"] = tags_of(item)
+            members["tags"] = to_tags(item)
         else:
-            found["id" if key == "ID" else key[0].lower() + key[1:]] = in_camel_case(item)
-    return found
+            members["id" if key == "ID" else key[0].lower() + key[1:]] = to_camel_case(item)
+    return members

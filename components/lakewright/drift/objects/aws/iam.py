@@ -8,8 +8,8 @@ from typing import Any
 from lakewright_engine.model.resources import ResourceState
 
 from lakewright.credentials.policy_fingerprint import TRUST_FINGERPRINT, policy_fingerprint, policy_form
-from lakewright.drift.objects.aws.account import AwsAccount, ReadRefusedError, explained_errors
-from lakewright.drift.objects.aws.comparison import ComparedProperty, is_as_declared, tags_of
+from lakewright.drift.objects.aws.account import AwsAccount, ReadRefusedError, explain_errors
+from lakewright.drift.objects.aws.comparison import ComparedProperty, is_as_declared, to_tags
 from lakewright.drift.session import ScanSession, StackResource
 from lakewright.validation.documents import list_of, mapping_of
 
@@ -49,12 +49,12 @@ def may_differ(resources: Sequence[StackResource], account: AwsAccount, session:
         AccountUnreachableError: IAM does not answer.
     """
     try:
-        with explained_errors("IAM"):
-            listed = dict(_list_all(account))
+        with explain_errors("IAM"):
+            live_by_key = dict(_list_all(account))
     except ReadRefusedError:
         lives = session.map(lambda resource: _read(resource.state, account), resources)
     else:
-        lives = (listed.get((resource.state.type, resource.state.id)) for resource in resources)
+        lives = (live_by_key.get((resource.state.type, resource.state.id)) for resource in resources)
     return [resource for resource, live in zip(resources, lives, strict=True) if not _is_same(resource, live)]
 
 
@@ -72,31 +72,31 @@ def _is_trust_proven(resource: StackResource, live: Mapping[str, Any]) -> bool:
 
     The policy itself is a secret, whose decryption takes 0.4 s per stack.
     """
-    recorded = resource.parent.outputs.get(TRUST_FINGERPRINT) if resource.parent else None
-    return isinstance(recorded, str) and recorded == policy_fingerprint(live.get(_TRUST), str(live.get("name")))
+    fingerprint = resource.parent.outputs.get(TRUST_FINGERPRINT) if resource.parent else None
+    return isinstance(fingerprint, str) and fingerprint == policy_fingerprint(live.get(_TRUST), str(live.get("name")))
 
 
 def _list_all(account: AwsAccount) -> Iterator[tuple[tuple[str, str], Mapping[str, Any]]]:
     """Yield type, id and live properties of all roles and their inline policies."""
     iam = account.client("iam")
-    # Each of the two lists lacks what the other one has.
+    # Each of the two lists lacks properties of the other list.
     pages = iam.get_paginator("list_roles").paginate()
     roles = {str(role["RoleName"]): mapping_of(role) for page in pages for role in list_of(page.get("Roles"))}
     for detail in account.list_role_details():
         name = str(detail["RoleName"])
-        yield (_ROLE, name), _role({**roles.get(name, {}), **detail})
+        yield (_ROLE, name), _to_live_role({**roles.get(name, {}), **detail})
         for policy in map(mapping_of, list_of(detail.get("RolePolicyList"))):
-            found = {"name": policy["PolicyName"], "policy": policy["PolicyDocument"], "role": name}
-            yield (_ROLE_POLICY, f"{name}:{policy['PolicyName']}"), found
+            live_policy = {"name": policy["PolicyName"], "policy": policy["PolicyDocument"], "role": name}
+            yield (_ROLE_POLICY, f"{name}:{policy['PolicyName']}"), live_policy
 
 
 def _read(state: ResourceState, account: AwsAccount) -> Mapping[str, Any] | None:
     """Return the live properties of one object; None if it does not exist or cannot be read."""
     iam = account.client("iam")
     try:
-        with explained_errors("IAM"):
+        with explain_errors("IAM"):
             if state.type == _ROLE:
-                return _role(mapping_of(iam.get_role(RoleName=state.id)["Role"]))
+                return _to_live_role(mapping_of(iam.get_role(RoleName=state.id)["Role"]))
             if state.type == _ROLE_POLICY:
                 role, _, name = state.id.partition(":")
                 policy = iam.get_role_policy(RoleName=role, PolicyName=name)
@@ -106,7 +106,7 @@ def _read(state: ResourceState, account: AwsAccount) -> Mapping[str, Any] | None
     return None
 
 
-def _role(role: Mapping[str, Any]) -> Mapping[str, Any]:
+def _to_live_role(role: Mapping[str, Any]) -> Mapping[str, Any]:
     return {
         _TRUST: role.get("AssumeRolePolicyDocument"),
         "description": role.get("Description") or "",
@@ -114,5 +114,5 @@ def _role(role: Mapping[str, Any]) -> Mapping[str, Any]:
         "name": role.get("RoleName"),
         "path": role.get("Path"),
         "permissionsBoundary": mapping_of(role.get("PermissionsBoundary")).get("PermissionsBoundaryArn", ""),
-        "tags": tags_of(role.get("Tags")),
+        "tags": to_tags(role.get("Tags")),
     }

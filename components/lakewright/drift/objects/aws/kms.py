@@ -1,12 +1,12 @@
-"""KMS keys and aliases: one list of aliases per region, and three calls for each key."""
+"""KMS keys and aliases: a list of aliases per region, and three calls for each key."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lakewright.drift.objects.aws.account import AwsAccount, ReadRefusedError, explained_errors, region_of
-from lakewright.drift.objects.aws.comparison import ComparedProperty, is_as_declared, tags_of
+from lakewright.drift.objects.aws.account import AwsAccount, ReadRefusedError, explain_errors, find_region
+from lakewright.drift.objects.aws.comparison import ComparedProperty, is_as_declared, to_tags
 from lakewright.drift.session import ScanSession, StackResource
 from lakewright.validation.documents import list_of, mapping_of
 
@@ -39,13 +39,13 @@ def may_differ(resources: Sequence[StackResource], account: AwsAccount, session:
     Raises:
         AccountUnreachableError: KMS does not answer.
     """
-    regions = {region_of(resource) for resource in resources if resource.state.type == _ALIAS}
-    aliases = {region: _aliases(account, region) for region in sorted(regions)}
+    regions = {find_region(resource) for resource in resources if resource.state.type == _ALIAS}
+    aliases = {region: _list_aliases(account, region) for region in sorted(regions)}
 
     def is_same(resource: StackResource) -> bool:
         state = resource.state
-        known = aliases[region_of(resource)] if state.type == _ALIAS else {}
-        live = known.get(state.id) if state.type == _ALIAS else _read_key(resource, account)
+        region_aliases = aliases[find_region(resource)] if state.type == _ALIAS else {}
+        live = region_aliases.get(state.id) if state.type == _ALIAS else _read_key(resource, account)
         properties = _PROPERTIES.get(state.type)
         return properties is not None and live is not None and is_as_declared(state, properties, live)
 
@@ -53,17 +53,17 @@ def may_differ(resources: Sequence[StackResource], account: AwsAccount, session:
     return [resource for resource, as_declared in zip(resources, same, strict=True) if not as_declared]
 
 
-def _aliases(account: AwsAccount, region: str) -> dict[str, Mapping[str, Any]]:
+def _list_aliases(account: AwsAccount, region: str) -> dict[str, Mapping[str, Any]]:
     """Return the live properties of the aliases of a region by name; none if they may not be listed."""
     try:
-        with explained_errors("KMS"):
+        with explain_errors("KMS"):
             pages = account.client("kms", region).get_paginator("list_aliases").paginate()
-            listed = [mapping_of(alias) for page in pages for alias in list_of(page.get("Aliases"))]
+            entries = [mapping_of(alias) for page in pages for alias in list_of(page.get("Aliases"))]
     except ReadRefusedError:
         return {}
     return {
         str(alias["AliasName"]): {"name": alias["AliasName"], "targetKeyId": alias.get("TargetKeyId")}
-        for alias in listed
+        for alias in entries
     }
 
 
@@ -72,9 +72,9 @@ def _read_key(resource: StackResource, account: AwsAccount) -> Mapping[str, Any]
     state = resource.state
     if state.type != _KEY or not state.id:
         return None
-    kms = account.client("kms", region_of(resource))
+    kms = account.client("kms", find_region(resource))
     try:
-        with explained_errors("KMS"):
+        with explain_errors("KMS"):
             key = mapping_of(kms.describe_key(KeyId=state.id)["KeyMetadata"])
             if key.get("KeyState") not in ("Enabled", "Disabled"):
                 return None
@@ -88,5 +88,5 @@ def _read_key(resource: StackResource, account: AwsAccount) -> Mapping[str, Any]
         "description": key.get("Description"),
         "enableKeyRotation": bool(rotation["KeyRotationEnabled"]),
         "isEnabled": bool(key.get("Enabled")),
-        "tags": tags_of(tags.get("Tags"), "TagKey", "TagValue"),
+        "tags": to_tags(tags.get("Tags"), "TagKey", "TagValue"),
     }

@@ -1,4 +1,4 @@
-"""Buckets and their settings: one list of buckets, then the calls that declared settings need."""
+"""Buckets and their settings: a list of buckets, then the calls that declared settings need."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from lakewright.credentials.policy_fingerprint import policy_form
-from lakewright.drift.objects.aws.account import AwsAccount, ReadRefusedError, explained_errors, region_of
+from lakewright.drift.objects.aws.account import AwsAccount, ReadRefusedError, explain_errors, find_region
 from lakewright.drift.objects.aws.comparison import (
     ComparedProperty,
-    in_camel_case,
     is_as_declared,
-    rules_by_id,
-    tags_of,
+    sort_rules,
+    to_camel_case,
+    to_tags,
 )
 from lakewright.drift.session import ScanSession, StackResource
 from lakewright.validation.documents import list_of, mapping_of
@@ -33,29 +33,29 @@ class _Setting:
     read: Read
 
 
-def _tags(s3: Any, bucket: str) -> Mapping[str, Any]:
+def _read_tags(s3: Any, bucket: str) -> Mapping[str, Any]:
     try:
-        with explained_errors("S3"):
-            return {"tags": tags_of(s3.get_bucket_tagging(Bucket=bucket)["TagSet"])}
+        with explain_errors("S3"):
+            return {"tags": to_tags(s3.get_bucket_tagging(Bucket=bucket)["TagSet"])}
     except ReadRefusedError as refused:
         if refused.code == "NoSuchTagSet":
             return {"tags": {}}
         raise
 
 
-def _versioning(s3: Any, bucket: str) -> Mapping[str, Any]:
+def _read_versioning(s3: Any, bucket: str) -> Mapping[str, Any]:
     status = s3.get_bucket_versioning(Bucket=bucket).get("Status") or "Disabled"
     return {"versioningConfiguration": {"status": status}}
 
 
-def _encryption(s3: Any, bucket: str) -> Mapping[str, Any]:
+def _read_encryption(s3: Any, bucket: str) -> Mapping[str, Any]:
     rules = list_of(s3.get_bucket_encryption(Bucket=bucket)["ServerSideEncryptionConfiguration"]["Rules"])
-    return {"rules": [_encryption_rule(mapping_of(rule)) for rule in rules]}
+    return {"rules": [_to_encryption_rule(mapping_of(rule)) for rule in rules]}
 
 
-def _encryption_rule(rule: Mapping[str, Any]) -> dict[str, Any]:
+def _to_encryption_rule(rule: Mapping[str, Any]) -> dict[str, Any]:
     default = mapping_of(rule.get("ApplyServerSideEncryptionByDefault"))
-    known = {"ApplyServerSideEncryptionByDefault", "BucketKeyEnabled"}
+    compared_settings = {"ApplyServerSideEncryptionByDefault", "BucketKeyEnabled"}
     return {
         "applyServerSideEncryptionByDefault": {
             "kmsMasterKeyId": default.get("KMSMasterKeyID"),
@@ -63,52 +63,54 @@ def _encryption_rule(rule: Mapping[str, Any]) -> dict[str, Any]:
         },
         "bucketKeyEnabled": bool(rule.get("BucketKeyEnabled")),
         # Settings of newer APIs differ from every declaration, so that the provider decides.
-        **{key: value for key, value in rule.items() if key not in known},
+        **{key: value for key, value in rule.items() if key not in compared_settings},
     }
 
 
 _SWITCHES = ("blockPublicAcls", "blockPublicPolicy", "ignorePublicAcls", "restrictPublicBuckets")
 
 
-def _public_access(s3: Any, bucket: str) -> Mapping[str, Any]:
-    return in_camel_case(s3.get_public_access_block(Bucket=bucket)["PublicAccessBlockConfiguration"])
+def _read_public_access(s3: Any, bucket: str) -> Mapping[str, Any]:
+    return to_camel_case(s3.get_public_access_block(Bucket=bucket)["PublicAccessBlockConfiguration"])
 
 
-def _ownership(s3: Any, bucket: str) -> Mapping[str, Any]:
+def _read_ownership(s3: Any, bucket: str) -> Mapping[str, Any]:
     rules = s3.get_bucket_ownership_controls(Bucket=bucket)["OwnershipControls"]["Rules"]
     return {"rule": {"objectOwnership": rules[0]["ObjectOwnership"]}}
 
 
-def _policy(s3: Any, bucket: str) -> Mapping[str, Any]:
+def _read_policy(s3: Any, bucket: str) -> Mapping[str, Any]:
     return {"policy": s3.get_bucket_policy(Bucket=bucket)["Policy"]}
 
 
-def _lifecycle(s3: Any, bucket: str) -> Mapping[str, Any]:
-    return {"rules": in_camel_case(s3.get_bucket_lifecycle_configuration(Bucket=bucket)["Rules"])}
+def _read_lifecycle(s3: Any, bucket: str) -> Mapping[str, Any]:
+    return {"rules": to_camel_case(s3.get_bucket_lifecycle_configuration(Bucket=bucket)["Rules"])}
 
 
-def _logging(s3: Any, bucket: str) -> Mapping[str, Any]:
-    return in_camel_case(mapping_of(s3.get_bucket_logging(Bucket=bucket).get("LoggingEnabled")))
+def _read_logging(s3: Any, bucket: str) -> Mapping[str, Any]:
+    return to_camel_case(mapping_of(s3.get_bucket_logging(Bucket=bucket).get("LoggingEnabled")))
 
 
 _SETTINGS: dict[str, _Setting] = {
     "aws:s3/bucket:Bucket": _Setting(
-        {"forceDestroy": ComparedProperty(default=False, stored=True), "tags": ComparedProperty(default={})}, _tags
+        {"forceDestroy": ComparedProperty(default=False, stored=True), "tags": ComparedProperty(default={})}, _read_tags
     ),
-    "aws:s3/bucketVersioning:BucketVersioning": _Setting({"versioningConfiguration": ComparedProperty()}, _versioning),
+    "aws:s3/bucketVersioning:BucketVersioning": _Setting(
+        {"versioningConfiguration": ComparedProperty()}, _read_versioning
+    ),
     "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration": _Setting(
-        {"rules": ComparedProperty()}, _encryption
+        {"rules": ComparedProperty()}, _read_encryption
     ),
     "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock": _Setting(
-        {switch: ComparedProperty(default=False) for switch in _SWITCHES}, _public_access
+        {switch: ComparedProperty(default=False) for switch in _SWITCHES}, _read_public_access
     ),
-    "aws:s3/bucketOwnershipControls:BucketOwnershipControls": _Setting({"rule": ComparedProperty()}, _ownership),
-    "aws:s3/bucketPolicy:BucketPolicy": _Setting({"policy": ComparedProperty(form=policy_form)}, _policy),
+    "aws:s3/bucketOwnershipControls:BucketOwnershipControls": _Setting({"rule": ComparedProperty()}, _read_ownership),
+    "aws:s3/bucketPolicy:BucketPolicy": _Setting({"policy": ComparedProperty(form=policy_form)}, _read_policy),
     "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration": _Setting(
-        {"rules": ComparedProperty(form=rules_by_id)}, _lifecycle
+        {"rules": ComparedProperty(form=sort_rules)}, _read_lifecycle
     ),
     "aws:s3/bucketLogging:BucketLogging": _Setting(
-        {"targetBucket": ComparedProperty(), "targetPrefix": ComparedProperty()}, _logging
+        {"targetBucket": ComparedProperty(), "targetPrefix": ComparedProperty()}, _read_logging
     ),
 }
 """Kinds by type token. A kind that is not here is compared by the provider."""
@@ -125,15 +127,15 @@ def may_differ(resources: Sequence[StackResource], account: AwsAccount, session:
     Raises:
         AccountUnreachableError: S3 does not answer.
     """
-    names = _bucket_names(account)
+    names = _list_bucket_names(account)
     same = session.map(lambda resource: _is_same(resource, names, account), resources)
     return [resource for resource, is_same in zip(resources, same, strict=True) if not is_same]
 
 
-def _bucket_names(account: AwsAccount) -> frozenset[str] | None:
+def _list_bucket_names(account: AwsAccount) -> frozenset[str] | None:
     """Return the names of all buckets of the account; None if it does not let list them."""
     try:
-        with explained_errors("S3"):
+        with explain_errors("S3"):
             pages = account.client("s3").get_paginator("list_buckets").paginate()
             return frozenset(str(bucket["Name"]) for page in pages for bucket in list_of(page.get("Buckets")))
     except ReadRefusedError:
@@ -147,8 +149,8 @@ def _is_same(resource: StackResource, names: frozenset[str] | None, account: Aws
     if setting is None or state.id != bucket or (names is not None and bucket not in names):
         return False
     try:
-        with explained_errors("S3"):
-            live = setting.read(account.client("s3", region_of(resource)), state.id)
+        with explain_errors("S3"):
+            live = setting.read(account.client("s3", find_region(resource)), state.id)
     except ReadRefusedError:
         return False
     properties = {"bucket": _BUCKET, "region": _REGION, **setting.properties}

@@ -62,8 +62,8 @@ class Cluster:
         """Load the kubeconfig.
 
         Args:
-            kubeconfig: Text or path; empty for that of the environment, else the service account of this pod.
-            context: A context of it; empty for its current one.
+            kubeconfig: Text or path; empty for the kubeconfig of the environment, else the service account of this pod.
+            context: A context of it; empty for its current context.
 
         Raises:
             ClusterUnreachableError: The kubeconfig cannot be used.
@@ -77,7 +77,7 @@ class Cluster:
             self._configuration = self._load(kubeconfig, context or None)
             self._connections = self._kubernetes.client.ApiClient(self._configuration).rest_client.pool_manager
         except (self._kubernetes.config.ConfigException, OSError, ValueError, yaml.YAMLError) as error:
-            raise ClusterUnreachableError(f"the kubeconfig cannot be used: {_one_line(error)}") from None
+            raise ClusterUnreachableError(f"the kubeconfig cannot be used: {_format_error(error)}") from None
 
     def _load(self, kubeconfig: str, context: str | None) -> Any:
         config, client = self._kubernetes.config, self._kubernetes.client
@@ -147,8 +147,8 @@ class Cluster:
                 raise ListDeniedError(f"GET {path}: {response.status} {response.reason}")
             return mapping_of(json.loads(response.data))
         except (HTTPError, OSError, ValueError, self._kubernetes.config.ConfigException) as error:
-            raise ClusterUnreachableError(f"the cluster does not answer: {_one_line(error)}") from None
+            raise ClusterUnreachableError(f"the cluster does not answer: {_format_error(error)}") from None
 
 
-def _one_line(error: Exception) -> str:
+def _format_error(error: Exception) -> str:
     return " ".join(str(getattr(error, "reason", None) or error).split())

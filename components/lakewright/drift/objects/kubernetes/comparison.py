@@ -34,43 +34,43 @@ def is_as_declared(resource: ResourceState, live: Mapping[str, Any]) -> bool:
         resource: The state of the object.
         live: The object as the API server lists it, with `apiVersion` and `kind`.
     """
-    same_version = _version(live) is not None and _version(live) == _version(resource.outputs)
-    declared = {key: value for key, value in resource.inputs.items() if not key.startswith("__")}
-    metadata = declared.get("metadata")
+    same_version = _get_version(live) is not None and _get_version(live) == _get_version(resource.outputs)
+    declared_inputs = {key: value for key, value in resource.inputs.items() if not key.startswith("__")}
+    metadata = declared_inputs.get("metadata")
     if not isinstance(metadata, dict):
         return False
-    declared["metadata"] = {key: value for key, value in metadata.items() if key not in _READ_ONLY}
-    if has_secret(declared) and not same_version:
+    declared_inputs["metadata"] = {key: value for key, value in metadata.items() if key not in _READ_ONLY}
+    if has_secret(declared_inputs) and not same_version:
         return False
-    return _equals(live, declared)
+    return _equals(live, declared_inputs)
 
 
-def _version(document: Mapping[str, Any]) -> tuple[object, object] | None:
+def _get_version(document: Mapping[str, Any]) -> tuple[object, object] | None:
     """Return uid and version of an object; None if they are not known."""
     metadata: object = document.get("metadata")
     if not isinstance(metadata, dict):
         return None
     members = cast(dict[str, object], metadata)
-    found = members.get("uid"), members.get("resourceVersion")
-    return found if all(isinstance(part, str) and part for part in found) else None
+    version = members.get("uid"), members.get("resourceVersion")
+    return version if all(isinstance(part, str) and part for part in version) else None
 
 
-def _equals(live: object, declared: Value) -> bool:
-    """Compare a live value, reduced to the shape of the declared one, with the declared one."""
-    if isinstance(declared, SecretValue):
+def _equals(live: object, declared_value: Value) -> bool:
+    """Compare a live value, reduced to the shape of the declared value, with the declared value."""
+    if isinstance(declared_value, SecretValue):
         return True
-    if isinstance(declared, dict):
+    if isinstance(declared_value, dict):
         if not isinstance(live, dict):
             return False
         members = cast(dict[str, object], live)
         return all(
             _equals(members[key], value) if key in members else isinstance(value, SecretValue)
-            for key, value in declared.items()
+            for key, value in declared_value.items()
         )
-    if isinstance(declared, list):
+    if isinstance(declared_value, list):
         if not isinstance(live, list):
             return False
         items = cast(list[object], live)
         # The plugin reduces a longer list to the declared length: additional items are no difference.
-        return len(items) >= len(declared) and all(map(_equals, items, declared))
-    return isinstance(live, bool) == isinstance(declared, bool) and live == declared
+        return len(items) >= len(declared_value) and all(map(_equals, items, declared_value))
+    return isinstance(live, bool) == isinstance(declared_value, bool) and live == declared_value

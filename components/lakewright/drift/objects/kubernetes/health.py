@@ -1,4 +1,4 @@
-"""Decide whether a live object surely is healthy for the plugin, which reports others as failed to initialize.
+"""Decide whether a live object surely is healthy for the plugin, which reports other objects as failed to initialize.
 
 Follows the read awaiters of pulumi-kubernetes 4.34 (`provider/pkg/await`). A refresh of an object that failed to
 initialize plans an update of it.
@@ -17,15 +17,15 @@ _SKIP = "pulumi.com/skipAwait"
 _REVISION = "deployment.kubernetes.io/revision"
 
 
-def is_healthy(live: Document, declared: Document, endpoints: Document | None) -> bool:
+def is_healthy(live: Document, inputs: Document, endpoints: Document | None) -> bool:
     """Return whether the plugin surely finds the object healthy.
 
     Args:
         live: The object.
-        declared: The inputs of its state.
-        endpoints: The Endpoints object with the name of a Service; None if there is none or for other kinds.
+        inputs: The inputs of its state.
+        endpoints: The Endpoints object with the name of a Service; None if it does not exist, and for other kinds.
     """
-    if str(_at(declared, "metadata", "annotations").get(_SKIP)).lower() == "true":
+    if str(_get_nested(inputs, "metadata", "annotations").get(_SKIP)).lower() == "true":
         return True
     kind = str(live.get("kind"))
     if kind == "Service":
@@ -36,7 +36,7 @@ def is_healthy(live: Document, declared: Document, endpoints: Document | None) -
 
 def needs_endpoints(live: Document) -> bool:
     """Return whether the health of an object depends on its Endpoints."""
-    spec = _at(live, "spec")
+    spec = _get_nested(live, "spec")
     return (
         live.get("kind") == "Service"
         and bool(spec.get("selector"))
@@ -46,7 +46,9 @@ def needs_endpoints(live: Document) -> bool:
 
 
 def _is_service_healthy(live: Document, endpoints: Document | None) -> bool:
-    if _at(live, "spec").get("type") == "LoadBalancer" and not _at(live, "status", "loadBalancer").get("ingress"):
+    if _get_nested(live, "spec").get("type") == "LoadBalancer" and not _get_nested(live, "status", "loadBalancer").get(
+        "ingress"
+    ):
         return False
     if not needs_endpoints(live) or endpoints is None:
         return True
@@ -54,39 +56,39 @@ def _is_service_healthy(live: Document, endpoints: Document | None) -> bool:
 
 
 def _is_deployment_healthy(live: Document) -> bool:
-    spec, status = _at(live, "spec"), _at(live, "status")
-    revision = _at(live, "metadata", "annotations").get(_REVISION)
+    spec, status = _get_nested(live, "spec"), _get_nested(live, "status")
+    revision = _get_nested(live, "metadata", "annotations").get(_REVISION)
     conditions = {mapping_of(item).get("type"): mapping_of(item) for item in list_of(status.get("conditions"))}
     available, progressing = conditions.get("Available", {}), conditions.get("Progressing", {})
     has_rolled_out = progressing.get("status") == "True" and progressing.get("reason") == "NewReplicaSetAvailable"
-    volumes = list_of(_at(live, "spec", "template", "spec").get("volumes"))
+    volumes = list_of(_get_nested(live, "spec", "template", "spec").get("volumes"))
     return (
         bool(revision)
         and _is_observed(live)
         and available.get("status") == "True"
         and (revision == "1" or has_rolled_out)
-        and _have_all(status, spec.get("replicas", 1), "replicas", "updatedReplicas", "readyReplicas")
+        and _has_counts(status, spec.get("replicas", 1), "replicas", "updatedReplicas", "readyReplicas")
         # The state of claims is not in the Deployment.
         and not any("persistentVolumeClaim" in mapping_of(volume) for volume in volumes)
     )
 
 
 def _is_job_healthy(live: Document) -> bool:
-    conditions = map(mapping_of, list_of(_at(live, "status").get("conditions")))
+    conditions = map(mapping_of, list_of(_get_nested(live, "status").get("conditions")))
     return any(item.get("type") == "Complete" and item.get("status") == "True" for item in conditions)
 
 
 def _is_observed(live: Document) -> bool:
     """Return whether the status is that of the newest change of the specification."""
-    generation = _at(live, "metadata").get("generation")
-    return generation is not None and generation == _at(live, "status").get("observedGeneration")
+    generation = _get_nested(live, "metadata").get("generation")
+    return generation is not None and generation == _get_nested(live, "status").get("observedGeneration")
 
 
-def _have_all(status: Document, wanted: object, *names: str) -> bool:
-    return all(status.get(name, 0) == wanted for name in names)
+def _has_counts(status: Document, expected_count: object, *names: str) -> bool:
+    return all(status.get(name, 0) == expected_count for name in names)
 
 
-def _at(document: Document, *keys: str) -> Document:
+def _get_nested(document: Document, *keys: str) -> Document:
     for key in keys:
         document = mapping_of(document.get(key))
     return document
@@ -104,4 +106,4 @@ _CHECKS: dict[str, Callable[[Document], bool]] = {
     "Pod": _is_unknown,
     "StatefulSet": _is_unknown,
 }
-"""Kinds that the plugin waits for. It decides itself about those whose health is not in the object."""
+"""Kinds that the plugin waits for. It decides about kinds whose health is not in the object."""

@@ -15,7 +15,7 @@ from lakewright.drift.objects.kubernetes.health import is_healthy, needs_endpoin
 from lakewright.drift.session import ScanSession, StackResource
 from lakewright.validation.documents import mapping_of
 
-Place = tuple[str, str]
+ObjectName = tuple[str, str]
 """Namespace, empty for none, and name of an object."""
 Document = Mapping[str, Any]
 
@@ -24,11 +24,11 @@ _DEFAULT_NAMESPACE = "default"
 
 @dataclass
 class _KindOfStacks:
-    """The resources of one kind in all stacks, by the place of their object."""
+    """The resources of a kind in all stacks, by the name of their object."""
 
     api_version: str
     kind: str
-    resources: dict[Place, list[StackResource]] = field(default_factory=lambda: defaultdict[Place, Any](list))
+    resources: dict[ObjectName, list[StackResource]] = field(default_factory=lambda: defaultdict[ObjectName, Any](list))
 
 
 def may_differ(resources: Sequence[StackResource], cluster: Cluster, session: ScanSession) -> list[StackResource]:
@@ -46,50 +46,52 @@ def may_differ(resources: Sequence[StackResource], cluster: Cluster, session: Sc
     """
     kinds: dict[tuple[str, str], _KindOfStacks] = {}
     for resource in resources:
-        api_version, kind = _kind_of(resource.state)
+        api_version, kind = _get_kind(resource.state)
         group = kinds.setdefault((api_version, kind), _KindOfStacks(api_version, kind))
-        group.resources[_place_of(resource.state)].append(resource)
-    found_by_kind = session.map(lambda kind: _of_kind(kind, cluster), kinds.values())
-    return [resource for found in found_by_kind for resource in found]
+        group.resources[_get_name(resource.state)].append(resource)
+    candidates_by_kind = session.map(lambda kind: _find_candidates(kind, cluster), kinds.values())
+    return [resource for candidates in candidates_by_kind for resource in candidates]
 
 
-def _of_kind(kind: _KindOfStacks, cluster: Cluster) -> list[StackResource]:
-    left = dict(kind.resources)
+def _find_candidates(kind: _KindOfStacks, cluster: Cluster) -> list[StackResource]:
+    remaining = dict(kind.resources)
     collection = cluster.collection(kind.api_version, kind.kind)
     if collection is None:
-        return [resource for resources in left.values() for resource in resources]
-    services: dict[Place, Document] = {}
+        return [resource for resources in remaining.values() for resource in resources]
+    services: dict[ObjectName, Document] = {}
     flagged: list[StackResource] = []
     for item in _list_objects(kind, collection, cluster):
-        place = _live_place(item)
-        if (resources := left.pop(place, None)) is None:
+        object_name = _get_live_name(item)
+        if (resources := remaining.pop(object_name, None)) is None:
             continue
         live = {**item, "apiVersion": kind.api_version, "kind": kind.kind}
         if needs_endpoints(live):
-            services[place] = live
-            left[place] = resources
+            services[object_name] = live
+            remaining[object_name] = resources
             continue
         flagged += [resource for resource in resources if not _is_same(resource.state, live, None)]
     if services:
-        left = _without_healthy_services(left, services, cluster)
-    return flagged + [resource for resources in left.values() for resource in resources]
+        remaining = _drop_healthy_services(remaining, services, cluster)
+    return flagged + [resource for resources in remaining.values() for resource in resources]
 
 
-def _without_healthy_services(
-    left: Mapping[Place, list[StackResource]], services: Mapping[Place, Document], cluster: Cluster
-) -> dict[Place, list[StackResource]]:
-    """Return the resources that are left when Services that surely are as declared are removed."""
+def _drop_healthy_services(
+    remaining: Mapping[ObjectName, list[StackResource]], services: Mapping[ObjectName, Document], cluster: Cluster
+) -> dict[ObjectName, list[StackResource]]:
+    """Return the resources without Services that surely are as declared."""
     read = Collection("/api/v1", "endpoints", is_namespaced=True)
     try:
-        listed = _list_everywhere(read, {namespace for namespace, _ in services}, cluster)
-        endpoints = {_live_place(item): item for item in listed if _live_place(item) in services}
+        items = _list_everywhere(read, {namespace for namespace, _ in services}, cluster)
+        endpoints = {_get_live_name(item): item for item in items if _get_live_name(item) in services}
     except ListDeniedError:
-        return {**left}
+        return {**remaining}
     return {
-        place: resources
-        for place, resources in left.items()
-        if place not in services
-        or not all(_is_same(resource.state, services[place], endpoints.get(place)) for resource in resources)
+        object_name: resources
+        for object_name, resources in remaining.items()
+        if object_name not in services
+        or not all(
+            _is_same(resource.state, services[object_name], endpoints.get(object_name)) for resource in resources
+        )
     }
 
 
@@ -107,7 +109,7 @@ def _list_objects(kind: _KindOfStacks, collection: Collection, cluster: Cluster)
     namespaces = {namespace for namespace, _ in kind.resources} if collection.is_namespaced else {""}
     states = [resource.state for resources in kind.resources.values() for resource in resources]
     try:
-        return _list_everywhere(collection, namespaces, cluster, labels=common_labels(states))
+        return _list_everywhere(collection, namespaces, cluster, labels=find_common_labels(states))
     except ListDeniedError:
         return []
 
@@ -115,7 +117,7 @@ def _list_objects(kind: _KindOfStacks, collection: Collection, cluster: Cluster)
 def _list_everywhere(
     collection: Collection, namespaces: set[str], cluster: Cluster, *, labels: str = ""
 ) -> list[Document]:
-    """Return the objects of all namespaces by one list; where that is denied, by a list per namespace.
+    """Return the objects of all namespaces by a single list; where it is denied, by a list per namespace.
 
     Raises:
         ListDeniedError: The cluster refused the lists of all namespaces.
@@ -126,21 +128,21 @@ def _list_everywhere(
     except ListDeniedError:
         if not collection.is_namespaced:
             raise
-    found: list[Document] = []
+    objects: list[Document] = []
     denied: ListDeniedError | None = None
-    answered = False
+    is_any_listed = False
     for namespace in sorted(namespaces):
         try:
-            found += cluster.objects(collection, namespace=namespace, labels=labels)
-            answered = True
+            objects += cluster.objects(collection, namespace=namespace, labels=labels)
+            is_any_listed = True
         except ListDeniedError as error:
             denied = error
-    if denied is not None and not answered:
+    if denied is not None and not is_any_listed:
         raise denied
-    return found
+    return objects
 
 
-def common_labels(states: Sequence[ResourceState]) -> str:
+def find_common_labels(states: Sequence[ResourceState]) -> str:
     """Return a selector of the labels that all resources declare with the same value; empty if there is none.
 
     An object whose labels were changed is not in such a list; the provider then finds what differs.
@@ -155,20 +157,20 @@ def common_labels(states: Sequence[ResourceState]) -> str:
     return ",".join(common)
 
 
-def _kind_of(state: ResourceState) -> tuple[str, str]:
+def _get_kind(state: ResourceState) -> tuple[str, str]:
     """Return API version and kind of a resource's object."""
     _, version, kind = state.type.split(":")
-    declared = state.inputs.get("apiVersion"), state.inputs.get("kind")
-    if isinstance(declared[0], str) and isinstance(declared[1], str):
-        return declared[0], declared[1]
+    declared_kind = state.inputs.get("apiVersion"), state.inputs.get("kind")
+    if isinstance(declared_kind[0], str) and isinstance(declared_kind[1], str):
+        return declared_kind[0], declared_kind[1]
     return version.removeprefix("core/"), kind
 
 
-def _place_of(state: ResourceState) -> Place:
+def _get_name(state: ResourceState) -> ObjectName:
     namespace, _, name = state.id.rpartition("/")
     return namespace, name
 
 
-def _live_place(live: Document) -> Place:
+def _get_live_name(live: Document) -> ObjectName:
     metadata = mapping_of(live.get("metadata"))
     return str(metadata.get("namespace") or ""), str(metadata.get("name"))
