@@ -1,4 +1,4 @@
-"""Ids of existing objects that a tenant takes over, so that a preview can compare what is in them.
+"""Ids of existing objects that a tenant takes over, so that a preview can compare their contents.
 
 A preview does not know the id of an object that the stack does not have yet. Without it, the namespaces, tables and
 grants of an existing warehouse could not be looked up before `up`.
@@ -25,34 +25,36 @@ class AdoptedIds:
         self._spec, self._platform = spec, platform
         self._adopts = spec.adopt or any(warehouse.adopt for warehouse in spec.warehouses)
 
-    def warehouse_id(self, spec: WarehouseSpec, made: pulumi.Output[str]) -> pulumi.Output[str]:
-        """Return the id of a warehouse: that of the resource, else in a preview that of the existing one."""
+    def resolve_warehouse_id(self, spec: WarehouseSpec, resource_id: pulumi.Output[str]) -> pulumi.Output[str]:
+        """Return the id of a warehouse: of the resource, else in a preview of the existing warehouse."""
         if not self._spec.adopts(spec):
-            return made
-        return _known_id(made, self._warehouses.get(spec.name.casefold()))
+            return resource_id
+        return _choose_id(resource_id, self._warehouses.get(spec.name.casefold()))
 
-    def role_id(self, name: str, made: pulumi.Output[str]) -> pulumi.Output[str]:
-        """Return the id of a role: that of the resource, else in a preview that of the existing one."""
-        return _known_id(made, self._roles.get(name.casefold())) if self._spec.adopt else made
+    def resolve_role_id(self, name: str, resource_id: pulumi.Output[str]) -> pulumi.Output[str]:
+        """Return the id of a role: of the resource, else in a preview of the existing role."""
+        return _choose_id(resource_id, self._roles.get(name.casefold())) if self._spec.adopt else resource_id
 
     @cached_property
     def _warehouses(self) -> dict[str, str]:
         try:
-            found = get_warehouses(server=self._server, project_id=self._spec.project_id) if self._looks else []
+            warehouses = (
+                get_warehouses(server=self._server, project_id=self._spec.project_id) if self._is_needed else []
+            )
         except LakekeeperError:
             return {}  # the project does not exist yet, or the resources report the error
-        return {warehouse.name.casefold(): warehouse.warehouse_id for warehouse in found}
+        return {warehouse.name.casefold(): warehouse.warehouse_id for warehouse in warehouses}
 
     @cached_property
     def _roles(self) -> dict[str, str]:
         try:
-            found = get_roles(server=self._server, project_id=self._spec.project_id) if self._looks else []
+            roles = get_roles(server=self._server, project_id=self._spec.project_id) if self._is_needed else []
         except LakekeeperError:
             return {}
-        return {role.name.casefold(): role.role_id for role in found}
+        return {role.name.casefold(): role.role_id for role in roles}
 
     @property
-    def _looks(self) -> bool:
+    def _is_needed(self) -> bool:
         return self._adopts and pulumi.runtime.is_dry_run()
 
     @property
@@ -60,11 +62,11 @@ class AdoptedIds:
         return self._platform.server
 
 
-def _known_id(made: pulumi.Output[str], found: str | None) -> pulumi.Output[str]:
-    if found is None:
-        return made
+def _choose_id(resource_id: pulumi.Output[str], existing_id: str | None) -> pulumi.Output[str]:
+    if existing_id is None:
+        return resource_id
 
     def choose(value: Any) -> str:
-        return found if pulumi.contains_unknowns(value) else str(value)
+        return existing_id if pulumi.contains_unknowns(value) else str(value)
 
-    return made.apply(choose, run_with_unknowns=True)
+    return resource_id.apply(choose, run_with_unknowns=True)

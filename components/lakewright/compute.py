@@ -22,7 +22,7 @@ from lakewright.spec import ComputingUnitSpec, Problem, SpecError, TenantSpec
 from lakewright.tenant_storage import TenantStorage
 
 
-def compute_for(
+def make_compute(
     spec: TenantSpec,
     platform: Platform,
     storage: dict[str, TenantStorage],
@@ -37,26 +37,28 @@ def compute_for(
     cluster = platform.environment.kubernetes
     on_cluster = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(providers=[platform.kubernetes()]))
     namespace = TenantNamespace(spec, on_cluster, cluster=cluster, after=after)
-    made: list[pulumi.Resource] = [namespace]
+    resources: list[pulumi.Resource] = [namespace]
     in_namespace = pulumi.ResourceOptions.merge(on_cluster, pulumi.ResourceOptions(depends_on=[namespace]))
     activator_ports = activator_manifests.ports(spec)
     if activator_ports:
-        made.append(Activator(spec, image=_jobs_image(spec, cluster), cluster=cluster, opts=in_namespace))
+        resources.append(Activator(spec, image=_choose_jobs_image(spec, cluster), cluster=cluster, opts=in_namespace))
     for unit in spec.computing_units:
         visible = unit.visible_warehouses(spec.warehouse_names)
         identity = find_identity(spec, platform.environment, unit.name)
-        made.append(
+        resources.append(
             ComputingUnit(
                 spec,
                 unit,
-                catalog=catalog_of(catalog, identity, visible),
-                image=_image(unit.image or cluster.image(unit.runtime), cluster, f"computing_units.{unit.name}"),
+                catalog=derive_unit_catalog(catalog, identity, visible),
+                image=_require_image(
+                    unit.image or cluster.image(unit.runtime), cluster, f"computing_units.{unit.name}"
+                ),
                 urls=[
-                    *_outgoing_urls(spec, platform, storage, visible),
+                    *_list_outgoing_urls(spec, platform, storage, visible),
                     *([database] if (database := texera.database_url(unit, cluster.texera)) else []),
                 ],
                 identity=identity.pod,
-                access=_access(unit, cluster),
+                access=_require_access(unit, cluster),
                 cluster=cluster,
                 activator_port=activator_ports.get(unit.name),
                 opts=in_namespace,
@@ -64,61 +66,63 @@ def compute_for(
         )
     if spec.maintenance:
         identity = find_identity(spec, platform.environment, MAINTENANCE)
-        made.append(
+        resources.append(
             Maintenance(
                 spec,
                 spec.maintenance,
-                catalog=catalog_of(catalog, identity, spec.warehouse_names),
-                image=_jobs_image(spec, cluster),
-                urls=_outgoing_urls(spec, platform, storage, spec.warehouse_names),
+                catalog=derive_unit_catalog(catalog, identity, spec.warehouse_names),
+                image=_choose_jobs_image(spec, cluster),
+                urls=_list_outgoing_urls(spec, platform, storage, spec.warehouse_names),
                 identity=identity.pod,
                 cluster=cluster,
                 opts=in_namespace,
             )
         )
-    return made
+    return resources
 
 
-def texera_registrations(spec: TenantSpec) -> list[dict[str, str]]:
-    """Return what registers each unit with runtime `texera` in Texera, by name of the unit."""
+def list_texera_registrations(spec: TenantSpec) -> list[dict[str, str]]:
+    """Return the registration of each unit with runtime `texera` in Texera."""
     return [manifests.texera_registration(spec, unit) for unit in spec.computing_units if unit.runtime == "texera"]
 
 
-def _jobs_image(spec: TenantSpec, cluster: Cluster) -> str:
+def _choose_jobs_image(spec: TenantSpec, cluster: Cluster) -> str:
     """Return the image with `lakewright-spark`."""
-    own = spec.maintenance.image if spec.maintenance else None
-    return _image(own or cluster.maintenance_image or cluster.image("spark"), cluster, "maintenance")
+    image = spec.maintenance.image if spec.maintenance else None
+    return _require_image(image or cluster.maintenance_image or cluster.image("spark"), cluster, "maintenance")
 
 
-def catalog_of(
+def derive_unit_catalog(
     catalog: pulumi.Output[CatalogConfig], identity: UnitIdentity, warehouses: list[str]
 ) -> pulumi.Output[CatalogConfig]:
     """Return the catalog configuration of a unit: its warehouses, and its own authentication."""
     return catalog.apply(lambda config: config.select_warehouses(warehouses).model_copy(update={"auth": identity.auth}))
 
 
-def service_account_uids(compute: Sequence[pulumi.Resource]) -> dict[str, pulumi.Output[str | None]]:
+def collect_service_account_uids(compute: Sequence[pulumi.Resource]) -> dict[str, pulumi.Output[str | None]]:
     """Return the uid of the ServiceAccount of each unit and job; None where manifests are rendered."""
     return {
-        made.unit_name: made.service_account_uid for made in compute if isinstance(made, ComputingUnit | Maintenance)
+        component.unit_name: component.service_account_uid
+        for component in compute
+        if isinstance(component, ComputingUnit | Maintenance)
     }
 
 
-def _image(image: str | None, cluster: Cluster, path: str) -> str:
+def _require_image(image: str | None, cluster: Cluster, path: str) -> str:
     """Return an image after checking it, for programs without a stack file. Raises SpecError."""
-    if found := images.mistake(image, trial=cluster.trial):
-        raise SpecError("tenant", [Problem(f"{path}.image", found)])
+    if mistake := images.mistake(image, trial=cluster.trial):
+        raise SpecError("tenant", [Problem(f"{path}.image", mistake)])
     return str(image)
 
 
-def _access(unit: ComputingUnitSpec, cluster: Cluster) -> ConnectAccess:
+def _require_access(unit: ComputingUnitSpec, cluster: Cluster) -> ConnectAccess:
     """Return the access to a unit after checking it, for programs without a stack file. Raises SpecError."""
-    if found := connect.mistake(unit.runtime, cluster.connect, trial=cluster.trial):
-        raise SpecError("environment", [Problem("kubernetes.connect", found)])
+    if mistake := connect.mistake(unit.runtime, cluster.connect, trial=cluster.trial):
+        raise SpecError("environment", [Problem("kubernetes.connect", mistake)])
     return cluster.connect
 
 
-def _outgoing_urls(
+def _list_outgoing_urls(
     spec: TenantSpec, platform: Platform, storage: dict[str, TenantStorage], warehouses: list[str]
 ) -> list[str]:
     """Return the addresses that pods with these warehouses must reach: catalog, token endpoint and storages."""

@@ -15,7 +15,7 @@ from lakewright.spec.standard_roles import ON_WAREHOUSE, name_role
 from lakewright.warehouse import TenantWarehouse
 
 
-def roles_for(
+def make_roles(
     tenant: TenantSpec,
     platform: Platform,
     names: Sequence[str],
@@ -24,25 +24,25 @@ def roles_for(
     opts: pulumi.ResourceOptions,
 ) -> dict[str, Role]:
     """Make the roles of these names."""
-    earlier = _earlier_roles(tenant)
-    made: dict[str, Role] = {}
+    earlier = _map_earlier_roles(tenant)
+    roles: dict[str, Role] = {}
     for name in names:
-        own = pulumi.ResourceOptions(
+        role_opts = pulumi.ResourceOptions(
             retain_on_delete=any(w.deletion == "retain" for w in tenant.warehouses),
             aliases=[pulumi.Alias(name=f"{tenant.name}-{earlier[name]}")] if name in earlier else None,
         )
-        made[name] = Role(
+        roles[name] = Role(
             f"{tenant.name}-{name}",
             server=platform.server,
             project_id=project_id,
             name=name,
             adopt=tenant.adopt,
-            opts=pulumi.ResourceOptions.merge(opts, own),
+            opts=pulumi.ResourceOptions.merge(opts, role_opts),
         )
-    return made
+    return roles
 
 
-def grants_for(
+def make_grants(
     tenant: TenantSpec,
     platform: Platform,
     grants: Sequence[GrantSpec],
@@ -54,40 +54,40 @@ def grants_for(
     opts: pulumi.ResourceOptions,
 ) -> list[pulumi.Resource]:
     """Make grants. A grant is made after its warehouse and revoked before that is deleted."""
-    made: list[pulumi.Resource] = []
+    resources: list[pulumi.Resource] = []
     for grant in grants:
         warehouse = warehouses.get(grant.on.warehouse or "")
-        before = _before_renaming(tenant, grant)
-        own = pulumi.ResourceOptions(
+        earlier_grant = _find_earlier_grant(tenant, grant)
+        grant_opts = pulumi.ResourceOptions(
             depends_on=[*([warehouse] if warehouse else []), *(tables if grant.on.table else [])],
-            retain_on_delete=_retained(tenant, grant),
-            aliases=[pulumi.Alias(name=before.resource_name(tenant.name))] if before else None,
+            retain_on_delete=_is_retained(tenant, grant),
+            aliases=[pulumi.Alias(name=earlier_grant.resource_name(tenant.name))] if earlier_grant else None,
         )
-        made.append(
+        resources.append(
             Grant(
                 grant.resource_name(tenant.name),
                 server=platform.server,
-                on=_target(grant, project_id, warehouse),
+                on=_build_target(grant, project_id, warehouse),
                 privilege=grant.privilege,
                 user=grant.user,
                 role=role_ids[grant.role] if grant.role else None,
-                opts=pulumi.ResourceOptions.merge(opts, own),
+                opts=pulumi.ResourceOptions.merge(opts, grant_opts),
             )
         )
-    return made
+    return resources
 
 
-def _before_renaming(tenant: TenantSpec, grant: GrantSpec) -> GrantSpec | None:
+def _find_earlier_grant(tenant: TenantSpec, grant: GrantSpec) -> GrantSpec | None:
     """Return the grant as it was before its warehouse was renamed; None if it was not."""
     earlier = tenant.find_earlier_name(grant.on.warehouse or "")
     if earlier is None:
         return None
-    role = _earlier_roles(tenant).get(grant.role or "")
+    role = _map_earlier_roles(tenant).get(grant.role or "")
     to = f"role:{role}" if role else grant.to
     return grant.model_copy(update={"to": to, "on": grant.on.model_copy(update={"warehouse": earlier})})
 
 
-def _earlier_roles(tenant: TenantSpec) -> dict[str, str]:
+def _map_earlier_roles(tenant: TenantSpec) -> dict[str, str]:
     """Return the earlier names of the roles of renamed warehouses."""
     return {
         name_role(warehouse.name, kind): name_role(warehouse.renamed_from, kind)
@@ -97,7 +97,7 @@ def _earlier_roles(tenant: TenantSpec) -> dict[str, str]:
     }
 
 
-def _retained(tenant: TenantSpec, grant: GrantSpec) -> bool:
+def _is_retained(tenant: TenantSpec, grant: GrantSpec) -> bool:
     """Return whether the grant is kept, as its target is retained."""
     deletions = {w.name: w.deletion for w in tenant.warehouses}
     if grant.on.warehouse:
@@ -105,13 +105,13 @@ def _retained(tenant: TenantSpec, grant: GrantSpec) -> bool:
     return "retain" in deletions.values()
 
 
-def _target(grant: GrantSpec, project_id: pulumi.Input[str], warehouse: TenantWarehouse | None) -> dict[str, Any]:
+def _build_target(grant: GrantSpec, project_id: pulumi.Input[str], warehouse: TenantWarehouse | None) -> dict[str, Any]:
     """Return the target in the fields of the provider."""
     if warehouse is None:
         return {"type": "project", "project_id": project_id}
-    inside: dict[str, Any] = {"type": grant.on.kind, "warehouse_id": warehouse.warehouse_id}
+    target: dict[str, Any] = {"type": grant.on.kind, "warehouse_id": warehouse.warehouse_id}
     if grant.on.namespace:
-        inside["namespace"] = grant.on.namespace
+        target["namespace"] = grant.on.namespace
     if grant.on.table:
-        inside["namespace"], inside["name"] = grant.on.table_path
-    return inside
+        target["namespace"], target["name"] = grant.on.table_path
+    return target

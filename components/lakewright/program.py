@@ -20,7 +20,7 @@ from lakewright.tenant import Tenant
 def declare_tenant() -> None:
     """Declare the tenant of the stack's configuration. Problems are reported before any call."""
     try:
-        tenant = _tenant()
+        tenant = _create_tenant()
     except SpecError as error:
         raise pulumi.RunError(str(error)) from None
     pulumi.export("warehouse_ids", tenant.warehouse_ids)
@@ -33,7 +33,7 @@ def declare_tenant() -> None:
         pulumi.export("texera_register", tenant.texera_register)
 
 
-def _tenant() -> Tenant:
+def _create_tenant() -> Tenant:
     region = pulumi.Config("aws").get("region")
     spec, environment = read_stack_config(
         # Not the project's own namespace: the commands find the spec under this key in projects of any name.

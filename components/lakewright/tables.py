@@ -12,22 +12,22 @@ from lakewright.spec.table import TableSpec
 from lakewright.warehouse import TenantWarehouse
 
 
-def tables_for(
+def make_tables(
     tenant: TenantSpec, platform: Platform, warehouses: dict[str, TenantWarehouse], opts: pulumi.ResourceOptions
 ) -> list[Table]:
     """Make the declared tables, each after its namespace."""
-    made: list[Table] = []
+    tables: list[Table] = []
     for spec in tenant.tables:
         path = spec.path
         namespace = ".".join(path.namespace)
         warehouse = warehouses[path.warehouse]
         deletion = tenant.find_deletion(spec)
-        own = pulumi.ResourceOptions(
+        table_opts = pulumi.ResourceOptions(
             depends_on=[warehouse.namespaces[namespace]],
             retain_on_delete=deletion == "retain",
-            aliases=[pulumi.Alias(name=f"{tenant.name}-{name}") for name in _earlier_names(tenant, spec)],
+            aliases=[pulumi.Alias(name=f"{tenant.name}-{name}") for name in _list_earlier_names(tenant, spec)],
         )
-        made.append(
+        tables.append(
             Table(
                 f"{tenant.name}-{spec.name}",
                 server=platform.server,
@@ -45,13 +45,13 @@ def tables_for(
                 undeclared_columns=spec.undeclared_columns,
                 deletion=deletion,
                 adopt=tenant.adopts(spec),
-                opts=pulumi.ResourceOptions.merge(opts, own),
+                opts=pulumi.ResourceOptions.merge(opts, table_opts),
             )
         )
-    return made
+    return tables
 
 
-def _earlier_names(tenant: TenantSpec, spec: TableSpec) -> list[str]:
+def _list_earlier_names(tenant: TenantSpec, spec: TableSpec) -> list[str]:
     """Return the earlier names of a table: before its rename, its warehouse's, or both."""
     names = [spec.path, *([parse_table_name(spec.renamed_from)] if spec.renamed_from else [])]
     if earlier := tenant.find_earlier_name(spec.path.warehouse):

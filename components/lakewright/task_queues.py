@@ -13,10 +13,10 @@ from lakewright.spec.warehouse import QueueSettings
 from lakewright.warehouse import TenantWarehouse
 
 
-def task_queues_for(
+def configure_task_queues(
     tenant: TenantSpec, platform: Platform, warehouses: dict[str, TenantWarehouse], opts: pulumi.ResourceOptions
 ) -> list[pulumi.Resource]:
-    """Configure the task queues that the spec names. Lakekeeper keeps its own settings for the others."""
+    """Configure the task queues that the spec names. Lakekeeper keeps its own settings for other queues."""
     retained = {warehouse.name for warehouse in tenant.warehouses if warehouse.deletion == "retain"}
     return [
         TaskQueueConfig(
@@ -38,14 +38,14 @@ def task_queues_for(
                 ),
             ),
         )
-        for name, queue, settings in _declared_queues(tenant)
+        for name, queue, settings in _list_declared_queues(tenant)
     ]
 
 
-def _declared_queues(tenant: TenantSpec) -> Iterator[tuple[str, str, QueueSettings]]:
+def _list_declared_queues(tenant: TenantSpec) -> Iterator[tuple[str, str, QueueSettings]]:
     """Yield warehouse, queue and settings: of `maintenance.server`, then of the warehouses."""
-    for name, side in (tenant.maintenance.server if tenant.maintenance else {}).items():
-        for queue, config in side.queues.items():
+    for name, server_queues in (tenant.maintenance.server if tenant.maintenance else {}).items():
+        for queue, config in server_queues.queues.items():
             yield name, queue, QueueSettings(config=config)
     for warehouse in tenant.warehouses:
         for queue, settings in warehouse.task_queues.items():

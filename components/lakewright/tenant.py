@@ -1,4 +1,4 @@
-"""Tenant: how the resources of a tenant are wired, from storage to compute."""
+"""Tenant: the wiring of a tenant's resources, from storage to compute."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from lakewright_spark.catalog import CatalogConfig
 
 from lakewright.adopted_ids import AdoptedIds
 from lakewright.aws.preflight import refuse_missing
-from lakewright.compute import compute_for, service_account_uids, texera_registrations
+from lakewright.compute import collect_service_account_uids, list_texera_registrations, make_compute
 from lakewright.environment.platform import Platform
 from lakewright.environment.unit_identity import tenant_auth
-from lakewright.grants import grants_for, roles_for
+from lakewright.grants import make_grants, make_roles
 from lakewright.identities.resources import identities_for, users_and_members_for
 from lakewright.lakekeeper import Bootstrap, DeletionGuard, Project
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
 from lakewright.spec import TenantSpec
-from lakewright.tables import tables_for
-from lakewright.task_queues import task_queues_for
-from lakewright.tenant_record import record_for
-from lakewright.tenant_storage import TenantStorage, storage_for
-from lakewright.warehouse import TenantWarehouse, catalog_warehouse
+from lakewright.tables import make_tables
+from lakewright.task_queues import configure_task_queues
+from lakewright.tenant_record import make_record
+from lakewright.tenant_storage import TenantStorage, make_storages
+from lakewright.warehouse import TenantWarehouse, build_catalog_warehouse
 
 
 class Tenant(pulumi.ComponentResource):
@@ -45,10 +45,10 @@ class Tenant(pulumi.ComponentResource):
 
         # The record refuses changes that would lose data, so it comes first. If another stack owns the project,
         # nothing else is made.
-        record = record_for(spec, platform, within)
-        project = _project(spec, platform, record, within)
+        record = make_record(spec, platform, within)
+        project = _make_project(spec, platform, record, within)
         adopted = AdoptedIds(spec, platform)
-        storage = storage_for(spec, platform, record, within, after=[project])
+        storage = make_storages(spec, platform, record, within, after=[project])
         warehouses = {
             warehouse.name: TenantWarehouse(
                 spec,
@@ -63,11 +63,11 @@ class Tenant(pulumi.ComponentResource):
             )
             for warehouse in spec.warehouses
         }
-        tables = tables_for(spec, platform, warehouses, within)
+        tables = make_tables(spec, platform, warehouses, within)
         identities = identities_for(spec, platform)
-        roles = roles_for(spec, platform, identities.role_names(spec), project_id=project.project_id, opts=within)
-        role_ids = {name: adopted.role_id(name, role.role_id) for name, role in roles.items()}
-        grants = grants_for(
+        roles = make_roles(spec, platform, identities.role_names(spec), project_id=project.project_id, opts=within)
+        role_ids = {name: adopted.resolve_role_id(name, role.role_id) for name, role in roles.items()}
+        grants = make_grants(
             spec,
             platform,
             identities.grants(spec),
@@ -77,8 +77,8 @@ class Tenant(pulumi.ComponentResource):
             tables=tables,
             opts=within,
         )
-        self.catalog_config = _catalog_config(spec, platform, storage, warehouses)
-        compute = compute_for(spec, platform, storage, self.catalog_config, within, after=project)
+        self.catalog_config = _build_catalog_config(spec, platform, storage, warehouses)
+        compute = make_compute(spec, platform, storage, self.catalog_config, within, after=project)
 
         members = users_and_members_for(
             spec,
@@ -86,24 +86,28 @@ class Tenant(pulumi.ComponentResource):
             identities,
             project_id=project.project_id,
             role_ids=role_ids,
-            uids=service_account_uids(compute),
+            uids=collect_service_account_uids(compute),
             after=project,
             opts=within,
         )
-        queues = task_queues_for(spec, platform, warehouses, within)
+        queues = configure_task_queues(spec, platform, warehouses, within)
 
         inside = [*tables, *roles.values(), *grants, *members, *compute, *queues]
-        _guard(spec, platform, storage, warehouses, inside, roles=[*roles], record=record, opts=within)
+        _make_guard(spec, platform, storage, warehouses, inside, roles=[*roles], record=record, opts=within)
         self.warehouse_ids = {name: warehouse.warehouse_id for name, warehouse in warehouses.items()}
         roles = {name: warehouse.roles for name, warehouse in warehouses.items()}
-        self.role_arns = {name: made.catalog for name, made in roles.items() if made.catalog}
-        self.roles_of_others = {name: made.by_purpose for name, made in roles.items() if made.by_purpose}
+        self.role_arns = {
+            name: warehouse_roles.catalog for name, warehouse_roles in roles.items() if warehouse_roles.catalog
+        }
+        self.roles_of_others = {
+            name: warehouse_roles.by_purpose for name, warehouse_roles in roles.items() if warehouse_roles.by_purpose
+        }
         self.computing_units = [unit.name for unit in spec.computing_units]
-        self.texera_register = texera_registrations(spec)
+        self.texera_register = list_texera_registrations(spec)
         self.register_outputs({"warehouse_ids": self.warehouse_ids, "computing_units": self.computing_units})
 
 
-def _project(spec: TenantSpec, platform: Platform, record: TenantRecord, opts: pulumi.ResourceOptions) -> Project:
+def _make_project(spec: TenantSpec, platform: Platform, record: TenantRecord, opts: pulumi.ResourceOptions) -> Project:
     """Make the tenant's project. Its ID is the tenant's name, as project names need not be unique."""
     after = (
         [Bootstrap(spec.name, server=platform.server, accept_terms_of_use=True, opts=opts)]
@@ -111,7 +115,7 @@ def _project(spec: TenantSpec, platform: Platform, record: TenantRecord, opts: p
         else []
     )
     keep = any(warehouse.deletion == "retain" for warehouse in spec.warehouses)
-    own = pulumi.ResourceOptions(depends_on=[record, *after], retain_on_delete=keep)
+    project_opts = pulumi.ResourceOptions(depends_on=[record, *after], retain_on_delete=keep)
     return Project(
         spec.name,
         server=platform.server,
@@ -120,11 +124,11 @@ def _project(spec: TenantSpec, platform: Platform, record: TenantRecord, opts: p
         kept_warehouses=record.kept_warehouses(),
         record=record.bucket_tag,
         adopt=spec.adopt,
-        opts=pulumi.ResourceOptions.merge(opts, own),
+        opts=pulumi.ResourceOptions.merge(opts, project_opts),
     )
 
 
-def _guard(
+def _make_guard(
     spec: TenantSpec,
     platform: Platform,
     storage: dict[str, TenantStorage],
@@ -139,20 +143,20 @@ def _guard(
     protected = [warehouse for warehouse in spec.warehouses if warehouse.deletion == "protect"]
     retained = any(warehouse.deletion == "retain" for warehouse in spec.warehouses)
     ids = [warehouse.warehouse_id for warehouse in warehouses.values()]
-    parts = [part for made in storage.values() for part in made.made_by]
+    parts = [part for tenant_storage in storage.values() for part in tenant_storage.made_by]
     DeletionGuard(
         spec.name,
         server=platform.server,
         warehouses={warehouse.name: warehouses[warehouse.name].warehouse_id for warehouse in protected},
         namespaces={warehouse.name: warehouse.namespace_paths for warehouse in protected},
         declared={name: warehouse.warehouse_id for name, warehouse in warehouses.items()},
-        projects=_guarded_projects(spec, ids, record) if protected and not retained else None,
+        projects=_list_guarded_projects(spec, ids, record) if protected and not retained else None,
         roles={spec.project_id: roles},
-        buckets=[*_guarded_buckets(spec, storage, record)],
+        buckets=[*_list_guarded_buckets(spec, storage, record)],
         adopted=record.adopted_prefixes([w.name for w in spec.warehouses if w.deletion == "purge"]),
         record=record.bucket_tag,
         purged_warehouses=[warehouse.name for warehouse in spec.warehouses if warehouse.deletion == "purge"],
-        purged_tables=_purged_tables(spec),
+        purged_tables=_list_purged_tables(spec),
         deletion="protect",
         opts=pulumi.ResourceOptions.merge(
             opts, pulumi.ResourceOptions(depends_on=[*parts, *warehouses.values(), *inside])
@@ -160,7 +164,7 @@ def _guard(
     )
 
 
-def _guarded_projects(
+def _list_guarded_projects(
     spec: TenantSpec, ids: list[pulumi.Output[str]], record: TenantRecord
 ) -> pulumi.Output[dict[str, list[str]]]:
     """Return the project with the stack's warehouses, unless a retained warehouse keeps it."""
@@ -169,7 +173,7 @@ def _guarded_projects(
     )
 
 
-def _purged_tables(spec: TenantSpec) -> dict[str, list[list[str]]] | None:
+def _list_purged_tables(spec: TenantSpec) -> dict[str, list[list[str]]] | None:
     """Return the tables with `deletion: purge` in warehouses with `retain`, by warehouse."""
     purged: dict[str, list[list[str]]] = {}
     for warehouse in spec.warehouses:
@@ -180,28 +184,28 @@ def _purged_tables(spec: TenantSpec) -> dict[str, list[list[str]]] | None:
     return purged or None
 
 
-def _guarded_buckets(
+def _list_guarded_buckets(
     spec: TenantSpec, storage: dict[str, TenantStorage], record: TenantRecord
 ) -> Iterator[dict[str, Any]]:
     """Yield the buckets that are deleted with the stack, with the key prefixes that are emptied first."""
-    for name, made in storage.items():
+    for name, tenant_storage in storage.items():
         on_storage = [warehouse for warehouse in spec.warehouses if spec.find_storage_name(warehouse) == name]
-        if made.own_bucket and not any(warehouse.deletion == "retain" for warehouse in on_storage):
+        if tenant_storage.own_bucket and not any(warehouse.deletion == "retain" for warehouse in on_storage):
             purged = [warehouse.name for warehouse in on_storage if warehouse.deletion == "purge"]
-            yield made.own_bucket | {
+            yield tenant_storage.own_bucket | {
                 "emptied": [record.of_warehouse(warehouse, "key_prefix") for warehouse in purged],
-                "kept": record.kept_warehouses(made.own_bucket["bucket"]),
-                **({"log_bucket": made.purged_log_bucket} if made.purged_log_bucket else {}),
+                "kept": record.kept_warehouses(tenant_storage.own_bucket["bucket"]),
+                **({"log_bucket": tenant_storage.purged_log_bucket} if tenant_storage.purged_log_bucket else {}),
             }
 
 
-def _catalog_config(
+def _build_catalog_config(
     spec: TenantSpec, platform: Platform, storage: dict[str, TenantStorage], warehouses: dict[str, TenantWarehouse]
 ) -> pulumi.Output[CatalogConfig]:
     """Return the catalog configuration of jobs, which is complete when the warehouses have IDs."""
     ca_bundle, truststore = platform.environment.trust_paths
 
-    def of(ids: dict[str, str]) -> CatalogConfig:
+    def build_config(ids: dict[str, str]) -> CatalogConfig:
         return CatalogConfig(
             tenant=spec.name,
             uri=platform.catalog_uri,
@@ -210,10 +214,14 @@ def _catalog_config(
             ca_bundle=ca_bundle,
             truststore=truststore,
             warehouses=[
-                catalog_warehouse(spec, warehouse, storage[spec.find_storage_name(warehouse)], ids[warehouse.name])
+                build_catalog_warehouse(
+                    spec, warehouse, storage[spec.find_storage_name(warehouse)], ids[warehouse.name]
+                )
                 for warehouse in spec.warehouses
             ],
             policies=(*(spec.maintenance.defaults() if spec.maintenance else ()), *spec.policies),
         )
 
-    return pulumi.Output.all(**{name: warehouse.warehouse_id for name, warehouse in warehouses.items()}).apply(of)
+    return pulumi.Output.all(**{name: warehouse.warehouse_id for name, warehouse in warehouses.items()}).apply(
+        build_config
+    )

@@ -13,14 +13,14 @@ from lakewright.names.table_name import parse_table_name
 from lakewright.spec import TenantSpec
 
 
-def record_for(spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOptions) -> TenantRecord:
+def make_record(spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOptions) -> TenantRecord:
     """Make the record of a tenant. All resources that hold its data depend on it."""
     return TenantRecord(
         spec.name,
         server=platform.server,
         tenant=spec.name,
         project_id=spec.project_id if spec.project_id != spec.name else None,
-        warehouses=_warehouses(spec),
+        warehouses=_describe_warehouses(spec),
         buckets={
             name: own_bucket_of(storage, platform) | {"has_own_key": storage.has_own_key}
             for name, storage in spec.storage.items()
@@ -46,9 +46,9 @@ def record_for(spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOption
     )
 
 
-def _warehouses(spec: TenantSpec) -> dict[str, dict[str, Any]]:
+def _describe_warehouses(spec: TenantSpec) -> dict[str, dict[str, Any]]:
     """Return the fields of `RecordedWarehouse` by the warehouse's name."""
-    recorded: dict[str, dict[str, Any]] = {}
+    fields_by_warehouse: dict[str, dict[str, Any]] = {}
     for warehouse in spec.warehouses:
         tables = [table for table in spec.tables if table.path.warehouse == warehouse.name]
         renamed_tables = [parse_table_name(table.renamed_from) for table in tables if table.renamed_from]
@@ -61,5 +61,5 @@ def _warehouses(spec: TenantSpec) -> dict[str, dict[str, Any]]:
             "tables": {table.path.in_warehouse: spec.find_deletion(table) for table in tables} or None,
             "renamed_tables": [name.in_warehouse for name in renamed_tables] or None,
         }
-        recorded[warehouse.name] = {name: value for name, value in fields.items() if value is not None}
-    return recorded
+        fields_by_warehouse[warehouse.name] = {name: value for name, value in fields.items() if value is not None}
+    return fields_by_warehouse

@@ -1,4 +1,4 @@
-"""The storages of a tenant: the buckets that the stack makes, and those that exist."""
+"""The storages of a tenant: buckets that the stack makes, and existing buckets."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class _Provisioning:
     opts: pulumi.ResourceOptions
 
 
-def storage_for(
+def make_storages(
     spec: TenantSpec,
     platform: Platform,
     record: TenantRecord,
@@ -81,8 +81,8 @@ def _make_aws_bucket(provisioning: _Provisioning) -> TenantStorage:
         tags=platform.tags(spec),
         record=provisioning.record,
         own_bucket=own_bucket,
-        kept=_kept_warehouses(spec, name, storage.bucket, provisioning.record),
-        lifecycles=_lifecycles(spec, name, storage.bucket, provisioning.record),
+        kept=_list_kept_warehouses(spec, name, storage.bucket, provisioning.record),
+        lifecycles=_list_lifecycles(spec, name, storage.bucket, provisioning.record),
         after=provisioning.after,
         existing=ExistingObjects(platform.environment.aws, address.region) if spec.adopt else None,
         opts=pulumi.ResourceOptions.merge(
@@ -112,7 +112,7 @@ def _make_store_bucket(provisioning: _Provisioning) -> TenantStorage:
         versioning=storage.versioning,
         lifecycle=bucket_settings.lifecycle(storage.noncurrent_version_days),
         policy=bucket_settings.tls_only(storage.bucket) if storage.tls_only else None,
-        kept=_kept_warehouses(spec, name, storage.bucket, record),
+        kept=_list_kept_warehouses(spec, name, storage.bucket, record),
         adopt=spec.adopt,
         opts=pulumi.ResourceOptions.merge(
             provisioning.opts, pulumi.ResourceOptions(depends_on=[record, *provisioning.after])
@@ -127,35 +127,39 @@ PROVISIONERS: Mapping[str, Callable[[_Provisioning], TenantStorage]] = {
     "aws": _make_aws_bucket,
     "s3": _make_store_bucket,
 }
-"""How buckets are made, by backend; each backend with `can_make_bucket` has an entry."""
+"""Functions that make buckets, by backend; each backend with `can_make_bucket` has an entry."""
 
 
-def _lifecycles(
+def _list_lifecycles(
     spec: TenantSpec, storage: str, bucket: str, record: TenantRecord
 ) -> pulumi.Output[Mapping[str, PrefixLifecycle | None]]:
-    """Return the key prefixes in a bucket with their lifecycles. Data of removed warehouses has the storage's."""
-    own = {
+    """Return the lifecycles of a bucket by key prefix. Data of removed warehouses has the storage's lifecycle."""
+    lifecycles = {
         warehouse.name: warehouse.lifecycle
         for warehouse in spec.warehouses
         if spec.find_storage_name(warehouse) == storage
     }
 
-    def by_prefix(values: list[Any]) -> Mapping[str, PrefixLifecycle | None]:
-        recorded: dict[str, Any] = values[0]
-        kept: list[dict[str, Any]] = values[1] or []
-        left: dict[str, PrefixLifecycle | None] = {
-            str(data["key_prefix"]): None for data in kept if data["bucket"] == bucket
+    def map_prefixes(values: list[Any]) -> Mapping[str, PrefixLifecycle | None]:
+        recorded_warehouses: dict[str, Any] = values[0]
+        kept_data: list[dict[str, Any]] = values[1] or []
+        kept_lifecycles: dict[str, PrefixLifecycle | None] = {
+            str(data["key_prefix"]): None for data in kept_data if data["bucket"] == bucket
         }
-        return left | {str(recorded[name]["key_prefix"]): lifecycle for name, lifecycle in own.items()}
+        return kept_lifecycles | {
+            str(recorded_warehouses[name]["key_prefix"]): lifecycle for name, lifecycle in lifecycles.items()
+        }
 
-    return pulumi.Output.all(record.warehouses, record.kept).apply(by_prefix)
+    return pulumi.Output.all(record.warehouses, record.kept).apply(map_prefixes)
 
 
-def _kept_warehouses(spec: TenantSpec, storage: str, bucket: str, record: TenantRecord) -> pulumi.Output[list[str]]:
-    """Return the warehouses whose data stays in a bucket by `retain`: those of the spec, and earlier ones."""
-    declared = [
+def _list_kept_warehouses(
+    spec: TenantSpec, storage: str, bucket: str, record: TenantRecord
+) -> pulumi.Output[list[str]]:
+    """Return the warehouses whose data remains in a bucket by `retain`: of the spec, and earlier warehouses."""
+    declared_warehouses = [
         warehouse.name
         for warehouse in spec.warehouses
         if spec.find_storage_name(warehouse) == storage and warehouse.deletion == "retain"
     ]
-    return record.kept_warehouses(bucket).apply(lambda earlier: [*declared, *earlier])
+    return record.kept_warehouses(bucket).apply(lambda earlier: [*declared_warehouses, *earlier])

@@ -19,7 +19,7 @@ from lakewright.spec.warehouse_writers import writers
 from lakewright.storage.backend import WarehouseAccess
 from lakewright.storage.existing import name_external_id_key
 from lakewright.tenant_storage import TenantStorage
-from lakewright.warehouse_roles import RoleSettings, WarehouseRoles, roles_of_warehouse
+from lakewright.warehouse_roles import RoleSettings, WarehouseRoles, make_warehouse_roles
 
 _SECONDS_PER_DAY = 86_400
 
@@ -48,22 +48,24 @@ class TenantWarehouse(pulumi.ComponentResource):
     ) -> None:
         """Make the warehouse after the resources in `after`.
 
-        The record has the key prefix and the role's name, which stay when the warehouse is renamed.
+        The record has the key prefix and the role's name, which remain when the warehouse is renamed.
         """
         name = f"{tenant.name}-{spec.name}"
         earlier = f"{tenant.name}-{spec.renamed_from}" if spec.renamed_from else None
         # A refused run must not leave a component with the new name.
-        own = pulumi.ResourceOptions(aliases=aliases(earlier), depends_on=[record])
-        super().__init__("lakewright:index:TenantWarehouse", name, {}, pulumi.ResourceOptions.merge(opts, own))
+        component_opts = pulumi.ResourceOptions(aliases=aliases(earlier), depends_on=[record])
+        super().__init__(
+            "lakewright:index:TenantWarehouse", name, {}, pulumi.ResourceOptions.merge(opts, component_opts)
+        )
         retain = spec.deletion == "retain"
         inside = pulumi.ResourceOptions(parent=self, retain_on_delete=retain)
         # Each child has an alias of its own: a killed run may have renamed the component but not the child.
         within = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(aliases=aliases(earlier)))
         prefix = record.of_warehouse(spec.name, "key_prefix")
 
-        external_id = _external_id(name, tenant.find_storage_name(spec), storage, within)
+        external_id = _choose_external_id(name, tenant.find_storage_name(spec), storage, within)
         settings = RoleSettings(tenant, spec, platform, storage, record, after, within)
-        self.roles = roles_of_warehouse(settings, external_id)
+        self.roles = make_warehouse_roles(settings, external_id)
         access = WarehouseAccess(
             storage.bucket,
             prefix,
@@ -84,7 +86,7 @@ class TenantWarehouse(pulumi.ComponentResource):
             name=spec.name,
             storage=profile,
             credential=credential,
-            delete_profile=delete_profile(spec),
+            delete_profile=build_delete_profile(spec),
             protected=spec.protected,
             allowed_format_versions=list(spec.format_versions) if spec.format_versions else None,
             deletion=spec.deletion,
@@ -93,7 +95,7 @@ class TenantWarehouse(pulumi.ComponentResource):
             adopt=tenant.adopts(spec),
             opts=pulumi.ResourceOptions.merge(within, pulumi.ResourceOptions(depends_on=storage.made_by)),
         )
-        self.warehouse_id = adopted.warehouse_id(spec, warehouse.warehouse_id)
+        self.warehouse_id = adopted.resolve_warehouse_id(spec, warehouse.warehouse_id)
         if not storage.backend.allows_deletion:
             pulumi.log.info(
                 f"warehouse `{spec.name}`: the platform may not delete in bucket {storage.backend.bucket}"
@@ -101,7 +103,7 @@ class TenantWarehouse(pulumi.ComponentResource):
                 " files and compaction are skipped.",
                 warehouse,
             )
-        proven: list[pulumi.Resource] = []
+        proofs: list[pulumi.Resource] = []
         if storage.backend.proves_role:
             proof = RoleProof(
                 name,
@@ -113,11 +115,11 @@ class TenantWarehouse(pulumi.ComponentResource):
                 credential=credential,
                 opts=within,
             )
-            proven.append(proof)
-        made = self.namespaces = dict[str, Namespace]()
+            proofs.append(proof)
+        namespaces = self.namespaces = dict[str, Namespace]()
         for path in spec.namespace_paths:
-            above = made.get(path.rpartition(".")[0])
-            made[path] = Namespace(
+            parent_namespace = namespaces.get(path.rpartition(".")[0])
+            namespaces[path] = Namespace(
                 f"{name}-{path}",
                 server=platform.server,
                 warehouse_id=self.warehouse_id,
@@ -127,7 +129,7 @@ class TenantWarehouse(pulumi.ComponentResource):
                 opts=pulumi.ResourceOptions.merge(
                     inside,
                     pulumi.ResourceOptions(
-                        depends_on=[above] if above else proven,
+                        depends_on=[parent_namespace] if parent_namespace else proofs,
                         aliases=aliases(f"{earlier}-{path}" if earlier else None),
                     ),
                 ),
@@ -135,14 +137,14 @@ class TenantWarehouse(pulumi.ComponentResource):
         self.register_outputs({"warehouse_id": self.warehouse_id, "role_arn": self.roles.catalog})
 
 
-def delete_profile(spec: WarehouseSpec) -> Mapping[str, Any]:
-    """Return the delete profile: what dropping a table does."""
+def build_delete_profile(spec: WarehouseSpec) -> Mapping[str, Any]:
+    """Return the delete profile: the effect of dropping a table."""
     if spec.soft_delete_days is None:
         return {"type": "hard"}
     return {"type": "soft", "expiration_seconds": spec.soft_delete_days * _SECONDS_PER_DAY}
 
 
-def catalog_warehouse(
+def build_catalog_warehouse(
     tenant: TenantSpec, spec: WarehouseSpec, storage: TenantStorage, warehouse_id: str
 ) -> CatalogWarehouse:
     """Return the warehouse as jobs see it."""
@@ -159,18 +161,18 @@ def catalog_warehouse(
     )
 
 
-def _external_id(
+def _choose_external_id(
     name: str, storage_name: str, storage: TenantStorage, opts: pulumi.ResourceOptions
 ) -> pulumi.Output[str] | None:
-    """Return the external ID that the role requires: the tenant's, the reserved one, else one that is made once."""
+    """Return the external ID that the role requires: the tenant's or reserved ID, else an ID that is made once."""
     if not storage.backend.needs_external_id:
         return None
-    chosen = storage.backend.external_id_of_tenant
-    if chosen is None:
+    tenant_external_id = storage.backend.external_id_of_tenant
+    if tenant_external_id is None:
         reserved = (
             None if storage.backend.makes_role else pulumi.Config().get_secret(name_external_id_key(storage_name))
         )
         return reserved or ExternalId(name, opts=opts).value
-    if chosen.startswith("config:"):
-        return pulumi.Config().require_secret(chosen.removeprefix("config:"))
-    return pulumi.Output.secret(chosen)
+    if tenant_external_id.startswith("config:"):
+        return pulumi.Config().require_secret(tenant_external_id.removeprefix("config:"))
+    return pulumi.Output.secret(tenant_external_id)

@@ -22,7 +22,7 @@ from lakewright.tenant_storage import TenantStorage
 
 @dataclass(frozen=True)
 class WarehouseRoles:
-    """ARNs of the roles of a warehouse; None for those that it does not have."""
+    """ARNs of the roles of a warehouse; None for absent roles."""
 
     catalog: pulumi.Output[str] | None = None
     """Role that Lakekeeper assumes for its own access, and for vending unless there is another role."""
@@ -50,7 +50,7 @@ class RoleSettings:
         return role_name(self.tenant.name, self.warehouse.name)
 
 
-def roles_of_warehouse(settings: RoleSettings, external_id: pulumi.Output[str] | None) -> WarehouseRoles:
+def make_warehouse_roles(settings: RoleSettings, external_id: pulumi.Output[str] | None) -> WarehouseRoles:
     """Make the roles of a warehouse, or use the role that the tenant provides.
 
     Args:
@@ -66,27 +66,29 @@ def roles_of_warehouse(settings: RoleSettings, external_id: pulumi.Output[str] |
     tagged = bool(spec.session_tags) or environment.principal_has_session_tags
     principal = settings.platform.principal_arn
     trust = external_id.apply(lambda value: trust_policy(principal, value, session_tags=tagged))
-    own, seconds = RolePurpose.CATALOG, spec.token_seconds
+    catalog_purpose, seconds = RolePurpose.CATALOG, spec.token_seconds
     if spec.delegation == "remote-signing":
-        own = RolePurpose.SIGNING
+        catalog_purpose = RolePurpose.SIGNING
     elif spec.vending_role:
-        own = RolePurpose.OWN_ACCESS
-    catalog = _role(settings, own, trust, session_seconds=None if spec.vending_role else seconds)
+        catalog_purpose = RolePurpose.OWN_ACCESS
+    catalog = _make_role(settings, catalog_purpose, trust, session_seconds=None if spec.vending_role else seconds)
     vending = (
-        _role(settings, RolePurpose.VENDING, trust, suffix="vending", session_seconds=seconds)
+        _make_role(settings, RolePurpose.VENDING, trust, suffix="vending", session_seconds=seconds)
         if spec.vending_role
         else None
     )
-    others: dict[str, pulumi.Output[str]] = {}
+    roles_by_purpose: dict[str, pulumi.Output[str]] = {}
     if maintainer := spec.maintenance_role:
-        others["maintenance"] = _role_for(settings, RolePurpose.MAINTENANCE, "maintenance", maintainer.principal_arn)
+        roles_by_purpose["maintenance"] = _make_foreign_role(
+            settings, RolePurpose.MAINTENANCE, "maintenance", maintainer.principal_arn
+        )
     for share, consumer in spec.shares.items():
         purpose = share_purpose(share)
-        others[purpose] = _role_for(settings, RolePurpose.SHARE, purpose, consumer.principal_arn)
-    return WarehouseRoles(catalog, vending, others)
+        roles_by_purpose[purpose] = _make_foreign_role(settings, RolePurpose.SHARE, purpose, consumer.principal_arn)
+    return WarehouseRoles(catalog, vending, roles_by_purpose)
 
 
-def _role_for(
+def _make_foreign_role(
     settings: RoleSettings, purpose: RolePurpose, suffix: str, principal_arn: PrincipalArn
 ) -> pulumi.Output[str]:
     """Make a role for another principal than the catalog's, with an external ID of its own."""
@@ -97,10 +99,10 @@ def _role_for(
         f"{tenant}-{settings.warehouse.name}.{suffix}", opts=_with_alias(settings.within, earlier)
     ).value
     trust = external_id.apply(lambda value: principal_trust(principal_arn, value))
-    return _role(settings, purpose, trust, suffix=suffix)
+    return _make_role(settings, purpose, trust, suffix=suffix)
 
 
-def _role(
+def _make_role(
     settings: RoleSettings,
     purpose: RolePurpose,
     trust: pulumi.Input[Policy],
@@ -116,7 +118,7 @@ def _role(
     existing = ExistingObjects(platform.environment.aws, region)
     adopted = existing.role(first, tenant.name) if tenant.adopts(spec) else None
 
-    def rights(values: list[Any]) -> Policy:
+    def build_rights(values: list[Any]) -> Policy:
         bucket, key_prefix, key = values
         return access_policy(bucket, key_prefix, key, region=region, purpose=purpose)
 
@@ -125,9 +127,9 @@ def _role(
         role=record.of_warehouse(spec.name, "origin").apply(lambda name: role_name(tenant.name, name, suffix)),
         # Roles for purposes are newer than the path, so that each of them has it.
         path=ROLE_PATH if suffix else record.role_path(spec.name),
-        description=_description(purpose, prefix),
+        description=_describe_role(purpose, prefix),
         trust=trust,
-        rights=pulumi.Output.all(storage.bucket, prefix, storage.kms_key_arn).apply(rights),
+        rights=pulumi.Output.all(storage.bucket, prefix, storage.kms_key_arn).apply(build_rights),
         session_seconds=session_seconds,
         permissions_boundary=platform.environment.aws.permissions_boundary,
         tags=record.mark_tags(platform.tags(tenant)),
@@ -139,7 +141,7 @@ def _role(
     ).arn
 
 
-def _description(purpose: RolePurpose, prefix: pulumi.Output[str]) -> pulumi.Output[str]:
+def _describe_role(purpose: RolePurpose, prefix: pulumi.Output[str]) -> pulumi.Output[str]:
     match purpose:
         case RolePurpose.CATALOG | RolePurpose.OWN_ACCESS | RolePurpose.SIGNING:
             return pulumi.Output.format("Lakekeeper's way to {0}/ and to nothing else", prefix)

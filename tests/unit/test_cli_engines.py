@@ -62,7 +62,7 @@ def test_plugins_of_dependencies_are_needed_too(
 ) -> None:
     install(path, "pulumi", "pulumi-language-python")
     (tmp_path / "__main__.py").write_text("from lakewright.tenant import Tenant\n")
-    assert plugins.needed_plugins(project, "dev") == {"aws", "kubernetes"}
+    assert plugins.find_needed_plugins(project, "dev") == {"aws", "kubernetes"}
     assert choose_engine(EngineName.AUTO, project, "dev").reason == "the Pulumi CLI has no plugin for aws, kubernetes"
     monkeypatch.setenv("PULUMI_DEBUG_PROVIDERS", "aws:1234")
     (tmp_path / "home" / "plugins" / "resource-kubernetes-v4.34.0").mkdir(parents=True)
@@ -77,7 +77,7 @@ def test_providers_in_the_state_are_needed(path: Path, project: PulumiProject, t
         '{"version":3,"checkpoint":{"latest":{"resources":[{"urn":"urn:gcp","type":"pulumi:providers:gcp"},'
         '{"urn":"urn:python","type":"pulumi:providers:pulumi-python"}]}}}'
     )
-    assert plugins.needed_plugins(project, "dev") == {"gcp"}
+    assert plugins.find_needed_plugins(project, "dev") == {"gcp"}
 
 
 def test_sandbox_uses_its_own_providers(path: Path, project: PulumiProject, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_sandbox_is_looked_up_once_a_run(path: Path, project: PulumiProject, mon
     monkeypatch.setattr(engines, "is_in_sandbox", look)
     install(path, "pulumi", "pulumi-language-python")
     (project.root / "__main__.py").write_text("import pulumi_aws as aws\n")
-    monkeypatch.setattr(plugins, "missing_plugins", lambda _needed: [])  # pyright: ignore[reportUnknownLambdaType]
+    monkeypatch.setattr(plugins, "find_missing_plugins", lambda _needed: [])  # pyright: ignore[reportUnknownLambdaType]
 
     choice = choose_engine(EngineName.AUTO, project, "dev")
 

@@ -50,11 +50,11 @@ def _environment_name(project: PulumiProject, stack: str) -> str:
 
 def servers_by_environment(root: Path) -> Callable[[str], Servers]:
     """Return a function from the name of an environment to its servers. It reads each file once."""
-    from lakewright.project_files.servers import servers_of  # noqa: PLC0415 - slow to load
+    from lakewright.project_files.servers import derive_servers  # noqa: PLC0415 - slow to load
 
     @cache
     def servers(name: str) -> Servers:
         folder = stack_files.environment_file(root, name).parent
-        return servers_of(name, stack_files.raw_environment(root, name), folder)
+        return derive_servers(name, stack_files.raw_environment(root, name), folder)
 
     return servers

@@ -10,7 +10,7 @@ import sys
 from lakewright_spark.session import jars
 
 from lakewright.doctor.finding import Finding
-from lakewright.project_files.plugins import missing_plugins
+from lakewright.project_files.plugins import find_missing_plugins
 
 OLDEST_JAVA = 17
 """Spark 4.1 runs on Java 17 and later."""
@@ -37,7 +37,7 @@ def check_pulumi_cli() -> Finding:
 
 def check_plugins() -> list[Finding]:
     """Check for the plugins of the providers `aws` and `kubernetes`."""
-    absent = missing_plugins({"aws", "kubernetes"})
+    absent = find_missing_plugins({"aws", "kubernetes"})
     fix = "`pulumi plugin install resource {}`; until then the embedded engine runs, against a sandbox only"
     return [
         Finding(f"Pulumi plugin {name}", "optional", "not installed", fix.format(name))

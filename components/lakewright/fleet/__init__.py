@@ -1,1 +1,1 @@
-"""Many stacks at once: which ones, their operations in parallel, and the report by tenant."""
+"""Many stacks at once: their selection, operations in parallel, and the report by tenant."""

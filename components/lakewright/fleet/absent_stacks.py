@@ -22,13 +22,13 @@ def find_absent_stacks(project: PulumiProject, stacks: Iterable[SelectedStack]) 
     return [stack for stack in stacks if stack.name not in names]
 
 
-def not_deployed_results(stacks: Iterable[SelectedStack]) -> list[StackResult]:
+def report_not_deployed(stacks: Iterable[SelectedStack]) -> list[StackResult]:
     """Return the results of stacks that the backend does not have."""
     return [StackResult(stack, StackStatus.NOT_DEPLOYED) for stack in stacks]
 
 
 def create_stacks(project: PulumiProject, stacks: Sequence[SelectedStack]) -> list[StackResult]:
-    """Create stacks. Return the results of those that could not be created."""
+    """Create stacks. Return the results of stacks that could not be created."""
     failures: list[StackResult] = []
     for stack in stacks:
         try:

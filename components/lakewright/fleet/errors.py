@@ -2,7 +2,7 @@
 
 FleetError
   SelectionError   no stack matches, or a filter is malformed; exit code 2
-  ResumeError      there is no run to resume; exit code 2
+  ResumeError      no run can be resumed; exit code 2
 """
 
 from __future__ import annotations
@@ -21,6 +21,6 @@ class SelectionError(FleetError):
 
 
 class ResumeError(FleetError):
-    """There is no interrupted or failed run to resume."""
+    """No interrupted or failed run can be resumed."""
 
     exit_code = 2

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from lakewright.fleet.selection import SelectedStack
 
 
-def inputs_fingerprint(project: PulumiProject, stack: SelectedStack) -> str:
-    """Return a digest of the files that decide what a stack declares: its spec, its environment and the program."""
+def compute_inputs_fingerprint(project: PulumiProject, stack: SelectedStack) -> str:
+    """Return a digest of the files that a stack's declaration depends on: its spec, its environment and the program."""
     program = project.program if project.program.is_file() else project.program / "__main__.py"
     environment = [environment_file(project.root, stack.environment)] if stack.environment else []
     digest = hashlib.sha256(version("lakewright").encode())
     for file in (project.stack_file(stack.name), *environment, project.file, program):
-        digest.update(_digest(file, _modified(file)))
+        digest.update(_compute_digest(file, _read_modification_time(file)))
     return digest.hexdigest()
 
 
-def state_fingerprint(project: PulumiProject, stack: str) -> str:
+def compute_state_fingerprint(project: PulumiProject, stack: str) -> str:
     """Return a digest of a stack's state; empty if this process cannot read the state."""
     from lakewright_engine.model.errors import EngineError  # noqa: PLC0415 - `--help` needs no engine
 
@@ -40,8 +40,8 @@ def state_fingerprint(project: PulumiProject, stack: str) -> str:
 
 
 @cache
-def _digest(file: Path, modified: float) -> bytes:
-    """Return the digest of a file's content; of an empty one if it cannot be read."""
+def _compute_digest(file: Path, modified: float) -> bytes:
+    """Return the digest of a file's content; of empty content if it cannot be read."""
     _ = modified
     try:
         return hashlib.sha256(file.read_bytes()).digest()
@@ -49,7 +49,7 @@ def _digest(file: Path, modified: float) -> bytes:
         return hashlib.sha256().digest()
 
 
-def _modified(file: Path) -> float:
+def _read_modification_time(file: Path) -> float:
     try:
         return file.stat().st_mtime
     except OSError:

@@ -22,7 +22,7 @@ _READERS = 8
 
 @dataclass(frozen=True)
 class ListedStack:
-    """A stack, and what its state says."""
+    """A stack, and the facts of its state."""
 
     stack: SelectedStack
     has_file: bool
@@ -33,7 +33,7 @@ class ListedStack:
     updated: str = ""
     """Time of the last update, RFC 3339, UTC; empty if there was none."""
     last: dict[str, str] = field(default_factory=dict[str, str])
-    """Kind and result of the last update in the stack's history; empty without one."""
+    """Kind and result of the last update in the stack's history; empty without an update."""
     locked: tuple[str, ...] = ()
     """Holders of locks."""
     pending: tuple[str, ...] = ()
@@ -80,32 +80,32 @@ def list_stacks(project: PulumiProject, selection: Selection) -> list[ListedStac
     from lakewright.fleet.states import state_reader  # noqa: PLC0415 - `--help` needs no engine
 
     reader = state_reader(project)
-    known, files = {*reader.names()}, stack_files(project)
-    stacks = select(project, selection, known)
+    deployed, files = {*reader.names()}, stack_files(project)
+    stacks = select(project, selection, deployed)
 
-    def listed(stack: SelectedStack) -> ListedStack:
+    def describe(stack: SelectedStack) -> ListedStack:
         has_file = stack.name in files
-        if stack.name not in known:
+        if stack.name not in deployed:
             return ListedStack(stack, has_file, has_state=False)
-        return _read(project, reader, ListedStack(stack, has_file, has_state=True))
+        return _read_details(project, reader, ListedStack(stack, has_file, has_state=True))
 
     with ThreadPoolExecutor(_READERS) as pool:
-        return list(pool.map(listed, stacks))
+        return list(pool.map(describe, stacks))
 
 
-def _read(project: PulumiProject, reader: StateReader, listed: ListedStack) -> ListedStack:
-    """Return the stack with what its state says, or with why that cannot be read."""
+def _read_details(project: PulumiProject, reader: StateReader, listed_stack: ListedStack) -> ListedStack:
+    """Return the stack with the facts of its state, or with why the state cannot be read."""
     from lakewright_engine.model.errors import EngineError  # noqa: PLC0415
     from lakewright_engine.model.urns import is_default_provider  # noqa: PLC0415
 
-    name = listed.stack.name
+    name = listed_stack.stack.name
     try:
         state = reader.read(name)
-        last = _last_update(project, name)
+        last = _read_last_update(project, name)
     except EngineError as error:
-        return replace(listed, problem=str(error))
+        return replace(listed_stack, problem=str(error))
     return replace(
-        listed,
+        listed_stack,
         resources=sum(not is_default_provider(resource.urn) for resource in state.resources),
         updated=state.updated,
         last=last,
@@ -114,7 +114,7 @@ def _read(project: PulumiProject, reader: StateReader, listed: ListedStack) -> L
     )
 
 
-def _last_update(project: PulumiProject, stack: str) -> dict[str, str]:
+def _read_last_update(project: PulumiProject, stack: str) -> dict[str, str]:
     """Return kind and result of the last update; empty if the backend is read by the Pulumi CLI."""
     from lakewright_engine.model.errors import UnsupportedFeatureError  # noqa: PLC0415
 
@@ -125,19 +125,19 @@ def _last_update(project: PulumiProject, stack: str) -> dict[str, str]:
     return {key: str(history[0].get(key, "")) for key in ("kind", "result")} if history else {}
 
 
-def listing_lines(listed: Sequence[ListedStack]) -> list[str]:
+def format_listing(stacks: Sequence[ListedStack]) -> list[str]:
     """Return a table of the stacks as lines of plain text."""
     head = ("STACK", "TENANT", "ENVIRONMENT", "LABELS", "RESOURCES", "LAST UPDATE", "STATE")
     rows = [
         (
-            found.stack.name,
-            found.stack.tenant or "-",
-            found.stack.environment or "-",
-            ",".join(f"{name}={value}" for name, value in found.stack.labels.items()) or "-",
-            str(found.resources) if found.has_state and not found.problem else "-",
-            format_json_time_as_text(found.updated) or "-",
-            found.condition,
+            entry.stack.name,
+            entry.stack.tenant or "-",
+            entry.stack.environment or "-",
+            ",".join(f"{name}={value}" for name, value in entry.stack.labels.items()) or "-",
+            str(entry.resources) if entry.has_state and not entry.problem else "-",
+            format_json_time_as_text(entry.updated) or "-",
+            entry.condition,
         )
-        for found in listed
+        for entry in stacks
     ]
     return format_table(head, rows)

@@ -1,4 +1,4 @@
-"""The progress of a fleet on standard error: one live display on a terminal, a line for each stack elsewhere."""
+"""The progress of a fleet on standard error: a live display on a terminal, a line for each stack elsewhere."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ class LineProgress(AbstractContextManager[Any]):
     def __exit__(self, *_: object) -> None:
         return None
 
-    def started(self, stack: SelectedStack, *, is_earlier: bool = False) -> None:
+    def show_start(self, stack: SelectedStack, *, is_earlier: bool = False) -> None:
         """Count a stack as running."""
         self._running[stack.name] = time.monotonic()
         if is_earlier:
             self._print(Text(f"{stack.name}: its process of the earlier run still works; waiting for it"))
 
-    def ended(self, result: StackResult) -> None:
+    def show_result(self, result: StackResult) -> None:
         """Print the result of a stack."""
         self._running.pop(result.stack.name, None)
         self._ended.append(result)
@@ -68,8 +68,8 @@ class LineProgress(AbstractContextManager[Any]):
         line.append(": ")
         line.append(format_status(result), style=_COLORS.get(result.status, ""))
         line.append(f" ({result.seconds:.1f} s)")
-        if left := self._format_remaining_time():
-            line.append(f", {left}")
+        if remaining_time := self._format_remaining_time():
+            line.append(f", {remaining_time}")
         if result.error:
             line.append(f": {result.error}")
         self._print(line)
@@ -79,8 +79,8 @@ class LineProgress(AbstractContextManager[Any]):
         seconds = estimate_remaining(time.monotonic() - self._began, len(self._ended), self._total)
         return f"about {format_seconds(seconds)} left" if seconds else ""
 
-    def interrupted(self, count: int, running: int) -> None:
-        """Print what an interrupt does."""
+    def show_interrupt(self, count: int, running: int) -> None:
+        """Print the effect of an interrupt."""
         stacks = plural(running, "stack")
         texts = {
             1: f"Interrupted: no other stack starts. {stacks} still running: their current steps finish, and their"
@@ -109,8 +109,8 @@ class LiveProgress(LineProgress):
     def _render(self) -> Text:
         failed = sum(result.status is StackStatus.FAILED for result in self._ended)
         head = f"{self.verb}: {len(self._ended)} of {self._total} done, {len(self._running)} running"
-        left = self._format_remaining_time()
-        lines = [head + (f", {failed} failed" if failed else "") + (f", {left}" if left else "")]
+        remaining_time = self._format_remaining_time()
+        lines = [head + (f", {failed} failed" if failed else "") + (f", {remaining_time}" if remaining_time else "")]
         now = time.monotonic()
         running = [*self._running.items()]
         lines += [f"  {name} ({now - began:.0f} s)" for name, began in running[:_NAMED_STACKS]]
@@ -137,7 +137,7 @@ def format_seconds(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 60 else f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
 
 
-def summary_lines(report: FleetReport, folder: str) -> list[str]:
+def format_summary(report: FleetReport, folder: str) -> list[str]:
     """Return the summary by stack, as lines of plain text."""
     head = ("STACK", "TENANT", "ENVIRONMENT", "RESULT", "TIME", "")
     rows = [
@@ -164,11 +164,11 @@ def summary_lines(report: FleetReport, folder: str) -> list[str]:
 
 
 def format_not_deployed(stacks: Sequence[str]) -> str:
-    """Return the stacks that the backend does not have, and what creates them."""
+    """Return the stacks that the backend does not have, and the command that creates them."""
     return f"not deployed: {', '.join(stacks)}; `lakewright fleet up --create` creates their stacks"
 
 
-def detail_lines(report: FleetReport) -> list[str]:
+def format_details(report: FleetReport) -> list[str]:
     """Return the steps of each stack with changes, with the names of the properties that change."""
     lines: list[str] = []
     for result in report.results:

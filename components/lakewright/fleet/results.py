@@ -17,12 +17,12 @@ UNEXPECTED_CHANGES_EXIT = 7
 _NO_CHANGE = {"same", "read", "read-replacement", "refresh", "discard", "discard-replaced"}
 _OPERATION_KEYS = ("steps", "changes", "outputs", "messages")
 _ADVICE = "Continue with: "
-"""How the last line of an interrupted operation begins: it says nothing about the stack."""
+"""Beginning of the last line of an interrupted operation, which says nothing about the stack."""
 _EMPTY: dict[str, Any] = {"steps": [], "changes": {}, "outputs": {}, "messages": []}
 
 
 class StackStatus(StrEnum):
-    """How the operation on one stack ended."""
+    """Results of the operation on a stack."""
 
     UNCHANGED = "unchanged"
     CHANGED = "changed"
@@ -55,15 +55,15 @@ class StackResult:
     log: str = ""
     """The file with the whole output."""
     is_resumed: bool = False
-    """Whether the result is that of the run that was resumed."""
+    """Whether the result is from the run that was resumed."""
     document: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The output of the command with --json."""
 
     @property
     def changes(self) -> dict[str, int]:
-        """Number of resources by operation, without those that do not change."""
-        found = mapping_of(self.document.get("changes"))
-        return {op: count for op, count in found.items() if op not in _NO_CHANGE and count}
+        """Number of resources by operation, without unchanged resources."""
+        changes = mapping_of(self.document.get("changes"))
+        return {op: count for op, count in changes.items() if op not in _NO_CHANGE and count}
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of the stack in the fleet's JSON document."""
@@ -96,8 +96,8 @@ class FleetReport:
     @property
     def counts(self) -> dict[str, int]:
         """Number of stacks by status, in the order of the statuses."""
-        found = Counter(result.status for result in self.results)
-        return {status.value: found[status] for status in StackStatus if found[status]}
+        counter = Counter(result.status for result in self.results)
+        return {status.value: counter[status] for status in StackStatus if counter[status]}
 
     @property
     def remaining(self) -> list[StackResult]:
@@ -130,7 +130,7 @@ class FleetReport:
         }
 
 
-def result_of(
+def create_result(
     stack: SelectedStack,
     exit_code: int,
     document: Mapping[str, Any],
@@ -146,37 +146,37 @@ def result_of(
         stack: The stack.
         exit_code: Exit code of its process; negative for a signal.
         document: The JSON that it printed; empty if it printed none.
-        error_lines: What it printed to standard error.
+        error_lines: Its output to standard error.
         seconds: Duration.
         log: File with the whole output.
         is_interrupted: Whether the process was asked to stop.
     """
-    known = exit_code if exit_code >= 0 else None
+    known_exit = exit_code if exit_code >= 0 else None
     if exit_code in (0, UNEXPECTED_CHANGES_EXIT):
-        return StackResult(stack, _status_of(document), seconds, known, "", log, document=document)
+        return StackResult(stack, _derive_status(document), seconds, known_exit, "", log, document=document)
     status = StackStatus.INTERRUPTED if is_interrupted else StackStatus.FAILED
-    error = first_error(exit_code, document, error_lines)
-    return StackResult(stack, status, seconds, known, error, log, document=document)
+    error = find_first_error(exit_code, document, error_lines)
+    return StackResult(stack, status, seconds, known_exit, error, log, document=document)
 
 
-def first_error(exit_code: int, document: Mapping[str, Any], error_lines: Iterable[str]) -> str:
+def find_first_error(exit_code: int, document: Mapping[str, Any], error_lines: Iterable[str]) -> str:
     """Return the first error of a failed stack in one line."""
     messages = [text for text in list_of(document.get("messages")) if text_of(text)]
     texts = [line.strip() for line in error_lines]
     lines = [line for line in texts if line and not line.startswith(_ADVICE)]
     failed = [*messages, *lines]
-    found = next((text for text in failed if text.startswith("error: ")), "")
-    if not found and (probes := list_of(document.get("failed_probes"))):
+    error = next((text for text in failed if text.startswith("error: ")), "")
+    if not error and (probes := list_of(document.get("failed_probes"))):
         return f"checks that do not hold: {', '.join(map(str, probes))}"
-    if not found and exit_code < 0:
+    if not error and exit_code < 0:
         return f"its process was ended by signal {-exit_code}"
-    if "Traceback (most recent call last)" in found:  # the first line says whose, the last one what
-        found = " ".join(found.splitlines()[:: max(1, len(found.splitlines()) - 1)])
+    if "Traceback (most recent call last)" in error:  # the first line names the process, the last line the error
+        error = " ".join(error.splitlines()[:: max(1, len(error.splitlines()) - 1)])
     last = lines[-1] if lines else f"exit code {exit_code} without an error message"
-    return " ".join((found.removeprefix("error: ") or last).split())
+    return " ".join((error.removeprefix("error: ") or last).split())
 
 
-def _status_of(document: Mapping[str, Any]) -> StackStatus:
+def _derive_status(document: Mapping[str, Any]) -> StackStatus:
     if "holds" in document:
         return StackStatus.PASSED
     changes = mapping_of(document.get("changes"))

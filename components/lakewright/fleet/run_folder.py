@@ -1,7 +1,7 @@
 """The folder of one run: its journal, and the output of each stack. An interrupted run is resumed from it.
 
 `.lakewright/fleet/COMMAND/TIME/run.json` is the journal. It is replaced as a whole at each change, so that a killed run
-leaves a whole one. STACK.json has what the stack's command printed, STACK.log its messages.
+leaves a complete journal. STACK.json has the output of the stack's command, STACK.log its messages.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class JournalEntry:
 class RunFolder:
     """The folder of a run. One process at a time uses it."""
 
-    def __init__(self, folder: Path, command: str, words: Sequence[str]) -> None:
+    def __init__(self, folder: Path, command: str, arguments: Sequence[str]) -> None:
         """Lock the folder for this process.
 
         Raises:
@@ -57,7 +57,7 @@ class RunFolder:
         """
         self.path = folder
         self.command = command
-        self.words = list(words)
+        self.arguments = list(arguments)
         self.entries: dict[str, JournalEntry] = {}
         self._lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -65,19 +65,19 @@ class RunFolder:
         except BlockingIOError:
             os.close(self._lock)
             raise ResumeError(
-                f"the run in {folder} still goes on in another process; wait for it, or interrupt it with Ctrl-C"
+                f"the run in {folder} still runs in another process; wait for it, or interrupt it with Ctrl-C"
             ) from None
 
     @classmethod
-    def create(cls, root: Path, command: str, words: Sequence[str], stacks: Sequence[str]) -> Self:
-        """Create the folder of a new run, and remove those of old ones."""
+    def create(cls, root: Path, command: str, arguments: Sequence[str], stacks: Sequence[str]) -> Self:
+        """Create the folder of a new run, and remove the folders of old runs."""
         parent = root / FOLDER / command
         folder = parent / f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%S.%fZ}"
         try:
             folder.mkdir(mode=0o700, parents=True)
-            for old in sorted(_runs(parent))[:-KEPT_RUNS]:
+            for old in sorted(_list_runs(parent))[:-KEPT_RUNS]:
                 shutil.rmtree(old, ignore_errors=True)
-            run = cls(folder, command, words)
+            run = cls(folder, command, arguments)
         except OSError as error:
             raise FleetError(f"{folder} cannot be written, where the output of each stack is kept: {error}") from error
         run.entries = dict.fromkeys(stacks, JournalEntry())
@@ -85,32 +85,33 @@ class RunFolder:
         return run
 
     @classmethod
-    def resume(cls, root: Path, command: str, words: Sequence[str]) -> Self:
+    def resume(cls, root: Path, command: str, arguments: Sequence[str]) -> Self:
         """Open the folder of the newest run.
 
         Raises:
-            ResumeError: There is none, it still goes on, or it had other options.
+            ResumeError: No run exists, it still runs, or it had other options.
         """
         parent = root / FOLDER / command
-        found = sorted(_runs(parent))
-        if not found:
+        folders = sorted(_list_runs(parent))
+        if not folders:
             raise ResumeError(f"--resume: {parent} has no run of `lakewright fleet {command}`; run it without --resume")
-        journal = _read(found[-1] / _JOURNAL)
-        before = [str(word) for word in journal["words"]]
-        if before != list(words):
+        journal = _read_journal(folders[-1] / _JOURNAL)
+        earlier_arguments = [str(word) for word in journal["words"]]
+        if earlier_arguments != list(arguments):
             raise ResumeError(
-                f"--resume: the run in {found[-1]} had other options: expected `{' '.join(before) or 'none'}`, found"
-                f" `{' '.join(words) or 'none'}`. Pass the same ones, or start a new run without --resume"
+                f"--resume: the run in {folders[-1]} had other options: expected"
+                f" `{' '.join(earlier_arguments) or 'none'}`, found `{' '.join(arguments) or 'none'}`. Pass the same"
+                " options, or start a new run without --resume"
             )
-        run = cls(found[-1], command, words)
-        known = JournalEntry.__dataclass_fields__
+        run = cls(folders[-1], command, arguments)
+        field_names = JournalEntry.__dataclass_fields__
         for name, entry in mapping_of(journal["stacks"]).items():
-            values = {key: value for key, value in mapping_of(entry).items() if key in known}
+            values = {key: value for key, value in mapping_of(entry).items() if key in field_names}
             run.entries[name] = JournalEntry(**values)
         return run
 
     def set(self, stack: str, entry: JournalEntry) -> None:
-        """Note what is known of a stack."""
+        """Note the progress of a stack."""
         self.entries[stack] = entry
         self.save()
 
@@ -119,7 +120,7 @@ class RunFolder:
         content = {
             "version": 1,
             "command": self.command,
-            "words": self.words,
+            "words": self.arguments,
             "stacks": {name: asdict(entry) for name, entry in self.entries.items()},
         }
         new = self.path / f"{_JOURNAL}.new"
@@ -146,13 +147,13 @@ class RunFolder:
         os.close(self._lock)
 
 
-def _runs(parent: Path) -> list[Path]:
+def _list_runs(parent: Path) -> list[Path]:
     with suppress(OSError):
         return [folder for folder in parent.iterdir() if (folder / _JOURNAL).is_file() or not any(folder.iterdir())]
     return []
 
 
-def _read(file: Path) -> Mapping[str, Any]:
+def _read_journal(file: Path) -> Mapping[str, Any]:
     try:
         journal = mapping_of(json.loads(file.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:

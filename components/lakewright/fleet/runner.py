@@ -1,4 +1,4 @@
-"""Run a command on many stacks in parallel, each in a process of its own, and keep what it did for `--resume`."""
+"""Run a command on many stacks in parallel, each in a process of its own, and keep the results for `--resume`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from lakewright_engine.processes.process_identity import identity
 
-from lakewright.fleet.fingerprints import inputs_fingerprint, state_fingerprint
-from lakewright.fleet.results import DONE, FleetReport, StackResult, StackStatus, result_of
+from lakewright.fleet.fingerprints import compute_inputs_fingerprint, compute_state_fingerprint
+from lakewright.fleet.results import DONE, FleetReport, StackResult, StackStatus, create_result
 from lakewright.fleet.run_folder import JournalEntry, RunFolder
 from lakewright.fleet.schedule import Bounds, OnError, Schedule
 from lakewright.fleet.selection import SelectedStack
@@ -32,15 +32,15 @@ _STRENGTH = (signal.SIGINT, signal.SIGINT, signal.SIGKILL)
 class Listener(Protocol):
     """Shows the progress."""
 
-    def started(self, stack: SelectedStack, *, is_earlier: bool = False) -> None:
+    def show_start(self, stack: SelectedStack, *, is_earlier: bool = False) -> None:
         """Show that a stack started, or that a process of the resumed run still works on it."""
         ...
 
-    def ended(self, result: StackResult) -> None:
+    def show_result(self, result: StackResult) -> None:
         """Show the result of a stack."""
         ...
 
-    def interrupted(self, count: int, running: int) -> None:
+    def show_interrupt(self, count: int, running: int) -> None:
         """Show that the fleet was interrupted for the n-th time while stacks run."""
         ...
 
@@ -51,14 +51,14 @@ class FleetCommand:
 
     name: str
     """Name of the fleet's command."""
-    words: tuple[str, ...]
+    arguments: tuple[str, ...]
     """Command and options for a stack, such as `up --yes`."""
-    words_of: Callable[[str], tuple[str, ...]] = lambda _stack: ()
+    extra_arguments: Callable[[str], tuple[str, ...]] = lambda _stack: ()
     """More options by the name of the stack."""
 
 
 @dataclass(frozen=True)
-class _Ended:
+class _ProcessEnd:
     """The end of a stack's process."""
 
     stack: str
@@ -86,11 +86,11 @@ class FleetRunner:
 
         Args:
             project: The project of the stacks.
-            command: What runs.
+            command: The command.
             folder: Keeps the journal and the outputs.
             listener: Shows the progress.
-            bounds: How many stacks run at the same time.
-            on_error: What happens after an error.
+            bounds: Limits of concurrent stacks.
+            on_error: The behavior after an error.
             environ: Environment variables of the processes.
         """
         self._project = project
@@ -102,7 +102,7 @@ class FleetRunner:
         self._environ = environ
         self._running: dict[str, RunningStack] = {}
         self._results: dict[str, StackResult] = {}
-        self._events: SimpleQueue[_Ended | None] = SimpleQueue()
+        self._events: SimpleQueue[_ProcessEnd | None] = SimpleQueue()
         self._interrupts = 0
         self._handled_interrupts = 0
         self._has_failed = False
@@ -110,7 +110,7 @@ class FleetRunner:
     def run(self, stacks: Sequence[SelectedStack]) -> FleetReport:
         """Run the command on the stacks that are not done. Return the results of all."""
         began = time.monotonic()
-        with self._signals():
+        with self._handle_signals():
             schedule = Schedule([stack for stack in stacks if not self._take_over(stack)], self._bounds)
             while True:
                 self._start_stacks(schedule)
@@ -121,7 +121,7 @@ class FleetRunner:
                 if ended is not None:
                     self._end(schedule, ended)
         for stack in schedule.waiting:
-            self._results[stack.name] = StackResult(stack, StackStatus.SKIPPED, error=self._reason_to_skip())
+            self._results[stack.name] = StackResult(stack, StackStatus.SKIPPED, error=self._explain_skip())
         results = [self._results[name] for name in sorted(self._results)]
         return FleetReport(self._command.name, results, time.monotonic() - began, is_interrupted=bool(self._interrupts))
 
@@ -136,21 +136,21 @@ class FleetRunner:
         name = stack.name
         earlier = self._folder.entries.get(name, JournalEntry())
 
-        def on_end(code: int | None) -> None:
-            self._events.put(_Ended(name, code, time.monotonic()))
+        def report_end(code: int | None) -> None:
+            self._events.put(_ProcessEnd(name, code, time.monotonic()))
 
-        running = EarlierProcess.watch(stack, earlier.pid, earlier.process, on_end) if not earlier.status else None
-        self._listener.started(stack, is_earlier=running is not None)
+        running = EarlierProcess.watch(stack, earlier.pid, earlier.process, report_end) if not earlier.status else None
+        self._listener.show_start(stack, is_earlier=running is not None)
         if running is None:
-            inputs = inputs_fingerprint(self._project, stack)
-            words = (*self._command.words, *self._command.words_of(name))
+            inputs = compute_inputs_fingerprint(self._project, stack)
+            arguments = (*self._command.arguments, *self._command.extra_arguments(name))
             files = (self._folder.output(name), self._folder.log(name))
-            running = StackProcess.start(stack, words, self._environ, files, on_end)
+            running = StackProcess.start(stack, arguments, self._environ, files, report_end)
             entry = JournalEntry(inputs=inputs, pid=running.pid, process=identity(running.pid))
             self._folder.set(name, entry)
         self._running[name] = running
 
-    def _end(self, schedule: Schedule, ended: _Ended) -> None:
+    def _end(self, schedule: Schedule, ended: _ProcessEnd) -> None:
         name, code = ended.stack, ended.code
         running = self._running.pop(name)
         schedule.end(running.stack)
@@ -159,11 +159,11 @@ class FleetRunner:
             self._folder.set(name, JournalEntry())
             schedule.waiting.insert(0, running.stack)
             return
-        if code is None:  # the exit code of a process that another one started
-            found: Any = document.get("exit")
-            code = found if isinstance(found, int) else 1
+        if code is None:  # the exit code of a process that another process started
+            exit_code: Any = document.get("exit")
+            code = exit_code if isinstance(exit_code, int) else 1
         log = self._folder.log(name)
-        result = result_of(
+        result = create_result(
             running.stack,
             code,
             document,
@@ -180,20 +180,20 @@ class FleetRunner:
             exit=result.exit,
             seconds=result.seconds,
             error=result.error,
-            state=state_fingerprint(self._project, name) if result.status in DONE else "",
+            state=compute_state_fingerprint(self._project, name) if result.status in DONE else "",
         )
         self._folder.set(name, entry)
-        self._listener.ended(result)
+        self._listener.show_result(result)
 
     def _take_over(self, stack: SelectedStack) -> bool:
-        """Take the result of the resumed run if nothing changed since. Return whether there is one."""
+        """Take the result of the resumed run if nothing changed since. Return whether a result was taken."""
         entry = self._folder.entries.get(stack.name)
         if entry is None or entry.status not in DONE:
             return False
         document = self._folder.document(stack.name)
-        if not document or entry.inputs != inputs_fingerprint(self._project, stack):
+        if not document or entry.inputs != compute_inputs_fingerprint(self._project, stack):
             return False
-        if not entry.state or entry.state != state_fingerprint(self._project, stack.name):
+        if not entry.state or entry.state != compute_state_fingerprint(self._project, stack.name):
             return False
         self._results[stack.name] = StackResult(
             stack,
@@ -206,11 +206,11 @@ class FleetRunner:
         )
         return True
 
-    def _reason_to_skip(self) -> str:
+    def _explain_skip(self) -> str:
         return "not started: interrupted" if self._interrupts else "not started: another stack failed"
 
     @contextmanager
-    def _signals(self) -> Generator[None]:
+    def _handle_signals(self) -> Generator[None]:
         """Handle SIGINT, SIGTERM and SIGHUP within this context. Only the main thread can."""
         if threading.current_thread() is not threading.main_thread():
             yield
@@ -219,13 +219,13 @@ class FleetRunner:
         try:
             for number, handler in before.items():
                 if handler is not signal.SIG_IGN:
-                    signal.signal(number, self._interrupt)
+                    signal.signal(number, self._count_interrupt)
             yield
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _interrupt(self, _number: int, _frame: object) -> None:
+    def _count_interrupt(self, _number: int, _frame: object) -> None:
         self._interrupts += 1
         self._events.put(None)
 
@@ -233,6 +233,6 @@ class FleetRunner:
         while self._handled_interrupts < self._interrupts:
             number = _STRENGTH[min(self._handled_interrupts, len(_STRENGTH) - 1)]
             self._handled_interrupts += 1
-            self._listener.interrupted(self._handled_interrupts, len(self._running))
+            self._listener.show_interrupt(self._handled_interrupts, len(self._running))
             for running in self._running.values():
                 running.stop(number)

@@ -25,7 +25,7 @@ class OnError(StrEnum):
 
 @dataclass(frozen=True)
 class Bounds:
-    """How many stacks run at the same time."""
+    """Limits of concurrent stacks."""
 
     stacks: int
     by_environment: int
@@ -39,7 +39,7 @@ def default_parallel_stacks() -> int:
 
 
 class Schedule:
-    """The stacks that wait and those that run."""
+    """The stacks that wait, and the number of running stacks."""
 
     def __init__(self, stacks: Iterable[SelectedStack], bounds: Bounds) -> None:
         """Start with all stacks waiting."""

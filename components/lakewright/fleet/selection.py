@@ -43,13 +43,13 @@ class Selection:
 
     def __str__(self) -> str:
         """Return the filters as they are written on the command line."""
-        words = [f"--stack '{pattern}'" for pattern in self.patterns]
-        return " ".join(words + [f"--label {name}={value}" for name, value in self.labels.items()]) or "all stacks"
+        filters = [f"--stack '{pattern}'" for pattern in self.patterns]
+        return " ".join(filters + [f"--label {name}={value}" for name, value in self.labels.items()]) or "all stacks"
 
 
 @dataclass(frozen=True)
 class SelectedStack:
-    """A stack, and what its file says about the tenant."""
+    """A stack, and the facts about the tenant in its file."""
 
     name: str
     spec: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -90,8 +90,8 @@ def parse_labels(texts: Iterable[str]) -> dict[str, str]:
 
 def stack_files(project: PulumiProject) -> dict[str, Path]:
     """Return the stack files of a project by the name of their stack, in the order of the names."""
-    found = project.stack_config_dir.glob(f"{_PREFIX}*{_SUFFIX}")
-    return {file.name[len(_PREFIX) : -len(_SUFFIX)]: file for file in sorted(found)}
+    files = project.stack_config_dir.glob(f"{_PREFIX}*{_SUFFIX}")
+    return {file.name[len(_PREFIX) : -len(_SUFFIX)]: file for file in sorted(files)}
 
 
 def select(project: PulumiProject, selection: Selection, names: Iterable[str] = ()) -> list[SelectedStack]:
@@ -113,11 +113,11 @@ def select(project: PulumiProject, selection: Selection, names: Iterable[str] = 
                 f"--stack {pattern!r} matches none of the {len(stacks)} stacks in {project.stack_config_dir}"
                 f"{suggest_name(pattern, (stack.name for stack in stacks))}`lakewright fleet list` lists them"
             )
-    chosen = [stack for stack in stacks if selection.matches(stack)]
-    if not chosen:
+    matching = [stack for stack in stacks if selection.matches(stack)]
+    if not matching:
         raise SelectionError(
             f"no stack matches {selection}; `lakewright fleet list` lists the stacks with their labels"
             if stacks
             else f"{project.stack_config_dir} has no Pulumi.STACK.yaml; `lakewright new TENANT` writes one"
         )
-    return chosen
+    return matching

@@ -16,11 +16,11 @@ _WORTHWHILE = 2
 
 
 @contextmanager
-def shared_environment(stacks: int) -> Generator[dict[str, str]]:
+def share_process(stacks: int) -> Generator[dict[str, str]]:
     """Yield the environment variables for the commands of a fleet.
 
-    Where the user's warm process may run, the commands use it. In CI and under tests they share one that ends with the
-    fleet: its socket is in a folder that is removed. LAKEWRIGHT_WARM=0 means none.
+    The commands use the user's warm process if it may run. In CI and under tests they share a process that ends with
+    the fleet: its socket is in a folder that is removed. LAKEWRIGHT_WARM=0 means none.
     """
     environ = dict(os.environ)
     if stacks < _WORTHWHILE or sys.platform != "linux":

@@ -46,7 +46,7 @@ class RunningStack(Protocol):
 
 @dataclass
 class StackProcess:
-    """A process that this one started."""
+    """A process that this process started."""
 
     stack: SelectedStack
     started: float
@@ -56,7 +56,7 @@ class StackProcess:
     def start(
         cls,
         stack: SelectedStack,
-        words: Sequence[str],
+        arguments: Sequence[str],
         environ: Mapping[str, str],
         files: tuple[Path, Path],
         on_end: OnEnd,
@@ -65,12 +65,12 @@ class StackProcess:
 
         Args:
             stack: The stack.
-            words: The command and its options.
+            arguments: The command and its options.
             environ: Environment variables.
-            files: Where standard output and standard error go.
+            files: Files for standard output and standard error.
             on_end: Takes the exit code.
         """
-        command = [sys.executable, "-P", "-m", "lakewright.cli", *words, "--stack", stack.name, "--json"]
+        command = [sys.executable, "-P", "-m", "lakewright.cli", *arguments, "--stack", stack.name, "--json"]
         opened = [os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600) for file in files]
         try:
             process = subprocess.Popen(

@@ -1,7 +1,7 @@
 """Read the states of many stacks. A state that cannot be read is an error of that stack only.
 
-States in folders and S3 buckets are read directly, those of other backends with the Pulumi CLI. Secrets stay encrypted
-until their first use, because deriving a stack's key takes 0.4 s.
+States in folders and S3 buckets are read directly, states of other backends with the Pulumi CLI. Secrets remain
+encrypted until their first use, because deriving a stack's key takes 0.4 s.
 """
 
 from __future__ import annotations
@@ -92,7 +92,9 @@ class BackendReader:
             locks = self._backend.locks(self._project.name, stack)
         except (OSError, AttributeError, TypeError) as error:
             raise StateError(f"the state of stack '{stack}' cannot be read: {error}") from error
-        return _state(self._project, stack, exported, tuple(lock.holder for lock in locks if not lock.is_abandoned))
+        return _decode_state(
+            self._project, stack, exported, tuple(lock.holder for lock in locks if not lock.is_abandoned)
+        )
 
 
 class PulumiCliReader:
@@ -104,16 +106,16 @@ class PulumiCliReader:
 
     def names(self) -> list[str]:
         """Return the names of all stacks, sorted. No state is read."""
-        return sorted(self._listed)
+        return sorted(self._entries_by_name)
 
     def read(self, stack: str) -> StackState:
         """Return the state of a stack. Raise EngineError if it cannot be read."""
         exported = _run_pulumi(self._project, "stack", "export", "--stack", stack)
-        locked = ("an update in progress",) if self._listed.get(stack, {}).get("updateInProgress") else ()
-        return _state(self._project, stack, mapping_of(exported), locked)
+        locked = ("an update in progress",) if self._entries_by_name.get(stack, {}).get("updateInProgress") else ()
+        return _decode_state(self._project, stack, mapping_of(exported), locked)
 
     @cached_property
-    def _listed(self) -> dict[str, Mapping[str, Any]]:
+    def _entries_by_name(self) -> dict[str, Mapping[str, Any]]:
         entries = list_of(_run_pulumi(self._project, "stack", "ls", "--json"))
         return {str(mapping_of(entry).get("name")): mapping_of(entry) for entry in entries}
 
@@ -153,15 +155,17 @@ class _Decryption:
     @cached_property
     def _decrypted_by_cli(self) -> dict[str, str]:
         decrypted = _run_pulumi(self._project, "stack", "export", "--stack", self._stack, "--show-secrets")
-        plaintexts = dict(_secrets(mapping_of(decrypted).get("deployment"), "plaintext"))
+        plaintexts = dict(_list_secrets(mapping_of(decrypted).get("deployment"), "plaintext"))
         return {
-            ciphertext: plaintexts[place]
-            for place, ciphertext in _secrets(self._exported.get("deployment"), "ciphertext")
-            if place in plaintexts
+            ciphertext: plaintexts[path]
+            for path, ciphertext in _list_secrets(self._exported.get("deployment"), "ciphertext")
+            if path in plaintexts
         }
 
 
-def _state(project: PulumiProject, stack: str, exported: Mapping[str, Any], locked: tuple[str, ...]) -> StackState:
+def _decode_state(
+    project: PulumiProject, stack: str, exported: Mapping[str, Any], locked: tuple[str, ...]
+) -> StackState:
     """Return a state. A stack that was never updated has no resources."""
     if not exported.get("deployment"):
         exported = {**exported, "deployment": {}}
@@ -171,20 +175,20 @@ def _state(project: PulumiProject, stack: str, exported: Mapping[str, Any], lock
     return StackState(stack, snapshot.resources, locked, str(manifest.get("time") or ""), pending)
 
 
-def _secrets(
-    value: object, part: str, place: tuple[str | int, ...] = ()
+def _list_secrets(
+    value: object, part: str, path: tuple[str | int, ...] = ()
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Yield place and ciphertext or plaintext of each secret in a deployment."""
+    """Yield path and ciphertext or plaintext of each secret in a deployment."""
     if isinstance(value, dict):
         members = cast(dict[str, Any], value)
         if members.get(SIGNATURE) == SECRET and part in members:
-            yield place, members[part]
+            yield path, members[part]
             return
         for key, item in members.items():
-            yield from _secrets(item, part, (*place, key))
+            yield from _list_secrets(item, part, (*path, key))
     elif isinstance(value, list):
         for index, item in enumerate(cast(list[Any], value)):
-            yield from _secrets(item, part, (*place, index))
+            yield from _list_secrets(item, part, (*path, index))
 
 
 def _run_pulumi(project: PulumiProject, *arguments: str) -> Any:

@@ -35,7 +35,7 @@ class StackUsage:
     problem: str = ""
     """Parts that could not be read, and the reasons."""
     is_deployed: bool = True
-    """Whether the backend has the stack. One that it does not have is no problem."""
+    """Whether the backend has the stack. A stack that it does not have is no problem."""
 
     @property
     def warehouses(self) -> list[Mapping[str, Any]]:
@@ -57,7 +57,7 @@ class StackUsage:
 
 def measure_usage(
     stacks: Sequence[SelectedStack],
-    config_of: Callable[[str], CatalogConfig],
+    read_config: Callable[[str], CatalogConfig],
     expected: tuple[type[Exception], ...],
     absent: Collection[str] = (),
 ) -> list[StackUsage]:
@@ -65,32 +65,32 @@ def measure_usage(
 
     Args:
         stacks: The stacks.
-        config_of: Returns the catalog configuration of a stack.
-        expected: Errors of `config_of` that are problems of one stack.
+        read_config: Returns the catalog configuration of a stack.
+        expected: Errors of `read_config` that are problems of one stack.
         absent: Names of stacks that the backend does not have.
     """
-    found: dict[str, StackUsage] = {}
+    usages: dict[str, StackUsage] = {}
     by_bundle: dict[str, dict[str, CatalogConfig]] = {}
     for stack in stacks:
         if stack.name in absent:
-            found[stack.name] = StackUsage(stack, is_deployed=False)
+            usages[stack.name] = StackUsage(stack, is_deployed=False)
             continue
         try:
-            config = config_of(stack.name)
+            config = read_config(stack.name)
         except expected as error:
-            found[stack.name] = StackUsage(stack, problem=str(error))
+            usages[stack.name] = StackUsage(stack, problem=str(error))
         else:
             # A process trusts one bundle of certificate authorities.
             by_bundle.setdefault(str(config.ca_bundle or ""), {})[stack.name] = config
     for configs in by_bundle.values():
-        reports = _run(configs)
+        reports = _run_usage(configs)
         for stack in stacks:
             if stack.name in configs:
-                found[stack.name] = _usage(stack, reports)
-    return [found[stack.name] for stack in stacks]
+                usages[stack.name] = _create_usage(stack, reports)
+    return [usages[stack.name] for stack in stacks]
 
 
-def _run(configs: Mapping[str, CatalogConfig]) -> dict[str, Mapping[str, Any]]:
+def _run_usage(configs: Mapping[str, CatalogConfig]) -> dict[str, Mapping[str, Any]]:
     """Return the lines of `lakewright-spark usage` by stack; under an empty name why it failed as a whole."""
     with tempfile.TemporaryDirectory(prefix="lakewright-") as name:
         folder = Path(name)
@@ -105,14 +105,14 @@ def _run(configs: Mapping[str, CatalogConfig]) -> dict[str, Mapping[str, Any]]:
     return {"": {"error": reason}, **reports}
 
 
-def _usage(stack: SelectedStack, reports: Mapping[str, Mapping[str, Any]]) -> StackUsage:
+def _create_usage(stack: SelectedStack, reports: Mapping[str, Mapping[str, Any]]) -> StackUsage:
     line = reports.get(stack.name, reports[""])
     report = {key: value for key, value in line.items() if key not in ("config", "error")}
     return StackUsage(stack, report, text_of(line.get("error")) or "")
 
 
-def totals_by_owner(usages: Iterable[StackUsage]) -> dict[str, dict[str, int]]:
-    """Return the sums of all warehouses by owner; tenants own warehouses without one."""
+def sum_by_owner(usages: Iterable[StackUsage]) -> dict[str, dict[str, int]]:
+    """Return the sums of all warehouses by owner; tenants own warehouses without an owner."""
     totals: dict[str, dict[str, int]] = {}
     for usage in usages:
         for entry in usage.warehouses:
@@ -123,30 +123,30 @@ def totals_by_owner(usages: Iterable[StackUsage]) -> dict[str, dict[str, int]]:
     return dict(sorted(totals.items(), key=lambda item: -item[1]["bytes_live"]))
 
 
-def usage_to_json(usages: Sequence[StackUsage]) -> dict[str, Any]:
+def to_usage_json(usages: Sequence[StackUsage]) -> dict[str, Any]:
     """Return the JSON document: stacks, totals by owner, and the exit code."""
     return {
         "version": 1,
         "stacks": [usage.to_json() for usage in usages],
-        "owners": [{"owner": owner, **total} for owner, total in totals_by_owner(usages).items()],
-        "exit": usage_exit_code(usages),
+        "owners": [{"owner": owner, **total} for owner, total in sum_by_owner(usages).items()],
+        "exit": compute_exit_code(usages),
     }
 
 
-def usage_exit_code(usages: Iterable[StackUsage]) -> int:
+def compute_exit_code(usages: Iterable[StackUsage]) -> int:
     """Return 1 if something could not be read, else 0."""
     return int(any(usage.problem for usage in usages))
 
 
-def usage_lines(usages: Sequence[StackUsage]) -> list[str]:
-    """Return a table by tenant and warehouse, and one by owner, as lines of plain text."""
+def format_usage(usages: Sequence[StackUsage]) -> list[str]:
+    """Return a table by tenant and warehouse, and a table by owner, as lines of plain text."""
     head = ("LIVE", "RECLAIMABLE", "TABLES", "FILES", "SNAPSHOTS")
     rows = [
-        (usage.stack.name, str(entry.get("warehouse")), text_of(entry.get("owner")) or "-", *_cells(entry))
+        (usage.stack.name, str(entry.get("warehouse")), text_of(entry.get("owner")) or "-", *_format_cells(entry))
         for usage in usages
         for entry in usage.warehouses
     ]
-    owners = [(owner, *_cells(total)) for owner, total in totals_by_owner(usages).items()]
+    owners = [(owner, *_format_cells(total)) for owner, total in sum_by_owner(usages).items()]
     return [
         *format_table(("STACK", "WAREHOUSE", "OWNER", *head), rows),
         "",
@@ -154,6 +154,6 @@ def usage_lines(usages: Sequence[StackUsage]) -> list[str]:
     ]
 
 
-def _cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
+def _format_cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
     live, reclaimable = (decimal(int(entry.get(name) or 0)) for name in ("bytes_live", "bytes_reclaimable"))
     return live, reclaimable, *(str(int(entry.get(name) or 0)) for name in ("tables", "files", "snapshots"))

@@ -1,4 +1,4 @@
-"""The provider plugins that a stack needs, and those that the Pulumi CLI lacks."""
+"""The provider plugins that a stack needs, and the plugins that the Pulumi CLI lacks."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ BUNDLED = ("pulumi", "pulumi-python", "policy")
 """Providers that come with the CLI and the SDK, and SDK packages without a provider."""
 
 
-def needed_plugins(project: PulumiProject, stack: str) -> set[str]:
+def find_needed_plugins(project: PulumiProject, stack: str) -> set[str]:
     """Return the plugins of the providers in the stack's state, and of the SDKs that the program imports."""
-    return (_in_state(project, stack) | _imported(project)) - {*BUNDLED}
+    return (_find_in_state(project, stack) | _find_imported(project)) - {*BUNDLED}
 
 
-def missing_plugins(plugins: set[str]) -> list[str]:
+def find_missing_plugins(plugins: set[str]) -> list[str]:
     """Return the plugins that the Pulumi CLI would not find on this machine."""
     home = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi") / "plugins"
     return sorted(
         name
-        for name in unattached_plugins(plugins)
+        for name in find_unattached_plugins(plugins)
         if shutil.which(f"pulumi-resource-{name}") is None and not any(home.glob(f"resource-{name}-v*/"))
     )
 
 
-def unattached_plugins(plugins: set[str]) -> list[str]:
+def find_unattached_plugins(plugins: set[str]) -> list[str]:
     """Return the plugins that PULUMI_DEBUG_PROVIDERS does not name."""
     return sorted(
         plugins - {entry.partition(":")[0] for entry in os.environ.get("PULUMI_DEBUG_PROVIDERS", "").split(",")}
     )
 
 
-def _in_state(project: PulumiProject, stack: str) -> set[str]:
+def _find_in_state(project: PulumiProject, stack: str) -> set[str]:
     from lakewright_engine.model.errors import EngineError  # noqa: PLC0415 - only where an engine is to be chosen
 
     try:
@@ -56,19 +56,19 @@ def _in_state(project: PulumiProject, stack: str) -> set[str]:
     return {type_.removeprefix(PROVIDER_TYPE) for type_ in types if type_.startswith(PROVIDER_TYPE)}
 
 
-def _imported(project: PulumiProject) -> set[str]:
-    """Return the `pulumi_*` packages that the program imports, and those that its imported packages depend on."""
+def _find_imported(project: PulumiProject) -> set[str]:
+    """Return the `pulumi_*` packages that the program imports, and dependencies of its imported packages."""
     program = project.program
     files = [program] if program.is_file() else sorted(program.glob("*.py"))
-    modules = {module for file in files for module in imported_modules(file)}
-    found = {module.removeprefix("pulumi_") for module in modules if module.startswith("pulumi_")}
-    for distribution in distributions(path=_site_packages(project)):
-        if _name(distribution.metadata["Name"]).replace("-", "_") in modules:
-            found |= _required(distribution)
-    return {name.replace("_", "-") for name in found}
+    modules = {module for file in files for module in parse_imports(file)}
+    plugins = {module.removeprefix("pulumi_") for module in modules if module.startswith("pulumi_")}
+    for distribution in distributions(path=_list_site_packages(project)):
+        if _normalize_name(distribution.metadata["Name"]).replace("-", "_") in modules:
+            plugins |= _list_required(distribution)
+    return {name.replace("_", "-") for name in plugins}
 
 
-def imported_modules(file: Path) -> set[str]:
+def parse_imports(file: Path) -> set[str]:
     """Return the top-level modules that a Python file imports; none if it cannot be parsed."""
     try:
         tree = ast.parse(file.read_bytes())
@@ -83,16 +83,18 @@ def imported_modules(file: Path) -> set[str]:
     return names
 
 
-def _site_packages(project: PulumiProject) -> list[str]:
+def _list_site_packages(project: PulumiProject) -> list[str]:
     if project.virtualenv is None:
         return sys.path
     return [str(folder) for folder in project.virtualenv.glob("lib/python*/site-packages")]
 
 
-def _required(distribution: Distribution) -> set[str]:
-    names = (_name(re.split(r"[^A-Za-z0-9._-]", requirement)[0]) for requirement in distribution.requires or [])
+def _list_required(distribution: Distribution) -> set[str]:
+    names = (
+        _normalize_name(re.split(r"[^A-Za-z0-9._-]", requirement)[0]) for requirement in distribution.requires or []
+    )
     return {name.removeprefix("pulumi-") for name in names if name.startswith("pulumi-")}
 
 
-def _name(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()

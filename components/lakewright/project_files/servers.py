@@ -48,16 +48,16 @@ class Servers:
 
     def store(self, endpoint: str | None) -> ServiceAddress:
         """Return the address of an S3-compatible store, as seen from this environment."""
-        return _address(endpoint, self.network) if endpoint else self.storage
+        return _parse_address(endpoint, self.network) if endpoint else self.storage
 
 
-def servers_of(name: str, document: Mapping[str, Any], folder: Path) -> Servers:
+def derive_servers(name: str, document: Mapping[str, Any], folder: Path) -> Servers:
     """Return the servers of an environment.
 
     `LAKEWRIGHT_SANDBOX` is ignored: with it, all environments of the project would be one sandbox.
 
     Args:
-        name: Name of the environment. One that cannot be read is compared by its name only.
+        name: Name of the environment. An environment that cannot be read is compared by its name only.
         document: Content of its file, unchecked.
         folder: Folder of the file.
     """
@@ -76,24 +76,24 @@ def servers_of(name: str, document: Mapping[str, Any], folder: Path) -> Servers:
     )
     shared = ServiceAddress(f"platform {platform}") if isinstance(platform, str) else default
     return Servers(
-        _address(lakekeeper, network) if isinstance(lakekeeper, str) else shared,
-        _address(aws, network) if isinstance(aws, str) else default,
+        _parse_address(lakekeeper, network) if isinstance(lakekeeper, str) else shared,
+        _parse_address(aws, network) if isinstance(aws, str) else default,
         network,
     )
 
 
-def same_url(one: str, other: str) -> bool:
+def is_same_url(first: str, second: str) -> bool:
     """Return whether two URLs are the same after normalization."""
-    return _address(one, "") == _address(other, "")
+    return _parse_address(first, "") == _parse_address(second, "")
 
 
-def is_same_store(one: str | None, other: str | None) -> bool:
+def is_same_store(first: str | None, second: str | None) -> bool:
     """Return whether two endpoints are of one S3 store. None is AWS."""
     aws = "https://s3.amazonaws.com"
-    return same_url(one or aws, other or aws)
+    return is_same_url(first or aws, second or aws)
 
 
-def _address(url: str, network: str) -> ServiceAddress:
+def _parse_address(url: str, network: str) -> ServiceAddress:
     url = _LAST_DOT.sub(r"\1", url.strip())
     try:
         normal = normalize_endpoint(url, keep_path=True).rstrip("/")

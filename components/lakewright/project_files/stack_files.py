@@ -23,7 +23,7 @@ def read_text(file: Path) -> str:
 
 def raw_spec(file: Path) -> Mapping[str, Any]:
     """Return the spec in a stack file, unchecked; empty if there is none."""
-    body = _document(file)
+    body = _read_document(file)
     return mapping_of(mapping_of(body.get("config")).get(spec_key(body)))
 
 
@@ -40,10 +40,10 @@ def environment_file(root: Path, name: str) -> Path:
 
 def raw_environment(root: Path, name: str) -> Mapping[str, Any]:
     """Return an environment of a project, unchecked; empty if it cannot be read."""
-    return _document(environment_file(root, name))
+    return _read_document(environment_file(root, name))
 
 
-def _document(file: Path) -> Mapping[str, Any]:
+def _read_document(file: Path) -> Mapping[str, Any]:
     from lakewright_engine.project.yaml_text import load_many_yaml  # noqa: PLC0415 - `--help` reads no file
     from yaml import YAMLError  # noqa: PLC0415
 

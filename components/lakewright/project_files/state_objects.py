@@ -50,19 +50,19 @@ class StateObjects:
 
 
 def read_state_objects(exported: Mapping[str, Any]) -> StateObjects:
-    """Return the projects and buckets in an exported state, and those that an interrupted run began to create.
+    """Return the projects and buckets in an exported state, and the objects that an interrupted run began to create.
 
     Args:
         exported: The state, as `lakewright stack export` prints it.
     """
-    resources = list(_resources(mapping_of(exported.get("deployment"))))
-    recorded: dict[str, str | None] = {}
+    resources = list(_list_resources(mapping_of(exported.get("deployment"))))
+    store_endpoints: dict[str, str | None] = {}
     objects = StateObjects()
     for kind, inputs, _ in resources:
         if kind.endswith(_RECORD):
             objects.record_id = text_of(inputs.get("bucket_tag"))
             buckets = map(mapping_of, mapping_of(inputs.get("buckets")).values())
-            recorded |= {str(bucket.get("bucket")): text_of(bucket.get("endpoint")) for bucket in buckets}
+            store_endpoints |= {str(bucket.get("bucket")): text_of(bucket.get("endpoint")) for bucket in buckets}
     for kind, inputs, outputs in resources:
         endpoint = text_of(mapping_of(inputs.get("server")).get("endpoint"))
         server_id = text_of(outputs.get("server_id"))
@@ -74,13 +74,13 @@ def read_state_objects(exported: Mapping[str, Any]) -> StateObjects:
         elif bucket := text_of(inputs.get("bucket")):
             if kind.endswith(_REMOVED_BUCKETS):
                 objects.buckets.add(StateBucket(bucket, text_of(inputs.get("endpoint"))))
-            elif kind == _AWS_BUCKET and bucket in recorded:
-                objects.buckets.add(StateBucket(bucket, recorded[bucket]))
+            elif kind == _AWS_BUCKET and bucket in store_endpoints:
+                objects.buckets.add(StateBucket(bucket, store_endpoints[bucket]))
     return objects
 
 
-def _resources(deployment: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
-    """Yield type, inputs and outputs of each resource, also of those in pending operations."""
+def _list_resources(deployment: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+    """Yield type, inputs and outputs of each resource, also in pending operations."""
     pending = [mapping_of(operation).get("resource") for operation in list_of(deployment.get("pending_operations"))]
     for resource in map(mapping_of, [*list_of(deployment.get("resources")), *pending]):
         yield str(resource.get("type")), mapping_of(resource.get("inputs")), mapping_of(resource.get("outputs"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lakewright.cli.commands.fleet.change_summary import group_changes, summarize_changes
-from lakewright.fleet.results import FleetReport, StackResult, StackStatus, first_error
+from lakewright.fleet.results import FleetReport, StackResult, StackStatus, find_first_error
 from lakewright.fleet.selection import SelectedStack
 
 
@@ -13,7 +13,7 @@ def test_an_interrupted_stack_says_what_remains_not_the_advice() -> None:
         "Continue with: lakewright up --stack a",
     ]
 
-    assert first_error(130, {}, lines) == lines[0]
+    assert find_first_error(130, {}, lines) == lines[0]
 
 
 def changed(name: str, *steps: tuple[str, str, str]) -> StackResult:

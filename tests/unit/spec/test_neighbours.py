@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lakewright.project_files.servers import Servers, same_url, servers_of
+from lakewright.project_files.servers import Servers, derive_servers, is_same_url
 from lakewright.spec import TenantSpec
 from lakewright.spec.stack_conflicts import find_stack_conflicts
 
@@ -39,7 +39,7 @@ ENVIRONMENTS: dict[str, dict[str, Any]] = {
 
 
 def servers(name: str) -> Servers:
-    return servers_of(name, ENVIRONMENTS.get(name, {}), Path("/project/environments"))
+    return derive_servers(name, ENVIRONMENTS.get(name, {}), Path("/project/environments"))
 
 
 def found(one: TenantSpec, other: TenantSpec) -> dict[str, str]:
@@ -128,10 +128,10 @@ def test_aws_under_its_own_host_name_is_aws() -> None:
 
 
 def test_spellings_of_one_url() -> None:
-    assert same_url("https://Lakekeeper.example:443/", "https://lakekeeper.example")
-    assert same_url("https://lakekeeper.example.", "https://lakekeeper.example")
-    assert same_url("https://lakekeeper.example.:8443/a", "https://lakekeeper.example:8443/a/")
-    assert not same_url("https://lakekeeper.example/a", "https://lakekeeper.example/b")
+    assert is_same_url("https://Lakekeeper.example:443/", "https://lakekeeper.example")
+    assert is_same_url("https://lakekeeper.example.", "https://lakekeeper.example")
+    assert is_same_url("https://lakekeeper.example.:8443/a", "https://lakekeeper.example:8443/a/")
+    assert not is_same_url("https://lakekeeper.example/a", "https://lakekeeper.example/b")
 
 
 def test_different_tenants_and_places_are_allowed() -> None:

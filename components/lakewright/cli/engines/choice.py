@@ -77,7 +77,7 @@ def choose_engine(name: EngineName, project: PulumiProject, stack: str) -> Engin
     in_sandbox = is_in_sandbox(project, stack)
     if name is EngineName.EMBEDDED:
         return EngineChoice(EmbeddedEngine(in_sandbox), "embedded", "chosen with --engine")
-    needed = plugins.needed_plugins(project, stack) if cli is not None else set[str]()
+    needed = plugins.find_needed_plugins(project, stack) if cli is not None else set[str]()
     if reason := _why_not_cli(needed, in_sandbox=in_sandbox):
         return EngineChoice(EmbeddedEngine(in_sandbox), "embedded", reason)
     has = f" and has the plugins for {', '.join(sorted(needed))}" if needed else ""
@@ -90,9 +90,9 @@ def _why_not_cli(needed: set[str], *, in_sandbox: bool) -> str:
         return "the Pulumi CLI is not on the PATH"
     if shutil.which("pulumi-language-python") is None:
         return "the Pulumi CLI has no pulumi-language-python beside it"
-    if absent := plugins.missing_plugins(needed):
+    if absent := plugins.find_missing_plugins(needed):
         return f"the Pulumi CLI has no plugin for {', '.join(absent)}"
-    if in_sandbox and (own := plugins.unattached_plugins(needed & _SANDBOX_PROVIDERS)):
+    if in_sandbox and (own := plugins.find_unattached_plugins(needed & _SANDBOX_PROVIDERS)):
         return f"the environment is a sandbox, which has its own {', '.join(own)}"
     return ""
 

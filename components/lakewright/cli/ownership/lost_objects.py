@@ -67,11 +67,11 @@ def refuse_lost_objects(access: ServerAccess, stack: str, consents: Collection[C
 
 def _list_objects(marks: ServerMarks, objects: StateObjects) -> Iterator[Consent]:
     """Yield the projects and buckets of a state that are on the servers of the stack's environment."""
-    from lakewright.project_files.servers import is_same_store, same_url  # noqa: PLC0415 - slow to load
+    from lakewright.project_files.servers import is_same_store, is_same_url  # noqa: PLC0415 - slow to load
 
     endpoint = marks.environment.lakekeeper.endpoint
     for candidate in sorted(objects.projects, key=lambda candidate: candidate.project_id):
-        if same_url(candidate.endpoint, endpoint):
+        if is_same_url(candidate.endpoint, endpoint):
             yield Consent(ConsentKind.PROJECT, candidate.project_id)
     for bucket in sorted(objects.buckets, key=lambda bucket: bucket.bucket):
         if is_same_store(marks.find_endpoint(bucket.bucket), bucket.endpoint):

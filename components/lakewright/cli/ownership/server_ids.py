@@ -34,8 +34,8 @@ def find_server_id(access: ServerAccess, stack: str, server: ServerRef) -> str |
 
 
 def _find_recorded_id(access: ServerAccess, stack: str, endpoint: str) -> str | None:
-    from lakewright.project_files.servers import same_url  # noqa: PLC0415 - slow to load
+    from lakewright.project_files.servers import is_same_url  # noqa: PLC0415 - slow to load
 
     objects = access.read_objects(stack)
     server_ids = objects.server_ids if objects is not None else {}
-    return next((server_id for address, server_id in server_ids.items() if same_url(address, endpoint)), None)
+    return next((server_id for address, server_id in server_ids.items() if is_same_url(address, endpoint)), None)

@@ -138,11 +138,11 @@ class _Search:
 
     def _is_on_same_server(self, candidate: StateProject) -> bool:
         """Return whether a project is on this stack's server: by the server's id where it is known, else by address."""
-        from lakewright.project_files.servers import same_url  # noqa: PLC0415 - slow to load
+        from lakewright.project_files.servers import is_same_url  # noqa: PLC0415 - slow to load
 
         if candidate.server_id and self.server_id:
             return candidate.server_id == self.server_id
-        return self.environment is not None and same_url(candidate.endpoint, self.environment.lakekeeper.endpoint)
+        return self.environment is not None and is_same_url(candidate.endpoint, self.environment.lakekeeper.endpoint)
 
     def _is_same_bucket(self, wanted: WantedBucket, bucket: StateBucket) -> bool:
         from lakewright.project_files.servers import is_same_store  # noqa: PLC0415 - slow to load

@@ -9,7 +9,7 @@ from lakewright_engine.model.errors import EngineError
 
 from lakewright.discovery.listing.managed_objects import collect_managed_objects, server_key
 from lakewright.fleet.states import state_reader
-from lakewright.project_files.servers import servers_of
+from lakewright.project_files.servers import derive_servers
 from lakewright.project_files.stack_files import environment_file, raw_environment, raw_spec
 from lakewright.terminal.escaping import escape_line
 from lakewright.validation.documents import mapping_of, text_of
@@ -40,7 +40,7 @@ def find_managing_stacks(project: PulumiProject, endpoint: str, environment: str
 
 def _list_declared_stacks(project: PulumiProject, environment: str) -> list[tuple[str, str]]:
     """Return project and stack of each stack file whose environment has the same Lakekeeper."""
-    servers = servers_of(
+    servers = derive_servers(
         environment, raw_environment(project.root, environment), environment_file(project.root, environment).parent
     )
     declared_stacks: list[tuple[str, str]] = []
@@ -52,7 +52,7 @@ def _list_declared_stacks(project: PulumiProject, environment: str) -> list[tupl
             continue
         folder = environment_file(project.root, environment_name).parent
         if (
-            servers_of(environment_name, raw_environment(project.root, environment_name), folder).lakekeeper
+            derive_servers(environment_name, raw_environment(project.root, environment_name), folder).lakekeeper
             == servers.lakekeeper
         ):
             project_id = text_of(mapping_of(spec.get("project")).get("id")) or name

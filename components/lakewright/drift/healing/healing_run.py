@@ -15,7 +15,7 @@ from lakewright.fleet.results import FleetReport, StackResult
 from lakewright.fleet.run_folder import RunFolder
 from lakewright.fleet.runner import FleetCommand, FleetRunner
 from lakewright.fleet.schedule import Bounds, OnError, default_parallel_stacks
-from lakewright.fleet.shared_process import shared_environment
+from lakewright.fleet.shared_process import share_process
 
 if TYPE_CHECKING:
     from lakewright_engine.project.project import PulumiProject
@@ -62,13 +62,13 @@ class HealingRun:
         """
         drifted = [stack for stack in report.stacks if find_revertible(stack)]
         plans = HealingPlans(folder=self._empty_folder())
-        with shared_environment(_PREVIEWS * len(drifted)) as self._environ:
+        with share_process(_PREVIEWS * len(drifted)) as self._environ:
             self._make_plans(plans, report, drifted)
         return plans
 
     def apply(self, plans: HealingPlans) -> FleetReport:
         """Follow the plans."""
-        with shared_environment(len(plans.steps)) as self._environ:
+        with share_process(len(plans.steps)) as self._environ:
             return self._run(
                 list(plans.steps), "heal", ("up",), lambda stack: ("--plan", str(self._plan_file(plans, stack)))
             )

@@ -67,9 +67,9 @@ class Neighbour:
             return False
         if endpoint is None:
             return self._is_on_aws
-        from lakewright.project_files.servers import same_url  # noqa: PLC0415 - slow to load
+        from lakewright.project_files.servers import is_same_url  # noqa: PLC0415 - slow to load
 
-        return bool(self.endpoint) and same_url(self.endpoint, endpoint)
+        return bool(self.endpoint) and is_same_url(self.endpoint, endpoint)
 
     @property
     def _is_on_aws(self) -> bool:

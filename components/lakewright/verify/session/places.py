@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lakewright.project_files.servers import same_url
+from lakewright.project_files.servers import is_same_url
 from lakewright.validation.documents import list_of, mapping_of
 
 if TYPE_CHECKING:
@@ -92,12 +92,12 @@ def is_same_server(place: WarehousePlace, own: Sequence[WarehousePlace], endpoin
     One server may have several addresses, such as that of a port-forward; its id is the same at each.
     """
     ids = {known.server_id for known in own if known.server_id}
-    return place.server_id in ids or same_url(place.endpoint, endpoint)
+    return place.server_id in ids or is_same_url(place.endpoint, endpoint)
 
 
 def is_same_store(place: WarehousePlace, other: WarehousePlace) -> bool:
     """Return whether two warehouses have the same S3 store; AWS is one store."""
-    return place.store == other.store or same_url(place.store, other.store)
+    return place.store == other.store or is_same_url(place.store, other.store)
 
 
 def _places(stack: str, resources: list[Any]) -> Iterator[WarehousePlace]:

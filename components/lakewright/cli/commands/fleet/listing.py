@@ -38,7 +38,7 @@ def list_fleet(
 
     Example: lakewright fleet list --label cost-center=4711 --json
     """
-    from lakewright.fleet.listing import list_stacks, listing_lines  # noqa: PLC0415 - `--help` needs no engine
+    from lakewright.fleet.listing import format_listing, list_stacks  # noqa: PLC0415 - `--help` needs no engine
 
     project, selection = load_project(directory), selection_of(stack, label, everything=everything)
     if unmanaged:
@@ -47,7 +47,7 @@ def list_fleet(
     if as_json:
         print(json.dumps({"version": 1, "stacks": [found.to_json() for found in listed]}, indent=2, ensure_ascii=False))
     else:
-        print("\n".join(listing_lines(listed)))
+        print("\n".join(format_listing(listed)))
     if any(found.problem for found in listed):
         raise typer.Exit(1)
 

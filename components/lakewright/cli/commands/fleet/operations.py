@@ -202,13 +202,13 @@ def _confirm(options: FleetOptions, verb: str, noun: str, trial: tuple[str, ...]
 def _print_changes(planned: FleetReport) -> None:
     """Print the summary of a preview's changes, and write each change to a file in the folder of the run."""
     from lakewright.cli.commands.fleet.change_summary import summarize_changes  # noqa: PLC0415 - `--help` needs none of it
-    from lakewright.fleet.progress import detail_lines  # noqa: PLC0415
+    from lakewright.fleet.progress import format_details  # noqa: PLC0415
 
     logs = [result.log for result in planned.results if result.log]
     if not logs:
         return
     file = Path(logs[0]).parent / "changes.txt"
-    file.write_text("\n".join(detail_lines(planned)) + "\n", encoding="utf-8")
+    file.write_text("\n".join(format_details(planned)) + "\n", encoding="utf-8")
     print("\n".join(["", *summarize_changes(planned, os.path.relpath(file))]))
 
 

@@ -96,24 +96,24 @@ def run_fleet(options: FleetOptions, name: str, words: tuple[str, ...]) -> Fleet
     from lakewright.fleet.absent_stacks import (  # noqa: PLC0415 - `--help` needs none of it
         create_stacks,
         find_absent_stacks,
-        not_deployed_results,
+        report_not_deployed,
     )
     from lakewright.fleet.progress import choose_progress  # noqa: PLC0415
     from lakewright.fleet.results import FleetReport  # noqa: PLC0415
     from lakewright.fleet.runner import FleetCommand, FleetRunner  # noqa: PLC0415
-    from lakewright.fleet.shared_process import shared_environment  # noqa: PLC0415
+    from lakewright.fleet.shared_process import share_process  # noqa: PLC0415
 
     project = load_project(options.directory)
     stacks = _stacks(project, options)
     absent = find_absent_stacks(project, stacks)
-    others = create_stacks(project, absent) if options.create else not_deployed_results(absent)
+    others = create_stacks(project, absent) if options.create else report_not_deployed(absent)
     stacks = [stack for stack in stacks if stack.name not in {result.stack.name for result in others}]
     if not stacks:
         return FleetReport(name, others, 0.0)
     folder = _folder(project, options, name, words, stacks)
     stacks = [stack for stack in stacks if stack.name in folder.entries]
     command = FleetCommand(name, words, lambda stack: _plan_words(options, stack))
-    with shared_environment(len(stacks)) as environ, choose_progress(f"fleet {name}", len(stacks)) as progress:
+    with share_process(len(stacks)) as environ, choose_progress(f"fleet {name}", len(stacks)) as progress:
         runner = FleetRunner(
             project, command, folder, progress, bounds=options.bounds, on_error=options.on_error, environ=environ
         )
@@ -126,7 +126,7 @@ def run_fleet(options: FleetOptions, name: str, words: tuple[str, ...]) -> Fleet
 
 def print_report(options: FleetOptions, report: FleetReport) -> None:
     """Print the report."""
-    from lakewright.fleet.progress import detail_lines, summary_lines  # noqa: PLC0415
+    from lakewright.fleet.progress import format_details, format_summary  # noqa: PLC0415
 
     if options.as_json:
         print(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
@@ -134,7 +134,7 @@ def print_report(options: FleetOptions, report: FleetReport) -> None:
     logs = [result.log for result in report.results if result.log]
     folder = os.path.relpath(Path(logs[0]).parent) if logs else "none"
     _print_failed_checks(report)
-    print("\n".join([*(detail_lines(report) if options.details else []), *summary_lines(report, folder)]))
+    print("\n".join([*(format_details(report) if options.details else []), *format_summary(report, folder)]))
 
 
 def _print_failed_checks(report: FleetReport) -> None:

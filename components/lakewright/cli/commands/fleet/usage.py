@@ -35,19 +35,19 @@ def usage(
     from lakewright.fleet.absent_stacks import find_absent_stacks  # noqa: PLC0415
     from lakewright.fleet.progress import format_not_deployed  # noqa: PLC0415
     from lakewright.fleet.selection import select  # noqa: PLC0415
-    from lakewright.fleet.usage import measure_usage, usage_exit_code, usage_lines, usage_to_json  # noqa: PLC0415
+    from lakewright.fleet.usage import compute_exit_code, format_usage, measure_usage, to_usage_json  # noqa: PLC0415
 
     project = load_project(directory)
     stacks = select(project, selection_of(stack, label, everything=everything))
     absent = [stack.name for stack in find_absent_stacks(project, stacks)]
     usages = measure_usage(stacks, lambda name: read_catalog_config(project, name), (EngineError, UsageError), absent)
     if as_json:
-        print(json.dumps(usage_to_json(usages), indent=2, ensure_ascii=False))
+        print(json.dumps(to_usage_json(usages), indent=2, ensure_ascii=False))
     else:
-        print("\n".join(usage_lines(usages)))
+        print("\n".join(format_usage(usages)))
         for found in usages:
             if found.problem:
                 print(f"error: {found.stack.name}: {escape_line(found.problem)}", file=sys.stderr)
         if absent:
             print(format_not_deployed(absent), file=sys.stderr)
-    raise typer.Exit(usage_exit_code(usages))
+    raise typer.Exit(compute_exit_code(usages))
