@@ -16,7 +16,7 @@ from lakewright.kubernetes.activator import manifests as activator_manifests
 from lakewright.kubernetes.activator.component import Activator
 from lakewright.kubernetes.computing_unit import ComputingUnit, TenantNamespace
 from lakewright.kubernetes.connect import ConnectAccess
-from lakewright.kubernetes.maintenance.component import Maintenance
+from lakewright.kubernetes.maintenance.component import MaintenanceCronJobs
 from lakewright.names.object_names import MAINTENANCE
 from lakewright.spec import ComputingUnitSpec, Problem, SpecError, TenantSpec
 from lakewright.tenant_storage import TenantStorage
@@ -67,7 +67,7 @@ def make_compute(
     if spec.maintenance:
         identity = find_identity(spec, platform.environment, MAINTENANCE)
         resources.append(
-            Maintenance(
+            MaintenanceCronJobs(
                 spec,
                 spec.maintenance,
                 catalog=derive_unit_catalog(catalog, identity, spec.warehouse_names),
@@ -104,20 +104,20 @@ def collect_service_account_uids(compute: Sequence[pulumi.Resource]) -> dict[str
     return {
         component.unit_name: component.service_account_uid
         for component in compute
-        if isinstance(component, ComputingUnit | Maintenance)
+        if isinstance(component, ComputingUnit | MaintenanceCronJobs)
     }
 
 
 def _require_image(image: str | None, cluster: Cluster, path: str) -> str:
     """Return an image after checking it, for programs without a stack file. Raises SpecError."""
-    if mistake := images.mistake(image, trial=cluster.trial):
+    if mistake := images.find_mistake(image, trial=cluster.trial):
         raise SpecError("tenant", [Problem(f"{path}.image", mistake)])
     return str(image)
 
 
 def _require_access(unit: ComputingUnitSpec, cluster: Cluster) -> ConnectAccess:
     """Return the access to a unit after checking it, for programs without a stack file. Raises SpecError."""
-    if mistake := connect.mistake(unit.runtime, cluster.connect, trial=cluster.trial):
+    if mistake := connect.find_mistake(unit.runtime, cluster.connect, trial=cluster.trial):
         raise SpecError("environment", [Problem("kubernetes.connect", mistake)])
     return cluster.connect
 

@@ -14,7 +14,7 @@ from lakewright.compute import collect_service_account_uids, list_texera_registr
 from lakewright.environment.platform import Platform
 from lakewright.environment.unit_identity import tenant_auth
 from lakewright.grants import make_grants, make_roles
-from lakewright.identities.resources import identities_for, users_and_members_for
+from lakewright.identities.resources import declare_users_and_members, select_tenant_identities
 from lakewright.lakekeeper import Bootstrap, DeletionGuard, Project
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
 from lakewright.spec import TenantSpec
@@ -64,13 +64,13 @@ class Tenant(pulumi.ComponentResource):
             for warehouse in spec.warehouses
         }
         tables = make_tables(spec, platform, warehouses, within)
-        identities = identities_for(spec, platform)
-        roles = make_roles(spec, platform, identities.role_names(spec), project_id=project.project_id, opts=within)
+        identities = select_tenant_identities(spec, platform)
+        roles = make_roles(spec, platform, identities.list_role_names(spec), project_id=project.project_id, opts=within)
         role_ids = {name: adopted.resolve_role_id(name, role.role_id) for name, role in roles.items()}
         grants = make_grants(
             spec,
             platform,
-            identities.grants(spec),
+            identities.list_grants(spec),
             role_ids=role_ids,
             project_id=project.project_id,
             warehouses=warehouses,
@@ -80,7 +80,7 @@ class Tenant(pulumi.ComponentResource):
         self.catalog_config = _build_catalog_config(spec, platform, storage, warehouses)
         compute = make_compute(spec, platform, storage, self.catalog_config, within, after=project)
 
-        members = users_and_members_for(
+        members = declare_users_and_members(
             spec,
             platform,
             identities,

@@ -15,7 +15,7 @@ from lakewright.ci.documents import read_drift
 from lakewright.ci.errors import PublishError, SettingError
 from lakewright.ci.publishing.check import DriftCheck
 from lakewright.ci.publishing.drift_process import run_check
-from lakewright.ci.publishing.publish import parse_grouping, parse_place
+from lakewright.ci.publishing.publish import parse_event_source, parse_grouping
 from lakewright.ci.publishing.pushgateway import Pushgateway
 from lakewright.ci.publishing.textfile import write_textfile
 from lakewright.cli.commands.ci import app
@@ -254,9 +254,9 @@ def test_wrong_options_are_refused() -> None:
         with pytest.raises(SettingError, match="expected NAME=VALUE"):
             parse_grouping([text])
     with pytest.raises(SettingError, match="expected NAMESPACE/CRONJOB"):
-        parse_place("only-a-name", None, {})
+        parse_event_source("only-a-name", None, {})
     with pytest.raises(SettingError, match="with --events only"):
-        parse_place(None, "memory", {})
+        parse_event_source(None, "memory", {})
 
 
 @pytest.mark.parametrize(

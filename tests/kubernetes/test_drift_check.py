@@ -12,7 +12,7 @@ import pytest
 from kubernetes import client as kubernetes_client  # pyright: ignore[reportMissingTypeStubs]
 from lakewright.ci.documents import read_drift
 from lakewright.ci.publishing.check import DriftCheck
-from lakewright.ci.publishing.cluster import CheckPlace, DriftEvents
+from lakewright.ci.publishing.cluster import DriftEvents, EventSource
 
 from ..platform_documents import DIGEST, trial
 from ..platform_project import PlatformStack, create_platform
@@ -50,13 +50,13 @@ def platform(
 
 
 @pytest.fixture
-def place(platform: PlatformStack) -> CheckPlace:
+def place(platform: PlatformStack) -> EventSource:
     namespace = platform.spec["namespace"]
-    return CheckPlace(namespace, "lakekeeper-drift", "lakekeeper-drift-memory", "a-pod")
+    return EventSource(namespace, "lakekeeper-drift", "lakekeeper-drift-memory", "a-pod")
 
 
 @pytest.fixture
-def token(cluster: ControlPlane, place: CheckPlace) -> str:
+def token(cluster: ControlPlane, place: EventSource) -> str:
     """A token of the check's ServiceAccount, as its pod has it."""
     path = f"/api/v1/namespaces/{place.namespace}/serviceaccounts/{place.cron_job}/token"
     with cluster.http() as http:
@@ -71,7 +71,7 @@ def api_client(cluster: ControlPlane, token: str) -> Any:
     return kubernetes_client.ApiClient(settings)
 
 
-def test_job_of_the_cron_job_is_admitted(cluster: ControlPlane, place: CheckPlace) -> None:
+def test_job_of_the_cron_job_is_admitted(cluster: ControlPlane, place: EventSource) -> None:
     """The namespace enforces Pod Security `restricted`; a pod of the template is created on trial."""
     base = f"/apis/batch/v1/namespaces/{place.namespace}"
     template = cluster.get(f"{base}/cronjobs/{place.cron_job}")["spec"]["jobTemplate"]["spec"]["template"]
@@ -84,7 +84,7 @@ def test_job_of_the_cron_job_is_admitted(cluster: ControlPlane, place: CheckPlac
 
 
 def test_check_leaves_no_drift_in_the_platform(
-    cluster: ControlPlane, platform: PlatformStack, place: CheckPlace, token: str
+    cluster: ControlPlane, platform: PlatformStack, place: EventSource, token: str
 ) -> None:
     DriftEvents(place, api_client(cluster, token)).publish(DriftCheck(None, 1_700_000_000, failure="killed"))
 
@@ -117,7 +117,7 @@ def test_service_account_may_only_read(
     assert is_allowed or answer.status_code == 403
 
 
-def test_check_publishes_with_its_own_rights(cluster: ControlPlane, place: CheckPlace, token: str) -> None:
+def test_check_publishes_with_its_own_rights(cluster: ControlPlane, place: EventSource, token: str) -> None:
     name = f"t{uuid4().hex[:8]}"
     with cluster.http() as http:
         http.post("/api/v1/namespaces", json={"metadata": {"name": f"tenant-{name}"}}).raise_for_status()

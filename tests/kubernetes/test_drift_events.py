@@ -12,7 +12,7 @@ from kubernetes import client as kubernetes_client  # pyright: ignore[reportMiss
 from lakewright.ci.documents import read_drift
 from lakewright.ci.errors import PublishError
 from lakewright.ci.publishing.check import DriftCheck
-from lakewright.ci.publishing.cluster import CheckPlace, DriftEvents
+from lakewright.ci.publishing.cluster import DriftEvents, EventSource
 
 from .control_plane import ControlPlane
 
@@ -38,17 +38,17 @@ def tenant(cluster: ControlPlane) -> Iterator[str]:
 
 
 @pytest.fixture
-def place(cluster: ControlPlane) -> Iterator[CheckPlace]:
+def place(cluster: ControlPlane) -> Iterator[EventSource]:
     """The namespace of the check."""
     namespace = f"drift-{uuid4().hex[:8]}"
     with cluster.http() as http:
         http.post("/api/v1/namespaces", json={"metadata": {"name": namespace}}).raise_for_status()
-        yield CheckPlace(namespace, "drift", "drift-memory", "drift-123-abc")
+        yield EventSource(namespace, "drift", "drift-memory", "drift-123-abc")
         http.delete(f"/api/v1/namespaces/{namespace}").raise_for_status()
 
 
 @pytest.fixture
-def events(cluster: ControlPlane, place: CheckPlace) -> DriftEvents:
+def events(cluster: ControlPlane, place: EventSource) -> DriftEvents:
     return DriftEvents(place, cluster.api_client())
 
 
@@ -88,7 +88,7 @@ def test_drift_that_is_gone_is_an_event(cluster: ControlPlane, events: DriftEven
 
 
 def test_tenant_without_namespace_is_on_the_cron_job(
-    cluster: ControlPlane, events: DriftEvents, place: CheckPlace
+    cluster: ControlPlane, events: DriftEvents, place: EventSource
 ) -> None:
     events.publish(check(stack("nowhere", CHANGED)))
     events.publish(DriftCheck(None, 1_700_000_000, failure="killed"))
@@ -98,7 +98,7 @@ def test_tenant_without_namespace_is_on_the_cron_job(
     assert sorted(event["reason"] for event in found) == ["CheckFailed", "DriftFound"]
 
 
-def test_server_that_is_down_makes_no_storm(cluster: ControlPlane, events: DriftEvents, place: CheckPlace) -> None:
+def test_server_that_is_down_makes_no_storm(cluster: ControlPlane, events: DriftEvents, place: EventSource) -> None:
     down = [stack(f"t{number:03}", problems=("the server does not respond",)) for number in range(200)]
 
     assert events.publish(check(*down)) == 1
@@ -107,7 +107,7 @@ def test_server_that_is_down_makes_no_storm(cluster: ControlPlane, events: Drift
     assert event["note"].startswith("200 tenants: t000")
 
 
-def test_missing_right_is_an_error(cluster: ControlPlane, place: CheckPlace, tenant: str) -> None:
+def test_missing_right_is_an_error(cluster: ControlPlane, place: EventSource, tenant: str) -> None:
     settings: Any = kubernetes_client.Configuration()
     settings.host, settings.ssl_ca_cert = cluster.endpoint, str(cluster.ca)
     anonymous = DriftEvents(place, kubernetes_client.ApiClient(settings))

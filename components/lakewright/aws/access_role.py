@@ -10,7 +10,7 @@ from pulumi_aws import iam
 
 from lakewright.aws.access import Policy
 from lakewright.aws.existing import ROLE_POLICY
-from lakewright.credentials.policy_fingerprint import TRUST_FINGERPRINT, policy_fingerprint
+from lakewright.credentials.policy_fingerprint import TRUST_FINGERPRINT, fingerprint_policy
 
 _DEFAULT_SESSION = 3600
 """Seconds that sessions of a role may last unless the role says otherwise; also IAM's minimum for that setting."""
@@ -89,5 +89,5 @@ class AccessRole(pulumi.ComponentResource):
         self.arn = pulumi.Output.all(made.arn, policy.id).apply(lambda values: values[0])
         # Reports of drift compare it without the stack's passphrase: the external ID makes the trust policy a secret.
         named = pulumi.Output.all(made.assume_role_policy, made.name)
-        proof = pulumi.Output.unsecret(named.apply(lambda values: policy_fingerprint(*values)))
+        proof = pulumi.Output.unsecret(named.apply(lambda values: fingerprint_policy(*values)))
         self.register_outputs({"arn": self.arn, TRUST_FINGERPRINT: proof})

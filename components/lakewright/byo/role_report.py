@@ -1,4 +1,4 @@
-"""The report of `lakewright byo check`: what the roles of a stack's state allow."""
+"""The report of `lakewright byo check`: the rights of the roles in a stack's state."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TYPE = "pulumi-python:dynamic/lakekeeper:RoleProof"
 def report_roles(
     snapshot: StackSnapshot | None, config: Callable[[str], str | None], profile: str | None
 ) -> list[Report]:
-    """Return one report for each warehouse whose role the tenant made.
+    """Return a report for each warehouse whose role the tenant made.
 
     Args:
         snapshot: The stack's state.
@@ -37,19 +37,19 @@ def report_roles(
     for resource in snapshot.resources if snapshot else []:
         if resource.type != _TYPE or resource.delete:
             continue
-        declared = RoleProofArgs.from_state({key: plaintext(value) for key, value in resource.outputs.items()})
-        client = clients.get(declared.server, lambda reference: credentials.resolve(reference, config))
+        proof = RoleProofArgs.from_state({key: plaintext(value) for key, value in resource.outputs.items()})
+        client = clients.get(proof.server, lambda reference: credentials.resolve(reference, config))
         try:
-            checks = role_checks(use_of(client, declared))
+            checks = role_checks(use_of(client, proof))
         except LakekeeperError as error:
             checks = [Check(name="role", status="failed", reason=str(error))]
-        session = aws_session(profile, declared.storage.region, None)
-        checks += listing_checks(session, declared.storage, declared.credential.external_id, declared.storage.endpoint)
+        session = aws_session(profile, proof.storage.region, None)
+        checks += listing_checks(session, proof.storage, proof.credential.external_id, proof.storage.endpoint)
         reports.append(
             Report(
-                warehouse=declared.warehouse,
-                project_id=declared.project_id,
-                endpoint=declared.server.endpoint,
+                warehouse=proof.warehouse,
+                project_id=proof.project_id,
+                endpoint=proof.server.endpoint,
                 checks=checks,
             )
         )

@@ -13,21 +13,21 @@ _EXTERNAL_ID = "pulumi-python:dynamic/lakekeeper:ExternalId"
 _RECORD = "pulumi-python:dynamic/lakekeeper:TenantRecord"
 
 
-def external_ids(snapshot: StackSnapshot | None) -> dict[str, str]:
+def read_external_ids(snapshot: StackSnapshot | None) -> dict[str, str]:
     """Return the external IDs that an `up` made, by name of the resource: TENANT-WAREHOUSE."""
     from lakewright_engine.model.resources import SecretValue  # noqa: PLC0415 - `--help` needs no engine
 
-    found: dict[str, str] = {}
+    ids: dict[str, str] = {}
     for resource in snapshot.resources if snapshot else []:
         if resource.type == _EXTERNAL_ID and not resource.delete:
             value = resource.outputs["value"]
-            found[resource.urn.rpartition("::")[2]] = str(value.value if isinstance(value, SecretValue) else value)
-    return found
+            ids[resource.urn.rpartition("::")[2]] = str(value.value if isinstance(value, SecretValue) else value)
+    return ids
 
 
-def key_prefixes(snapshot: StackSnapshot | None) -> dict[str, str]:
+def read_key_prefixes(snapshot: StackSnapshot | None) -> dict[str, str]:
     """Return the key prefixes of the tenant's warehouses, by name. A renamed warehouse keeps its prefix."""
-    record = next((kept for kept in (snapshot.resources if snapshot else []) if kept.type == _RECORD), None)
+    record = next((resource for resource in (snapshot.resources if snapshot else []) if resource.type == _RECORD), None)
     warehouses = mapping_of(record.outputs.get("warehouses") if record else None)
-    found = {str(name): mapping_of(entry).get("key_prefix") for name, entry in warehouses.items()}
-    return {name: prefix for name, prefix in found.items() if isinstance(prefix, str)}
+    prefixes = {str(name): mapping_of(entry).get("key_prefix") for name, entry in warehouses.items()}
+    return {name: prefix for name, prefix in prefixes.items() if isinstance(prefix, str)}

@@ -1,4 +1,4 @@
-"""Find the stacks that a pull request changes: those of changed stack files, or all if another file was changed."""
+"""Find the stacks that a pull request changes: stacks of changed stack files, or all if another file was changed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _WITHOUT_EFFECT = ("docs/", "examples/", "tests/", "benchmarks/", "demo/", ".git
 
 @dataclass(frozen=True)
 class ChangedStacks:
-    """The stacks to preview. Without a reason for all of them, those that are named."""
+    """The stacks to preview: the named stacks, or all stacks if there is a reason."""
 
     names: tuple[str, ...]
     """Stacks whose file was added or changed."""
     removed: tuple[str, ...]
-    """Stacks whose file was removed. Their resources stay until `lakewright destroy`."""
+    """Stacks whose file was removed. Their resources remain until `lakewright destroy`."""
     cause_for_all: str = ""
     """First changed file that all stacks depend on."""
 
@@ -31,7 +31,7 @@ class ChangedStacks:
         return [word for name in self.names for word in ("--stack", name)]
 
 
-def changed_stacks(changed: Iterable[str], removed: Iterable[str], stack_folder: str) -> ChangedStacks:
+def find_changed_stacks(changed: Iterable[str], removed: Iterable[str], stack_folder: str) -> ChangedStacks:
     """Return the stacks that depend on changed files.
 
     Args:
@@ -39,21 +39,21 @@ def changed_stacks(changed: Iterable[str], removed: Iterable[str], stack_folder:
         removed: Removed files, relative to the project's folder.
         stack_folder: Folder of the stack files, relative to the project's folder.
     """
-    names, gone = set[str](), set[str]()
+    names, removed_stacks = set[str](), set[str]()
     cause = ""
-    for group, files in ((names, changed), (gone, removed)):
+    for group, files in ((names, changed), (removed_stacks, removed)):
         for file in sorted(files):
-            if name := _stack_of(file, stack_folder):
+            if name := _parse_stack_name(file, stack_folder):
                 group.add(name)
             elif not cause and not _is_without_effect(file):
                 cause = file
-    return ChangedStacks(tuple(sorted(names)), tuple(sorted(gone - names)), cause)
+    return ChangedStacks(tuple(sorted(names)), tuple(sorted(removed_stacks - names)), cause)
 
 
-def _stack_of(file: str, stack_folder: str) -> str:
+def _parse_stack_name(file: str, stack_folder: str) -> str:
     path = PurePosixPath(file)
-    found = _STACK_FILE.fullmatch(path.name)
-    return found[1] if found and path.parent == PurePosixPath(stack_folder) else ""
+    match = _STACK_FILE.fullmatch(path.name)
+    return match[1] if match and path.parent == PurePosixPath(stack_folder) else ""
 
 
 def _is_without_effect(file: str) -> bool:

@@ -14,17 +14,17 @@ from lakewright.validation.problems import list_problems
 VERSION = 1
 """Version of both documents."""
 UNREACHABLE = "unreachable"
-"""Kind of a difference that is none: the resource was not reached."""
+"""Kind of an entry without a difference: the resource was not reached."""
 _MOST_PROBLEMS = 5
 
 Document = TypeVar("Document", bound=BaseModel)
 
 
-class _Part(BaseModel):
+class _DocumentPart(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True, use_attribute_docstrings=True)
 
 
-class PropertyLine(_Part):
+class PropertyLine(_DocumentPart):
     """A property that changes. `sign` is `+`, `-` or `~`."""
 
     sign: str = "~"
@@ -32,7 +32,7 @@ class PropertyLine(_Part):
     text: str = ""
 
 
-class PreviewStep(_Part):
+class PreviewStep(_DocumentPart):
     """One step of a preview."""
 
     op: str
@@ -45,7 +45,7 @@ class PreviewStep(_Part):
     """Result of a refresh: `same`, `update` or `delete`."""
 
 
-class DeletedContentsLine(_Part):
+class DeletedContentsLine(_DocumentPart):
     """The contents of an object, which are deleted with it."""
 
     name: str = ""
@@ -53,7 +53,7 @@ class DeletedContentsLine(_Part):
     """Such as `12 tables, 3.4 GiB`."""
 
 
-class StackPreview(_Part):
+class StackPreview(_DocumentPart):
     """The preview of one stack."""
 
     stack: str
@@ -68,7 +68,7 @@ class StackPreview(_Part):
     exit: int | None = 0
 
 
-class FleetPreview(_Part):
+class FleetPreview(_DocumentPart):
     """The document of `lakewright fleet preview --json`."""
 
     version: Literal[1]
@@ -79,7 +79,7 @@ class FleetPreview(_Part):
     """Why there are no stacks; empty otherwise."""
 
 
-class DriftActor(_Part):
+class DriftActor(_DocumentPart):
     """The user or program that changed something, and the time (RFC 3339)."""
 
     name: str
@@ -88,7 +88,7 @@ class DriftActor(_Part):
     is_allowed_only: bool = False
 
 
-class IgnoredRule(_Part):
+class IgnoredRule(_DocumentPart):
     """The rule that ignores a difference."""
 
     reason: str = ""
@@ -96,7 +96,7 @@ class IgnoredRule(_Part):
     place: str = ""
 
 
-class DriftDifference(_Part):
+class DriftDifference(_DocumentPart):
     """One difference between a stack and its servers. `property` is empty for a whole object."""
 
     type: str = ""
@@ -109,7 +109,7 @@ class DriftDifference(_Part):
     ignored: IgnoredRule | None = None
 
 
-class StackDriftReport(_Part):
+class StackDriftReport(_DocumentPart):
     """The drift of one stack, and what could not be checked."""
 
     stack: str
@@ -122,19 +122,23 @@ class StackDriftReport(_Part):
     """Holders of the stack's lock: an update is running, so differences may be its doing."""
 
     @property
-    def found(self) -> list[DriftDifference]:
-        """The drift that no rule ignores. What was not reached is not known to differ."""
-        return [each for each in self.differences if each.ignored is None and each.kind != UNREACHABLE]
+    def active_differences(self) -> list[DriftDifference]:
+        """The differences that no rule ignores. Resources that were not reached are not known to differ."""
+        return [
+            difference
+            for difference in self.differences
+            if difference.ignored is None and difference.kind != UNREACHABLE
+        ]
 
     @property
     def unreachable(self) -> list[DriftDifference]:
         """The resources that were not reached."""
-        return [each for each in self.differences if each.kind == UNREACHABLE]
+        return [difference for difference in self.differences if difference.kind == UNREACHABLE]
 
     @property
     def unchecked(self) -> list[str]:
         """Parts that could not be checked, and the reasons."""
-        count = len({(each.type, each.resource) for each in self.unreachable})
+        count = len({(difference.type, difference.resource) for difference in self.unreachable})
         return [*self.problems, *([f"{plural(count, 'resource')} not reached"] if count else [])]
 
     @property
@@ -143,7 +147,7 @@ class StackDriftReport(_Part):
         return [difference for difference in self.differences if difference.ignored is not None]
 
 
-class DriftGroup(_Part):
+class SharedCause(_DocumentPart):
     """One cause on several tenants."""
 
     kind: str = ""
@@ -155,12 +159,12 @@ class DriftGroup(_Part):
     text: str = ""
 
 
-class FleetDrift(_Part):
+class FleetDrift(_DocumentPart):
     """The document of `lakewright drift --json`."""
 
     version: Literal[1]
     stacks: list[StackDriftReport]
-    groups: list[DriftGroup] = []
+    groups: list[SharedCause] = []
     seconds: float | None = Field(default=None, ge=0)
     notes: list[str] = []
     """Remarks such as rules that expired."""
@@ -177,7 +181,7 @@ class FleetDrift(_Part):
     @property
     def drifted(self) -> list[StackDriftReport]:
         """The stacks with drift that no rule ignores."""
-        return [stack for stack in self.stacks if stack.found]
+        return [stack for stack in self.stacks if stack.active_differences]
 
     @property
     def unchecked(self) -> list[StackDriftReport]:
@@ -202,8 +206,8 @@ def _read(model: type[Document], text: str | bytes, command: str) -> Document:
     try:
         document: Any = from_json(text)
     except ValueError as error:
-        found = "nothing" if not text.strip() else f"something else ({error})"
-        raise DocumentError(f"expected the JSON that `{command}` prints, found {found}") from None
+        description = "nothing" if not text.strip() else f"something else ({error})"
+        raise DocumentError(f"expected the JSON that `{command}` prints, found {description}") from None
     version = cast(dict[str, Any], document).get("version") if isinstance(document, dict) else None
     if isinstance(version, int) and version != VERSION:
         raise DocumentError(
@@ -214,5 +218,5 @@ def _read(model: type[Document], text: str | bytes, command: str) -> Document:
     except ValidationError as error:
         problems = list_problems(error, cast(object, document))
         more = f"; {len(problems) - _MOST_PROBLEMS} more" if len(problems) > _MOST_PROBLEMS else ""
-        listed = "; ".join(f"`{problem.path}`: {problem.expected}" for problem in problems[:_MOST_PROBLEMS])
-        raise DocumentError(f"expected the JSON that `{command}` prints: {listed}{more}") from None
+        problem_texts = "; ".join(f"`{problem.path}`: {problem.expected}" for problem in problems[:_MOST_PROBLEMS])
+        raise DocumentError(f"expected the JSON that `{command}` prints: {problem_texts}{more}") from None

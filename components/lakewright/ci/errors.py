@@ -1,12 +1,12 @@
 """The exceptions of `lakewright ci`.
 
 CiError
-  DocumentError    the input is not a document of `fleet preview --json` or `drift --json`
-  SettingError     a variable or setting of the CI system is missing or wrong
-  PostError        a server did not take what was posted
-    ForbiddenError   the token may not do it, as that of a pull request from a fork
-    MissingError     it does not exist, or the token may not see it
-  PublishError     gauges or Events could not be published
+  DocumentError          the input is not a document of `fleet preview --json` or `drift --json`
+  SettingError           a variable or setting of the CI system is missing or wrong
+  PostError              a server refused a post
+    ForbiddenPostError   the token has no right to it, such as the token of a pull request from a fork
+    MissingTargetError   the target does not exist, or the token may not see it
+  PublishError           gauges or Events could not be published
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ class SettingError(CiError):
 
 
 class PostError(CiError):
-    """A server did not take what was posted. The message has no token and no secret URL."""
+    """A server refused a post. The message has no token and no secret URL."""
 
 
-class ForbiddenError(PostError):
+class ForbiddenPostError(PostError):
     """The token may not do this."""
 
 
-class MissingError(PostError):
-    """It does not exist, or the token may not see it."""
+class MissingTargetError(PostError):
+    """The target does not exist, or the token may not see it."""
 
 
 class PublishError(CiError):
-    """Gauges or Events could not be published. The message names where, and the answer."""
+    """Gauges or Events could not be published. The message names the target and the response."""

@@ -12,12 +12,12 @@ def group_rows(rows: Sequence[TenantChanges]) -> list[list[TenantChanges]]:
     """Return tenants with equal changes and messages together, in the order of the first of each group."""
     groups: dict[tuple[object, ...], list[TenantChanges]] = {}
     for row in rows:
-        groups.setdefault(_signature(row), []).append(row)
+        groups.setdefault(_make_signature(row), []).append(row)
     return [*groups.values()]
 
 
-def _signature(row: TenantChanges) -> tuple[object, ...]:
-    """Return what is equal in previews that differ in the tenant's name only."""
+def _make_signature(row: TenantChanges) -> tuple[object, ...]:
+    """Return a key that is equal for previews that differ in the tenant's name only."""
     names = (row.stack.stack, row.stack.tenant)
     changes = [
         (

@@ -54,7 +54,7 @@ class TenantChanges:
 
     @property
     def title(self) -> str:
-        """The stack's name, with the tenant's if it has another one."""
+        """The stack's name, with the tenant's name if it differs."""
         stack, tenant = self.stack.stack, self.stack.tenant
         return stack if tenant in ("", stack) else f"{stack} ({tenant})"
 
@@ -66,7 +66,7 @@ class TenantChanges:
 
     @property
     def is_skipped(self) -> bool:
-        """Whether the stack was not previewed, as an earlier one failed."""
+        """Whether the stack was not previewed, as an earlier preview failed."""
         return self.stack.status == "skipped"
 
     @property
@@ -83,39 +83,41 @@ class TenantChanges:
         """Return the number of resources with this effect."""
         return sum(change.effect == effect for change in self.changes)
 
-    def danger(self) -> tuple[int | str, ...]:
-        """Return what sorts the most dangerous tenant first."""
+    def rank_danger(self) -> tuple[int | str, ...]:
+        """Return a sort key that puts the most dangerous tenant first."""
         counts = (-len(self.losses), *(-self.count(effect) for effect in _DANGER))
         return (*counts[:3], 0 if self.has_failed else 1, 0 if self.is_skipped else 1, *counts[3:], self.stack.stack)
 
 
-def rows_of(preview: FleetPreview) -> list[TenantChanges]:
+def list_tenant_changes(preview: FleetPreview) -> list[TenantChanges]:
     """Return the changes of all stacks, the most dangerous first."""
-    return sorted((TenantChanges(stack, _changes(stack)) for stack in preview.stacks), key=TenantChanges.danger)
+    return sorted(
+        (TenantChanges(stack, _list_changes(stack)) for stack in preview.stacks), key=TenantChanges.rank_danger
+    )
 
 
-def _changes(stack: StackPreview) -> tuple[ResourceChange, ...]:
+def _list_changes(stack: StackPreview) -> tuple[ResourceChange, ...]:
     """Return one change for each resource: a replacement has up to three steps, and an adoption may have an update."""
-    found: dict[str, ResourceChange] = {}
+    changes: dict[str, ResourceChange] = {}
     for step in stack.steps:
-        change = _change(step)
+        change = _parse_change(step)
         if change is None:
             continue
         key = step.urn or f"{step.type} {step.name}"
-        before = found.get(key)
-        if before is None or _order(change) < _order(before):
-            found[key] = change
+        before = changes.get(key)
+        if before is None or _rank_change(change) < _rank_change(before):
+            changes[key] = change
         if before is not None and {before.effect, change.effect} == {"adopt", "update"}:
-            found[key] = replace(found[key], effect="adopt")
-    return tuple(sorted(found.values(), key=lambda change: (_order(change), change.type, change.name)))
+            changes[key] = replace(changes[key], effect="adopt")
+    return tuple(sorted(changes.values(), key=lambda change: (_rank_change(change), change.type, change.name)))
 
 
-def _order(change: ResourceChange) -> tuple[int, int, int]:
-    # The step `replace` has the properties; those before and after it have none.
+def _rank_change(change: ResourceChange) -> tuple[int, int, int]:
+    # The step `replace` has the properties; the steps before and after it have none.
     return (not change.loses_data, _DANGER.index(change.effect), not change.step.properties)
 
 
-def _change(step: PreviewStep) -> ResourceChange | None:
+def _parse_change(step: PreviewStep) -> ResourceChange | None:
     effect = _EFFECTS.get(step.op)
     if step.op == "refresh":
         effect = "drift" if step.result in ("update", "delete") else None

@@ -34,7 +34,7 @@ class CiPurpose(StrEnum):
 
 @dataclass(frozen=True)
 class CiIdentity:
-    """The identity of jobs: who issues their tokens, and for which repository."""
+    """The identity of jobs: the issuer of their tokens, and their repository."""
 
     account: str
     """The AWS account that has the role and the OIDC provider."""
@@ -80,7 +80,7 @@ class CiIdentity:
         return f"{owner}@{self.owner_id}/{name}@{self.repository_id}"
 
 
-def trust_policy(identity: CiIdentity, purpose: CiPurpose) -> dict[str, Any]:
+def build_trust_policy(identity: CiIdentity, purpose: CiPurpose) -> dict[str, Any]:
     """Return the trust policy of the role of a purpose. It names one audience and one subject without a wildcard.
 
     The exception are merge requests on GitLab, whose tokens have the source branch as subject.
@@ -88,7 +88,9 @@ def trust_policy(identity: CiIdentity, purpose: CiPurpose) -> dict[str, Any]:
     issuer = identity.gitlab or GITHUB_ISSUER
     # AWS compares the audience of GitLab's tokens, which `id_tokens` of the job sets, with the provider's client ids.
     audience = f"https://{identity.gitlab}" if identity.gitlab else AWS_AUDIENCE
-    operator, subject = _gitlab_subject(identity, purpose) if identity.gitlab else _github_subject(identity, purpose)
+    operator, subject = (
+        _format_gitlab_subject(identity, purpose) if identity.gitlab else _format_github_subject(identity, purpose)
+    )
     conditions: dict[str, dict[str, str]] = {"StringEquals": {f"{issuer}:aud": audience}}
     conditions.setdefault(operator, {})[f"{issuer}:sub"] = subject
     return {
@@ -104,7 +106,7 @@ def trust_policy(identity: CiIdentity, purpose: CiPurpose) -> dict[str, Any]:
     }
 
 
-def _github_subject(identity: CiIdentity, purpose: CiPurpose) -> tuple[str, str]:
+def _format_github_subject(identity: CiIdentity, purpose: CiPurpose) -> tuple[str, str]:
     endings = {
         CiPurpose.PREVIEW: "pull_request",
         # A job with an environment has this subject, whatever branch it is on: the environment's rules limit branches.
@@ -114,8 +116,8 @@ def _github_subject(identity: CiIdentity, purpose: CiPurpose) -> tuple[str, str]
     return "StringEquals", f"repo:{identity.subject}:{endings[purpose]}"
 
 
-def _gitlab_subject(identity: CiIdentity, purpose: CiPurpose) -> tuple[str, str]:
-    place = f"project_path:{identity.repository}:ref_type:branch:ref"
+def _format_gitlab_subject(identity: CiIdentity, purpose: CiPurpose) -> tuple[str, str]:
+    branch_prefix = f"project_path:{identity.repository}:ref_type:branch:ref"
     if purpose is CiPurpose.PREVIEW:
-        return "StringLike", f"{place}:*"
-    return "StringEquals", f"{place}:{identity.branch}"
+        return "StringLike", f"{branch_prefix}:*"
+    return "StringEquals", f"{branch_prefix}:{identity.branch}"

@@ -12,9 +12,9 @@ def main(arguments: list[str] | None = None) -> None:
     Args:
         arguments: The words after `lakewright`; None for those of this process.
     """
-    from lakewright.warm.client import Client  # noqa: PLC0415
+    from lakewright.warm.client import WarmClient  # noqa: PLC0415
 
-    warm = Client.for_command(sys.argv[1:]) if arguments is None else None
+    warm = WarmClient.create_for_command(sys.argv[1:]) if arguments is None else None
     if warm is not None and (code := warm.run()) is not None:
         sys.exit(code)
     from lakewright.cli.app import run  # noqa: PLC0415 - slow to load

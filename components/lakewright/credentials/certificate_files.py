@@ -10,7 +10,7 @@ from pathlib import Path
 
 def certificate_file(certificates: str) -> Path:
     """Return a file in the user's cache with these certificates, in PEM. Its name changes with its content."""
-    # In a folder that others may write to, they could decide whom the stack trusts.
+    # In a folder that other users may write to, they could change the authorities that the stack trusts.
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lakewright"
     file = folder / f"ca-{hashlib.sha256(certificates.encode()).hexdigest()[:32]}.pem"
     if not file.is_file():

@@ -1,4 +1,4 @@
-"""Random values of a declaration, which are the same in the preview that keeps a plan and in the update by that plan.
+"""Random values of a declaration, which are equal in the preview that keeps a plan and in the update by that plan.
 
 A provider makes such a value while it checks a declaration. Both engines set an environment variable for the processes
 of providers when a plan is kept or followed.
@@ -17,7 +17,7 @@ def random_hex(purpose: str, size: int) -> str:
     """Return random text: `size` bytes in hexadecimal.
 
     Args:
-        purpose: What the text is for. One seed gives different texts for different purposes.
+        purpose: Purpose of the text. One seed gives different texts for different purposes.
         size: Number of bytes, at most 32.
     """
     seed = os.environ.get(SEED)

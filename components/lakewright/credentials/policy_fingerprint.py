@@ -1,4 +1,4 @@
-"""Fingerprints of policy documents: they show without a secret whether a live document is the declared one."""
+"""Fingerprints of policy documents: they show without a secret whether a live document equals the declared document."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ TRUST_FINGERPRINT = "trust_fingerprint"
 """Output of the component `AccessRole`: the fingerprint of the role's trust policy."""
 
 
-def policy_form(document: Any) -> Any:
-    """Return a policy in a form that is equal for documents that differ in single-item lists and their order.
+def normalize_policy(document: Any) -> Any:
+    """Return a policy in a normal form, which is equal for documents that differ in single-item lists and their order.
 
     Text that is no JSON is returned as it is.
     """
@@ -22,26 +22,26 @@ def policy_form(document: Any) -> Any:
             document = json.loads(document)
         except ValueError:
             return document
-    return _sorted_lists(document)
+    return _sort_lists(document)
 
 
-def policy_fingerprint(document: Any, role: str) -> str:
-    """Return a salted fingerprint that is equal for documents with the same form.
+def fingerprint_policy(document: Any, role: str) -> str:
+    """Return a salted fingerprint that is equal for documents with an equal normal form.
 
-    Trust policies hold an external ID of 122 random bits, so that nobody can guess them from their fingerprint.
+    Trust policies hold an external ID of 122 random bits, so that they cannot be guessed from their fingerprint.
 
     Args:
         document: The policy, as text or parsed.
         role: The name of the role, which gives the salt.
     """
     salt = hashlib.sha256(role.encode()).hexdigest()[:32]
-    return fingerprint([json.dumps(policy_form(document), sort_keys=True)], salt)
+    return fingerprint([json.dumps(normalize_policy(document), sort_keys=True)], salt)
 
 
-def _sorted_lists(value: Any) -> Any:
+def _sort_lists(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _sorted_lists(item) for key, item in cast(dict[str, Any], value).items()}
+        return {key: _sort_lists(item) for key, item in cast(dict[str, Any], value).items()}
     if isinstance(value, list):
-        items = [_sorted_lists(item) for item in cast(list[Any], value)]
+        items = [_sort_lists(item) for item in cast(list[Any], value)]
         return items[0] if len(items) == 1 else sorted(items, key=lambda item: json.dumps(item, sort_keys=True))
     return value

@@ -29,15 +29,15 @@ class UnresolvedCredentialError(Exception):
 
 def check_reference(value: str) -> str:
     """Return a reference as it is. Raises ValueError, whose message never repeats the value."""
-    scheme, colon, rest = value.partition(":")
-    if not colon or scheme not in SCHEMES or not rest.strip():
+    scheme, colon, target = value.partition(":")
+    if not colon or scheme not in SCHEMES or not target.strip():
         # The value may be the secret itself, so the message must not repeat it.
         raise ValueError(f"must be a reference to a secret ({FORMS}), not the secret itself")
-    if scheme == "env" and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", rest):
+    if scheme == "env" and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", target):
         raise ValueError("the name after `env:` must be that of an environment variable")
-    if scheme == "vault" and not re.fullmatch(r"[^#\s]+#[^#\s]+", rest):
+    if scheme == "vault" and not re.fullmatch(r"[^#\s]+#[^#\s]+", target):
         raise ValueError("a reference to Vault looks like `vault:secret/data/PATH#KEY`")
-    if scheme == "aws-secretsmanager" and not rest.startswith("arn:"):
+    if scheme == "aws-secretsmanager" and not target.startswith("arn:"):
         raise ValueError("a reference to Secrets Manager looks like `aws-secretsmanager:arn:aws:secretsmanager:...`")
     return value
 
@@ -57,20 +57,20 @@ def resolve(reference: str, config: ConfigLookup = no_config) -> str:
     Raises:
         UnresolvedCredentialError: It cannot be read, or is empty.
     """
-    scheme, _, rest = reference.partition(":")
+    scheme, _, target = reference.partition(":")
     match scheme:
         case "env":
-            secret = os.environ.get(rest)
-            hint = f"set the environment variable {rest}"
+            secret = os.environ.get(target)
+            hint = f"set the environment variable {target}"
         case "file":
-            secret, hint = _from_file(reference, rest), f"put the secret into {rest}"
+            secret, hint = _read_file_secret(reference, target), f"put the secret into {target}"
         case "config":
-            secret = config(rest)
-            hint = f"run `lakewright config set --secret {rest}`"
+            secret = config(target)
+            hint = f"run `lakewright config set --secret {target}`"
         case "vault":
-            secret, hint = _from_vault(reference, rest), f"write the key {rest.partition('#')[2]} there"
+            secret, hint = _read_vault_secret(reference, target), f"write the key {target.partition('#')[2]} there"
         case "aws-secretsmanager":
-            secret, hint = _from_secrets_manager(reference, rest), "store the secret there"
+            secret, hint = _read_secrets_manager_secret(reference, target), "store the secret there"
         case _:
             raise UnresolvedCredentialError(f"`{scheme}:` is not a kind of reference; expected {FORMS}")
     if not secret:
@@ -78,17 +78,17 @@ def resolve(reference: str, config: ConfigLookup = no_config) -> str:
     return secret
 
 
-def _from_file(reference: str, path: str) -> str:
+def _read_file_secret(reference: str, path: str) -> str:
     try:
         return Path(path).expanduser().read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UnresolvedCredentialError(f"`{reference}` cannot be read: {type(error).__name__}") from None
 
 
-def _from_vault(reference: str, rest: str) -> str | None:
-    import httpx  # noqa: PLC0415 - only who uses Vault pays for it
+def _read_vault_secret(reference: str, target: str) -> str | None:
+    import httpx  # noqa: PLC0415 - only users of Vault pay for it
 
-    path, _, key = rest.partition("#")
+    path, _, key = target.partition("#")
     address, token = os.environ.get("VAULT_ADDR"), os.environ.get("VAULT_TOKEN")
     if not address or not token:
         raise UnresolvedCredentialError(f"`{reference}` needs VAULT_ADDR and VAULT_TOKEN in the environment")
@@ -108,10 +108,10 @@ def _from_vault(reference: str, rest: str) -> str | None:
         body = response.json()
     except ValueError:
         raise UnresolvedCredentialError(f"`{reference}`: Vault at {address} returned no JSON") from None
-    return _vault_value(body, key)
+    return _parse_vault_value(body, key)
 
 
-def _vault_value(body: Any, key: str) -> str | None:
+def _parse_vault_value(body: Any, key: str) -> str | None:
     """Return the value of a key of a KV secret. Version 2 nests the pairs in a second `data`."""
     pairs: Any = cast(dict[str, Any], body).get("data") if isinstance(body, dict) else None
     pairs = cast(dict[str, Any], pairs) if isinstance(pairs, dict) else {}
@@ -122,11 +122,11 @@ def _vault_value(body: Any, key: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _from_secrets_manager(reference: str, rest: str) -> str | None:
+def _read_secrets_manager_secret(reference: str, target: str) -> str | None:
     import boto3  # noqa: PLC0415 # pyright: ignore[reportMissingTypeStubs] - slow to load
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 # pyright: ignore[reportMissingTypeStubs]
 
-    arn, _, key = rest.partition("#")
+    arn, _, key = target.partition("#")
     region = arn.split(":")[3] if arn.count(":") >= 6 else None
     try:
         client = cast(Any, boto3).client("secretsmanager", region_name=region)
@@ -147,7 +147,7 @@ SALT_BYTES = 16
 
 
 def fingerprint(values: list[str], salt: str | None = None) -> str:
-    """Return `SALT:HASH` of secrets, with a new salt unless one is given."""
+    """Return `SALT:HASH` of secrets, with a new salt unless `salt` is given."""
     salt = salt or secrets.token_hex(SALT_BYTES)
     digest = hmac.new(bytes.fromhex(salt), digestmod=hashlib.sha256)
     for value in values:
@@ -155,6 +155,6 @@ def fingerprint(values: list[str], salt: str | None = None) -> str:
     return f"{salt}:{digest.hexdigest()}"
 
 
-def still_matches(values: list[str], recorded: str) -> bool:
+def matches_fingerprint(values: list[str], recorded_fingerprint: str) -> bool:
     """Return whether a recorded fingerprint is of these secrets."""
-    return hmac.compare_digest(fingerprint(values, recorded.partition(":")[0]), recorded)
+    return hmac.compare_digest(fingerprint(values, recorded_fingerprint.partition(":")[0]), recorded_fingerprint)

@@ -15,9 +15,9 @@ from lakewright.lakekeeper.api.management import action_checks
 from lakewright.names.table_name import QualifiedName, parse_parts
 from lakewright.spec.monitoring.access_check import Access, AccessCheck
 from lakewright.verify.roles.documents import RoleReader
-from lakewright.verify.roles.reach import PolicyRequest, allowing_statement
+from lakewright.verify.roles.reach import PolicyRequest, find_allowing_statement
 
-NAMED = 3
+MAX_NAMED_TABLES = 3
 """Tables that a message names."""
 _ACTIONS: Mapping[Access, str] = {"read": "read_data", "write": "write_data"}
 _S3_ACTIONS: Mapping[Access, tuple[str, ...]] = {
@@ -29,10 +29,10 @@ _CANARY = "lakewright-check"
 
 
 @dataclass(frozen=True)
-class Decision:
-    """Whether one thing is allowed."""
+class AccessDecision:
+    """Whether an operation is allowed."""
 
-    what: str
+    operation: str
     is_allowed: bool
 
 
@@ -43,47 +43,61 @@ def title(check: AccessCheck) -> str:
 
 def evaluate(check: AccessCheck, session: CheckSession) -> Iterator[Verdict]:
     """Yield whether the principal can do what it should be able to do, and nothing that it should not."""
-    decide = _by_policies if check.is_iam else _by_catalog
+    decide = _decide_by_policies if check.is_iam else _decide_by_catalog
     asserted = dict[Access, bool](dict.fromkeys(check.can, True))
     asserted.update(dict.fromkeys(check.cannot, False))
-    for access, wanted in asserted.items():
-        assertion = f"{'can' if wanted else 'cannot'} {access}"
-        expected = f"{access} is {'allowed' if wanted else 'denied'} on {check.on}"
+    for access, should_be_allowed in asserted.items():
+        assertion = f"{'can' if should_be_allowed else 'cannot'} {access}"
+        expected = f"{access} is {'allowed' if should_be_allowed else 'denied'} on {check.on}"
         try:
-            yield _verdict(assertion, expected, decide(check, access, session), wanted=wanted)
+            yield _compare_decisions(
+                assertion, expected, decide(check, access, session), should_be_allowed=should_be_allowed
+            )
         except NotEvaluatedError as error:
             yield Verdict(assertion, expected, str(error), "not evaluated")
 
 
-def _verdict(assertion: str, expected: str, decisions: Sequence[Decision], *, wanted: bool) -> Verdict:
-    against = [decision.what for decision in decisions if decision.is_allowed is not wanted]
-    noun = "allowed" if wanted else "denied"
-    if not against:
-        return Verdict.of(assertion, expected, f"{noun}: {_listed([d.what for d in decisions])}", holds=True)
-    other = "denied" if wanted else "allowed"
-    return Verdict.of(assertion, expected, f"{other}: {_listed(against)} (of {len(decisions)})", holds=False)
+def _compare_decisions(
+    assertion: str, expected: str, decisions: Sequence[AccessDecision], *, should_be_allowed: bool
+) -> Verdict:
+    contradictions = [decision.operation for decision in decisions if decision.is_allowed is not should_be_allowed]
+    noun = "allowed" if should_be_allowed else "denied"
+    if not contradictions:
+        return Verdict.from_evaluation(
+            assertion, expected, f"{noun}: {_join_names([d.operation for d in decisions])}", holds=True
+        )
+    other = "denied" if should_be_allowed else "allowed"
+    return Verdict.from_evaluation(
+        assertion, expected, f"{other}: {_join_names(contradictions)} (of {len(decisions)})", holds=False
+    )
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more
+def _join_names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MAX_NAMED_TABLES} more" if len(names) > MAX_NAMED_TABLES else ""
+    return ", ".join(names[:MAX_NAMED_TABLES]) + more
 
 
-def _by_catalog(check: AccessCheck, access: Access, session: CheckSession) -> list[Decision]:
-    """Return the decisions of the server for each table, and for writing on namespaces: to create tables there."""
+def _decide_by_catalog(check: AccessCheck, access: Access, session: CheckSession) -> list[AccessDecision]:
+    """Return the server's decisions for each table. Writing on namespaces includes the creation of tables in them."""
     server = session.client.server()
     if server.authz_backend in {"", "allow-all"}:
         raise NotEvaluatedError("the server enforces no rights (authorizer allow-all), so this can be proven nowhere")
-    operations = _operations(check, access, session)
-    if not operations:
+    requests_by_operation = _list_operations(check, access, session)
+    if not requests_by_operation:
         raise NotEvaluatedError(f"{check.on} has no table to check with; create one, or name a table")
-    found = action_checks.are_allowed(
-        session.client, session.target.spec.project_id, _identity(check, session), [*operations.values()]
+    allowed_requests = action_checks.are_allowed(
+        session.client,
+        session.target.spec.project_id,
+        _find_identity(check, session),
+        [*requests_by_operation.values()],
     )
-    return [Decision(what, allowed) for what, allowed in zip(operations, found, strict=True)]
+    return [
+        AccessDecision(operation, is_allowed)
+        for operation, is_allowed in zip(requests_by_operation, allowed_requests, strict=True)
+    ]
 
 
-def _identity(check: AccessCheck, session: CheckSession) -> dict[str, str]:
+def _find_identity(check: AccessCheck, session: CheckSession) -> dict[str, str]:
     kind, _, name = check.principal.partition(":")
     if kind == "user":
         return {"user": name}
@@ -92,21 +106,21 @@ def _identity(check: AccessCheck, session: CheckSession) -> dict[str, str]:
     return {"role": session.role_ids[name]}
 
 
-def _operations(check: AccessCheck, access: Access, session: CheckSession) -> dict[str, dict[str, Any]]:
+def _list_operations(check: AccessCheck, access: Access, session: CheckSession) -> dict[str, dict[str, Any]]:
     on = check.on
     warehouse_id = session.require_warehouse(on.warehouse)
     if on.table:
         *namespace, name = parse_parts(on.table)
-        listed = [
+        target_tables = [
             table
-            for table in session.tables_in(on.warehouse, tuple(namespace))
+            for table in session.list_tables(on.warehouse, tuple(namespace))
             if (*table.namespace, table.name) == (*namespace, name)
         ]
-        if not listed:
+        if not target_tables:
             raise NotEvaluatedError(f"table {on} does not exist, or this identity cannot see it")
     else:
-        listed = session.tables_in(on.warehouse, tuple(on.namespace.split(".")) if on.namespace else None)
-    found: dict[str, dict[str, Any]] = {
+        target_tables = session.list_tables(on.warehouse, tuple(on.namespace.split(".")) if on.namespace else None)
+    requests_by_operation: dict[str, dict[str, Any]] = {
         f"{access} {table}": {
             "table": {
                 "action": {"action": _ACTIONS[access]},
@@ -114,28 +128,30 @@ def _operations(check: AccessCheck, access: Access, session: CheckSession) -> di
                 "table-id": table.tabular_id,
             }
         }
-        for table in listed
+        for table in target_tables
     }
     if access == "write" and not on.table:
-        declared = session.declared(on.warehouse).namespace_paths
-        inside = [path for path in declared if on.namespace in (None, path) or path.startswith(f"{on.namespace}.")]
+        declared_paths = session.find_declared_warehouse(on.warehouse).namespace_paths
+        inside = [
+            path for path in declared_paths if on.namespace in (None, path) or path.startswith(f"{on.namespace}.")
+        ]
         for path in inside:
-            found[f"create tables in {path}"] = {
+            requests_by_operation[f"create tables in {path}"] = {
                 "namespace": {
                     "action": {"action": "create_table"},
                     "warehouse-id": warehouse_id,
                     "namespace": path.split("."),
                 }
             }
-    return found
+    return requests_by_operation
 
 
-def _by_policies(check: AccessCheck, access: Access, session: CheckSession) -> list[Decision]:
-    """Return what the identity policies of an IAM role say about the files of the target."""
+def _decide_by_policies(check: AccessCheck, access: Access, session: CheckSession) -> list[AccessDecision]:
+    """Return the decisions of an IAM role's identity policies for the files of the target."""
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 # pyright: ignore[reportMissingTypeStubs]
 
-    bucket, prefix = session.bucket_of(check.on.warehouse)
-    locations = _locations(check, session) or [prefix]
+    bucket, prefix = session.find_bucket(check.on.warehouse)
+    prefixes = _list_key_prefixes(check, session) or [prefix]
     reader = RoleReader(session.target.aws)
     try:
         policies = reader.read(check.principal).policies
@@ -143,8 +159,10 @@ def _by_policies(check: AccessCheck, access: Access, session: CheckSession) -> l
         raise NotEvaluatedError(f"the policies of {check.principal} cannot be read: {error}") from None
     arn = bucket_arn(bucket.bucket, bucket.region)
     return [
-        Decision(f"{action} {location}/*", allowing_statement(policies, _request(action, arn, location)) is not None)
-        for location in locations
+        AccessDecision(
+            f"{action} {location}/*", find_allowing_statement(policies, _request(action, arn, location)) is not None
+        )
+        for location in prefixes
         for action in _S3_ACTIONS[access]
     ]
 
@@ -153,19 +171,19 @@ def _request(action: str, arn: str, location: str) -> PolicyRequest:
     return PolicyRequest(action, f"{arn}/{location}/{_CANARY}" if location else f"{arn}/{_CANARY}")
 
 
-def _locations(check: AccessCheck, session: CheckSession) -> list[str]:
+def _list_key_prefixes(check: AccessCheck, session: CheckSession) -> list[str]:
     """Return the key prefixes of the tables of a target that is smaller than its warehouse."""
     if not check.on.table and not check.on.namespace:
         return []
-    named = parse_parts(check.on.table or "")
-    namespace = tuple(named[:-1]) or tuple((check.on.namespace or "").split("."))
-    found: list[str] = []
-    for table in session.tables_in(check.on.warehouse, namespace):
-        if named and (*table.namespace, table.name) != tuple(named):
+    table_parts = parse_parts(check.on.table or "")
+    namespace = tuple(table_parts[:-1]) or tuple((check.on.namespace or "").split("."))
+    prefixes: list[str] = []
+    for table in session.list_tables(check.on.warehouse, namespace):
+        if table_parts and (*table.namespace, table.name) != tuple(table_parts):
             continue
-        metadata = session.metadata(QualifiedName(check.on.warehouse, table.namespace, table.name)) or {}
+        metadata = session.load_metadata(QualifiedName(check.on.warehouse, table.namespace, table.name)) or {}
         _, _, path = str(metadata.get("location") or "").partition("://")
-        found.append(path.partition("/")[2].strip("/"))
-    if not found:
+        prefixes.append(path.partition("/")[2].strip("/"))
+    if not prefixes:
         raise NotEvaluatedError(f"{check.on} has no table to check with; create one, or check the warehouse")
-    return found
+    return prefixes

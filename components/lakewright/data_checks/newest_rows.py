@@ -1,8 +1,9 @@
 """Find the newest value of a time column from a snapshot's manifests. Data files are not read.
 
-Manifest lists have the bounds of partitions, and manifests those of columns in each data file. Manifests are read from
-the newest on, until a value is recent enough; a manifest whose partitions end before the newest known value is skipped.
-Deleted rows count: their bounds stay in the manifests.
+Manifest lists have the bounds of partitions, and manifests have the bounds of columns in each data file. Manifests are
+read from the newest on, until a value is recent enough; a manifest whose partitions end before the newest known value
+is skipped.
+Deleted rows count: their bounds remain in the manifests.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class NewestRows:
     """Manifests that were left out, as there are too many."""
 
 
-def newest_rows(
+def find_newest_rows(
     manifest_list: bytes,
     column: TimeColumn,
     partitions: Mapping[int, TimePartition],
@@ -58,37 +59,37 @@ def newest_rows(
     Raises:
         NotEvaluatedError: A manifest cannot be read.
     """
-    found = NewestRows()
+    rows = NewestRows()
     count = 0
-    for manifest in _newest_first(manifest_list):
+    for manifest in _list_newest_first(manifest_list):
         partition = partitions.get(int(manifest.get("partition_spec_id") or 0))
-        if _ends_before(manifest, column, partition, found.newest):
+        if _ends_before(manifest, column, partition, rows.newest):
             continue
         if count == MAX_MANIFESTS:
-            found.unread += 1
+            rows.unread += 1
             continue
         count += 1
-        for data_file in _data_files(read(str(manifest["manifest_path"]))):
-            _take(found, data_file, column, enough)
-        if found.is_recent:
+        for data_file in _list_data_files(read(str(manifest["manifest_path"]))):
+            _add_data_file(rows, data_file, column, enough)
+        if rows.is_recent:
             break
-    return found
+    return rows
 
 
-def _take(found: NewestRows, data_file: Mapping[str, Any], column: TimeColumn, enough: datetime) -> None:
-    bounds = _by_id(data_file.get("upper_bounds"))
+def _add_data_file(rows: NewestRows, data_file: Mapping[str, Any], column: TimeColumn, enough: datetime) -> None:
+    bounds = _parse_avro_map(data_file.get("upper_bounds"))
     if (bound := bounds.get(column.field_id)) is not None:
         value = end_of_value(column, bound)
-        found.newest = max(value, found.newest) if found.newest else value
-        found.is_recent = found.is_recent or value >= enough
+        rows.newest = max(value, rows.newest) if rows.newest else value
+        rows.is_recent = rows.is_recent or value >= enough
     elif _has_values(data_file, column):
-        found.without_bounds += 1
+        rows.without_bounds += 1
 
 
 def _has_values(data_file: Mapping[str, Any], column: TimeColumn) -> bool:
-    """Return whether a file without a bound may have a value: one whose values are all null has none."""
+    """Return whether a file without a bound may have a value. A file whose values are all null has none."""
     records = int(data_file.get("record_count") or 0)
-    nulls = _by_id(data_file.get("null_value_counts")).get(column.field_id)
+    nulls = _parse_avro_map(data_file.get("null_value_counts")).get(column.field_id)
     return records > 0 and nulls != records
 
 
@@ -102,29 +103,31 @@ def _ends_before(
     return isinstance(bound, bytes) and end_of_partition(column, partition, bound) <= newest
 
 
-def _newest_first(manifest_list: bytes) -> list[Mapping[str, Any]]:
-    listed = [manifest for manifest in _records(manifest_list) if int(manifest.get("content") or 0) == _DATA]
+def _list_newest_first(manifest_list: bytes) -> list[Mapping[str, Any]]:
+    data_manifests = [
+        manifest for manifest in _read_records(manifest_list) if int(manifest.get("content") or 0) == _DATA
+    ]
     # Version 1 has no sequence numbers; writers put new manifests first.
-    return sorted(listed, key=lambda manifest: -int(manifest.get("sequence_number") or 0))
+    return sorted(data_manifests, key=lambda manifest: -int(manifest.get("sequence_number") or 0))
 
 
-def _data_files(manifest: bytes) -> Iterator[Mapping[str, Any]]:
-    for entry in _records(manifest):
+def _list_data_files(manifest: bytes) -> Iterator[Mapping[str, Any]]:
+    for entry in _read_records(manifest):
         if entry.get("status") != _DELETED:
             yield mapping_of(entry.get("data_file"))
 
 
-def _by_id(entries: object) -> dict[int, Any]:
-    """Return a map of Avro, which is written as a list of pairs, as its keys are numbers."""
+def _parse_avro_map(entries: object) -> dict[int, Any]:
+    """Return a map of Avro whose keys are numbers. Avro writes it as a list of pairs."""
     pairs = [mapping_of(entry) for entry in list_of(entries)]
     return {int(pair["key"]): pair["value"] for pair in pairs}
 
 
-def _records(content: bytes) -> list[Mapping[str, Any]]:
+def _read_records(content: bytes) -> list[Mapping[str, Any]]:
     import fastavro  # noqa: PLC0415 - slow to load
 
     try:
         return cast("list[Mapping[str, Any]]", list(fastavro.reader(io.BytesIO(content))))
     except (ValueError, EOFError, LookupError, TypeError, zlib.error) as error:
-        said = " ".join(str(error).split())[:200]
-        raise NotEvaluatedError(f"a manifest of the table is damaged, or of a codec unknown here: {said}") from None
+        reason = " ".join(str(error).split())[:200]
+        raise NotEvaluatedError(f"a manifest of the table is damaged, or of a codec unknown here: {reason}") from None

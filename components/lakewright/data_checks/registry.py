@@ -1,4 +1,4 @@
-"""The kinds of checks. A new one is a model in `spec/monitoring/`, a module beside this one, and a line here."""
+"""The kinds of checks. A new kind is a model in `spec/monitoring/`, a module beside this one, and a line here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lakewright.spec.monitoring.warehouse_check import WarehouseCheck
 
 @dataclass(frozen=True)
 class CheckKind:
-    """How entries of one kind are evaluated."""
+    """The functions that evaluate the entries of a kind."""
 
     title: Callable[[Any], str]
     evaluate: Callable[[Any, CheckSession], Iterator[Verdict]]

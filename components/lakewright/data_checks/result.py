@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Outcome = Literal["passed", "failed", "not evaluated"]
@@ -16,31 +16,44 @@ class Verdict:
     assertion: str
     """`exists`, `min_rows`, `newer_than`, `max_bytes`, `can read`, ..."""
     expected: str
-    found: str
+    finding: str
     outcome: Outcome
 
     @classmethod
-    def of(cls, assertion: str, expected: str, found: str, *, holds: bool) -> Verdict:
+    def from_evaluation(cls, assertion: str, expected: str, finding: str, *, holds: bool) -> Verdict:
         """Return a verdict of an assertion that was evaluated."""
-        return cls(assertion, expected, found, "passed" if holds else "failed")
+        return cls(assertion, expected, finding, "passed" if holds else "failed")
 
 
 @dataclass(frozen=True)
 class CheckResult:
     """The result of one assertion of a check. It holds no secrets."""
 
-    place: str
+    spec_path: str
     """Path in the spec: `checks.0`."""
     check: str
     """The checked object: `table executions.results.rows`."""
     assertion: str
     expected: str
-    found: str
+    finding: str
     outcome: Outcome
     at: str
     """When it was evaluated (RFC 3339, UTC)."""
     identity: str
     """The identity that read the data."""
+
+    def to_json(self) -> dict[str, str]:
+        """Return the result as JSON. Its keys are a contract with readers of `lakewright check --json`."""
+        return {
+            "place": self.spec_path,
+            "check": self.check,
+            "assertion": self.assertion,
+            "expected": self.expected,
+            "found": self.finding,
+            "outcome": self.outcome,
+            "at": self.at,
+            "identity": self.identity,
+        }
 
 
 @dataclass
@@ -70,13 +83,13 @@ class StackChecks:
             "stack": self.stack,
             "tenant": self.tenant,
             "environment": self.environment,
-            "checks": [asdict(check) for check in self.checks],
+            "checks": [check.to_json() for check in self.checks],
             "problems": list(self.problems),
         }
 
 
-def exit_code_of(results: Sequence[StackChecks]) -> int:
-    """Return 1 if a check could not be evaluated, else 7 if one failed, else 0."""
+def compute_exit_code(results: Sequence[StackChecks]) -> int:
+    """Return 1 if a check could not be evaluated, else 7 if a check failed, else 0."""
     if any(result.problems or result.not_evaluated for result in results):
         return 1
     return 7 if any(result.failed for result in results) else 0
@@ -84,10 +97,10 @@ def exit_code_of(results: Sequence[StackChecks]) -> int:
 
 def to_json(results: Iterable[StackChecks], *, seconds: float) -> dict[str, Any]:
     """Return the document that `lakewright check --json` prints."""
-    listed = list(results)
+    all_results = list(results)
     return {
         "version": 1,
         "seconds": round(seconds, 3),
-        "exit": exit_code_of(listed),
-        "stacks": [result.to_json() for result in listed],
+        "exit": compute_exit_code(all_results),
+        "stacks": [result.to_json() for result in all_results],
     }

@@ -1,4 +1,4 @@
-"""Evaluate the checks of many tenants at the same time. A tenant that cannot be reached hides no other's results."""
+"""Evaluate the checks of many tenants concurrently. An unreachable tenant does not hide other tenants' results."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run_checks(
 
     Args:
         targets: The tenants.
-        parallel: Tenants at the same time.
+        parallel: Number of tenants that are checked concurrently.
         clock: Returns the time in UTC.
     """
     pool = _Clients()
@@ -46,7 +46,7 @@ class _Clients:
 
     def __init__(self) -> None:
         self._pools: dict[object, ClientPool] = {}
-        self._made: list[Client] = []
+        self._clients: list[Client] = []
         self._lock = threading.Lock()
 
     def get(self, target: CheckTarget) -> Client:
@@ -57,41 +57,41 @@ class _Clients:
         with self._lock:
             pool = self._pools.setdefault(key, ClientPool())
             client = pool.get(reference, target.resolve)
-            self._made.append(client)
+            self._clients.append(client)
             return client
 
     def close(self) -> None:
-        for client in {id(client): client for client in self._made}.values():
+        for client in {id(client): client for client in self._clients}.values():
             client.close()
 
 
 def _run(target: CheckTarget, clients: _Clients, now: datetime) -> StackChecks:
-    found = StackChecks(target.stack, target.spec.name, target.spec.environment)
+    results = StackChecks(target.stack, target.spec.name, target.spec.environment)
     try:
         session = CheckSession(target, clients.get(target), now)
         try:
-            _check(session, found)
+            _add_results(session, results)
         finally:
             session.close()
-    except _failures() as error:
-        found.problems.append(" ".join(str(error).split()))
-    except Exception as error:  # noqa: BLE001 - a defect that one tenant meets must not hide the others' results
-        found.problems.append(f"unexpected error: {type(error).__name__}: {' '.join(str(error).split())}")
-    return found
+    except _list_expected_errors() as error:
+        results.problems.append(" ".join(str(error).split()))
+    except Exception as error:  # noqa: BLE001 - a defect that one tenant meets must not hide other tenants' results
+        results.problems.append(f"unexpected error: {type(error).__name__}: {' '.join(str(error).split())}")
+    return results
 
 
-def _check(session: CheckSession, found: StackChecks) -> None:
+def _add_results(session: CheckSession, results: StackChecks) -> None:
     """Add the results of a tenant's checks."""
     for index, check in enumerate(session.target.spec.checks):
         kind = CHECKS[type(check)]
         for verdict in _evaluate(check, session):
-            found.checks.append(
+            results.checks.append(
                 CheckResult(
                     f"checks.{index}",
                     kind.title(check),
                     verdict.assertion,
                     verdict.expected,
-                    verdict.found,
+                    verdict.finding,
                     verdict.outcome,
                     format_json_time(session.now.replace(microsecond=0)),
                     session.identity,
@@ -102,13 +102,13 @@ def _check(session: CheckSession, found: StackChecks) -> None:
 def _evaluate(check: DataCheck, session: CheckSession) -> Iterator[Verdict]:
     try:
         yield from CHECKS[type(check)].evaluate(check, session)
-    except _failures() as error:
-        yield Verdict("evaluate", "an answer of the servers", " ".join(str(error).split()), "not evaluated")
+    except _list_expected_errors() as error:
+        yield Verdict("evaluate", "a response of the servers", " ".join(str(error).split()), "not evaluated")
 
 
-def _failures() -> tuple[type[Exception], ...]:
-    """Return the errors that keep a check from being evaluated. Other ones are defects of this program."""
+def _list_expected_errors() -> tuple[type[Exception], ...]:
+    """Return the errors that keep a check from being evaluated. Other errors are defects of this program."""
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 # pyright: ignore[reportMissingTypeStubs]
 
-    found: Any = (DataCheckError, LakekeeperError, VerifyError, UnresolvedCredentialError, BotoCoreError, ClientError)
-    return found
+    errors: Any = (DataCheckError, LakekeeperError, VerifyError, UnresolvedCredentialError, BotoCoreError, ClientError)
+    return errors

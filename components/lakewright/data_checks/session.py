@@ -23,27 +23,27 @@ from lakewright.names.table_name import QualifiedName
 from lakewright.spec.warehouse import WarehouseSpec
 from lakewright.validation.documents import mapping_of
 from lakewright.verify.attempts.catalog_access import CatalogAccess
-from lakewright.verify.table.object_store import TableStore, s3_http
+from lakewright.verify.table.object_store import TableStore, open_s3_http
 from lakewright.verify.table.probe_table import Location, WarehouseTables
 
 
 @dataclass
 class CheckSession:
-    """One tenant. What its checks share is read once."""
+    """Access for the checks of a tenant. Data that its checks share is read once."""
 
     target: CheckTarget
     client: Client
     now: datetime
     """Time of the run, in UTC."""
-    _listed: dict[tuple[str, Path | None], list[Tabular]] = field(
+    _tables_by_scope: dict[tuple[str, Path | None], list[Tabular]] = field(
         default_factory=dict[tuple[str, Path | None], list[Tabular]]
     )
 
     @cached_property
     def warehouses(self) -> dict[str, dict[str, Any]]:
         """The project's active warehouses in the server's JSON, by lower-case name."""
-        found = warehouses.list_all(self.client, self.target.spec.project_id)
-        return {str(warehouse["name"]).casefold(): warehouse for warehouse in found}
+        active_warehouses = warehouses.list_all(self.client, self.target.spec.project_id)
+        return {str(warehouse["name"]).casefold(): warehouse for warehouse in active_warehouses}
 
     @cached_property
     def role_ids(self) -> dict[str, str]:
@@ -54,7 +54,7 @@ class CheckSession:
     def http(self) -> httpx.Client:
         """HTTP client for S3."""
         storages = self.target.spec.storage.values()
-        return s3_http(
+        return open_s3_http(
             self.target.server.ca_bundle,
             [certificates for storage in storages if (certificates := storage.store_certificates)],
         )
@@ -66,10 +66,10 @@ class CheckSession:
         name = getattr(auth, "client_id", None)
         return f"stack ({auth.kind}{f' {name}' if name else ''})"
 
-    def warehouse_id(self, name: str) -> str | None:
+    def find_warehouse_id(self, name: str) -> str | None:
         """Return the id of a warehouse; None if the server does not list it."""
-        found = self.warehouses.get(name.casefold())
-        return warehouses.id_of(found) if found else None
+        warehouse = self.warehouses.get(name.casefold())
+        return warehouses.id_of(warehouse) if warehouse else None
 
     def require_warehouse(self, name: str) -> str:
         """Return the id of a warehouse.
@@ -77,48 +77,50 @@ class CheckSession:
         Raises:
             NotEvaluatedError: The server does not list it.
         """
-        found = self.warehouse_id(name)
-        if found is None:
+        warehouse_id = self.find_warehouse_id(name)
+        if warehouse_id is None:
             raise NotEvaluatedError(f"warehouse {name} is not on the server; run `lakewright up`")
-        return found
+        return warehouse_id
 
-    def metadata(self, table: QualifiedName) -> dict[str, Any] | None:
+    def load_metadata(self, table: QualifiedName) -> dict[str, Any] | None:
         """Return the metadata of a table with its referenced snapshots; None if there is no such table."""
-        warehouse_id = self.warehouse_id(table.warehouse)
+        warehouse_id = self.find_warehouse_id(table.warehouse)
         return tables.load(self.client, warehouse_id, table.namespace, table.name) if warehouse_id else None
 
-    def all_snapshots(self, table: QualifiedName) -> list[dict[str, Any]]:
+    def load_all_snapshots(self, table: QualifiedName) -> list[dict[str, Any]]:
         """Return all snapshots of a table."""
         path = tables.url(self.require_warehouse(table.warehouse), table.namespace, table.name)
         loaded = self.client.json("GET", path, params={"snapshots": "all"}, headers=tables.NO_CREDENTIALS)
         return list(loaded["metadata"].get("snapshots") or [])
 
-    def tables_in(self, warehouse: str, namespace: Path | None = None) -> Sequence[Tabular]:
-        """Return the tables of a warehouse or namespace, with those of the namespaces inside. They are listed once."""
+    def list_tables(self, warehouse: str, namespace: Path | None = None) -> Sequence[Tabular]:
+        """Return the tables of a warehouse or namespace and of all nested namespaces. They are listed once."""
         warehouse_id = self.require_warehouse(warehouse)
         key = (warehouse_id, namespace)
-        if key not in self._listed:
-            self._listed[key] = self._list(warehouse_id, namespace)
-        return self._listed[key]
+        if key not in self._tables_by_scope:
+            self._tables_by_scope[key] = self._walk_namespaces(warehouse_id, namespace)
+        return self._tables_by_scope[key]
 
-    def files_of(self, table: QualifiedName) -> tuple[dict[str, Any], TableStore]:
+    def load_table_files(self, table: QualifiedName) -> tuple[dict[str, Any], TableStore]:
         """Return a table's metadata, and access to its files by credentials that the catalog vends or signs with.
 
         Raises:
             VerifyError: The catalog gives this identity no access.
         """
-        warehouse = self.declared(table.warehouse)
+        warehouse = self.find_declared_warehouse(table.warehouse)
         warehouse_id = self.require_warehouse(warehouse.name)
-        reached = CatalogWarehouse(
+        catalog_warehouse = CatalogWarehouse(
             name=warehouse.name,
             id=warehouse_id,
             delegation=warehouse.delegation,
             namespaces=[],
             s3={},
         )
-        requests = WarehouseTables(CatalogAccess(self.client), reached, self.target.spec.project_id, self.http)
-        loaded = requests.load(tables.url(warehouse_id, table.namespace, table.name))
-        return loaded["metadata"], requests.store(loaded)
+        requests = WarehouseTables(
+            CatalogAccess(self.client), catalog_warehouse, self.target.spec.project_id, self.http
+        )
+        loaded = requests.load_table(tables.url(warehouse_id, table.namespace, table.name))
+        return loaded["metadata"], requests.open_store(loaded)
 
     def read_file(self, store: TableStore, uri: str) -> bytes:
         """Return the content of a file of a table.
@@ -128,19 +130,19 @@ class CheckSession:
         """
         if not uri.startswith(("s3://", "s3a://", "s3n://")):
             raise NotEvaluatedError(f"{uri}: only files in S3 can be read; check `newer_than` without `column`")
-        place = Location.parse(uri)
-        response = store.send("GET", place.bucket, place.key)
+        location = Location.parse(uri)
+        response = store.send("GET", location.bucket, location.key)
         if not response.is_success:
             raise NotEvaluatedError(
-                f"{place.key.rpartition('/')[2]} of the table cannot be read: S3 answered {response}"
+                f"{location.key.rpartition('/')[2]} of the table cannot be read: S3 answered {response}"
             )
         return response.content
 
-    def declared(self, warehouse: str) -> WarehouseSpec:
+    def find_declared_warehouse(self, warehouse: str) -> WarehouseSpec:
         """Return the warehouse of the spec."""
-        return next(known for known in self.target.spec.warehouses if known.name == warehouse)
+        return next(spec for spec in self.target.spec.warehouses if spec.name == warehouse)
 
-    def bucket_of(self, warehouse: str) -> tuple[OwnBucket, str]:
+    def find_bucket(self, warehouse: str) -> tuple[OwnBucket, str]:
         """Return the bucket of a warehouse, as the stack reaches it, and the warehouse's key prefix.
 
         Raises:
@@ -151,7 +153,7 @@ class CheckSession:
         if profile.get("type") != "s3":
             raise NotEvaluatedError(f"warehouse {warehouse} is not in S3")
         spec, account = self.target.spec, self.target.aws
-        access = spec.storage[spec.find_storage_name(self.declared(warehouse))].stack_access
+        access = spec.storage[spec.find_storage_name(self.find_declared_warehouse(warehouse))].stack_access
         if access is None:
             file = account.shared_credentials_file
             access = {
@@ -161,19 +163,19 @@ class CheckSession:
                 "profile": account.profile,
                 "shared_credentials_file": str(file) if file else None,
             }
-        own = OwnBucket.model_validate(access).resolving(self.target.resolve)
-        return own, str(profile.get("key-prefix") or "").strip("/")
+        bucket = OwnBucket.model_validate(access).resolving(self.target.resolve)
+        return bucket, str(profile.get("key-prefix") or "").strip("/")
 
     def close(self) -> None:
         """Close the connections to S3."""
         if "http" in self.__dict__:
             self.http.close()
 
-    def _list(self, warehouse_id: str, namespace: Path | None) -> list[Tabular]:
+    def _walk_namespaces(self, warehouse_id: str, namespace: Path | None) -> list[Tabular]:
         pending = [namespace] if namespace else [child.path for child in namespaces.children(self.client, warehouse_id)]
-        found: list[Tabular] = []
+        all_tables: list[Tabular] = []
         while pending:
             path = pending.pop()
-            found += tabulars.listed(self.client, warehouse_id, path, "table")
+            all_tables += tabulars.listed(self.client, warehouse_id, path, "table")
             pending += [child.path for child in namespaces.children(self.client, warehouse_id, path)]
-        return found
+        return all_tables

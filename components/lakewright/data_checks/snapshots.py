@@ -35,52 +35,52 @@ class RowCount:
         return self.equality_deletes == 0
 
 
-def current_snapshot(metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def find_current_snapshot(metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the current snapshot of a table; None if it has none."""
     current = metadata.get("current-snapshot-id")
-    return _by_id(list_of(metadata.get("snapshots"))).get(current) if current not in (None, -1) else None
+    return _index_by_id(list_of(metadata.get("snapshots"))).get(current) if current not in (None, -1) else None
 
 
-def row_count(snapshot: Mapping[str, Any]) -> RowCount | None:
+def count_rows(snapshot: Mapping[str, Any]) -> RowCount | None:
     """Return the number of rows of a snapshot; None if its summary does not have it."""
-    records = total(snapshot, "total-records")
+    records = read_total(snapshot, "total-records")
     if records is None:
         return None
-    deleted, equality = total(snapshot, "total-position-deletes"), total(snapshot, "total-equality-deletes")
+    deleted, equality = read_total(snapshot, "total-position-deletes"), read_total(snapshot, "total-equality-deletes")
     return RowCount(records, deleted or 0, equality or 0)
 
 
-def total(snapshot: Mapping[str, Any], name: str) -> int | None:
+def read_total(snapshot: Mapping[str, Any], name: str) -> int | None:
     """Return a total of a snapshot's summary; None if it does not have it."""
     value = str(mapping_of(snapshot.get("summary")).get(name, ""))
     return int(value) if value.isascii() and value.isdigit() else None
 
 
-def taken_at(snapshot: Mapping[str, Any]) -> datetime:
+def parse_snapshot_time(snapshot: Mapping[str, Any]) -> datetime:
     """Return the time of a snapshot."""
     return datetime.fromtimestamp(int(snapshot["timestamp-ms"]) / 1000, UTC)
 
 
-def newest_addition(snapshots: Sequence[Any], current: object) -> Mapping[str, Any] | None:
+def find_newest_addition(snapshots: Sequence[Any], current: object) -> Mapping[str, Any] | None:
     """Return the newest ancestor of the current snapshot that added rows; None if none that is kept did."""
-    return next((found for found in lineage(snapshots, current) if _adds_rows(found)), None)
+    return next((snapshot for snapshot in list_lineage(snapshots, current) if _adds_rows(snapshot)), None)
 
 
-def lineage(snapshots: Sequence[Any], current: object) -> list[Mapping[str, Any]]:
+def list_lineage(snapshots: Sequence[Any], current: object) -> list[Mapping[str, Any]]:
     """Return the current snapshot and its kept ancestors, the newest first."""
-    by_id = _by_id(snapshots)
-    found: list[Mapping[str, Any]] = []
+    by_id = _index_by_id(snapshots)
+    ancestors: list[Mapping[str, Any]] = []
     while (snapshot := by_id.pop(current, None)) is not None:
-        found.append(snapshot)
+        ancestors.append(snapshot)
         current = snapshot.get("parent-snapshot-id")
-    return found
+    return ancestors
 
 
 def _adds_rows(snapshot: Mapping[str, Any]) -> bool:
     operation = mapping_of(snapshot.get("summary")).get("operation")
-    added = total(snapshot, "added-records")
+    added = read_total(snapshot, "added-records")
     return operation in _ADDING and added != 0
 
 
-def _by_id(snapshots: Sequence[Any]) -> dict[Any, Mapping[str, Any]]:
+def _index_by_id(snapshots: Sequence[Any]) -> dict[Any, Mapping[str, Any]]:
     return {mapping_of(snapshot).get("snapshot-id"): mapping_of(snapshot) for snapshot in snapshots}

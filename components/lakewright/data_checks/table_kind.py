@@ -9,17 +9,17 @@ from typing import Any
 from lakewright_spark.times import format_time
 
 from lakewright.data_checks.errors import NotEvaluatedError
-from lakewright.data_checks.newest_rows import newest_rows
+from lakewright.data_checks.newest_rows import find_newest_rows
 from lakewright.data_checks.result import Verdict
 from lakewright.data_checks.session import CheckSession
 from lakewright.data_checks.snapshots import (
-    current_snapshot,
-    lineage,
-    newest_addition,
-    row_count,
-    taken_at,
+    count_rows,
+    find_current_snapshot,
+    find_newest_addition,
+    list_lineage,
+    parse_snapshot_time,
 )
-from lakewright.data_checks.time_bounds import TimeColumn, find_column, is_time, partitions_of
+from lakewright.data_checks.time_bounds import TimeColumn, find_column, is_time, list_partitions
 from lakewright.spec.monitoring.table_check import TableCheck, age_seconds
 
 
@@ -29,113 +29,120 @@ def title(check: TableCheck) -> str:
 
 
 def evaluate(check: TableCheck, session: CheckSession) -> Iterator[Verdict]:
-    """Yield whether the table exists, has enough rows, and recent ones."""
-    metadata = session.metadata(check.path)
+    """Yield whether the table exists, has enough rows, and has recent rows."""
+    metadata = session.load_metadata(check.path)
     if metadata is None:
-        yield Verdict.of("exists", "a table", _absence(check, session), holds=False)
+        yield Verdict.from_evaluation("exists", "a table", _describe_absence(check, session), holds=False)
         return
-    yield Verdict.of("exists", "a table", "a table", holds=True)
-    snapshot = current_snapshot(metadata)
+    yield Verdict.from_evaluation("exists", "a table", "a table", holds=True)
+    snapshot = find_current_snapshot(metadata)
     if check.min_rows is not None:
-        yield _rows(check.min_rows, snapshot)
+        yield _check_row_count(check.min_rows, snapshot)
     if check.newer_than is not None:
-        yield _age(check, snapshot, session)
+        yield _check_age(check, snapshot, session)
 
 
-def _absence(check: TableCheck, session: CheckSession) -> str:
-    if session.warehouse_id(check.path.warehouse) is None:
+def _describe_absence(check: TableCheck, session: CheckSession) -> str:
+    if session.find_warehouse_id(check.path.warehouse) is None:
         return f"warehouse {check.path.warehouse} is not on the server"
     return "no table of this name that this identity can see"
 
 
-def _rows(least: int, snapshot: Mapping[str, Any] | None) -> Verdict:
-    expected = f"at least {least} rows"
+def _check_row_count(min_rows: int, snapshot: Mapping[str, Any] | None) -> Verdict:
+    expected = f"at least {min_rows} rows"
     if snapshot is None:
-        return Verdict.of("min_rows", expected, "no snapshot, so no rows", holds=False)
-    count = row_count(snapshot)
+        return Verdict.from_evaluation("min_rows", expected, "no snapshot, so no rows", holds=False)
+    count = count_rows(snapshot)
     if count is None:
         reason = "the snapshot's summary has no `total-records`; its writer does not count rows"
         return Verdict("min_rows", expected, reason, "not evaluated")
-    if not count.is_exact and count.highest >= least:
+    if not count.is_exact and count.highest >= min_rows:
         reason = f"at most {count.highest} rows: equality deletes are not applied; compact the table"
         return Verdict("min_rows", expected, reason, "not evaluated")
-    found = f"{count.highest} rows" if count.is_exact else f"at most {count.highest} rows"
-    return Verdict.of("min_rows", expected, found, holds=count.highest >= least)
+    finding = f"{count.highest} rows" if count.is_exact else f"at most {count.highest} rows"
+    return Verdict.from_evaluation("min_rows", expected, finding, holds=count.highest >= min_rows)
 
 
-def _age(check: TableCheck, snapshot: Mapping[str, Any] | None, session: CheckSession) -> Verdict:
+def _check_age(check: TableCheck, snapshot: Mapping[str, Any] | None, session: CheckSession) -> Verdict:
     by = f" by column {check.column}" if check.column else ""
     expected = f"rows newer than {check.newer_than}{by}"
     if snapshot is None:
-        return Verdict.of("newer_than", expected, "no snapshot, so no rows", holds=False)
+        return Verdict.from_evaluation("newer_than", expected, "no snapshot, so no rows", holds=False)
     enough = session.now - timedelta(seconds=age_seconds(check.newer_than or ""))
     try:
         if check.column:
-            return _age_by_column(check, expected, enough, session)
-        return _age_by_snapshot(check, snapshot, expected, enough, session)
+            return _check_age_by_column(check, expected, enough, session)
+        return _check_age_by_snapshot(check, snapshot, expected, enough, session)
     except NotEvaluatedError as error:
         return Verdict("newer_than", expected, str(error), "not evaluated")
 
 
-def _age_by_snapshot(
+def _check_age_by_snapshot(
     check: TableCheck, snapshot: Mapping[str, Any], expected: str, enough: datetime, session: CheckSession
 ) -> Verdict:
     current = snapshot.get("snapshot-id")
-    added = newest_addition([snapshot], current)
-    kept: list[Mapping[str, Any]] = [snapshot]
+    added = find_newest_addition([snapshot], current)
+    ancestors: list[Mapping[str, Any]] = [snapshot]
     if added is None:  # such as a compaction; the addition is an ancestor
-        snapshots = session.all_snapshots(check.path)
-        added, kept = newest_addition(snapshots, current), lineage(snapshots, current) or kept
+        snapshots = session.load_all_snapshots(check.path)
+        added, ancestors = find_newest_addition(snapshots, current), list_lineage(snapshots, current) or ancestors
     if added is not None:
-        when = taken_at(added)
-        return Verdict.of(
-            "newer_than", expected, f"newest snapshot with added rows: {format_time(when)}", holds=when >= enough
+        added_time = parse_snapshot_time(added)
+        return Verdict.from_evaluation(
+            "newer_than",
+            expected,
+            f"newest snapshot with added rows: {format_time(added_time)}",
+            holds=added_time >= enough,
         )
-    oldest = taken_at(kept[-1])
-    if oldest < enough:
-        return Verdict.of("newer_than", expected, f"no snapshot added rows since {format_time(oldest)}", holds=False)
+    oldest_time = parse_snapshot_time(ancestors[-1])
+    if oldest_time < enough:
+        return Verdict.from_evaluation(
+            "newer_than", expected, f"no snapshot added rows since {format_time(oldest_time)}", holds=False
+        )
     raise NotEvaluatedError(
-        f"no kept snapshot added rows, and older ones than {format_time(oldest)} are expired; check a `column`"
+        f"no kept snapshot added rows, and older ones than {format_time(oldest_time)} are expired; check a `column`"
     )
 
 
-def _age_by_column(check: TableCheck, expected: str, enough: datetime, session: CheckSession) -> Verdict:
-    metadata, store = session.files_of(check.path)
-    column = _column(metadata, check.column or "")
-    snapshot = current_snapshot(metadata) or {}
+def _check_age_by_column(check: TableCheck, expected: str, enough: datetime, session: CheckSession) -> Verdict:
+    metadata, store = session.load_table_files(check.path)
+    column = _find_time_column(metadata, check.column or "")
+    snapshot = find_current_snapshot(metadata) or {}
     if not snapshot.get("manifest-list"):
         raise NotEvaluatedError("the snapshot has no manifest list (an old table of format version 1); rewrite it")
-    found = newest_rows(
+    rows = find_newest_rows(
         session.read_file(store, str(snapshot["manifest-list"])),
         column,
-        partitions_of(metadata, column),
+        list_partitions(metadata, column),
         enough=enough,
         read=lambda path: session.read_file(store, path),
     )
-    newest = f"newest value: {_value(column, found.newest)}" if found.newest else "no value of the column"
-    if found.is_recent:
-        return Verdict.of("newer_than", expected, f"a value of {_value(column, found.newest)}", holds=True)
-    if found.unread:
-        raise NotEvaluatedError(f"{newest}; {found.unread} manifests were not read: rewrite the table's manifests")
-    if found.without_bounds:
-        raise NotEvaluatedError(
-            f"{newest}; {found.without_bounds} data files have no metrics for the column (`write.metadata.metrics`)"
+    finding = f"newest value: {_format_value(column, rows.newest)}" if rows.newest else "no value of the column"
+    if rows.is_recent:
+        return Verdict.from_evaluation(
+            "newer_than", expected, f"a value of {_format_value(column, rows.newest)}", holds=True
         )
-    return Verdict.of("newer_than", expected, newest, holds=False)
+    if rows.unread:
+        raise NotEvaluatedError(f"{finding}; {rows.unread} manifests were not read: rewrite the table's manifests")
+    if rows.without_bounds:
+        raise NotEvaluatedError(
+            f"{finding}; {rows.without_bounds} data files have no metrics for the column (`write.metadata.metrics`)"
+        )
+    return Verdict.from_evaluation("newer_than", expected, finding, holds=False)
 
 
-def _column(metadata: Mapping[str, Any], name: str) -> TimeColumn:
-    found = find_column(metadata, name)
-    if found is None:
+def _find_time_column(metadata: Mapping[str, Any], name: str) -> TimeColumn:
+    column = find_column(metadata, name)
+    if column is None:
         raise NotEvaluatedError(f"the table has no column {name}")
-    field_id, type_ = found
+    field_id, type_ = column
     if not is_time(type_):
         kind = type_ if isinstance(type_, str) else "a nested type"
         raise NotEvaluatedError(f"column {name} has type {kind}; expected a date or timestamp")
     return TimeColumn(field_id, type_)
 
 
-def _value(column: TimeColumn, end: datetime | None) -> str:
+def _format_value(column: TimeColumn, end: datetime | None) -> str:
     """Return a value as it was written: a date counts until its end."""
     if end is None:
         return "none"

@@ -47,32 +47,32 @@ def find_column(metadata: Mapping[str, Any], name: str) -> tuple[int, Any] | Non
     schemas = [mapping_of(schema) for schema in list_of(metadata.get("schemas"))]
     current = metadata.get("current-schema-id")
     schema: Any = next((schema for schema in schemas if schema.get("schema-id") == current), metadata.get("schema"))
-    found: Mapping[str, Any] = {}
+    column_field: Mapping[str, Any] = {}
     for part in name.split("."):
         fields = [mapping_of(field) for field in list_of(mapping_of(schema).get("fields"))]
         matching = [field for field in fields if str(field.get("name")).casefold() == part.casefold()]
-        found = matching[0] if matching else {}
-        schema = found.get("type")
-    return (int(found["id"]), found.get("type")) if found else None
+        column_field = matching[0] if matching else {}
+        schema = column_field.get("type")
+    return (int(column_field["id"]), column_field.get("type")) if column_field else None
 
 
-def partitions_of(metadata: Mapping[str, Any], column: TimeColumn) -> dict[int, TimePartition]:
+def list_partitions(metadata: Mapping[str, Any], column: TimeColumn) -> dict[int, TimePartition]:
     """Return the partition fields that are made from a column and keep its order, by the id of their spec."""
-    found: dict[int, TimePartition] = {}
+    partitions: dict[int, TimePartition] = {}
     for spec in map(mapping_of, list_of(metadata.get("partition-specs"))):
         for position, field in enumerate(map(mapping_of, list_of(spec.get("fields")))):
             transform = str(field.get("transform"))
             if field.get("source-id") == column.field_id and transform in {"identity", "year", "month", "day", "hour"}:
-                found[int(spec["spec-id"])] = TimePartition(int(spec["spec-id"]), position, transform)
-    return found
+                partitions[int(spec["spec-id"])] = TimePartition(int(spec["spec-id"]), position, transform)
+    return partitions
 
 
 def end_of_value(column: TimeColumn, bound: bytes) -> datetime:
     """Return the time of a column's bound. A date counts until its end."""
     number = int.from_bytes(bound, "little", signed=True)
     if column.type == "date":
-        return _after(timedelta(days=number + 1))
-    return _after(timedelta(microseconds=number * 10**6 // _PER_SECOND[column.type]))
+        return _add_to_epoch(timedelta(days=number + 1))
+    return _add_to_epoch(timedelta(microseconds=number * 10**6 // _PER_SECOND[column.type]))
 
 
 def end_of_partition(column: TimeColumn, partition: TimePartition, bound: bytes) -> datetime:
@@ -80,18 +80,18 @@ def end_of_partition(column: TimeColumn, partition: TimePartition, bound: bytes)
     number = int.from_bytes(bound, "little", signed=True)
     match partition.transform:
         case "year":
-            return _month_start((number + 1) * 12)
+            return _compute_month_start((number + 1) * 12)
         case "month":
-            return _month_start(number + 1)
+            return _compute_month_start(number + 1)
         case "day":
-            return _after(_DAY * (number + 1))
+            return _add_to_epoch(_DAY * (number + 1))
         case "hour":
-            return _after(timedelta(hours=number + 1))
+            return _add_to_epoch(timedelta(hours=number + 1))
         case _:
             return end_of_value(column, bound)
 
 
-def _month_start(months: int) -> datetime:
+def _compute_month_start(months: int) -> datetime:
     year, month = divmod(months, 12)
     try:
         return datetime.combine(date(1970 + year, month + 1, 1), datetime.min.time(), UTC)
@@ -99,7 +99,7 @@ def _month_start(months: int) -> datetime:
         return _LAST
 
 
-def _after(span: timedelta) -> datetime:
+def _add_to_epoch(span: timedelta) -> datetime:
     try:
         return EPOCH + span
     except OverflowError:

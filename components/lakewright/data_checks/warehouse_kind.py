@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from lakewright.data_checks.errors import NotEvaluatedError
 from lakewright.data_checks.result import Verdict
 from lakewright.data_checks.session import CheckSession
-from lakewright.data_checks.snapshots import current_snapshot, total
+from lakewright.data_checks.snapshots import find_current_snapshot, read_total
 from lakewright.lakekeeper.buckets import own_bucket
 from lakewright.lakekeeper.provider.errors import CannotCountError
 from lakewright.names.table_name import QualifiedName
@@ -16,7 +16,7 @@ from lakewright.spec.monitoring.warehouse_check import WarehouseCheck
 from lakewright.validation.quantity import parse_bytes
 
 CONCURRENT_LOADS = 8
-NAMED = 3
+MAX_NAMED_TABLES = 3
 """Tables that a message names."""
 
 
@@ -27,24 +27,24 @@ def title(check: WarehouseCheck) -> str:
 
 def evaluate(check: WarehouseCheck, session: CheckSession) -> Iterator[Verdict]:
     """Yield whether the warehouse is small enough."""
-    most = parse_bytes(check.max_bytes)
+    max_bytes = parse_bytes(check.max_bytes)
     expected = f"at most {check.max_bytes} {check.of}"
     if check.of == "stored":
-        found, is_whole = _stored(check.warehouse, most, session)
-        text = size_text(found) if is_whole else f"more than {check.max_bytes}"
-        yield Verdict.of("max_bytes", expected, text, holds=found <= most)
+        size, is_whole = _measure_stored(check.warehouse, max_bytes, session)
+        text = format_size(size) if is_whole else f"more than {check.max_bytes}"
+        yield Verdict.from_evaluation("max_bytes", expected, text, holds=size <= max_bytes)
         return
-    found, count, uncounted = _live(check.warehouse, session)
-    text = f"{size_text(found)} in {count} tables"
-    if uncounted and found <= most:
-        names = ", ".join(uncounted[:NAMED])
+    size, count, uncounted = _measure_live(check.warehouse, session)
+    text = f"{format_size(size)} in {count} tables"
+    if uncounted and size <= max_bytes:
+        names = ", ".join(uncounted[:MAX_NAMED_TABLES])
         text = f"at least {text}; the summaries of {len(uncounted)} tables have no `total-files-size`: {names}"
         yield Verdict("max_bytes", expected, text, "not evaluated")
         return
-    yield Verdict.of("max_bytes", expected, text, holds=found <= most)
+    yield Verdict.from_evaluation("max_bytes", expected, text, holds=size <= max_bytes)
 
 
-def size_text(amount: int) -> str:
+def format_size(amount: int) -> str:
     """Return bytes with a binary unit, rounded to a tenth: `1.5GiB`."""
     size = float(amount)
     for unit in ("B", "KiB", "MiB", "GiB"):
@@ -54,26 +54,26 @@ def size_text(amount: int) -> str:
     return f"{size:.1f}TiB"
 
 
-def _live(warehouse: str, session: CheckSession) -> tuple[int, int, list[str]]:
-    """Return the bytes of all tables' current snapshots, the number of tables, and those whose size is unknown."""
-    listed = session.tables_in(warehouse)
+def _measure_live(warehouse: str, session: CheckSession) -> tuple[int, int, list[str]]:
+    """Return the bytes of all tables' current snapshots, the number of tables, and the tables of unknown size."""
+    warehouse_tables = session.list_tables(warehouse)
 
-    def size(name: QualifiedName) -> int | None:
-        metadata = session.metadata(name)
-        snapshot = current_snapshot(metadata) if metadata else None
-        return total(snapshot, "total-files-size") if snapshot else 0
+    def read_size(name: QualifiedName) -> int | None:
+        metadata = session.load_metadata(name)
+        snapshot = find_current_snapshot(metadata) if metadata else None
+        return read_total(snapshot, "total-files-size") if snapshot else 0
 
-    names = [QualifiedName(warehouse, table.namespace, table.name) for table in listed]
+    names = [QualifiedName(warehouse, table.namespace, table.name) for table in warehouse_tables]
     with ThreadPoolExecutor(CONCURRENT_LOADS) as pool:
-        sizes = dict(zip(names, pool.map(size, names), strict=True))
-    known = sum(found for found in sizes.values() if found is not None)
-    return known, len(names), [str(name) for name, found in sizes.items() if found is None]
+        sizes = dict(zip(names, pool.map(read_size, names), strict=True))
+    known_size = sum(size for size in sizes.values() if size is not None)
+    return known_size, len(names), [str(name) for name, size in sizes.items() if size is None]
 
 
-def _stored(warehouse: str, most: int, session: CheckSession) -> tuple[int, bool]:
-    """Return the bytes of all object versions under the warehouse's prefix, and whether all of them were listed."""
-    bucket, prefix = session.bucket_of(warehouse)
-    found = 0
+def _measure_stored(warehouse: str, max_bytes: int, session: CheckSession) -> tuple[int, bool]:
+    """Return the bytes of all object versions under the warehouse's prefix, and whether all versions were listed."""
+    bucket, prefix = session.find_bucket(warehouse)
+    size = 0
     try:
         if not own_bucket.exists(bucket):
             raise NotEvaluatedError(f"{bucket.where} does not exist, or the stack's identity may not see it")
@@ -81,9 +81,9 @@ def _stored(warehouse: str, most: int, session: CheckSession) -> tuple[int, bool
             for entry in own_bucket.entries(
                 own_bucket.client_of(bucket), bucket.bucket, f"{prefix}/" if prefix else ""
             ):
-                found += entry.size
-                if found > most:
-                    return found, False
+                size += entry.size
+                if size > max_bytes:
+                    return size, False
     except CannotCountError as error:
         raise NotEvaluatedError(str(error)) from None
-    return found, True
+    return size, True

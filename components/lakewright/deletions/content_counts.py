@@ -14,7 +14,7 @@ from lakewright_engine.plans.state_version import content_hash
 from pydantic import ValidationError
 
 from lakewright.credentials.references import UnresolvedCredentialError
-from lakewright.data_checks.snapshots import current_snapshot, total
+from lakewright.data_checks.snapshots import find_current_snapshot, read_total
 from lakewright.deletions.bucket_contents import OpenBucket, count_bucket, deletes_contents
 from lakewright.deletions.recorded_objects import ProviderPool, RecordedObject, read_recorded
 from lakewright.lakekeeper.api.catalog import contents, namespaces, tables
@@ -97,8 +97,8 @@ class _Tally:
 
     def add_table_size(self, metadata: Metadata) -> None:
         """Add the bytes of a table's current snapshot."""
-        snapshot = current_snapshot(metadata)
-        size = total(snapshot, "total-files-size") if snapshot else 0
+        snapshot = find_current_snapshot(metadata)
+        size = read_total(snapshot, "total-files-size") if snapshot else 0
         self.bytes += size or 0
         self.is_partial |= size is None
         self.identities.append([metadata["table-uuid"], metadata.get("current-snapshot-id"), metadata.get("refs")])

@@ -25,7 +25,7 @@ class Person:
 class GroupDirectory(Protocol):
     """A directory of people."""
 
-    def members_of(self, group: str) -> list[Person]:
+    def list_members(self, group: str) -> list[Person]:
         """Return the active people in a group, sorted, without duplicates.
 
         Args:

@@ -18,14 +18,14 @@ from typing_extensions import override
 from lakewright.credentials.references import Reference
 from lakewright.directories.directory import DirectoryConnection, GroupDirectory, Person, Resolve
 from lakewright.directories.errors import AmbiguousGroupError, DirectoryUnavailableError, GroupNotFoundError
-from lakewright.directories.http import MOST_PAGES, DirectoryApi, records
+from lakewright.directories.http import MOST_PAGES, DirectoryApi, list_records
 from lakewright.lakekeeper.api.connection.server import ClientCredentialsAuth
 from lakewright.names.types import NotBlank, ServiceUrl
 
 PAGE = 999
-"""Objects that one call returns at most."""
+"""Maximum number of objects in a response."""
 USER = "#microsoft.graph.user"
-"""Type of people among the members. Others are groups, devices and applications."""
+"""Type of people among the members. Other members are groups, devices and applications."""
 _UUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 
 
@@ -63,7 +63,7 @@ class EntraDirectory(GroupDirectory):
         self._api = DirectoryApi(f"Entra tenant `{settings.tenant_id}`", f"{settings.graph_url}/v1.0", auth, resolve)
 
     @override
-    def members_of(self, group: str) -> list[Person]:
+    def list_members(self, group: str) -> list[Person]:
         group_id = self._find(group)
         select = {"$select": "id,displayName,userPrincipalName,accountEnabled", "$top": PAGE}
         people = {
@@ -76,32 +76,32 @@ class EntraDirectory(GroupDirectory):
 
     def _find(self, group: str) -> str:
         if _UUID.fullmatch(group):
-            found = records([self._api.get(f"/groups/{group}", {"$select": "id"})])
+            groups = list_records([self._api.get(f"/groups/{group}", {"$select": "id"})])
         else:
             quoted = group.replace("'", "''")
-            found = [*self._pages("/groups", {"$filter": f"displayName eq '{quoted}'", "$select": "id,displayName"})]
-        if not found:
+            groups = [*self._pages("/groups", {"$filter": f"displayName eq '{quoted}'", "$select": "id,displayName"})]
+        if not groups:
             raise GroupNotFoundError(
                 f"{self._api.title} has no group `{group}`. Expected the display name or the object id of a group."
             )
-        if len(found) > 1:
-            ids = ", ".join(sorted(f"`{candidate['id']}`" for candidate in found))
+        if len(groups) > 1:
+            ids = ", ".join(sorted(f"`{candidate['id']}`" for candidate in groups))
             raise AmbiguousGroupError(
-                f"{self._api.title} has {len(found)} groups named `{group}`: {ids}. Name one by its object id."
+                f"{self._api.title} has {len(groups)} groups named `{group}`: {ids}. Name one by its object id."
             )
-        return str(found[0]["id"])
+        return str(groups[0]["id"])
 
     def _pages(self, path: str, parameters: dict[str, str | int]) -> Iterator[dict[str, Any]]:
-        answer = self._api.get(path, parameters)
+        page = self._api.get(path, parameters)
         for _ in range(MOST_PAGES):
-            pages = records([answer])
-            if not pages:
+            bodies = list_records([page])
+            if not bodies:
                 raise DirectoryUnavailableError(
                     f"{self._api.title} answered 404 to {path}. Check `graph_url` of the directory; the group may have"
                     " been deleted at this moment."
                 )
-            yield from records(pages[0].get("value"))
-            following = pages[0].get("@odata.nextLink")
-            if not isinstance(following, str):
+            yield from list_records(bodies[0].get("value"))
+            next_address = bodies[0].get("@odata.nextLink")
+            if not isinstance(next_address, str):
                 return
-            answer = self._api.get(following)
+            page = self._api.get(next_address)

@@ -4,7 +4,7 @@ DirectoryError
 ├── GroupNotFoundError: no group has that name
 ├── AmbiguousGroupError: several groups have that name
 ├── DirectoryRefusedError: the client may not read groups, or its credential is not accepted
-└── DirectoryUnavailableError: the directory does not answer, or not as expected
+└── DirectoryUnavailableError: the directory does not respond, or its response is not as expected
 """
 
 from __future__ import annotations
@@ -27,4 +27,4 @@ class DirectoryRefusedError(DirectoryError):
 
 
 class DirectoryUnavailableError(DirectoryError):
-    """The directory does not answer, or not as expected."""
+    """The directory does not respond, or its response is not as expected."""

@@ -17,9 +17,9 @@ from lakewright.lakekeeper.api.connection.retry import RetryableError, RetryPoli
 from lakewright.lakekeeper.api.connection.server import ClientCredentialsAuth
 from lakewright.names.host_kinds import leaves_without_tls
 
-WITHIN = 30.0
+TIMEOUT_SECONDS = 30.0
 """Seconds for a whole response."""
-_PASSING = frozenset({408, 429, 500, 502, 503, 504})
+_TRANSIENT_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 MOST_PAGES = 1000
 """Pages of a list that are read at most, in case a directory repeats a page."""
 
@@ -55,7 +55,7 @@ class DirectoryApi:
 
         Raises:
             DirectoryRefusedError: The credential or the client's rights are not sufficient.
-            DirectoryUnavailableError: There is no usable answer after the last try.
+            DirectoryUnavailableError: There is no usable response after the last try.
         """
         url = path if "://" in path else f"{self._base}{path}"
         if urlsplit(url)[:2] != urlsplit(self._base)[:2]:
@@ -63,57 +63,59 @@ class DirectoryApi:
                 f"{self.title} named the page {urlsplit(url).hostname}, expected one of {self._base}: the token is"
                 " sent to no other server"
             )
-        return self._retry.run(lambda: self._asked(url, parameters))
+        return self._retry.run(lambda: self._send(url, parameters))
 
-    def _asked(self, url: str, parameters: dict[str, str | int] | None) -> Any:
-        what = f"{self.title} at {self._base}"
+    def _send(self, url: str, parameters: dict[str, str | int] | None) -> Any:
+        server = f"{self.title} at {self._base}"
         try:
-            with call_within(WITHIN):
-                answer = self._http.get(url, params=parameters, auth=self._auth)
+            with call_within(TIMEOUT_SECONDS):
+                response = self._http.get(url, params=parameters, auth=self._auth)
         except NotAuthenticatedError as refused:
-            raise DirectoryRefusedError(f"{what}: {refused}. Check `directory` of the environment.") from None
+            raise DirectoryRefusedError(f"{server}: {refused}. Check `directory` of the environment.") from None
         except UnusableResponseError as unusable:
-            raise DirectoryUnavailableError(f"{what}: the answer {unusable}.") from None
+            raise DirectoryUnavailableError(f"{server}: the response {unusable}.") from None
         except httpx.HTTPError as error:
             raise RetryableError(
-                DirectoryUnavailableError(f"{what} did not answer: {type(error).__name__}. Try again later.")
+                DirectoryUnavailableError(f"{server} did not answer: {type(error).__name__}. Try again later.")
             ) from None
-        match answer.status_code:
+        match response.status_code:
             case 200:
-                return self._json(answer)
+                return self._parse_json(response)
             case 404:
                 return None
             case 401 | 403:
+                code = _format_error_code(response)
                 raise DirectoryRefusedError(
-                    f"{what} answered {answer.status_code} to client `{self.client_id}`{_code(answer)}. Give it the"
+                    f"{server} answered {response.status_code} to client `{self.client_id}`{code}. Give it the"
                     " right to read groups and users, and check its secret."
                 )
             case status:
-                found = DirectoryUnavailableError(
-                    f"{what} answered {status}{_code(answer)}; expected the members of a group. Try again later."
+                code = _format_error_code(response)
+                unavailable = DirectoryUnavailableError(
+                    f"{server} answered {status}{code}; expected the members of a group. Try again later."
                 )
-                wait = retry_after(answer.headers.get("retry-after", ""))
-                raise RetryableError(found, wait) if status in _PASSING else found
+                wait = retry_after(response.headers.get("retry-after", ""))
+                raise RetryableError(unavailable, wait) if status in _TRANSIENT_STATUSES else unavailable
 
-    def _json(self, answer: httpx.Response) -> Any:
+    def _parse_json(self, response: httpx.Response) -> Any:
         try:
-            return answer.json()
+            return response.json()
         except ValueError:
             raise DirectoryUnavailableError(
                 f"{self.title} at {self._base} answered with something other than JSON. Check its address."
             ) from None
 
 
-def records(page: object) -> list[dict[str, Any]]:
+def list_records(page: object) -> list[dict[str, Any]]:
     """Return the objects of a page."""
-    listed = cast(list[Any], page) if isinstance(page, list) else []
-    return [cast(dict[str, Any], item) for item in listed if isinstance(item, dict)]
+    items = cast(list[Any], page) if isinstance(page, list) else []
+    return [cast(dict[str, Any], item) for item in items if isinstance(item, dict)]
 
 
-def _code(answer: httpx.Response) -> str:
-    """Return the error code of an answer. Its text is omitted: it may repeat the request."""
+def _format_error_code(response: httpx.Response) -> str:
+    """Return the error code of a response. Its text is omitted: it may repeat the request."""
     try:
-        body = answer.json()
+        body = response.json()
     except ValueError:
         return ""
     error = cast(dict[str, Any], body).get("error") if isinstance(body, dict) else None

@@ -16,12 +16,12 @@ from typing_extensions import override
 from lakewright.credentials.references import Reference
 from lakewright.directories.directory import DirectoryConnection, GroupDirectory, Person, Resolve
 from lakewright.directories.errors import AmbiguousGroupError, DirectoryUnavailableError, GroupNotFoundError
-from lakewright.directories.http import MOST_PAGES, DirectoryApi, records
+from lakewright.directories.http import MOST_PAGES, DirectoryApi, list_records
 from lakewright.lakekeeper.api.connection.server import ClientCredentialsAuth
 from lakewright.names.types import NotBlank, ServiceUrl
 
 PAGE = 100
-"""Objects that one call returns at most; Keycloak's default for users."""
+"""Maximum number of objects in a response; Keycloak's default for users."""
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -57,42 +57,42 @@ class KeycloakDirectory(GroupDirectory):
         self._api = DirectoryApi(title, f"{settings.url}/admin/realms/{settings.realm}", auth, resolve)
 
     @override
-    def members_of(self, group: str) -> list[Person]:
+    def list_members(self, group: str) -> list[Person]:
         group_id = str(self._find(group)["id"])
         people = {
-            Person(str(user["id"]), _name(user))
+            Person(str(user["id"]), _format_name(user))
             for user in self._pages(f"/groups/{group_id}/members")
             if user.get("enabled", True)
         }
         return sorted(people)
 
     def _find(self, group: str) -> dict[str, Any]:
-        is_place = group.startswith("/") or _UUID.fullmatch(group)
-        known = self._get(group) if is_place else self._named(group)
-        if not known:
+        is_path_or_id = group.startswith("/") or _UUID.fullmatch(group)
+        groups = self._get_group(group) if is_path_or_id else self._find_by_name(group)
+        if not groups:
             raise GroupNotFoundError(
                 f"{self._api.title} has no group `{group}`. Expected the name, the path (`/teams/analysts`) or the id"
                 " of a group."
             )
-        if len(known) > 1:
-            paths = ", ".join(sorted(f"`{candidate.get('path')}`" for candidate in known))
+        if len(groups) > 1:
+            paths = ", ".join(sorted(f"`{candidate.get('path')}`" for candidate in groups))
             raise AmbiguousGroupError(
-                f"{self._api.title} has {len(known)} groups named `{group}`: {paths}. Name one by its path."
+                f"{self._api.title} has {len(groups)} groups named `{group}`: {paths}. Name one by its path."
             )
-        return known[0]
+        return groups[0]
 
-    def _get(self, group: str) -> list[dict[str, Any]]:
+    def _get_group(self, group: str) -> list[dict[str, Any]]:
         # A specification names the group, so it must not lead to another part of the API.
         if {".", ".."} & set(group.split("/")):
             return []
         path = f"/group-by-path{quote(group)}" if group.startswith("/") else f"/groups/{group}"
-        return records([self._api.get(path)])
+        return list_records([self._api.get(path)])
 
-    def _named(self, group: str) -> list[dict[str, Any]]:
+    def _find_by_name(self, group: str) -> list[dict[str, Any]]:
         """Return the groups of exactly this name. A search returns trees, with parents that have other names."""
         trees = self._pages("/groups", {"search": group, "exact": "true"}, full_pages=False)
-        found = [candidate for tree in trees for candidate in _tree(tree) if candidate.get("name") == group]
-        return [*{candidate["id"]: candidate for candidate in found}.values()]
+        groups = [candidate for tree in trees for candidate in _walk_tree(tree) if candidate.get("name") == group]
+        return [*{candidate["id"]: candidate for candidate in groups}.values()]
 
     def _pages(
         self, path: str, parameters: dict[str, str | int] | None = None, *, full_pages: bool = True
@@ -100,24 +100,24 @@ class KeycloakDirectory(GroupDirectory):
         """Yield the objects of a list. A page of trees has fewer objects than it has matches: `full_pages=False`."""
         for page in range(MOST_PAGES):
             window: dict[str, str | int] = {"first": page * PAGE, "max": PAGE, "briefRepresentation": "true"}
-            answer = self._api.get(path, (parameters or {}) | window)
-            if answer is None:
+            page_groups = self._api.get(path, (parameters or {}) | window)
+            if page_groups is None:
                 raise DirectoryUnavailableError(
                     f"{self._api.title} answered 404 to {path}. Check `url` and `realm` of the directory; the group"
                     " may have been deleted at this moment."
                 )
-            found = records(answer)
-            yield from found
-            if len(found) < (PAGE if full_pages else 1):
+            groups = list_records(page_groups)
+            yield from groups
+            if len(groups) < (PAGE if full_pages else 1):
                 return
 
 
-def _tree(group: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _walk_tree(group: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield group
-    for child in records(group.get("subGroups")):
-        yield from _tree(child)
+    for child in list_records(group.get("subGroups")):
+        yield from _walk_tree(child)
 
 
-def _name(user: dict[str, Any]) -> str:
+def _format_name(user: dict[str, Any]) -> str:
     full = " ".join(part for part in (user.get("firstName"), user.get("lastName")) if part)
     return full or str(user.get("username") or user["id"])

@@ -1,4 +1,4 @@
-"""The result of one check."""
+"""The result of a check of `doctor`."""
 
 from __future__ import annotations
 
@@ -15,5 +15,9 @@ class Finding:
 
     subject: str
     state: State
-    found: str
+    result: str
     fix: str = ""
+
+    def to_json(self) -> dict[str, str]:
+        """Return the check as `lakewright doctor --json` prints it."""
+        return {"subject": self.subject, "state": self.state, "found": self.result, "fix": self.fix}

@@ -1,4 +1,4 @@
-"""Check what is installed on the machine: Python, the Pulumi CLI and its plugins, Java, Iceberg's jars."""
+"""Check the programs on the machine: Python, the Pulumi CLI and its plugins, Java, Iceberg's jars."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Check the services that a tenant's stack needs: Lakekeeper, S3 and the cluster, with the stack's identities."""
 
-# boto3 carries no types; what comes of it is cast where it is used.
+# boto3 carries no types; its values are cast where they are used.
 # pyright: reportMissingTypeStubs=false
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def check_services(
     project_id: str | None = None,
     namespace: str | None = None,
 ) -> list[Finding]:
-    """Check what a tenant's stack needs. Only reads.
+    """Check the services that a tenant's stack needs. Only reads.
 
     Args:
         environment: The tenant's environment.
         buckets: Buckets that must exist before the stack does.
-        project_id: The tenant's project; some servers require one in every request.
+        project_id: The tenant's project; some servers require a project in every request.
         namespace: The Kubernetes namespace of the tenant's pods.
     """
     return [
@@ -45,7 +45,7 @@ def check_services(
 
 
 def check_lakekeeper(environment: Environment, project_id: str | None = None) -> Finding:
-    """Check that Lakekeeper answers and is bootstrapped."""
+    """Check that Lakekeeper responds and is bootstrapped."""
     from lakewright.lakekeeper.api.connection.client import Client  # noqa: PLC0415 - slow to load
     from lakewright.lakekeeper.api.connection.errors import LakekeeperError  # noqa: PLC0415
     from lakewright.lakekeeper.api.connection.retry import RetryPolicy  # noqa: PLC0415
@@ -56,11 +56,11 @@ def check_lakekeeper(environment: Environment, project_id: str | None = None) ->
         server = Client(reference, _resolve, retry=RetryPolicy(attempts=1)).server()
     except (LakekeeperError, credentials.UnresolvedCredentialError) as error:
         return Finding("Lakekeeper", "missing", str(error), "start the server, or fix `lakekeeper` of the environment")
-    found = f"{server.version_text} at {settings.endpoint}, authorizer {server.authz_backend}"
+    result = f"{server.version_text} at {settings.endpoint}, authorizer {server.authz_backend}"
     if server.bootstrapped or settings.bootstrap:
-        return Finding("Lakekeeper", "ok", found)
+        return Finding("Lakekeeper", "ok", result)
     fix = "bootstrap it, or set `lakekeeper.bootstrap: true` in the environment"
-    return Finding("Lakekeeper", "missing", f"{found}; it is not bootstrapped", fix)
+    return Finding("Lakekeeper", "missing", f"{result}; it is not bootstrapped", fix)
 
 
 def check_aws(account: AwsAccount, buckets: Sequence[str]) -> list[Finding]:
@@ -97,8 +97,8 @@ def check_bucket(probe: BucketProbe) -> Finding:
     key_id, secret, address = str(probe.access_key_id), str(probe.secret_access_key), probe.address
     assert address is not None
     if any(reference.startswith("config:") for reference in (key_id, secret)):
-        found = f"not checked: the keys for {address.endpoint} are in the stack's encrypted configuration"
-        return Finding(subject, "optional", found, "nothing; `up` reads them")
+        result = f"not checked: the keys for {address.endpoint} are in the stack's encrypted configuration"
+        return Finding(subject, "optional", result, "nothing; `up` reads them")
     try:
         client = cast(Any, boto3).client(
             "s3",
@@ -119,7 +119,7 @@ def check_bucket(probe: BucketProbe) -> Finding:
 
 
 def check_cluster(cluster: Cluster) -> Finding:
-    """Check that the cluster answers, if the environment deploys to one."""
+    """Check that the cluster responds, if the environment deploys to a cluster."""
     if cluster.render_to:
         return Finding("Kubernetes", "ok", f"no cluster needed: manifests are written to {cluster.render_to}")
     import kubernetes  # noqa: PLC0415 - slow to load

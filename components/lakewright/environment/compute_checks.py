@@ -26,18 +26,18 @@ def compute_problems(spec: TenantSpec, environment: Environment, name: str) -> I
         of_spec = spec.quota is not None and getattr(spec.quota, resource) is not None
         yield Problem(f"quota.{resource}" if of_spec else f"environment {name}: kubernetes.quota.{resource}", mistake)
     for index, unit in enumerate(spec.computing_units):
-        if mistake := texera.mistake(unit, cluster.texera):
+        if mistake := texera.find_mistake(unit, cluster.texera):
             yield Problem(f"computing_units.{index}.texera.catalog", mistake)
-    if cluster.ca_bundle and (mistake := trust.mistake(cluster.ca_bundle)):
+    if cluster.ca_bundle and (mistake := trust.find_mistake(cluster.ca_bundle)):
         yield Problem(f"environment {name}: kubernetes.ca_bundle.file", mistake)
-    if mistake := jobs_identity.token_mistake(environment.lakekeeper.jobs_auth):
+    if mistake := jobs_identity.find_token_mistake(environment.lakekeeper.jobs_auth):
         yield Problem(f"environment {name}: lakekeeper.jobs_auth.path", mistake)
     for path, file_path in zip(("jobs_ca_bundle", "jobs_truststore"), environment.trust_paths, strict=True):
         if cluster.ca_bundle and file_path and PurePosixPath(file_path).is_relative_to(CONFIG_DIR):
             reason = f"expected a path outside {CONFIG_DIR}, where another volume of the pod is; found {file_path}"
             yield Problem(f"environment {name}: lakekeeper.{path}", reason)
     for path, url in _addresses(environment):
-        if mistake := network.mistake(url):
+        if mistake := network.find_mistake(url):
             yield Problem(f"environment {name}: {path}", mistake)
 
 

@@ -191,7 +191,7 @@ class Environment(StrictModel):
     @model_validator(mode="after")
     def _secret_is_wanted(self) -> Environment:
         secret = self.kubernetes.jobs_secret
-        if secret and (mistake := jobs_identity.mistake(self.lakekeeper.jobs_auth, secret)):
+        if secret and (mistake := jobs_identity.find_mistake(self.lakekeeper.jobs_auth, secret)):
             raise ValueError(f"kubernetes.jobs_secret: {mistake}")
         return self
 

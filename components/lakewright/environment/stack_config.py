@@ -121,9 +121,9 @@ def _images(document: Mapping[str, Any], environment: Environment, name: str) ->
             )
     mistakes: dict[str, str] = {}
     for path, image, setting, default in required_images:
-        if image is None and (reason := images.mistake(default, trial=cluster.trial)):
+        if image is None and (reason := images.find_mistake(default, trial=cluster.trial)):
             mistakes[path if default is None else f"environment {name}: {setting}"] = reason
-        elif isinstance(image, str) and (reason := images.mistake(image, trial=cluster.trial)):
+        elif isinstance(image, str) and (reason := images.find_mistake(image, trial=cluster.trial)):
             mistakes[path] = reason
     return [Problem(path, reason) for path, reason in mistakes.items()]
 
@@ -132,7 +132,7 @@ def _connect(document: Mapping[str, Any], environment: Environment, name: str) -
     """Find computing units that clients in other pods could not reach."""
     cluster = environment.kubernetes
     runtimes = [mapping_of(unit).get("runtime") for unit in list_of(document.get("computing_units"))]
-    mistakes = [connect.mistake(runtime, cluster.connect, trial=cluster.trial) for runtime in runtimes]
+    mistakes = [connect.find_mistake(runtime, cluster.connect, trial=cluster.trial) for runtime in runtimes]
     return [Problem(f"environment {name}: kubernetes.connect", reason) for reason in dict.fromkeys(mistakes) if reason]
 
 

@@ -20,15 +20,15 @@ class Membership:
     units: tuple[str, ...]
     """Units and jobs whose users are members."""
     users: tuple[str, ...]
-    """Ids of the users that are members besides."""
+    """Ids of further users that are members."""
     names: Mapping[str, str]
     """Display names of members of groups, by user id."""
 
 
-def memberships(
+def build_memberships(
     spec: TenantSpec, units: Iterable[str], people: Mapping[str, list[Person]], provider: str
 ) -> dict[str, Membership]:
-    """Return the members of each role that has any.
+    """Return the members of each role that has members.
 
     Args:
         spec: The tenant.
@@ -37,23 +37,23 @@ def memberships(
         provider: Id of the identity provider in Lakekeeper.
     """
     roles = {unit: roles_of_unit(spec, unit) for unit in units}
-    listed = {role: RoleMembersSpec.model_construct() for unit in roles for role in roles[unit]} | spec.role_members
+    members_by_role = {
+        role: RoleMembersSpec.model_construct() for unit in roles for role in roles[unit]
+    } | spec.role_members
     return {
-        role: _membership(members, [unit for unit in roles if role in roles[unit]], people, provider)
-        for role, members in listed.items()
+        role: _build_membership(members, [unit for unit in roles if role in roles[unit]], people, provider)
+        for role, members in members_by_role.items()
     }
 
 
-def _membership(
-    listed: RoleMembersSpec, units: list[str], people: Mapping[str, list[Person]], provider: str
+def _build_membership(
+    members: RoleMembersSpec, units: list[str], people: Mapping[str, list[Person]], provider: str
 ) -> Membership:
-    names = {f"{provider}~{person.subject}": person.name for group in listed.groups for person in people[group]}
-    return Membership(tuple(units), tuple(sorted({*listed.users, *names})), names)
+    names = {f"{provider}~{person.subject}": person.name for group in members.groups for person in people[group]}
+    return Membership(tuple(units), tuple(sorted({*members.users, *names})), names)
 
 
-def people_of_groups(
-    spec: TenantSpec, environment: Environment, resolve: Callable[[str], str]
-) -> dict[str, list[Person]]:
+def read_groups(spec: TenantSpec, environment: Environment, resolve: Callable[[str], str]) -> dict[str, list[Person]]:
     """Return the present members of each group that `role_members` names.
 
     Raises:
@@ -63,17 +63,17 @@ def people_of_groups(
     if settings is None:
         return {}
     directory: GroupDirectory = settings.connect(resolve)
-    found: dict[str, list[Person]] = {}
+    people: dict[str, list[Person]] = {}
     problems: list[Problem] = []
     for role, members in spec.role_members.items():
         for group in members.groups:
-            if group in found:
+            if group in people:
                 continue
             try:
-                found[group] = directory.members_of(group)
+                people[group] = directory.list_members(group)
             except DirectoryError as error:
                 problems.append(Problem(f"role_members.{role}.group", str(error)))
-                found[group] = []
+                people[group] = []
     if problems:
         raise SpecError(f"tenant {spec.name}", problems)
-    return found
+    return people

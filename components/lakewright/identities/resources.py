@@ -14,7 +14,7 @@ from lakewright.environment.unit_identity import (
     UnitIdentity,
     find_identities,
 )
-from lakewright.identities.members import Membership, memberships, people_of_groups
+from lakewright.identities.members import Membership, build_memberships, read_groups
 from lakewright.lakekeeper import RoleMembers, User, get_server_info
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError
 from lakewright.spec import TenantSpec
@@ -36,39 +36,39 @@ class TenantIdentities:
     has_roles: bool
     """Whether the roles of warehouses are made."""
 
-    def grants(self, tenant: TenantSpec) -> list[GrantSpec]:
-        """Return the grants of the spec, and those of the roles of warehouses."""
-        own = standard_grants(tenant) if self.has_roles else []
-        return [*tenant.grants, *(grant for grant in own if grant not in tenant.grants)]
+    def list_grants(self, tenant: TenantSpec) -> list[GrantSpec]:
+        """Return the grants of the spec, and the grants of the roles of warehouses."""
+        warehouse_grants = standard_grants(tenant) if self.has_roles else []
+        return [*tenant.grants, *(grant for grant in warehouse_grants if grant not in tenant.grants)]
 
-    def role_names(self, tenant: TenantSpec) -> list[str]:
+    def list_role_names(self, tenant: TenantSpec) -> list[str]:
         """Return the names of the roles that have grants, without duplicates."""
-        return list(dict.fromkeys(grant.role for grant in self.grants(tenant) if grant.role))
+        return list(dict.fromkeys(grant.role for grant in self.list_grants(tenant) if grant.role))
 
 
-def identities_for(tenant: TenantSpec, platform: Platform) -> TenantIdentities:
+def select_tenant_identities(tenant: TenantSpec, platform: Platform) -> TenantIdentities:
     """Return the identities to make. None are made on a server that enforces no grants.
 
     Raises:
         SpecError: A group of `role_members` cannot be read.
     """
-    known = {
+    identities = {
         unit: identity
         for unit, identity in find_identities(tenant, platform.environment).items()
         if _has_user(identity, platform)
     }
-    if not (known or tenant.role_members):
+    if not (identities or tenant.role_members):
         return TenantIdentities({}, {}, has_roles=False)
     if not _enforces_grants(platform):
         if tenant.role_members:
             pulumi.log.warn("`role_members` is ignored: the server enforces no grants, so roles have no effect.")
         return TenantIdentities({}, {}, has_roles=False)
-    people = people_of_groups(tenant, platform.environment, _secret)
-    members = memberships(tenant, known, people, platform.environment.lakekeeper.identity_provider)
-    return TenantIdentities(known, members, has_roles=True)
+    people = read_groups(tenant, platform.environment, _resolve_secret)
+    members = build_memberships(tenant, identities, people, platform.environment.lakekeeper.identity_provider)
+    return TenantIdentities(identities, members, has_roles=True)
 
 
-def users_and_members_for(
+def declare_users_and_members(
     tenant: TenantSpec,
     platform: Platform,
     identities: TenantIdentities,
@@ -79,7 +79,7 @@ def users_and_members_for(
     after: pulumi.Resource,
     opts: pulumi.ResourceOptions,
 ) -> list[pulumi.Resource]:
-    """Make the user of each unit and job, and the members of each role that has any.
+    """Make the user of each unit and job, and the members of each role that has members.
 
     Args:
         tenant: The tenant's spec.
@@ -88,62 +88,62 @@ def users_and_members_for(
         project_id: Project of the roles.
         role_ids: Ids of the roles by name.
         uids: Uids of ServiceAccounts.
-        after: Resource to make before the users. The server lets no one provision users before its bootstrap ended.
+        after: Resource to make before the users. The server refuses to provision users before its bootstrap ended.
         opts: Options of all resources.
     """
-    users = _users(
+    users = _declare_users(
         tenant,
         platform,
         identities,
         uids,
         pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[after])),
     )
-    made: list[pulumi.Resource] = [*dict.fromkeys(users.values())]
+    resources: list[pulumi.Resource] = [*dict.fromkeys(users.values())]
     for role, membership in identities.members.items():
-        own = [users[unit] for unit in membership.units]
-        made.append(
+        unit_users = [users[unit] for unit in membership.units]
+        resources.append(
             RoleMembers(
                 f"{tenant.name}-{role}",
                 server=platform.server,
                 project_id=project_id,
                 role_id=role_ids[role],
-                users=[*membership.users, *(user.user_id for user in dict.fromkeys(own))],
+                users=[*membership.users, *(user.user_id for user in dict.fromkeys(unit_users))],
                 names=dict(membership.names),
                 adopt=tenant.adopt,
-                opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=own)),
+                opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=unit_users)),
             )
         )
-    return made
+    return resources
 
 
-def _users(
+def _declare_users(
     tenant: TenantSpec,
     platform: Platform,
     identities: TenantIdentities,
     uids: Uids,
     opts: pulumi.ResourceOptions,
 ) -> dict[str, User]:
-    """Make the user of each principal; units with the same client have the same user."""
-    made: dict[str, User] = {}
+    """Make the user of each principal; units that share a client share a user."""
+    users: dict[str, User] = {}
     by_principal: dict[object, User] = {}
     for unit, identity in identities.by_unit.items():
         principal = identity.principal
         if principal not in by_principal:
             # The server adds an account when its pod calls first, which may be earlier. No other account has its uid.
             account = isinstance(principal, ServiceAccountPrincipal)
-            known = principal.user_id()
+            user_id = principal.user_id()
             by_principal[principal] = User(
                 f"{tenant.name}-{unit}",
                 server=platform.server,
-                user_id=known or uids[unit].apply(principal.user_id).apply(str),
+                user_id=user_id or uids[unit].apply(principal.user_id).apply(str),
                 name=f"{tenant.name}/{unit}" if account else f"{tenant.name}/{getattr(principal, 'client_id', unit)}",
                 user_type="application",
                 adopt=tenant.adopt and not account,
                 may_exist=account,
                 opts=opts,
             )
-        made[unit] = by_principal[principal]
-    return made
+        users[unit] = by_principal[principal]
+    return users
 
 
 def _has_user(identity: UnitIdentity, platform: Platform) -> bool:
@@ -168,10 +168,10 @@ def _enforces_grants(platform: Platform) -> bool:
         raise pulumi.RunError(f"could not ask the server whether it enforces grants: {error}") from None
 
 
-def _secret(reference: str) -> str:
-    return references.resolve(reference, _stack_config)
+def _resolve_secret(reference: str) -> str:
+    return references.resolve(reference, _read_stack_config)
 
 
-def _stack_config(key: str) -> str | None:
+def _read_stack_config(key: str) -> str | None:
     space, _, name = key.rpartition(":")
     return pulumi.Config(space or pulumi.get_project()).get(name)

@@ -9,7 +9,7 @@ from lakewright.credentials.random_secret import RandomSecret
 from lakewright.kubernetes import connect, manifests, namespace_manifests, runtimes
 from lakewright.kubernetes.connect import NO_TLS, ConnectAccess
 from lakewright.kubernetes.jobs_identity import DEFAULT_IDENTITY, PodIdentity
-from lakewright.kubernetes.objects import KubernetesObject, uid_of
+from lakewright.kubernetes.objects import KubernetesObject, read_uid
 from lakewright.kubernetes.settings import DEFAULT_CLUSTER, ClusterSettings
 from lakewright.names.object_names import COMPUTING_UNITS, DENY_ALL, TRUST
 from lakewright.spec import ComputingUnitSpec, TenantSpec
@@ -86,7 +86,7 @@ class ComputingUnit(pulumi.ComponentResource):
             )
         )
         account = KubernetesObject(name, manifests.service_account(tenant, unit), within)
-        self.unit_name, self.service_account_uid = unit.name, uid_of(account)
+        self.unit_name, self.service_account_uid = unit.name, read_uid(account)
         before = [
             account,
             KubernetesObject(name, manifests.config_map(tenant, unit, files), within),
@@ -103,12 +103,12 @@ class ComputingUnit(pulumi.ComponentResource):
 def _connect_objects(
     name: str, tenant: TenantSpec, unit: ComputingUnitSpec, access: ConnectAccess, opts: pulumi.ResourceOptions
 ) -> list[KubernetesObject]:
-    """Make the Secrets of Spark Connect, except those that the environment names."""
-    made: list[KubernetesObject] = []
+    """Make the Secrets of Spark Connect, except Secrets that the environment names."""
+    objects: list[KubernetesObject] = []
     if access.token_secret is None:
         token = RandomSecret(f"{name}-connect", opts)
-        data = token.value.apply(connect.token_data)
-        made.append(KubernetesObject(name, manifests.connect_secret(tenant, unit, data), opts))
+        data = token.value.apply(connect.encode_token_data)
+        objects.append(KubernetesObject(name, manifests.connect_secret(tenant, unit, data), opts))
     if access.issuer:
-        made.append(KubernetesObject(name, manifests.certificate(tenant, unit, access.issuer), opts))
-    return made
+        objects.append(KubernetesObject(name, manifests.certificate(tenant, unit, access.issuer), opts))
+    return objects

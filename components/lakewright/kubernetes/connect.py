@@ -65,7 +65,7 @@ NO_TLS = ConnectAccess()
 """A token of the stack, and no certificate."""
 
 
-def mistake(unit_runtime: object, access: ConnectAccess, *, trial: bool) -> str | None:
+def find_mistake(unit_runtime: object, access: ConnectAccess, *, trial: bool) -> str | None:
     """Return why clients could not reach a unit; None if they can."""
     if unit_runtime != "spark" or trial or access.has_tls:
         return None
@@ -80,8 +80,8 @@ def command(unit: ComputingUnitSpec, access: ConnectAccess = NO_TLS) -> list[str
     """Return the command of a unit's container; empty for the image's own command. It has no secret."""
     if unit.runtime != "spark":
         return []
-    words = ["lakewright-spark", "connect-server", "--token-file", f"{TOKEN_DIR}/{_TOKEN}"]
-    return [*words, *(["--tls", TLS_DIR] if access.has_tls else [])]
+    arguments = ["lakewright-spark", "connect-server", "--token-file", f"{TOKEN_DIR}/{_TOKEN}"]
+    return [*arguments, *(["--tls", TLS_DIR] if access.has_tls else [])]
 
 
 def mounts(unit: ComputingUnitSpec, access: ConnectAccess = NO_TLS) -> list[dict[str, Any]]:
@@ -96,7 +96,7 @@ def volumes(unit: ComputingUnitSpec, access: ConnectAccess = NO_TLS) -> list[dic
     """Return the volumes of a unit's pod. Kubernetes renews the files when the Secrets change."""
     if unit.runtime != "spark":
         return []
-    token = access.token_secret or JobsSecret(name=token_name(unit), key=_TOKEN)
+    token = access.token_secret or JobsSecret(name=format_token_secret_name(unit), key=_TOKEN)
     sources = {"connect-token": {"secretName": token.name, "items": [{"key": token.key, "path": _TOKEN}]}}
     if name := _tls_name(unit, access):
         sources["connect-tls"] = {"secretName": name}
@@ -110,12 +110,12 @@ def secret_names(unit: ComputingUnitSpec, access: ConnectAccess = NO_TLS) -> fro
     return frozenset(volume["secret"]["secretName"] for volume in volumes(unit, access))
 
 
-def token_name(unit: ComputingUnitSpec) -> str:
+def format_token_secret_name(unit: ComputingUnitSpec) -> str:
     """Return the name of the Secret with the token that the stack makes."""
     return f"{unit.name}-connect"
 
 
-def token_data(token: str) -> dict[str, str]:
+def encode_token_data(token: str) -> dict[str, str]:
     """Return the data of the Secret with a token."""
     return {_TOKEN: base64.b64encode(token.encode()).decode()}
 

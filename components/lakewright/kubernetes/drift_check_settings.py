@@ -40,7 +40,7 @@ def deadline_seconds(duration: str) -> int:
 
 def _variable(value: str) -> str:
     if value in _OWN_VARIABLES:
-        raise ValueError("expected another variable: this one is set by the check itself")
+        raise ValueError("expected another variable: the check sets this variable itself")
     return value
 
 
@@ -67,7 +67,7 @@ class DriftCheckResources(StrictModel):
 
 
 class DriftCheckSettings(StrictModel):
-    """The check: its image, where states and secrets are, and where results go."""
+    """The check: its image, the locations of states and secrets, and the targets of results."""
 
     image: NotBlank
     """Image of `lakewright` with the project's files, by digest; see `docs/drift-in-kubernetes.md`."""
@@ -88,7 +88,7 @@ class DriftCheckSettings(StrictModel):
     variables: dict[VariableName, str] = {}
     """Other environment variables, such as AWS_REGION; no secrets."""
     secret_variables: dict[VariableName, SecretKey] = {}
-    """Environment variables from Secrets, such as the one that `lakekeeper.auth` of the environment names."""
+    """Environment variables from Secrets, such as the variable that `lakekeeper.auth` of the environment names."""
     contexts: list[NotBlank] = []
     """Names of this cluster in the tenants' states: `kubernetes.context` of their environments."""
     read_secrets: bool = False
@@ -108,5 +108,5 @@ class DriftCheckSettings(StrictModel):
     @model_validator(mode="after")
     def _reports_somewhere(self) -> Self:
         if not (self.events or self.pushgateway or self.textfile_claim):
-            raise ValueError("expected `events`, `pushgateway` or `textfile_claim`: without one, no result is visible")
+            raise ValueError("expected `events`, `pushgateway` or `textfile_claim`: otherwise no result is visible")
         return self

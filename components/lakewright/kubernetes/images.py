@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from lakewright.spec.computing_unit import Runtime
 
 NOT_PULLABLE = "images.invalid/"
-"""Registry that no one has (RFC 6761)."""
+"""Registry that cannot exist (RFC 6761)."""
 
 TRIAL_IMAGES: Mapping[Runtime, str] = {
     "spark": f"{NOT_PULLABLE}lakewright-spark:build-it-with-make-images",
-    # Texera publishes no image that fits: a platform builds its own. Manifests of a trial are complete with this one.
+    # Texera publishes no suitable image: a platform builds its own. Manifests of a trial are complete with this name.
     "texera": f"{NOT_PULLABLE}texera-workflow-execution-coordinator:unset",
 }
 """Names in the manifests of trials that name no image. No such image exists, so their pods do not start."""
@@ -20,7 +20,7 @@ TRIAL_IMAGES: Mapping[Runtime, str] = {
 _BY_DIGEST = re.compile(r"[^\s@]+@sha256:[0-9a-f]{64}")
 
 
-def mistake(image: str | None, *, trial: bool) -> str | None:
+def find_mistake(image: str | None, *, trial: bool) -> str | None:
     """Return why an image cannot be used; None if it can."""
     if image is None:
         return "required: neither the spec nor `kubernetes.images` of the environment names an image"

@@ -23,7 +23,7 @@ class PodIdentity:
     """Settings of an environment for the authentication of pods."""
 
     secret: JobsSecret | None = None
-    """Secret with the credential of `jobs_auth`, if it needs one."""
+    """Secret with the credential of `jobs_auth`, if it needs a credential."""
     audience: str | None = AUDIENCE
     """Audience of projected service account tokens. None: the cluster's own, which its API accepts, too."""
 
@@ -31,13 +31,13 @@ class PodIdentity:
 DEFAULT_IDENTITY = PodIdentity()
 
 
-def mistake(auth: CatalogAuth, secret: JobsSecret) -> str | None:
+def find_mistake(auth: CatalogAuth, secret: JobsSecret) -> str | None:
     """Return why jobs with this authentication cannot use a Secret; None if they can."""
-    reference = _reference(auth)
+    reference = _find_reference(auth)
     if reference is None:
-        return f"expected `lakekeeper.jobs_auth` of kind client-credentials or token, which need one; found {auth.kind}"
-    scheme, _, place = reference.partition(":")
-    if scheme == "env" or (scheme == "file" and _has_own_folder(place)):
+        return f"expected `lakekeeper.jobs_auth` of kind client-credentials or token, which use it; found {auth.kind}"
+    scheme, _, target = reference.partition(":")
+    if scheme == "env" or (scheme == "file" and _has_own_folder(target)):
         return None
     return (
         f"expected env:NAME, or file:PATH in a separate folder of the pod, in `lakekeeper.jobs_auth` "
@@ -45,7 +45,7 @@ def mistake(auth: CatalogAuth, secret: JobsSecret) -> str | None:
     )
 
 
-def token_mistake(auth: CatalogAuth) -> str | None:
+def find_token_mistake(auth: CatalogAuth) -> str | None:
     """Return why pods cannot have their token at the path of `jobs_auth`; None if they can."""
     if not isinstance(auth, TokenFileAuth) or _has_own_folder(auth.path):
         return None
@@ -66,24 +66,24 @@ def variables(runtime: Runtime, catalog: CatalogConfig, identity: PodIdentity) -
     plain: list[dict[str, Any]] = [
         {"name": name, "value": value} for name, value in environment(runtime, catalog).items()
     ]
-    scheme, place = _place(catalog, identity)
+    scheme, target = _parse_secret_reference(catalog, identity)
     if (secret := identity.secret) is None or scheme != "env":
         return plain
-    return [*plain, {"name": place, "valueFrom": {"secretKeyRef": {"name": secret.name, "key": secret.key}}}]
+    return [*plain, {"name": target, "valueFrom": {"secretKeyRef": {"name": secret.name, "key": secret.key}}}]
 
 
 def mounts(catalog: CatalogConfig, identity: PodIdentity) -> list[dict[str, Any]]:
     """Return the mount of the token or credential, if the pod has it in a file."""
     if isinstance(catalog.auth, TokenFileAuth):
         return [{"name": "token", "mountPath": str(PurePosixPath(catalog.auth.path).parent), "readOnly": True}]
-    scheme, place = _place(catalog, identity)
+    scheme, target = _parse_secret_reference(catalog, identity)
     if scheme != "file":
         return []
-    return [{"name": "credential", "mountPath": str(PurePosixPath(place).parent), "readOnly": True}]
+    return [{"name": "credential", "mountPath": str(PurePosixPath(target).parent), "readOnly": True}]
 
 
 def volumes(catalog: CatalogConfig, identity: PodIdentity, seconds: int) -> list[dict[str, Any]]:
-    """Return the volume with the pod's token, valid for `seconds`, or with the one key of the Secret.
+    """Return the volume with the pod's token, valid for `seconds`, or with the key of the Secret.
 
     The cluster's API refuses tokens of another audience, so the token is valid for the catalog only. Kubernetes renews
     both files.
@@ -92,19 +92,19 @@ def volumes(catalog: CatalogConfig, identity: PodIdentity, seconds: int) -> list
         audience = {"audience": identity.audience} if identity.audience else {}
         token = {**audience, "expirationSeconds": seconds, "path": PurePosixPath(catalog.auth.path).name}
         return [{"name": "token", "projected": {"sources": [{"serviceAccountToken": token}]}}]
-    scheme, place = _place(catalog, identity)
+    scheme, target = _parse_secret_reference(catalog, identity)
     if (secret := identity.secret) is None or scheme != "file":
         return []
-    items = [{"key": secret.key, "path": PurePosixPath(place).name}]
+    items = [{"key": secret.key, "path": PurePosixPath(target).name}]
     return [{"name": "credential", "secret": {"secretName": secret.name, "items": items}}]
 
 
-def _place(catalog: CatalogConfig, identity: PodIdentity) -> tuple[str, str]:
-    scheme, _, place = ((_reference(catalog.auth) if identity.secret else None) or "").partition(":")
-    return scheme, place
+def _parse_secret_reference(catalog: CatalogConfig, identity: PodIdentity) -> tuple[str, str]:
+    scheme, _, target = ((_find_reference(catalog.auth) if identity.secret else None) or "").partition(":")
+    return scheme, target
 
 
-def _reference(auth: CatalogAuth) -> str | None:
+def _find_reference(auth: CatalogAuth) -> str | None:
     """Return the reference to the secret that the authentication needs."""
     if isinstance(auth, ClientCredentialsAuth):
         return auth.client_secret

@@ -91,7 +91,7 @@ def host_name(tenant: TenantSpec, unit: ComputingUnitSpec) -> str:
 
 
 def texera_registration(tenant: TenantSpec, unit: ComputingUnitSpec) -> dict[str, str]:
-    """Return what registers a unit in Texera: its pod's address, or that of the activator for an idle unit."""
+    """Return the registration of a unit in Texera, by its pod's address, or for an idle unit by the activator's."""
     service_name = f"{unit.name}.{namespace_name(tenant.name)}.svc.cluster.local"
     return texera.registration(
         unit, service_name if unit.idle_after else host_name(tenant, unit), RUNTIMES[unit.runtime].port
@@ -100,7 +100,10 @@ def texera_registration(tenant: TenantSpec, unit: ComputingUnitSpec) -> dict[str
 
 def connect_secret(tenant: TenantSpec, unit: ComputingUnitSpec, data: Any) -> Manifest:
     """Return the Secret with the token of Spark Connect's clients; `data` comes from `connect.token_data`."""
-    return _object("v1", "Secret", connect.token_name(unit), tenant, unit) | {"type": "Opaque", "data": data}
+    return _object("v1", "Secret", connect.format_token_secret_name(unit), tenant, unit) | {
+        "type": "Opaque",
+        "data": data,
+    }
 
 
 def certificate(tenant: TenantSpec, unit: ComputingUnitSpec, issuer: CertificateIssuer) -> Manifest:
@@ -151,7 +154,7 @@ def deployment_spec(
     }
     return {
         **({} if unit.idle_after else {"replicas": 1}),
-        # Two pods of one unit would both claim its executions.
+        # Two pods of a unit would both claim its executions.
         "strategy": {"type": "Recreate"},
         "selector": {"matchLabels": _selector(tenant, unit)},
         "template": pod,
@@ -159,8 +162,8 @@ def deployment_spec(
 
 
 def _runtime_class(unit: ComputingUnitSpec, cluster: ClusterSettings) -> dict[str, str]:
-    wanted = unit.size.gpu and cluster.gpu.runtime_class
-    return {"runtimeClassName": wanted} if wanted else {}
+    runtime_class = unit.size.gpu and cluster.gpu.runtime_class
+    return {"runtimeClassName": runtime_class} if runtime_class else {}
 
 
 def _container(
@@ -182,7 +185,7 @@ def _container(
         "ports": [{"name": settings.port_name, "containerPort": settings.port, "protocol": "TCP"}],
         "resources": resources(unit.size, cluster),
         "securityContext": container_security(),
-        # Two minutes to start, then ready within 10 s and restarted after 60 s without an answer.
+        # Two minutes to start, then ready within 10 s and restarted after 60 s without a response.
         "startupProbe": {**listening, "periodSeconds": 5, "failureThreshold": 24},
         "readinessProbe": {**listening, "periodSeconds": 10},
         "livenessProbe": {**listening, "periodSeconds": 20, "failureThreshold": 3},

@@ -39,17 +39,17 @@ def deny_all(tenant: TenantSpec) -> Manifest:
     }
 
 
-def quota_of(tenant: TenantSpec, cluster: ClusterSettings = DEFAULT_CLUSTER) -> Amounts:
+def compute_quota(tenant: TenantSpec, cluster: ClusterSettings = DEFAULT_CLUSTER) -> Amounts:
     """Return the limits for the sum of all pods."""
     return effective(tenant.quota, cluster.quota, sum_amounts(tenant.computing_units, tenant.maintenance))
 
 
 def resource_quota(tenant: TenantSpec, cluster: ClusterSettings = DEFAULT_CLUSTER) -> Manifest:
     """Return the quota of the namespace. Services that open ports outside the cluster are not allowed."""
-    limits = quota_of(tenant, cluster)
+    limits = compute_quota(tenant, cluster)
     names = {"cpu": "cpu", "memory": "memory", "ephemeral-storage": "scratch"}
     hard = {
-        **{f"{side}.{name}": limits.text(own) for side in ("requests", "limits") for name, own in names.items()},
+        **{f"{side}.{name}": limits.text(amount) for side in ("requests", "limits") for name, amount in names.items()},
         f"requests.{cluster.gpu.resource}": limits.text("gpu"),
         "pods": limits.text("pods"),
         "services.loadbalancers": "0",
@@ -60,15 +60,15 @@ def resource_quota(tenant: TenantSpec, cluster: ClusterSettings = DEFAULT_CLUSTE
 
 def limit_range(tenant: TenantSpec, cluster: ClusterSettings = DEFAULT_CLUSTER) -> Manifest:
     """Return the defaults and limits of single containers. No container may exceed the quota of the namespace."""
-    highest, default = quota_of(tenant, cluster), count_amounts(DEFAULT_CONTAINER)
+    highest, default = compute_quota(tenant, cluster), count_amounts(DEFAULT_CONTAINER)
     names = {"cpu": "cpu", "memory": "memory", "ephemeral-storage": "scratch"}
-    least = Amounts(**{own: min(getattr(highest, own), getattr(default, own)) for own in names.values()})
-    ordinary = {name: least.text(own) for name, own in names.items()}
+    least = Amounts(**{amount: min(getattr(highest, amount), getattr(default, amount)) for amount in names.values()})
+    ordinary = {name: least.text(amount) for name, amount in names.items()}
     limits = {
         "type": "Container",
         "default": ordinary,
         "defaultRequest": ordinary,
-        "max": {name: highest.text(own) for name, own in names.items()},
+        "max": {name: highest.text(amount) for name, amount in names.items()},
     }
     return _object("v1", "LimitRange", namespace_name(tenant.name), tenant) | {"spec": {"limits": [limits]}}
 

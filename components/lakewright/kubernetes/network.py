@@ -17,7 +17,7 @@ _API_SERVER_PORTS = (443, 6443)
 Rule = dict[str, Any]
 
 
-def mistake(url: str) -> str | None:
+def find_mistake(url: str) -> str | None:
     """Return why pods cannot be allowed to reach a URL; None if they can."""
     host = urlsplit(url).hostname or ""
     if kind_of_host(host) is HostKind.METADATA:
@@ -35,7 +35,7 @@ def dns() -> Rule:
     }
 
 
-def egress_to(url: str, cluster: ClusterSettings = DEFAULT_CLUSTER) -> Rule:
+def allow_egress(url: str, cluster: ClusterSettings = DEFAULT_CLUSTER) -> Rule:
     """Allow requests to the address of a URL, as narrowly as a NetworkPolicy can.
 
     Policies have no host names: a Service of the cluster becomes its namespace, an IP address itself, and any other
@@ -44,8 +44,8 @@ def egress_to(url: str, cluster: ClusterSettings = DEFAULT_CLUSTER) -> Rule:
     Raises:
         ValueError: The host is a metadata service.
     """
-    if found := mistake(url):
-        raise ValueError(found)
+    if mistake := find_mistake(url):
+        raise ValueError(mistake)
     parts = urlsplit(url)
     host = parts.hostname or ""
     port = _tcp(parts.port or _PORTS.get(parts.scheme, 443))
@@ -66,7 +66,7 @@ def egress(urls: Iterable[str], cluster: ClusterSettings = DEFAULT_CLUSTER) -> l
         target = {"namespaceSelector": _namespace(pods.namespace), "podSelector": {"matchLabels": {**pods.labels}}}
         rules.append({"to": [target], "ports": [_tcp(pods.port)]})
     for url in sorted(urls):
-        rule = egress_to(url, cluster)
+        rule = allow_egress(url, cluster)
         if rule not in rules:
             rules.append(rule)
     return rules
@@ -79,12 +79,12 @@ def api_server(cluster: ClusterSettings) -> Rule:
 
 
 def to_pods(labels: dict[str, str], ports: Iterable[int]) -> Rule:
-    """Allow requests to pods of the same namespace."""
+    """Allow requests to pods of the namespace."""
     return {"to": [{"podSelector": {"matchLabels": labels}}], "ports": [_tcp(port) for port in ports]}
 
 
 def from_pods(labels: dict[str, str], ports: Iterable[int]) -> Rule:
-    """Allow connections from pods of the same namespace."""
+    """Allow connections from pods of the namespace."""
     return {"from": [{"podSelector": {"matchLabels": labels}}], "ports": [_tcp(port) for port in ports]}
 
 
@@ -101,8 +101,12 @@ def ingress(ports: Iterable[int], clients_namespace: str) -> list[Rule]:
 def _block(cidr: str, excluded: Iterable[str]) -> dict[str, Any]:
     """Return a block of addresses without metadata services and the given networks within it."""
     network: Any = ipaddress.ip_network(cidr)
-    others = [*METADATA_NETWORKS, *(ipaddress.ip_network(each) for each in excluded)]
-    inside = [str(each) for each in others if each.version == network.version and each.subnet_of(network)]
+    excluded_networks = [*METADATA_NETWORKS, *(ipaddress.ip_network(text) for text in excluded)]
+    inside = [
+        str(excluded_network)
+        for excluded_network in excluded_networks
+        if excluded_network.version == network.version and excluded_network.subnet_of(network)
+    ]
     return {"ipBlock": {"cidr": cidr, **({"except": inside} if inside else {})}}
 
 

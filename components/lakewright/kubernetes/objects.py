@@ -11,7 +11,7 @@ from lakewright.kubernetes.manifests import Manifest
 class KubernetesObject(pulumi.CustomResource):
     """An object declared by its manifest, whose values may be outputs.
 
-    The classes of `pulumi_kubernetes` make the same resources, but take a second to import.
+    The classes of `pulumi_kubernetes` make equal resources, but take a second to import.
     """
 
     def __init__(self, name: str, manifest: Manifest, opts: pulumi.ResourceOptions) -> None:
@@ -23,7 +23,9 @@ class KubernetesObject(pulumi.CustomResource):
         )
 
 
-def uid_of(made: KubernetesObject) -> pulumi.Output[str | None]:
+def read_uid(kubernetes_object: KubernetesObject) -> pulumi.Output[str | None]:
     """Return the uid that the cluster gave an object; None if the object was rendered only."""
-    # The id is unknown in a preview that would create the object, in which the uid is not the final one.
-    return pulumi.Output.all(made.id, vars(made)["metadata"]).apply(lambda values: values[1].get("uid"))
+    # The id is unknown in a preview that would create the object, whose uid is not final in that preview.
+    return pulumi.Output.all(kubernetes_object.id, vars(kubernetes_object)["metadata"]).apply(
+        lambda values: values[1].get("uid")
+    )

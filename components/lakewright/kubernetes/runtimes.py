@@ -13,7 +13,7 @@ from lakewright.names.namespace_presets import PRESETS
 from lakewright.spec.computing_unit import Runtime
 
 CONFIG_DIR = "/etc/lakewright"
-"""Where the catalog configuration is mounted in a computing unit."""
+"""Folder of the catalog configuration in a computing unit."""
 
 SCRATCH_DIR = "/scratch"
 """Folder that a unit may write to, besides /tmp."""
@@ -75,7 +75,7 @@ def environment(runtime: Runtime, catalog: CatalogConfig) -> dict[str, str]:
 def texera_environment(catalog: CatalogConfig) -> dict[str, str]:
     """Return Texera's storage settings, named as in its storage.conf.
 
-    Executions that choose no warehouse use the first one.
+    Executions that choose no warehouse use the first warehouse.
     """
     results, console, statistics, state = PRESETS["texera"]
     return {

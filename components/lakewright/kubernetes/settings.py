@@ -28,7 +28,11 @@ def _cidr(value: str) -> str:
         raise ValueError(f"expected a network such as `10.0.0.0/8` or `fd00::/8` ({error})") from None
     if "/" not in value:
         raise ValueError(f"expected a network with its prefix length, `{network}`")
-    inside = [each for each in METADATA_NETWORKS if each.version == network.version and _contains(each, network)]
+    inside = [
+        metadata_network
+        for metadata_network in METADATA_NETWORKS
+        if metadata_network.version == network.version and _contains(metadata_network, network)
+    ]
     if inside:
         raise ValueError(f"expected a network outside {inside[0]}, where the cloud's metadata service is")
     return str(network)
@@ -72,7 +76,7 @@ PublicVariable = Annotated[str, AfterValidator(_public_variable)]
 
 
 class CatalogPods(StrictModel):
-    """The pods that answer the tenants' requests to the catalog: those of the platform's gateway."""
+    """The pods that serve the tenants' requests to the catalog: the pods of the platform's gateway."""
 
     namespace: DnsLabel
     labels: Annotated[dict[LabelKey, LabelValue], Field(min_length=1)]
@@ -92,7 +96,7 @@ class GpuSettings(StrictModel):
 
 
 class CaBundle(StrictModel):
-    """Source of the certificate authorities that pods trust; one of three."""
+    """Source of the certificate authorities that pods trust: `file`, `config_map` or `secret`."""
 
     file: Path | None = None
     """PEM file on this machine. The stack makes a ConfigMap and a Java truststore of it."""
@@ -103,7 +107,7 @@ class CaBundle(StrictModel):
     key: FileKey = "ca.crt"
     """Key of the PEM file in the ConfigMap or Secret."""
     truststore_key: FileKey | None = None
-    """Key of a PKCS 12 truststore with the same authorities in it, for Java."""
+    """Key of a PKCS 12 truststore of these authorities in it, for Java."""
 
     @model_validator(mode="after")
     def _one_source(self) -> CaBundle:
@@ -116,7 +120,7 @@ class CaBundle(StrictModel):
 
 
 class PostgresCatalog(StrictModel):
-    """The database of Texera's own catalog. Units get no password, so the database must not ask for one."""
+    """The database of Texera's own catalog. Units get no password, so the database must not ask for a password."""
 
     address: Annotated[str, Field(pattern=r"^[A-Za-z0-9.-]+:\d{1,5}/[A-Za-z0-9_-]+$")]
     """`HOST:PORT/DATABASE`, as in Texera's `uri-without-scheme`."""
@@ -154,14 +158,18 @@ class ClusterSettings(StrictModel):
     """Certificate authorities that pods trust for catalog and storage, mounted at `lakekeeper.jobs_ca_bundle`."""
     texera: TexeraSettings = TexeraSettings()
     quota: QuotaSpec | None = None
-    """Highest quota of each tenant, and its default. Without it, the default is what units and jobs need."""
+    """Highest quota of each tenant, and its default. Without it, the default is the need of units and jobs."""
 
     @model_validator(mode="after")
-    def _something_is_outside(self) -> ClusterSettings:
-        inside: list[Any] = [ipaddress.ip_network(each) for each in self.cluster_cidrs]
+    def _check_outside_networks(self) -> ClusterSettings:
+        inside: list[Any] = [ipaddress.ip_network(cidr) for cidr in self.cluster_cidrs]
         for cidr in self.outside_cidrs:
             outer: Any = ipaddress.ip_network(cidr)
-            if covering := [each for each in inside if each.version == outer.version and _contains(each, outer)]:
+            if covering := [
+                cluster_network
+                for cluster_network in inside
+                if cluster_network.version == outer.version and _contains(cluster_network, outer)
+            ]:
                 raise ValueError(
                     f"outside_cidrs: expected networks beyond cluster_cidrs; {covering[0]} has all of {cidr}"
                 )

@@ -1,4 +1,4 @@
-"""Computing units of Apache Texera: labels, environment variables, and what registers a unit there. Pure functions.
+"""Computing units of Apache Texera: labels, environment variables, and registration. Pure functions.
 
 Names follow Texera's computing-unit-managing-service and its storage.conf. Units get no database, S3 or JWT secret.
 """
@@ -28,7 +28,7 @@ def catalog_kind(unit: ComputingUnitSpec, settings: TexeraSettings) -> TexeraCat
     return (unit.texera and unit.texera.catalog) or settings.catalog
 
 
-def mistake(unit: ComputingUnitSpec, settings: TexeraSettings) -> str | None:
+def find_mistake(unit: ComputingUnitSpec, settings: TexeraSettings) -> str | None:
     """Return why a unit cannot have its kind of catalog; None if it can."""
     if unit.runtime == "texera" and catalog_kind(unit, settings) == "postgres" and settings.postgres is None:
         return "expected `kubernetes.texera.postgres` in the environment with the database's address; found none"
@@ -42,35 +42,37 @@ def database_url(unit: ComputingUnitSpec, settings: TexeraSettings) -> str | Non
     return f"postgresql://{settings.postgres.address}"
 
 
-def variables(unit: ComputingUnitSpec, given: list[dict[str, Any]], settings: TexeraSettings) -> list[dict[str, Any]]:
-    """Return the environment variables of a unit's container, with Texera's own if it is one of Texera's.
+def variables(
+    unit: ComputingUnitSpec, rest_variables: list[dict[str, Any]], settings: TexeraSettings
+) -> list[dict[str, Any]]:
+    """Return the environment variables of a unit's container, with Texera's variables if its runtime is Texera.
 
     Args:
         unit: The unit.
-        given: Variables for a REST catalog.
+        rest_variables: Variables for a REST catalog.
         settings: Settings of the environment.
     """
     if unit.runtime != "texera":
-        return given
-    own = dict(settings.variables)
+        return rest_variables
+    texera_variables = dict(settings.variables)
     if catalog_kind(unit, settings) == "postgres" and settings.postgres:
-        own |= {
+        texera_variables |= {
             _TYPE: "postgres",
             f"{_POSTGRES}URI_WITHOUT_SCHEME": settings.postgres.address,
             f"{_POSTGRES}USERNAME": settings.postgres.username,
         }
-        given = [each for each in given if not each["name"].startswith(_REST)]
+        rest_variables = [variable for variable in rest_variables if not variable["name"].startswith(_REST)]
     return [
-        *(each for each in given if each["name"] not in own),
-        *({"name": name, "value": value} for name, value in own.items()),
+        *(variable for variable in rest_variables if variable["name"] not in texera_variables),
+        *({"name": name, "value": value} for name, value in texera_variables.items()),
     ]
 
 
 def registration(unit: ComputingUnitSpec, host: str, port: int) -> dict[str, str]:
     """Return the body of Texera's `POST /computing-unit/create` for a unit that Texera does not start itself.
 
-    Texera calls such units `local`: it stores their name and address, and starts no pod. The limits tell its
-    administrators what the unit has.
+    Texera calls such units `local`: it stores their name and address, and starts no pod. The limits show
+    the unit's resources to administrators.
     """
     size = unit.size
     return {

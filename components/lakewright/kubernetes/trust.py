@@ -22,12 +22,12 @@ _PEM_KEY, _TRUSTSTORE_KEY = "ca.pem", "truststore.p12"
 _VOLUME = "trust"
 
 
-def mistake(bundle: CaBundle) -> str | None:
+def find_mistake(bundle: CaBundle) -> str | None:
     """Return why the file of a bundle cannot be used; None if it can, or if there is no file."""
     if bundle.file is None:
         return None
     try:
-        _certificates(bundle.file.read_bytes())
+        _load_certificates(bundle.file.read_bytes())
     except (OSError, ValueError) as error:
         reason = type(error).__name__ if isinstance(error, OSError) else str(error)
         return f"expected a PEM file with certificates at {bundle.file}; it cannot be used ({reason})"
@@ -48,14 +48,14 @@ def config_map_content(cluster: ClusterSettings) -> dict[str, Any] | None:
 def truststore(pem: bytes) -> bytes:
     """Return a PKCS 12 truststore of the certificates in a PEM file.
 
-    It has no checksum, so that it is the same at each run: the checksum has a random salt. Java opens it with any
+    It has no checksum, so that it is equal at each run: the checksum has a random salt. Java opens it with any
     password, and with none.
     """
-    named = [
+    authorities = [
         pkcs12.PKCS12Certificate(certificate, f"authority-{number}".encode())
-        for number, certificate in enumerate(_certificates(pem))
+        for number, certificate in enumerate(_load_certificates(pem))
     ]
-    return _without_checksum(pkcs12.serialize_java_truststore(named, NoEncryption()))
+    return _strip_checksum(pkcs12.serialize_java_truststore(authorities, NoEncryption()))
 
 
 def volumes(cluster: ClusterSettings) -> list[dict[str, Any]]:
@@ -90,14 +90,14 @@ def pod_annotations(cluster: ClusterSettings) -> dict[str, str]:
     return {"lakewright/trust-sha256": hashlib.sha256(cluster.ca_bundle.file.read_bytes()).hexdigest()}
 
 
-def _certificates(pem: bytes) -> list[x509.Certificate]:
-    found = x509.load_pem_x509_certificates(pem)
-    if not found:
+def _load_certificates(pem: bytes) -> list[x509.Certificate]:
+    certificates = x509.load_pem_x509_certificates(pem)
+    if not certificates:
         raise ValueError("it has no certificate")
-    return found
+    return certificates
 
 
-def _without_checksum(store: bytes) -> bytes:
+def _strip_checksum(store: bytes) -> bytes:
     """Return a PKCS 12 file (RFC 7292: version, authSafe, macData) without its third part."""
     start, _ = _content(store, 0)
     _, version_end = _content(store, start)

@@ -27,7 +27,7 @@ def read_pem(root: Path, path: str, setting: str) -> tuple[str, list[Problem]]:
     return text, [] if certificates else [Problem(setting, "expected a PEM file of certificates", repr(path))]
 
 
-def problems_of_server_certificate(pem: str, setting: str) -> list[Problem]:
+def find_server_certificate_problems(pem: str, setting: str) -> list[Problem]:
     """Refuse a certificate that is a certificate authority. Clients based on rustls refuse it (CaUsedAsEndEntity)."""
     leaf = x509.load_pem_x509_certificates(pem.encode())[0]
     try:

@@ -12,7 +12,7 @@ _MIN_SAMPLE_BITS = 150
 """Bits of the text by the frequencies of its characters. Random hexadecimal of 32 bytes has about 245, base64 210."""
 
 
-def mistake_of_key(key: str) -> str | None:
+def find_key_mistake(key: str) -> str | None:
     """Return why a key is refused; None if it is accepted. The message never repeats the key."""
     if key.strip().casefold() in _KNOWN:
         return "is a known example key"

@@ -16,16 +16,16 @@ from lakewright.lakekeeper.server.bootstrap import Bootstrap
 from lakewright.platform_stack.manifests import gateway, lakekeeper, network_policies, openfga
 from lakewright.platform_stack.manifests.lakekeeper import SecretKeys
 from lakewright.platform_stack.manifests.objects import Manifest, make_object
-from lakewright.platform_stack.secret_values import SecretValues, encoded
+from lakewright.platform_stack.secret_values import SecretValues, encode_secret_data
 from lakewright.platform_stack.settings.platform import PlatformSpec
 from lakewright.platform_stack.settings.server_environment import (
     POSTGRES_PORT,
     as_string,
-    kafka_config,
-    kafka_sources,
+    format_kafka_config,
+    list_kafka_sources,
     server_environment,
 )
-from lakewright.platform_stack.settings.types import in_cluster_secret
+from lakewright.platform_stack.settings.types import parse_cluster_secret
 from lakewright.platform_stack.settings.variables import PREFIX
 
 _PASSWORD = f"{PREFIX}PG_PASSWORD"
@@ -74,21 +74,21 @@ class LakekeeperServer(pulumi.ComponentResource):
         self._secrets = SecretValues(spec.name, secrets, opts=within, protect=not spec.trial)
         self._first = [self._declare("namespace", lakekeeper.namespace(spec), after=[])]
 
-        prepared = self._prepare(files)
-        keys, values = self._server_secrets()
-        prepared.append(self._declare_secret(f"{spec.name}-server", encoded(values, as_string)))
-        databases = self._trial_postgres()
-        permissions = self._openfga(databases)
+        prepared = self._declare_prerequisites(files)
+        keys, values = self._list_server_secrets()
+        prepared.append(self._declare_secret(f"{spec.name}-server", encode_secret_data(values, as_string)))
+        databases = self._declare_trial_postgres()
+        permissions = self._declare_openfga(databases)
         job = lakekeeper.migration_job(spec, self._environment, keys, self._authorities)
         migrated = self._declare("migration", job, after=[*prepared, *databases, *permissions])
-        mounted = {**files.authorities, **self._secret_files()}
-        server = self._server(keys, values, mounted, after=migrated)
-        ready = self._gateway(files, after=[*prepared, *server])
-        self._bootstrap(management_ca_bundle, after=[*server, *ready])
+        mounted = {**files.authorities, **self._list_secret_files()}
+        server = self._declare_server(keys, values, mounted, after=migrated)
+        ready = self._declare_gateway(files, after=[*prepared, *server])
+        self._declare_bootstrap(management_ca_bundle, after=[*server, *ready])
         if spec.drift_check:
-            place = network_policies.drift_check_place(spec)
-            DriftCronJob(place, spec.drift_check, after=self._first, opts=within)
-        self.outputs = platform_outputs(spec)
+            location = network_policies.locate_drift_check(spec)
+            DriftCronJob(location, spec.drift_check, after=self._first, opts=within)
+        self.outputs = build_platform_outputs(spec)
         self.register_outputs({"platform": self.outputs.model_dump(mode="json")})
 
     def _declare(self, name: str, manifest: Manifest, *, after: Sequence[pulumi.Resource]) -> pulumi.Resource:
@@ -99,55 +99,60 @@ class LakekeeperServer(pulumi.ComponentResource):
         manifest = make_object(self._spec, "v1", "Secret", name, type=kind, data=data)
         return self._declare(f"secret-{name}", manifest, after=self._first)
 
-    def _prepare(self, files: PlatformFiles) -> list[pulumi.Resource]:
-        """Make what pods need before they start: policies, accounts, rights, and files."""
+    def _declare_prerequisites(self, files: PlatformFiles) -> list[pulumi.Resource]:
+        """Make the objects that pods need before they start: policies, accounts, rights, and files."""
         spec, first = self._spec, self._first
-        made = [
+        resources = [
             self._declare(f"policy-{policy['metadata']['name']}", policy, after=first)
             for policy in network_policies.network_policies(spec)
         ]
-        made += [
+        resources += [
             self._declare("account", lakekeeper.server_account(spec), after=first),
             self._declare("migration-account", lakekeeper.migration_account(spec), after=first),
             self._declare("gateway-account", gateway.gateway_account(spec), after=first),
         ]
         if spec.server.authentication.kubernetes:
-            role = self._declare("token-review", lakekeeper.token_review_role(spec), after=[])
-            made.append(self._declare("token-review-binding", lakekeeper.token_review_binding(spec), after=[role]))
+            role = self._declare("token-review", lakekeeper.make_token_review_role(spec), after=[])
+            resources.append(
+                self._declare("token-review-binding", lakekeeper.make_token_review_binding(spec), after=[role])
+            )
         for name, pem in files.authorities.items():
-            made.append(self._declare(name, lakekeeper.ca_config_map(spec, name, pem), after=first))
-        if values := self._secret_files():
-            made.append(self._declare_secret(f"{spec.name}-files", encoded(values)))
-        return made
+            resources.append(self._declare(name, lakekeeper.ca_config_map(spec, name, pem), after=first))
+        if values := self._list_secret_files():
+            resources.append(self._declare_secret(f"{spec.name}-files", encode_secret_data(values)))
+        return resources
 
-    def _secret_files(self) -> dict[str, pulumi.Output[str]]:
+    def _list_secret_files(self) -> dict[str, pulumi.Output[str]]:
         return {file: self._secrets.value(file, source) for file, source in sorted(self._environment.files.items())}
 
-    def _server_secrets(self) -> tuple[SecretKeys, dict[str, pulumi.Output[str]]]:
-        """Return Secret and key of each variable, and the values of those that the stack's own Secret has."""
-        own = f"{self._spec.name}-server"
+    def _list_server_secrets(self) -> tuple[SecretKeys, dict[str, pulumi.Output[str]]]:
+        """Return Secret and key of each variable, and the values of the variables in the stack's own Secret."""
+        own_secret = f"{self._spec.name}-server"
         keys: dict[str, tuple[str, str]] = {}
         values: dict[str, pulumi.Output[str]] = {}
         for variable, source in self._environment.secrets.items():
-            given = in_cluster_secret(source)
-            keys[variable] = given or (own, variable)
-            if given is None:
+            cluster_secret = parse_cluster_secret(source)
+            keys[variable] = cluster_secret or (own_secret, variable)
+            if cluster_secret is None:
                 values[variable] = self._secrets.value(variable, source)
         if self._spec.server.events.kafka:
             sources = {
-                key: self._secrets.value(f"kafka {key}", source) for key, source in kafka_sources(self._spec).items()
+                key: self._secrets.value(f"kafka {key}", source)
+                for key, source in list_kafka_sources(self._spec).items()
             }
-            keys[_KAFKA] = (own, _KAFKA)
-            values[_KAFKA] = pulumi.Output.all(**sources).apply(lambda found: kafka_config(self._spec, found))
+            keys[_KAFKA] = (own_secret, _KAFKA)
+            values[_KAFKA] = pulumi.Output.all(**sources).apply(
+                lambda secrets: format_kafka_config(self._spec, secrets)
+            )
         return keys, values
 
-    def _trial_postgres(self) -> list[pulumi.Resource]:
+    def _declare_trial_postgres(self) -> list[pulumi.Resource]:
         spec, trial = self._spec, self._spec.database.trial_postgres
         if trial is None:
             return []
-        password = {openfga.POSTGRES_PASSWORD_VARIABLE: self._secrets.minted(_PASSWORD)}
+        password = {openfga.POSTGRES_PASSWORD_VARIABLE: self._secrets.mint_once(_PASSWORD)}
         before = [
-            self._declare_secret(openfga.postgres_secret_name(spec), encoded(password)),
+            self._declare_secret(openfga.postgres_secret_name(spec), encode_secret_data(password)),
             self._declare("postgres-scripts", openfga.postgres_scripts(spec), after=self._first),
         ]
         return [
@@ -155,38 +160,38 @@ class LakekeeperServer(pulumi.ComponentResource):
             self._declare("postgres-service", openfga.postgres_service(spec), after=self._first),
         ]
 
-    def _openfga(self, databases: Sequence[pulumi.Resource]) -> list[pulumi.Resource]:
+    def _declare_openfga(self, databases: Sequence[pulumi.Resource]) -> list[pulumi.Resource]:
         """Make OpenFGA beside the server, its migration first."""
         spec, settings = self._spec, self._spec.server.authorization.openfga
         if settings is None or settings.server is None:
             return []
         values = {
-            openfga.DATASTORE_VARIABLE: self._openfga_database(settings.server.database_uri),
+            openfga.DATASTORE_VARIABLE: self._find_openfga_database(settings.server.database_uri),
             openfga.KEYS_VARIABLE: self._secrets.value(_API_KEY, str(settings.key_source)),
         }
         before = [
-            self._declare_secret(openfga.openfga_secret_name(spec), encoded(values)),
+            self._declare_secret(openfga.openfga_secret_name(spec), encode_secret_data(values)),
             self._declare("openfga-account", openfga.openfga_account(spec), after=self._first),
         ]
         migrated = self._declare(
             "openfga-migration", openfga.openfga_migration(spec, settings.server), after=[*before, *databases]
         )
-        manifest = openfga.openfga_deployment(spec, settings.server, self._secrets.digest(values))
+        manifest = openfga.openfga_deployment(spec, settings.server, self._secrets.compute_digest(values))
         return [
             self._declare("openfga", manifest, after=[migrated]),
             self._declare("openfga-service", openfga.openfga_service(spec), after=[migrated]),
             self._declare("openfga-budget", openfga.openfga_budget(spec), after=self._first),
         ]
 
-    def _openfga_database(self, source: str | None) -> pulumi.Output[str]:
+    def _find_openfga_database(self, source: str | None) -> pulumi.Output[str]:
         if source is not None:
             return self._secrets.value("openfga database_uri", source)
         host = f"{self._spec.name}-postgres.{self._spec.namespace}.svc:{POSTGRES_PORT}"
-        return self._secrets.minted(_PASSWORD).apply(
+        return self._secrets.mint_once(_PASSWORD).apply(
             lambda password: f"postgres://lakekeeper:{password}@{host}/openfga?sslmode=disable"
         )
 
-    def _server(
+    def _declare_server(
         self,
         keys: SecretKeys,
         values: Mapping[str, pulumi.Output[str]],
@@ -197,19 +202,19 @@ class LakekeeperServer(pulumi.ComponentResource):
         """Make Deployment and Service after the migration. The server reads mounted files only when it starts."""
         spec = self._spec
         manifest = lakekeeper.server_deployment(
-            spec, self._environment, keys, self._authorities, self._secrets.digest({**values, **mounted})
+            spec, self._environment, keys, self._authorities, self._secrets.compute_digest({**values, **mounted})
         )
-        made = [
+        resources = [
             self._declare("server", manifest, after=[after]),
             # Not before the Deployment: the provider waits for a Service's endpoints.
             self._declare("service", lakekeeper.server_service(spec), after=[after]),
             self._declare("budget", lakekeeper.server_budget(spec), after=self._first),
         ]
         if autoscaler := lakekeeper.autoscaler(spec):
-            made.append(self._declare("autoscaler", autoscaler, after=made[:1]))
-        return made
+            resources.append(self._declare("autoscaler", autoscaler, after=resources[:1]))
+        return resources
 
-    def _gateway(self, files: PlatformFiles, *, after: Sequence[pulumi.Resource]) -> list[pulumi.Resource]:
+    def _declare_gateway(self, files: PlatformFiles, *, after: Sequence[pulumi.Resource]) -> list[pulumi.Resource]:
         """Make the gateway, which resolves the server's Service when it starts, and the routes."""
         spec = self._spec
         before = [*after, self._declare("gateway-config", gateway.gateway_config_map(spec), after=self._first)]
@@ -220,8 +225,8 @@ class LakekeeperServer(pulumi.ComponentResource):
                 "tls.key": self._secrets.value("gateway key", tls.key),
             }
             name = str(gateway.tls_secret_name(spec))
-            before.append(self._declare_secret(name, encoded(pair), "kubernetes.io/tls"))
-        made = [
+            before.append(self._declare_secret(name, encode_secret_data(pair), "kubernetes.io/tls"))
+        resources = [
             self._declare("gateway", gateway.gateway_deployment(spec), after=before),
             self._declare("gateway-service", gateway.gateway_service(spec), after=before),
             self._declare("gateway-budget", gateway.gateway_budget(spec), after=self._first),
@@ -232,10 +237,10 @@ class LakekeeperServer(pulumi.ComponentResource):
         ):
             if route:
                 manifest = gateway.route_manifest(spec, route, name=name, service=service, port=port)
-                made.append(self._declare(f"route-{name}", manifest, after=made[:2]))
-        return made
+                resources.append(self._declare(f"route-{name}", manifest, after=resources[:2]))
+        return resources
 
-    def _bootstrap(self, ca_bundle: str | None, *, after: Sequence[pulumi.Resource]) -> None:
+    def _declare_bootstrap(self, ca_bundle: str | None, *, after: Sequence[pulumi.Resource]) -> None:
         spec = self._spec
         if spec.bootstrap is None:
             return
@@ -256,7 +261,7 @@ class LakekeeperServer(pulumi.ComponentResource):
         )
 
 
-def platform_outputs(spec: PlatformSpec) -> PlatformOutputs:
+def build_platform_outputs(spec: PlatformSpec) -> PlatformOutputs:
     """Return the outputs of a spec."""
     kubernetes = spec.server.authentication.kubernetes
     pods = None

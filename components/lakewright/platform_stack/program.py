@@ -1,4 +1,4 @@
-"""The platform program: read the stack's configuration, declare the server, export what tenants need."""
+"""The platform program: read the stack's configuration, declare the server, export the outputs that tenants need."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pulumi
 import pulumi_kubernetes
 
 from lakewright.environment.platform_outputs import OUTPUT
-from lakewright.platform_stack.certificates import problems_of_server_certificate, read_pem
+from lakewright.platform_stack.certificates import find_server_certificate_problems, read_pem
 from lakewright.platform_stack.lakekeeper_server import LakekeeperServer, PlatformFiles
-from lakewright.platform_stack.secret_values import resolve_sources, sources_of
+from lakewright.platform_stack.secret_values import list_sources, resolve_sources
 from lakewright.platform_stack.settings.checks import parse_platform_spec
 from lakewright.platform_stack.settings.platform import PlatformSpec
 from lakewright.platform_stack.settings.server_environment import server_environment
@@ -25,18 +25,18 @@ KEY = "spec"
 def declare_platform() -> None:
     """Declare the platform of the stack's configuration. Problems are reported before anything is made."""
     try:
-        server = _server()
+        server = _declare_server()
     except SpecError as error:
         raise pulumi.RunError(str(error)) from None
     pulumi.export(OUTPUT, server.outputs.model_dump(mode="json"))
 
 
-def _server() -> LakekeeperServer:
+def _declare_server() -> LakekeeperServer:
     source = f"stack {pulumi.get_stack()}, {pulumi.get_project()}:{KEY}"
     spec = parse_platform_spec(pulumi.Config().get_object(KEY), source)
     root = project_root(Path.cwd())
     files, problems = read_files(spec, root)
-    secrets, unresolved = resolve_sources(sources_of(spec, server_environment(spec)), _config)
+    secrets, unresolved = resolve_sources(list_sources(spec, server_environment(spec)), _read_config)
     if problems or unresolved:
         raise SpecError(source, [*problems, *unresolved])
     bundle = spec.management.ca_bundle
@@ -45,38 +45,38 @@ def _server() -> LakekeeperServer:
         secrets=secrets,
         files=files,
         management_ca_bundle=str((root / bundle).resolve()) if bundle else None,
-        opts=pulumi.ResourceOptions(providers=[_provider(spec, root)]),
+        opts=pulumi.ResourceOptions(providers=[_declare_provider(spec, root)]),
     )
 
 
 def read_files(spec: PlatformSpec, root: Path) -> tuple[PlatformFiles, list[Problem]]:
     """Return the contents of the files that a spec names, and their problems."""
     postgres, tls = spec.database.postgres, spec.gateway.tls
-    named: dict[str, tuple[str, str | None]] = {
+    files: dict[str, tuple[str, str | None]] = {
         "ca": ("server.ca_bundle", spec.server.ca_bundle),
         "database-ca": ("database.postgres.ca_bundle", postgres.ca_bundle if postgres else None),
     }
     authorities: dict[str, str] = {}
     problems: list[Problem] = []
-    for name, (setting, path) in named.items():
+    for name, (setting, path) in files.items():
         if path:
-            authorities[name], found = read_pem(root, path, setting)
-            problems += found
+            authorities[name], file_problems = read_pem(root, path, setting)
+            problems += file_problems
     certificate = None
     if tls and tls.certificate:
         setting = "gateway.tls.certificate"
-        certificate, found = read_pem(root, tls.certificate, setting)
-        problems += found or problems_of_server_certificate(certificate, setting)
+        certificate, file_problems = read_pem(root, tls.certificate, setting)
+        problems += file_problems or find_server_certificate_problems(certificate, setting)
     return PlatformFiles(authorities, certificate), problems
 
 
-def _config(key: str) -> str | None:
+def _read_config(key: str) -> str | None:
     name = key if ":" in key else f"{pulumi.get_project()}:{key}"
     value: Any = pulumi.runtime.get_config(name)  # type: ignore[attr-defined]
     return value if isinstance(value, str) else None
 
 
-def _provider(spec: PlatformSpec, root: Path) -> pulumi_kubernetes.Provider:
+def _declare_provider(spec: PlatformSpec, root: Path) -> pulumi_kubernetes.Provider:
     folder = spec.kubernetes.render_to
     return pulumi_kubernetes.Provider(
         "kubernetes",

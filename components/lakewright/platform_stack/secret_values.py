@@ -1,4 +1,4 @@
-"""Secrets of the platform: sources are resolved before anything is made; generated ones are minted once."""
+"""Secrets of the platform: sources are resolved before anything is made; generated secrets are minted once."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ import pulumi
 
 from lakewright.credentials.random_secret import RandomSecret
 from lakewright.credentials.references import ConfigLookup, UnresolvedCredentialError, resolve
-from lakewright.platform_stack.encryption_key import mistake_of_key
+from lakewright.platform_stack.encryption_key import find_key_mistake
 from lakewright.platform_stack.settings.platform import PlatformSpec
-from lakewright.platform_stack.settings.server_environment import ServerEnvironment, kafka_sources
-from lakewright.platform_stack.settings.types import in_cluster_secret, is_minted
+from lakewright.platform_stack.settings.server_environment import ServerEnvironment, list_kafka_sources
+from lakewright.platform_stack.settings.types import is_minted, parse_cluster_secret
 from lakewright.platform_stack.settings.variables import PREFIX
 from lakewright.validation.problems import Problem
 
 ENCRYPTION_KEY = f"{PREFIX}PG_ENCRYPTION_KEY"
 
 
-def sources_of(spec: PlatformSpec, environment: ServerEnvironment) -> dict[str, str]:
+def list_sources(spec: PlatformSpec, environment: ServerEnvironment) -> dict[str, str]:
     """Return the source of each secret, by variable, file or setting."""
-    found = {**environment.secrets, **environment.files}
-    found |= {f"kafka {key}": source for key, source in kafka_sources(spec).items()}
+    sources = {**environment.secrets, **environment.files}
+    sources |= {f"kafka {key}": source for key, source in list_kafka_sources(spec).items()}
     openfga = spec.server.authorization.openfga
     if openfga and openfga.server and openfga.server.database_uri:
-        found["openfga database_uri"] = openfga.server.database_uri
+        sources["openfga database_uri"] = openfga.server.database_uri
     if spec.gateway.tls and spec.gateway.tls.key:
-        found["gateway key"] = spec.gateway.tls.key
-    return found
+        sources["gateway key"] = spec.gateway.tls.key
+    return sources
 
 
 def resolve_sources(sources: Mapping[str, str], config: ConfigLookup) -> tuple[dict[str, str], list[Problem]]:
@@ -38,14 +38,14 @@ def resolve_sources(sources: Mapping[str, str], config: ConfigLookup) -> tuple[d
     values: dict[str, str] = {}
     problems: list[Problem] = []
     for user, source in sources.items():
-        if is_minted(source) or in_cluster_secret(source) or source in values:
+        if is_minted(source) or parse_cluster_secret(source) or source in values:
             continue
         try:
             values[source] = resolve(source, config)
         except UnresolvedCredentialError as error:
             problems.append(Problem(user, str(error)))
     key = sources.get(ENCRYPTION_KEY, "")
-    if key in values and (reason := mistake_of_key(values[key])):
+    if key in values and (reason := find_key_mistake(values[key])):
         problems.append(Problem("database.secrets.encryption_key", reason))
     return values, problems
 
@@ -62,35 +62,35 @@ class SecretValues:
 
     def value(self, user: str, source: str) -> pulumi.Output[str]:
         """Return the secret of a source that is not in the cluster. Generated secrets differ by user."""
-        return self.minted(user) if is_minted(source) else pulumi.Output.secret(self._values[source])
+        return self.mint_once(user) if is_minted(source) else pulumi.Output.secret(self._values[source])
 
-    def minted(self, user: str) -> pulumi.Output[str]:
+    def mint_once(self, user: str) -> pulumi.Output[str]:
         """Return the generated secret of a user, minted at the first call."""
         if user not in self._minted:
             name = f"{self._name}-{user.removeprefix(PREFIX).lower().replace('_', '-')}"
             self._minted[user] = RandomSecret(name, opts=self._opts).value
         return self._minted[user]
 
-    def digest(self, values: Mapping[str, pulumi.Input[str]]) -> pulumi.Output[str]:
+    def compute_digest(self, values: Mapping[str, pulumi.Input[str]]) -> pulumi.Output[str]:
         """Return a hash that changes with the secrets and reveals none: its key is itself a secret."""
-        salt = self.minted("secrets-hash")
+        salt = self.mint_once("secrets-hash")
 
-        def compute(found: dict[str, str]) -> str:
-            key = found.pop("\0salt").encode()
-            text = "\0".join(f"{name}\0{value}" for name, value in sorted(found.items()))
+        def compute(secrets: dict[str, str]) -> str:
+            key = secrets.pop("\0salt").encode()
+            text = "\0".join(f"{name}\0{value}" for name, value in sorted(secrets.items()))
             return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()[:16]
 
         inputs: dict[str, pulumi.Input[str]] = {**values, "\0salt": salt}
         return pulumi.Output.unsecret(pulumi.Output.all(**inputs).apply(compute))
 
 
-def encoded(
-    values: Mapping[str, pulumi.Output[str]], change: Callable[[str], str] | None = None
+def encode_secret_data(
+    values: Mapping[str, pulumi.Output[str]], transform: Callable[[str], str] | None = None
 ) -> pulumi.Output[dict[str, str]]:
     """Return the `data` of a Secret."""
 
-    def encode(found: dict[str, str]) -> dict[str, str]:
-        texts = {name: change(value) if change else value for name, value in found.items()}
+    def encode(secrets: dict[str, str]) -> dict[str, str]:
+        texts = {name: transform(value) if transform else value for name, value in secrets.items()}
         return {name: base64.b64encode(text.encode()).decode() for name, text in texts.items()}
 
     return pulumi.Output.secret(pulumi.Output.all(**values).apply(encode))

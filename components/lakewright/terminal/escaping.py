@@ -1,6 +1,6 @@
 r"""Escapes for text from elsewhere: terminals and CI systems do not act on it, and JSON keeps its meaning.
 
-Escapes have the form of JSON (`\u001b`), so that a JSON document that is printed through a stream parses to the same
+Escapes have the form of JSON (`\u001b`), so that a JSON document that is printed through a stream keeps its
 values. They are not escaped again, so text may be escaped more than once.
 """
 
@@ -24,7 +24,7 @@ def escape_text(text: str, *, line_start: str = "") -> str:
 
     Args:
         text: The text.
-        line_start: What precedes it on its first line.
+        line_start: Text before it on its first line.
     """
     text = UNSAFE.sub(_to_escape, text)
     if "##" in text:
@@ -35,13 +35,13 @@ def escape_text(text: str, *, line_start: str = "") -> str:
     if before == ":" and text.startswith(":"):
         text = _to_escape(":") + text[1:]
     return _LINE_COMMAND.sub(
-        lambda found: found[0] if before and found.start() == 0 else f"{found[1]}{_to_escape(':')}", text
+        lambda match: match[0] if before and match.start() == 0 else f"{match[1]}{_to_escape(':')}", text
     )
 
 
 def escape_line(text: object) -> str:
     """Return a value as one line: line breaks and tabs are escaped, too."""
-    return escape_text(_BREAKS.sub(lambda found: {"\t": "\\t", "\n": "\\n"}[found[0]], str(text)))
+    return escape_text(_BREAKS.sub(lambda match: {"\t": "\\t", "\n": "\\n"}[match[0]], str(text)))
 
 
 def indent_continuation(text: str) -> str:
@@ -49,7 +49,7 @@ def indent_continuation(text: str) -> str:
     return text.replace("\n", "\n  ")
 
 
-def _to_escape(found: re.Match[str] | str) -> str:
+def _to_escape(character: re.Match[str] | str) -> str:
     """Return a character as JSON escapes it: beyond 16 bits as a pair of surrogates."""
-    units = found[0].encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+    units = character[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[start : start + 2].hex()}" for start in range(0, len(units), 2))

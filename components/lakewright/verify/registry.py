@@ -26,14 +26,14 @@ Results = Iterable[Attempt | Note]
 
 
 class Turn(Enum):
-    """When a probe runs, beside the other ones."""
+    """When a probe runs, relative to other probes."""
 
     FIRST = "first"
     """Before the other probes of identities: its evidence is from before their first request."""
     TOGETHER = "together"
-    """At the same time as other probes, for all identities and warehouses."""
+    """Concurrently with other probes, for all identities and warehouses."""
     ONE_BY_ONE = "one by one"
-    """At the same time as other probes, but for one identity and warehouse at a time: it changes what they share."""
+    """Concurrently with other probes, but for one identity and warehouse at a time: it changes their shared state."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Run the probes. A probe that cannot run is a check that does not hold; what probes made is removed in any case."""
+"""Run the probes. A probe that cannot run is a check that does not hold. Probes' objects are always removed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class VerifyReport:
 
 
 @dataclass(frozen=True)
-class _Who:
+class _RunSubject:
     """Identity and warehouse of a run of a probe."""
 
     identity: str = ""
@@ -51,19 +51,21 @@ def run_probes(
     probes: Sequence[Probe] = PROBES,
     parallel: int = PARALLEL,
 ) -> VerifyReport:
-    """Run probes with each identity of a tenant, and remove what they made.
+    """Run probes with each identity of a tenant, and remove the objects that they made.
 
     Args:
         tenant: The tenant.
         subjects: Its identities.
         probes: The probes, in the order of the report.
-        parallel: Number of probes that run at the same time.
+        parallel: Number of probes that run concurrently.
     """
     report = VerifyReport(notes=tenant.not_probed)
     deployed = {warehouse.name for warehouse in tenant.config.warehouses}
     for name in dict.fromkeys(name for subject in subjects for name in subject.warehouses if name not in deployed):
         evidence = f"warehouse {name} is in the spec and not in the state; run `lakewright up`"
-        report.checks.append(_check("table", _Who(warehouse=name), expect_allowed("write", "not proven", evidence)))
+        report.checks.append(
+            _make_check("table", _RunSubject(warehouse=name), expect_allowed("write", "not proven", evidence))
+        )
     identities = [
         IdentitySession(
             tenant, replace(subject, warehouses=tuple(name for name in subject.warehouses if name in deployed))
@@ -76,70 +78,77 @@ def run_probes(
         ]
         for identity in identities
     }
-    expected = _failures()
+    expected = _list_expected_errors()
     runs = [
-        (who, ProbeRun(probe, start, expected))
+        (subject, ProbeRun(probe, start, expected))
         for probe in probes
-        for who, start in _starts(probe, tenant, identities, warehouses)
+        for subject, start in _list_runs(probe, tenant, identities, warehouses)
     ]
     try:
         execute_all([run for _, run in runs], parallel)
-        for who, run in runs:
-            _collect(report, who, run)
+        for subject, run in runs:
+            _collect(report, subject, run)
     finally:
         _clean_up(report, [session for identity in identities for session in warehouses[id(identity)]], parallel)
         tenant.s3.close()
     return report
 
 
-def _starts(
+def _list_runs(
     probe: Probe,
     tenant: TenantSession,
     identities: Sequence[IdentitySession],
     warehouses: dict[int, list[WarehouseSession]],
-) -> Iterator[tuple[_Who, Callable[[], Results]]]:
+) -> Iterator[tuple[_RunSubject, Callable[[], Results]]]:
     """Yield the runs of a probe, each with its identity and warehouse."""
     if isinstance(probe, TenantProbe):
-        yield _Who(), lambda: probe.run(tenant)
+        yield _RunSubject(), lambda: probe.run(tenant)
         return
     for identity in identities:
         if isinstance(probe, IdentityProbe):
-            yield _Who(identity.subject.name), lambda identity=identity: probe.run(identity)
+            yield _RunSubject(identity.subject.name), lambda identity=identity: probe.run(identity)
         else:
             for session in warehouses[id(identity)]:
-                yield _who(session), lambda session=session: probe.run(session)
+                yield _to_run_subject(session), lambda session=session: probe.run(session)
 
 
-def _who(session: WarehouseSession) -> _Who:
-    return _Who(session.identity.subject.name, session.warehouse.name)
+def _to_run_subject(session: WarehouseSession) -> _RunSubject:
+    return _RunSubject(session.identity.subject.name, session.warehouse.name)
 
 
-def _collect(report: VerifyReport, who: _Who, run: ProbeRun) -> None:
+def _collect(report: VerifyReport, subject: _RunSubject, run: ProbeRun) -> None:
     probe = run.probe.name
     for result in run.results:
         if isinstance(result, Note):
             if result.text not in report.notes:
                 report.notes.append(result.text)
         else:
-            report.checks.append(_check(probe, who, result))
+            report.checks.append(_make_check(probe, subject, result))
     if run.error is not None:
-        report.checks.append(_not_run(probe, who, run.error))
+        report.checks.append(_make_not_run_check(probe, subject, run.error))
 
 
-def _check(probe: str, who: _Who, attempt: Attempt) -> VerifyCheck:
-    remedy = "" if attempt.found == attempt.expected else attempt.remedy
+def _make_check(probe: str, subject: _RunSubject, attempt: Attempt) -> VerifyCheck:
+    remedy = "" if attempt.result == attempt.expected else attempt.remedy
     return VerifyCheck(
-        probe, who.identity, who.warehouse, attempt.attempt, attempt.expected, attempt.found, attempt.evidence, remedy
+        probe,
+        subject.identity,
+        subject.warehouse,
+        attempt.attempt,
+        attempt.expected,
+        attempt.result,
+        attempt.evidence,
+        remedy,
     )
 
 
-def _not_run(probe: str, who: _Who, error: BaseException) -> VerifyCheck:
-    return _check(probe, who, expect_allowed("run the probe", "not proven", " ".join(str(error).split())))
+def _make_not_run_check(probe: str, subject: _RunSubject, error: BaseException) -> VerifyCheck:
+    return _make_check(probe, subject, expect_allowed("run the probe", "not proven", " ".join(str(error).split())))
 
 
 def _clean_up(report: VerifyReport, sessions: Sequence[WarehouseSession], parallel: int) -> None:
-    """Drop what the probes made, in all warehouses at the same time. Failures are checks that do not hold."""
-    expected = _failures()
+    """Drop the objects that the probes made, in all warehouses concurrently. Failures are checks that do not hold."""
+    expected = _list_expected_errors()
 
     def drop(session: WarehouseSession) -> Exception | None:
         try:
@@ -151,12 +160,12 @@ def _clean_up(report: VerifyReport, sessions: Sequence[WarehouseSession], parall
     with ThreadPoolExecutor(parallel, thread_name_prefix="verify") as pool:
         for session, error in zip(sessions, pool.map(drop, sessions), strict=True):
             if error is not None:
-                report.checks.append(_not_run(CLEAN_UP, _who(session), error))
+                report.checks.append(_make_not_run_check(CLEAN_UP, _to_run_subject(session), error))
 
 
-def _failures() -> tuple[type[Exception], ...]:
-    """Return the errors that keep a probe from running. Other ones are defects of this program."""
+def _list_expected_errors() -> tuple[type[Exception], ...]:
+    """Return the errors that keep a probe from running. Other errors are defects of this program."""
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 # pyright: ignore[reportMissingTypeStubs]
 
-    found: Any = (VerifyError, LakekeeperError, BotoCoreError, ClientError)
-    return found
+    errors: Any = (VerifyError, LakekeeperError, BotoCoreError, ClientError)
+    return errors

@@ -1,4 +1,4 @@
-"""Run independent probes at the same time. Their results keep the order of a run without concurrency."""
+"""Run independent probes concurrently. Their results keep the order of a run without concurrency."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lakewright.verify.attempts.check import Attempt, Note
 from lakewright.verify.registry import Probe, Results, TenantProbe, Turn
 
 PARALLEL = 16
-"""Probes that run at the same time. Each sends one request after the other."""
+"""Probes that run concurrently. Each sends one request at a time."""
 
 
 @dataclass
@@ -20,7 +20,7 @@ class ProbeRun:
     probe: Probe
     start: Callable[[], Results]
     expected_errors: tuple[type[Exception], ...]
-    """Errors that keep a probe from running. Other ones are defects of this program."""
+    """Errors that keep a probe from running. Other errors are defects of this program."""
     results: list[Attempt | Note] = field(default_factory=list[Attempt | Note])
     error: Exception | None = None
     """Why it ended before its last result."""
@@ -35,20 +35,25 @@ class ProbeRun:
 
 def execute_all(runs: Sequence[ProbeRun], parallel: int = PARALLEL) -> None:
     """Execute runs of probes, as many at a time as `parallel`. An error that is not expected ends all of them."""
-    first = [run for run in runs if run.probe.turn is Turn.FIRST]
-    others = [run for run in runs if run.probe.turn is not Turn.FIRST]
+    first_runs = [run for run in runs if run.probe.turn is Turn.FIRST]
+    later_runs = [run for run in runs if run.probe.turn is not Turn.FIRST]
     with ThreadPoolExecutor(parallel, thread_name_prefix="verify") as pool:
         try:
-            started = [pool.submit(_execute, [run]) for run in first]
-            without_identity = [pool.submit(_execute, lane) for lane in _lanes(others, of_tenant=True)]
+            started = [pool.submit(_execute, [run]) for run in first_runs]
+            without_identity = [pool.submit(_execute, lane) for lane in _group_lanes(later_runs, of_tenant=True)]
             _wait(started)
-            _wait([*without_identity, *(pool.submit(_execute, lane) for lane in _lanes(others, of_tenant=False))])
+            _wait(
+                [
+                    *without_identity,
+                    *(pool.submit(_execute, lane) for lane in _group_lanes(later_runs, of_tenant=False)),
+                ]
+            )
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
 
-def _lanes(runs: Iterable[ProbeRun], *, of_tenant: bool) -> list[list[ProbeRun]]:
+def _group_lanes(runs: Iterable[ProbeRun], *, of_tenant: bool) -> list[list[ProbeRun]]:
     """Return runs in groups, each to be executed in sequence. The longest groups come first."""
     lanes: dict[object, list[ProbeRun]] = {}
     for run in runs:

@@ -45,10 +45,10 @@ _REMEDY_SHARED = (
 )
 
 
-def settings_of(
+def make_settings(
     spec: TenantSpec, environment: Environment, resolve: Callable[[str], str] = references.resolve
 ) -> VerifySettings:
-    """Return what probes need of an environment. `resolve` returns the secret of a reference."""
+    """Return the settings of an environment that probes need. `resolve` returns the secret of a reference."""
     server, cluster, account = environment.lakekeeper, environment.kubernetes, environment.aws
     return VerifySettings(
         VerifiedServer(
@@ -61,23 +61,23 @@ def settings_of(
         VerifiedCluster(
             cluster.context,
             cluster.render_to / spec.name if cluster.render_to else None,
-            _own_secrets(spec, environment),
+            _list_own_secrets(spec, environment),
         ),
         AwsSettings(account.profile, account.region, account.shared_credentials_file, account.endpoint),
-        tuple(found for storage in spec.storage.values() if (found := storage.store_certificates)),
-        _references(spec, environment),
+        tuple(certificates for storage in spec.storage.values() if (certificates := storage.store_certificates)),
+        _list_references(spec, environment),
         resolve,
     )
 
 
-def subjects_of(spec: TenantSpec, environment: Environment) -> list[ProbeIdentity]:
-    """Return the identities of a tenant's computing units; without units, that of its jobs.
+def list_subjects(spec: TenantSpec, environment: Environment) -> list[ProbeIdentity]:
+    """Return the identities of a tenant's computing units; without units, the identity of its jobs.
 
-    Units with the same client are one subject. Maintenance jobs may change warehouses, so they are none.
+    Units that share a client are one subject. Maintenance jobs may change warehouses, so they are no subjects.
     """
     if not spec.computing_units:
         auth = tenant_auth(spec, environment)
-        source = None if isinstance(auth, TokenFileAuth) else _from_auth(auth)
+        source = None if isinstance(auth, TokenFileAuth) else _find_auth_source(auth)
         jobs = ProbeIdentity(
             "jobs",
             tuple(spec.warehouse_names),
@@ -91,14 +91,14 @@ def subjects_of(spec: TenantSpec, environment: Environment) -> list[ProbeIdentit
     subjects: dict[object, ProbeIdentity] = {}
     for unit in spec.computing_units:
         identity = find_identity(spec, environment, unit.name)
-        source, warehouses = _source(identity), tuple(unit.visible_warehouses(spec.warehouse_names))
+        source, warehouses = _find_source(identity), tuple(unit.visible_warehouses(spec.warehouse_names))
         key = source or unit.name
         if before := subjects.get(key):
             together = tuple(dict.fromkeys([*before.warehouses, *warehouses]))
             subjects[key] = replace(before, name=f"{before.name}, {unit.name}", warehouses=together)
             continue
         secret = identity.pod.secret
-        problem, remedy = _problem(identity)
+        problem, remedy = _find_problem(identity)
         subjects[key] = ProbeIdentity(
             unit.name,
             warehouses,
@@ -112,17 +112,17 @@ def subjects_of(spec: TenantSpec, environment: Environment) -> list[ProbeIdentit
 
 
 def _is_shared_with_maintenance(spec: TenantSpec, environment: Environment, source: CredentialSource | None) -> bool:
-    """Return whether the maintenance jobs authenticate with the same client or token."""
+    """Return whether the maintenance jobs authenticate with this client or token."""
     if spec.maintenance is None or source is None:
         return False
-    other = _source(find_identity(spec, environment, MAINTENANCE))
+    other = _find_source(find_identity(spec, environment, MAINTENANCE))
     if isinstance(source, ClientToken) and isinstance(other, ClientToken):
         return (source.token_url, source.client_id) == (other.token_url, other.client_id)
     return source == other
 
 
-def _problem(identity: UnitIdentity) -> tuple[str | None, str]:
-    """Return why the catalog cannot tell the unit from other tenants, and the remedy; None if it can."""
+def _find_problem(identity: UnitIdentity) -> tuple[str | None, str]:
+    """Return why the catalog cannot distinguish the unit from other tenants, and the remedy; None if it can."""
     match identity.principal:
         case NoPrincipal():
             return "`jobs_auth` is none: every request is anonymous", _REMEDY_ANONYMOUS
@@ -133,17 +133,17 @@ def _problem(identity: UnitIdentity) -> tuple[str | None, str]:
             return None, ""
 
 
-def _source(identity: UnitIdentity) -> CredentialSource | None:
+def _find_source(identity: UnitIdentity) -> CredentialSource | None:
     match identity.token:
         case ServiceAccountToken(_, service_account, audiences):
             return AccountTokens(service_account, audiences)
         case ClientToken() as client:
             return client
         case None:
-            return _from_auth(identity.auth)
+            return _find_auth_source(identity.auth)
 
 
-def _from_auth(auth: CatalogAuth) -> CredentialSource | None:
+def _find_auth_source(auth: CatalogAuth) -> CredentialSource | None:
     """Return the credential of an identity that the spec does not describe: the pods' references, read here."""
     if isinstance(auth, JobTokenAuth):
         return JobsToken(auth.token)
@@ -152,16 +152,16 @@ def _from_auth(auth: CatalogAuth) -> CredentialSource | None:
     return None
 
 
-def _own_secrets(spec: TenantSpec, environment: Environment) -> frozenset[str]:
+def _list_own_secrets(spec: TenantSpec, environment: Environment) -> frozenset[str]:
     """Return the names of the Secrets that the pods need themselves."""
     served = [connect.secret_names(unit, environment.kubernetes.connect) for unit in spec.computing_units]
     secrets = [identity.pod.secret for identity in find_identities(spec, environment).values()]
     return frozenset(secret.name for secret in secrets if secret).union(*served)
 
 
-def _references(spec: TenantSpec, environment: Environment) -> frozenset[str]:
+def _list_references(spec: TenantSpec, environment: Environment) -> frozenset[str]:
     """Return the references to secrets of environment and spec."""
     stores = [storage.model_dump() for storage in spec.storage.values()]
     keys = [read_value(store, path) for store in stores for path in REFERENCE_PATHS]
-    own = {fill_placeholders(reference, spec.name) for reference in environment.own_references}
-    return frozenset(own | {key for key in keys if isinstance(key, str)})
+    environment_references = {fill_placeholders(reference, spec.name) for reference in environment.own_references}
+    return frozenset(environment_references | {key for key in keys if isinstance(key, str)})

@@ -1,6 +1,6 @@
-"""Where the warm process of a command listens, and which facts both must have in common.
+"""The address of a command's warm process, and the facts that both must have in common.
 
-Imported at every start of `lakewright`, so it stays with what Python has loaded already or loads in a millisecond.
+Imported at every start of `lakewright`, so it imports only modules that Python has already or loads in a millisecond.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ PROJECT_FILES = ("Pulumi.yaml", "Pulumi.yml")
 
 _OFF = ("0", "off", "no", "false")
 _UNATTENDED = ("CI", "TF_BUILD", "JENKINS_URL", "PYTEST_CURRENT_TEST")
-"""Variables of CI services and of pytest: nobody waits there, and a process that stays would be in the way."""
+"""Variables of CI services and of pytest: no user waits there, and a remaining process would be in the way."""
 
 _INTERPRETER_PREFIXES = ("PYTHON", "LC_", "LD_", "GRPC_", "OPENSSL_", "SSL_")
 _INTERPRETER_NAMES = ("LANG", "LANGUAGE", "TZ", IDLE, "KUBECONFIG")
 """KUBECONFIG is among them because the client of Kubernetes reads it once, when it is imported."""
-_PLACES = ("HOME", "PATH", "USER", "LOGNAME", "TEMP", "TMP", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
+_LOCATION_NAMES = ("HOME", "PATH", "USER", "LOGNAME", "TEMP", "TMP", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
 _NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "user", "uts")
 _RIGHTS = (b"Uid", b"Gid", b"Groups", b"NoNewPrivs", b"Seccomp", b"CapInh", b"CapPrm", b"CapEff", b"CapBnd", b"CapAmb")
 
@@ -39,7 +39,7 @@ class Address:
 
         Args:
             folder: The user's folder of sockets.
-            name: What the files begin with.
+            name: Prefix of the files' names.
             root: The project's folder.
         """
         self.root = root
@@ -59,9 +59,9 @@ def find_address(arguments: list[str]) -> Address | None:
         return None
     if sys.platform != "linux" or sys.gettrace() is not None:
         return None
-    root = _project_root(arguments)
-    folder = socket_folder()
-    return Address(folder, _key(root), root) if root and folder else None
+    root = _find_project_root(arguments)
+    folder = make_socket_folder()
+    return Address(folder, _compute_key(root), root) if root and folder else None
 
 
 def is_enabled() -> bool:
@@ -72,16 +72,16 @@ def is_enabled() -> bool:
     return not any(os.environ.get(name) for name in _UNATTENDED)
 
 
-def own_environment() -> dict[str, str]:
+def select_environment() -> dict[str, str]:
     """Return the variables that the warm process itself starts with: no secret is among them."""
-    return {name: value for name, value in os.environ.items() if name in _PLACES or _is_of_interpreter(name)}
+    return {name: value for name, value in os.environ.items() if name in _LOCATION_NAMES or _is_of_interpreter(name)}
 
 
-def socket_folder() -> str:
-    """Return the folder of mode 0700 that holds this user's sockets; empty where there cannot be one."""
+def make_socket_folder() -> str:
+    """Return the folder of mode 0700 that holds this user's sockets; empty where no such folder can exist."""
     uid = os.geteuid()
-    if own := os.environ.get(FOLDER, ""):
-        return own if _is_private(own, uid) and len(own) < 60 else ""
+    if custom_folder := os.environ.get(FOLDER, ""):
+        return custom_folder if _is_private(custom_folder, uid) and len(custom_folder) < 60 else ""
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     folder = os.path.join(runtime, "lakewright") if runtime and _is_private(runtime, uid) else f"/tmp/lakewright-{uid}"  # noqa: S108 - checked to be this user's alone
     try:
@@ -95,15 +95,15 @@ def socket_folder() -> str:
 
 def _is_private(folder: str, uid: int) -> bool:
     try:
-        found = os.lstat(folder)
+        status = os.lstat(folder)
     except OSError:
         return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == uid and not stat.S_IMODE(found.st_mode) & 0o077
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == uid and not stat.S_IMODE(status.st_mode) & 0o077
 
 
-def _project_root(arguments: list[str]) -> str:
-    """Return the nearest folder with a Pulumi.yaml, from `-C` or the working directory upwards; empty without one."""
-    folder = os.path.realpath(_directory(arguments))
+def _find_project_root(arguments: list[str]) -> str:
+    """Return the nearest folder with Pulumi.yaml, from `-C` or the working directory upwards; empty if none has it."""
+    folder = os.path.realpath(_parse_directory(arguments))
     while True:
         if any(os.path.isfile(os.path.join(folder, name)) for name in PROJECT_FILES):
             return folder
@@ -113,7 +113,7 @@ def _project_root(arguments: list[str]) -> str:
         folder = parent
 
 
-def _directory(arguments: list[str]) -> str:
+def _parse_directory(arguments: list[str]) -> str:
     directory = "."
     for number, word in enumerate(arguments):
         if word in ("-C", "--cwd"):
@@ -129,8 +129,8 @@ def _is_of_interpreter(name: str) -> bool:
     return name in _INTERPRETER_NAMES or name.startswith(_INTERPRETER_PREFIXES)
 
 
-def _key(root: str) -> str:
-    """Return a name made of all that a command cannot take along: interpreter, user, rights, limits and namespaces."""
+def _compute_key(root: str) -> str:
+    """Return a name made of interpreter, user, rights, limits and namespaces, which a command cannot take along."""
     environment = sorted(f"{name}={value}" for name, value in os.environ.items() if _is_of_interpreter(name))
     facts = (
         root,

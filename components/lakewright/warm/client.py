@@ -8,18 +8,18 @@ import signal
 import socket
 import sys
 
-from lakewright.warm.address import Address, find_address, own_environment
+from lakewright.warm.address import Address, find_address, select_environment
 from lakewright.warm.messages import peer_user, receive, receive_all, send
 
 ENTRY = "lakewright.cli.app:run"
 """The function that the warm process calls for a command."""
 
-_ANSWER_SECONDS = 3.0
-_PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_RESPONSE_SECONDS = 3.0
+_FORWARDED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _STANDARD = (0, 1, 2)
 
 
-class Client:
+class WarmClient:
     """A command that may run in a warm process."""
 
     def __init__(self, arguments: list[str], address: Address) -> None:
@@ -30,7 +30,7 @@ class Client:
         """A descriptor of the process that runs the command."""
 
     @classmethod
-    def for_command(cls, arguments: list[str]) -> Client | None:
+    def create_for_command(cls, arguments: list[str]) -> WarmClient | None:
         """Return the client of a command; None for a command that always runs by itself."""
         try:
             address = find_address(arguments)
@@ -43,7 +43,7 @@ class Client:
     def run(self) -> int | None:
         """Run the command in the warm process and return its exit code; None where it must run here."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(_ANSWER_SECONDS)
+            connection.settimeout(_RESPONSE_SECONDS)
             try:
                 connection.connect(self._address.socket)
                 if peer_user(connection) != os.geteuid():
@@ -61,7 +61,7 @@ class Client:
             return self._hand_over(connection, ready["pid"])
 
     def start_process(self) -> int:
-        """Start a warm process for the next command, unless one is running. Return its id; 0 without one."""
+        """Start a warm process for the next command, unless it is running. Return its id; 0 if none was started."""
         import subprocess  # noqa: PLC0415 - slow to load, and loaded where a command has run here
         from typing import Any, cast  # noqa: PLC0415
 
@@ -75,7 +75,7 @@ class Client:
             process = subprocess.Popen(
                 command,
                 cwd="/",
-                env=own_environment(),
+                env=select_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -90,9 +90,9 @@ class Client:
             request = self._request()
         except OSError:
             return None
-        before = {number: signal.getsignal(number) for number in (*_PASSED_ON, signal.SIGTSTP, signal.SIGCONT)}
+        before = {number: signal.getsignal(number) for number in (*_FORWARDED_SIGNALS, signal.SIGTSTP, signal.SIGCONT)}
         try:
-            for number in _PASSED_ON:
+            for number in _FORWARDED_SIGNALS:
                 if number is not signal.SIGHUP or before[number] is not signal.SIG_IGN:
                     signal.signal(number, self._pass_on)
             signal.signal(signal.SIGTSTP, self._stop)
@@ -109,7 +109,7 @@ class Client:
 
     def _request(self) -> dict[str, object]:
         for descriptor in _STANDARD:
-            os.fstat(descriptor)  # a closed one cannot be handed over
+            os.fstat(descriptor)  # a closed descriptor cannot be handed over
         umask = os.umask(0o077)
         os.umask(umask)
         return {

@@ -1,4 +1,4 @@
-"""Find out whether anything that this process has imported was changed, added or removed since."""
+"""Find out whether an imported file of this process was changed, added or removed since."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 Stamp = tuple[int, int, int] | None
-"""Modification time in nanoseconds, size and inode of a file; None for one that does not exist."""
+"""Modification time in nanoseconds, size and inode of a file; None for a file that does not exist."""
 
 _MARGIN_SECONDS = 2
 """Clock steps of file systems that count in whole seconds."""
@@ -26,21 +26,21 @@ class Freshness:
         self._began_ns = int((began - _MARGIN_SECONDS) * 1e9)
         self._stamps: dict[str, Stamp] = {}
 
-    def take(self) -> None:
-        """Stamp what has been imported since the last call."""
-        for file in _files():
+    def stamp_imports(self) -> None:
+        """Stamp the files that were imported since the last call."""
+        for file in _list_files():
             if file not in self._stamps:
-                self._stamps[file] = _stamp(file)
+                self._stamps[file] = _read_stamp(file)
 
     def find_change(self) -> str:
-        """Return the first file that is not what was imported; empty if everything is."""
+        """Return the first file that differs from its imported version; empty if no file differs."""
         for file, stamp in self._stamps.items():
-            if _stamp(file) != stamp or (stamp is not None and stamp[0] >= self._began_ns):
+            if _read_stamp(file) != stamp or (stamp is not None and stamp[0] >= self._began_ns):
                 return file
         return ""
 
 
-def _files() -> Iterable[str]:
+def _list_files() -> Iterable[str]:
     yield sys.executable
     yield os.path.realpath(sys.executable)
     yield str(Path(sys.prefix, "pyvenv.cfg"))
@@ -53,9 +53,9 @@ def _files() -> Iterable[str]:
             yield file
 
 
-def _stamp(file: str) -> Stamp:
+def _read_stamp(file: str) -> Stamp:
     try:
-        found = os.stat(file)  # noqa: PTH116 - thousands of files at every command
+        status = os.stat(file)  # noqa: PTH116 - thousands of files at every command
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino

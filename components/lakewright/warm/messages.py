@@ -22,16 +22,16 @@ def peer_user(connection: socket.socket) -> int:
 
 
 def send(connection: socket.socket, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
-    """Send a message, and open files with it. Raises OSError where the other end is gone."""
+    """Send a message, and open files with it. Raises OSError where the other end is closed."""
     data = json.dumps(message).encode() + b"\n"
     sent = socket.send_fds(connection, [data], list(descriptors)) if descriptors else 0
     connection.sendall(data[sent:])
 
 
 def receive(connection: socket.socket, descriptors: int = 0) -> tuple[dict[str, Any] | None, list[int]]:
-    """Return the next message and the open files that came with it; None where the other end is gone.
+    """Return the next message and the open files that came with it; None where the other end is closed.
 
-    Only for an end that sends one message and waits: what follows the line is lost.
+    Only for an end that sends one message and waits: data after the line is lost.
     """
     data, files = b"", list[int]()
     try:
@@ -49,7 +49,7 @@ def receive(connection: socket.socket, descriptors: int = 0) -> tuple[dict[str, 
 
 
 def receive_all(connection: socket.socket) -> Iterator[dict[str, Any]]:
-    """Yield messages until the other end is gone."""
+    """Yield messages until the other end is closed."""
     data = b""
     while True:
         try:

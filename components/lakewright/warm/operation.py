@@ -21,7 +21,7 @@ from lakewright_engine.processes.forkserver import Preloaded, preloaded
 
 from lakewright.warm.messages import receive, send
 
-_PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_FORWARDED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run_operation(
@@ -31,7 +31,7 @@ def run_operation(
 
     Args:
         connection: To the caller.
-        variables: Environment variables that were read while modules were imported. Only a caller with the same values
+        variables: Environment variables that were read while modules were imported. Only a caller with equal values
             is served.
         entry: The function to call, `module:name`.
         path: `sys.path` of an interpreter that runs no script.
@@ -50,9 +50,9 @@ def run_operation(
     send(connection, {"started": True})
     preloaded.set(Preloaded(path, (connection.fileno(),)))
     module, _, name = entry.partition(":")
-    ended = _call(getattr(importlib.import_module(module), name))
+    status = _call(getattr(importlib.import_module(module), name))
     with contextlib.suppress(OSError):
-        send(connection, ended)
+        send(connection, status)
     os._exit(0)
 
 
@@ -73,11 +73,11 @@ def _take_over(request: Mapping[str, Any], files: list[int]) -> None:
     importlib.invalidate_caches()
     sys.path[:] = request["path"]
     sys.argv[:] = [request["name"], *request["arguments"]]
-    for number in _PASSED_ON:
+    for number in _FORWARDED_SIGNALS:
         signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
     for number in request["ignored"]:
         signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED_SIGNALS)
 
 
 def _reopen(like: io.TextIOWrapper | None, descriptor: int, *, is_unbuffered: bool = False) -> io.TextIOWrapper:
@@ -98,24 +98,24 @@ def _reopen(like: io.TextIOWrapper | None, descriptor: int, *, is_unbuffered: bo
 
 def _call(function: Callable[[], object]) -> dict[str, int]:
     """Call a function as the main program of an interpreter. Return how it ended."""
-    ended: dict[str, int] = {"exit": 0}
+    status: dict[str, int] = {"exit": 0}
     try:
         function()
     except SystemExit as exit_:
         if isinstance(exit_.code, str):
             print(exit_.code, file=sys.stderr)
-        ended = {"exit": exit_.code & 0xFF if isinstance(exit_.code, int) else int(exit_.code is not None)}
+        status = {"exit": exit_.code & 0xFF if isinstance(exit_.code, int) else int(exit_.code is not None)}
     except KeyboardInterrupt:
         traceback.print_exc()
-        ended = {"signal": signal.SIGINT}
-    except BaseException:  # noqa: BLE001 - the end of a process: whatever it was is shown
+        status = {"signal": signal.SIGINT}
+    except BaseException:  # noqa: BLE001 - the end of a process: the error is printed
         traceback.print_exc()
-        ended = {"exit": 1}
+        status = {"exit": 1}
     cast("Any", threading)._shutdown()  # waits for threads, as an interpreter does
     cast("Any", atexit)._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except OSError:
-            ended = {"exit": 120}
-    return ended
+            status = {"exit": 120}
+    return status

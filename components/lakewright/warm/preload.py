@@ -1,6 +1,6 @@
-"""Import ahead what commands import: the command line, the engine, and what earlier commands asked for.
+"""Import ahead the modules of commands: the command line, the engine, and the imports of earlier commands.
 
-Only Lakewright, its dependencies and the standard library are imported ahead. What else a program imports may do
+Only Lakewright, its dependencies and the standard library are imported ahead. Other imports of a program may do
 anything when it is imported, so each run imports it again, with its own environment.
 """
 
@@ -32,7 +32,7 @@ FIRST = (
     "lakewright_sandbox.providers.aws.package",
     "lakewright_sandbox.providers.kubernetes.package",
 )
-"""Modules that every command imports. The warm process learns the others."""
+"""Modules that every command imports. The warm process learns other modules."""
 
 _ROOTS = ("lakewright", "lakewright-engine", "lakewright-sandbox")
 _NEVER = {"__main__", "antigravity", "curses", "idlelib", "readline", "rlcompleter", "this", "tkinter", "turtle"}
@@ -41,24 +41,28 @@ _NEVER = {"__main__", "antigravity", "curses", "idlelib", "readline", "rlcomplet
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
-def importable_packages() -> set[str]:
+def find_importable_packages() -> set[str]:
     """Return the top-level names that may be imported ahead."""
-    wanted, seen = [*_ROOTS], set[str]()
-    while wanted:
-        name = _canonical(wanted.pop())
-        if name in seen:
+    pending, resolved = [*_ROOTS], set[str]()
+    while pending:
+        name = _normalize_name(pending.pop())
+        if name in resolved:
             continue
         try:
             requires = distribution(name).requires or []
         except PackageNotFoundError:
             continue
-        seen.add(name)
-        wanted += [re.split(r"[^A-Za-z0-9._-]", text)[0] for text in requires if "extra ==" not in text]
-    ours = {top for top, names in packages_distributions().items() if any(_canonical(name) in seen for name in names)}
+        resolved.add(name)
+        pending += [re.split(r"[^A-Za-z0-9._-]", text)[0] for text in requires if "extra ==" not in text]
+    ours = {
+        top
+        for top, names in packages_distributions().items()
+        if any(_normalize_name(name) in resolved for name in names)
+    }
     return (ours | set(sys.stdlib_module_names) | {name.replace("-", "_") for name in _ROOTS}) - _NEVER
 
 
-def _canonical(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -68,7 +72,7 @@ class Preloader:
     def __init__(self) -> None:
         """Find out which packages may be imported ahead."""
         self.variables: set[str] = set()
-        self._packages = importable_packages()
+        self._packages = find_importable_packages()
 
     def load(self, name: str) -> bool:
         """Import a module, if it may be imported ahead and exists. Return whether that imported anything."""
@@ -77,7 +81,7 @@ class Preloader:
         if name.partition(".")[0] not in self._packages:
             return False
         before = len(sys.modules)
-        with self._recorded_variables():
+        with self._record_variables():
             try:
                 importlib.import_module(name)
             except Exception as error:  # noqa: BLE001 - the command that needs it reports it
@@ -85,15 +89,15 @@ class Preloader:
         return len(sys.modules) > before
 
     @contextlib.contextmanager
-    def _recorded_variables(self) -> Generator[None]:
+    def _record_variables(self) -> Generator[None]:
         kind: Any = type(os.environ)
         get_item = kind.__getitem__
 
-        def recorded(environment: Any, name: str) -> str:
+        def record_and_get(environment: Any, name: str) -> str:
             self.variables.add(name)
             return get_item(environment, name)
 
-        kind.__getitem__ = recorded
+        kind.__getitem__ = record_and_get
         try:
             yield
         finally:
@@ -101,15 +105,15 @@ class Preloader:
 
 
 class ImportReports:
-    """Finds no module: it reports the name of each one that a forked child imports, through a pipe."""
+    """Finds no module: it reports the name of each module that a forked child imports, through a pipe."""
 
     def __init__(self, descriptor: int) -> None:
-        """Report to the pipe `descriptor`, but not what this very process imports."""
+        """Report to the pipe `descriptor`, but not the imports of this process itself."""
         self._descriptor = descriptor
         self._own = os.getpid()
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:  # noqa: ARG002 - the protocol's
-        """Report a name to the process that waits. The import goes on with the next finder."""
+        """Report a name to the process that waits. The import continues with the next finder."""
         if os.getpid() != self._own:
             with contextlib.suppress(OSError):  # that process has ended, or has enough to do
                 os.write(self._descriptor, name.encode() + b"\n")

@@ -1,6 +1,6 @@
 """The warm process: `python -P -m lakewright.warm.process BASE ROOT ENTRY`. It waits, and forks a child per command.
 
-A command's environment, words and open files reach only the child, so nothing of a caller stays here. It ends after
+A command's environment, words and open files reach only the child, so nothing of a caller remains here. It ends after
 some idle time, when a file that it imported changed, and when its socket or the project is removed.
 """
 
@@ -27,11 +27,11 @@ from lakewright.warm.preload import FIRST, ImportReports, Preloader, is_single_t
 
 IDLE_SECONDS = 900
 MAX_PROCESSES = 4
-"""Warm processes of one user. The one that was used longest ago ends when there are more."""
+"""Warm processes of one user. The least recently used process ends when there are more."""
 
 _TICK_SECONDS = 2
 _QUIET_SECONDS = 0.3
-"""Pause after a command before its modules are imported here, in seconds: the next one may follow at once."""
+"""Pause after a command before its modules are imported here, in seconds: the next command may follow at once."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -59,9 +59,9 @@ class WarmProcess:
         self._to_import: list[str] = []
         self._children: dict[int, tuple[int, socket.socket]] = {}
         """Descriptor of a connection -> process that serves it, and the connection."""
-        self._used = time.monotonic()
+        self._last_used = time.monotonic()
         self._end = ""
-        """Why it ends; empty while it goes on."""
+        """Why it ends; empty while it continues."""
 
     def serve(self) -> None:
         """Import everything, then serve commands until there is a reason to end."""
@@ -77,15 +77,15 @@ class WarmProcess:
         for number in _SIGNALS:
             signal.signal(number, self._end_by_signal)
         self._listener = _listen(self._address.socket)
-        own = _inode(self._address.socket)
+        socket_inode = _read_inode(self._address.socket)
         _end_surplus(Path(self._address.socket))
         print(f"ready with {len(sys.modules)} modules", flush=True)
         while not self._end:
             self._turn()
-            if not self._end and _inode(self._address.socket) != own:
+            if not self._end and _read_inode(self._address.socket) != socket_inode:
                 self._end = "its socket was removed"
         self._listener.close()
-        if _inode(self._address.socket) == own:
+        if _read_inode(self._address.socket) == socket_inode:
             Path(self._address.socket).unlink(missing_ok=True)
         print(f"ended: {self._end}", flush=True)
         while self._children:
@@ -124,7 +124,7 @@ class WarmProcess:
         with connection:
             if peer_user(connection) != os.geteuid():
                 return
-            self._used = time.monotonic()
+            self._last_used = time.monotonic()
             if change := self._freshness.find_change():
                 self._end = f"{change} changed"
                 with contextlib.suppress(OSError):
@@ -143,8 +143,8 @@ class WarmProcess:
                 self._become_operation(connection)
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-        kept = connection.dup()
-        self._children[kept.fileno()] = pid, kept
+        duplicate = connection.dup()
+        self._children[duplicate.fileno()] = pid, duplicate
 
     def _become_operation(self, connection: socket.socket) -> NoReturn:
         try:
@@ -157,13 +157,13 @@ class WarmProcess:
                 other.close()
             variables = {name: self._variables.get(name) for name in self._preloader.variables}
             run_operation(connection, variables, self._entry, self._path)
-        except BaseException:  # noqa: BLE001 - the end of a process: whatever it was is in the log
+        except BaseException:  # noqa: BLE001 - the end of a process: the error is in the log
             traceback.print_exc()
         finally:
             os._exit(1)
 
     def _reap(self) -> None:
-        """Forget children that have ended. One that was killed could not say so to its caller."""
+        """Forget children that have ended. A killed child could not report its end to its caller."""
         for descriptor, (pid, connection) in [*self._children.items()]:
             ended, status = os.waitpid(pid, os.WNOHANG)
             if not ended:
@@ -173,12 +173,12 @@ class WarmProcess:
                     send(connection, {"signal": os.WTERMSIG(status)})
             connection.close()
             del self._children[descriptor]
-            self._used = time.monotonic()
+            self._last_used = time.monotonic()
 
     def _learn(self) -> None:
-        """Import modules that commands have imported, for so long that a command hardly waits."""
-        until = time.monotonic() + _QUIET_SECONDS
-        while self._to_import and time.monotonic() < until:
+        """Import modules that commands have imported, for at most `_QUIET_SECONDS`, so that a command hardly waits."""
+        deadline = time.monotonic() + _QUIET_SECONDS
+        while self._to_import and time.monotonic() < deadline:
             name = self._to_import.pop(0)
             if self._preloader.load(name):
                 self._learned[name] = None
@@ -188,14 +188,14 @@ class WarmProcess:
 
     def _settle(self) -> None:
         """Note the files of new modules, and keep them out of garbage collections: children share their memory."""
-        self._freshness.take()
+        self._freshness.stamp_imports()
         gc.collect()
         gc.freeze()
         if not is_single_threaded():
             self._end = "an imported module started a thread"
 
     def _reason_to_end(self) -> str:
-        if time.monotonic() - self._used > self._idle_seconds:
+        if time.monotonic() - self._last_used > self._idle_seconds:
             return "no command came"
         if not Path(self._address.root).is_dir():
             return "the project was removed"
@@ -214,21 +214,21 @@ def _listen(file: str) -> socket.socket:
     return listener
 
 
-def _inode(file: str) -> int:
+def _read_inode(file: str) -> int:
     try:
         return os.stat(file).st_ino  # noqa: PTH116
     except OSError:
         return -1
 
 
-def _end_surplus(own: Path) -> None:
-    """Remove the sockets that were used longest ago, which ends their processes."""
-    others: list[tuple[float, Path]] = []
-    for file in own.parent.glob("*.socket"):
+def _end_surplus(own_socket: Path) -> None:
+    """Remove the least recently used sockets, which ends their processes."""
+    sockets: list[tuple[float, Path]] = []
+    for file in own_socket.parent.glob("*.socket"):
         with contextlib.suppress(OSError):
-            others.append((file.stat().st_mtime, file))
-    for _, file in sorted(others, reverse=True)[MAX_PROCESSES:]:
-        if file != own:
+            sockets.append((file.stat().st_mtime, file))
+    for _, file in sorted(sockets, reverse=True)[MAX_PROCESSES:]:
+        if file != own_socket:
             file.unlink(missing_ok=True)
 
 

@@ -10,23 +10,23 @@ import sys
 import time
 
 from lakewright.warm.address import VERBS, find_address
-from lakewright.warm.client import Client
+from lakewright.warm.client import WarmClient
 
-_PATIENCE_SECONDS = 60
+_START_SECONDS = 60
 _POLL_SECONDS = 0.02
 
 
 def start() -> bool:
     """Start the warm process of the working directory's project unless it runs. Return whether it takes commands."""
-    words = [VERBS[0]]
-    address, client = find_address(words), Client.for_command(words)
+    arguments = [VERBS[0]]
+    address, client = find_address(arguments), WarmClient.create_for_command(arguments)
     if address is None or client is None:
         return False
     if os.path.exists(address.socket):  # noqa: PTH110
         return True
     pid = client.start_process()
-    until = time.monotonic() + _PATIENCE_SECONDS
-    while pid and time.monotonic() < until:
+    deadline = time.monotonic() + _START_SECONDS
+    while pid and time.monotonic() < deadline:
         if os.path.exists(address.socket):  # noqa: PTH110
             return True
         if os.waitpid(pid, os.WNOHANG)[0]:

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
-from lakewright.warm.address import find_address, is_enabled, own_environment, socket_folder
+from lakewright.warm.address import find_address, is_enabled, make_socket_folder, select_environment
 from lakewright.warm.freshness import Freshness
-from lakewright.warm.preload import importable_packages
+from lakewright.warm.preload import find_importable_packages
 
 
 @pytest.fixture(autouse=True)
@@ -72,21 +72,21 @@ def test_each_kubeconfig_has_its_own_process(monkeypatch: pytest.MonkeyPatch) ->
     assert first is not None
     assert second is not None
     assert first.socket != second.socket
-    assert own_environment()["KUBECONFIG"] == "/other/config"
+    assert select_environment()["KUBECONFIG"] == "/other/config"
 
 
 def test_no_secret_is_in_the_environment_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("PULUMI_CONFIG_PASSPHRASE", "PULUMI_ACCESS_TOKEN", "AWS_SECRET_ACCESS_KEY", "VAULT_TOKEN"):
         monkeypatch.setenv(name, "secret")
     monkeypatch.setenv("PYTHONPATH", "/packages")
-    assert "secret" not in own_environment().values()
-    assert own_environment()["PYTHONPATH"] == "/packages"
+    assert "secret" not in select_environment().values()
+    assert select_environment()["PYTHONPATH"] == "/packages"
 
 
 def test_folders_that_others_may_enter_hold_no_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     tmp_path.chmod(0o755)
-    assert socket_folder() == f"/tmp/lakewright-{os.geteuid()}"
+    assert make_socket_folder() == f"/tmp/lakewright-{os.geteuid()}"
 
 
 def test_changes_of_imported_files_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +99,7 @@ def test_changes_of_imported_files_are_found(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr("sys.dont_write_bytecode", True)
     __import__("imported_once")
     fresh = Freshness(time.time())
-    fresh.take()
+    fresh.stamp_imports()
     assert fresh.find_change() == ""
 
     module.write_text("new = 1\n")
@@ -108,6 +108,6 @@ def test_changes_of_imported_files_are_found(tmp_path: Path, monkeypatch: pytest
 
 
 def test_only_own_dependencies_are_imported_ahead() -> None:
-    packages = importable_packages()
+    packages = find_importable_packages()
     assert {"lakewright", "pulumi", "pulumi_aws", "httpx", "json"} <= packages
     assert not {"pytest", "readline", "pyspark", "__main__"} & packages

@@ -56,15 +56,15 @@ def test_matching_audience_is_fine(diagnose: Diagnose, audiences: tuple[str, ...
     finding = diagnose(audiences, **environment)
 
     assert finding.state == "ok", finding
-    assert "system:serviceaccount:default:default" in finding.found
+    assert "system:serviceaccount:default:default" in finding.result
 
 
 def test_server_without_audiences_is_found(diagnose: Diagnose) -> None:
     finding = diagnose(())
 
     assert finding.state == "missing"
-    assert "audience `lakekeeper` is refused" in finding.found
-    assert finding.found.endswith("a token for the cluster's own audience is accepted")
+    assert "audience `lakekeeper` is refused" in finding.result
+    assert finding.result.endswith("a token for the cluster's own audience is accepted")
     assert "lakekeeper.jobs_token_audience: null" in finding.fix
     assert "LAKEKEEPER__KUBERNETES_AUTHENTICATION_AUDIENCE=lakekeeper on the server" in finding.fix
 

@@ -34,8 +34,8 @@ def test_running_sandbox_lacks_nothing(sandbox: Sandbox, tmp_path: Path) -> None
         "S3 identity": "ok",
         "Kubernetes": "ok",
     }
-    assert sandbox.lakekeeper.endpoint.rstrip("/") in findings["Lakekeeper"].found
-    assert findings["S3 identity"].found.startswith("arn:aws:iam::123456789012:user/admin")
+    assert sandbox.lakekeeper.endpoint.rstrip("/") in findings["Lakekeeper"].result
+    assert findings["S3 identity"].result.startswith("arn:aws:iam::123456789012:user/admin")
 
 
 def test_missing_bucket_is_named(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -76,14 +76,14 @@ def test_store_is_asked_with_the_keys_of_its_spec(sandbox: Sandbox, monkeypatch:
     assert services.check_bucket(_store(sandbox, "nobody-made-this")).state == "missing"
     monkeypatch.setenv("STORE_SECRET", "another")
     refused = services.check_bucket(_store(sandbox, there))
-    assert (refused.state, "another" in refused.found) == ("missing", False)
+    assert (refused.state, "another" in refused.result) == ("missing", False)
 
 
 def test_unreadable_store_key_is_named_by_its_reference(sandbox: Sandbox) -> None:
     unread = services.check_bucket(_store(sandbox, "whichever"))
 
     assert unread.state == "missing"
-    assert "env:STORE_KEY" in unread.found
+    assert "env:STORE_KEY" in unread.result
 
 
 def test_command_checks_a_tenants_store_by_its_endpoint(
@@ -142,8 +142,8 @@ def test_unreachable_servers_are_named_with_their_endpoint(tmp_path: Path) -> No
 
     assert [finding.state for finding in findings] == ["missing", "missing", "missing"]
     assert all(finding.fix for finding in findings)
-    assert "http://127.0.0.1:9" in findings[0].found
-    assert "http://127.0.0.1:9" in findings[1].found
+    assert "http://127.0.0.1:9" in findings[0].result
+    assert "http://127.0.0.1:9" in findings[1].result
 
 
 def test_missing_java_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_old_java_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
     java = machine.check_java()
 
-    assert (java.state, java.found) == ("missing", 'openjdk version "11.0.2"')
+    assert (java.state, java.result) == ("missing", 'openjdk version "11.0.2"')
 
 
 def test_json_is_one_object_and_missing_things_exit_with_1(

@@ -67,7 +67,7 @@ def test_warehouses_with_another_external_id_are_named() -> None:
 
     reserved = reserve_external_id("own", storage(), FakeSettings(), made, ["executions", "reports"])
 
-    assert (reserved.external_id, reserved.others) == ("first", ("reports",))
+    assert (reserved.external_id, reserved.warehouses_with_other_id) == ("first", ("reports",))
 
 
 def test_external_id_of_the_spec_is_used_as_it_is() -> None:

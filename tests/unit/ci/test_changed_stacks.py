@@ -6,12 +6,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from lakewright.ci.changed_files import GitError, changed_files
-from lakewright.ci.changed_stacks import changed_stacks
+from lakewright.ci.changed_files import GitError, list_changed_files
+from lakewright.ci.changed_stacks import find_changed_stacks
 
 
 def test_only_changed_tenants_are_selected() -> None:
-    found = changed_stacks(
+    found = find_changed_stacks(
         ["tenants/Pulumi.acme.yaml", "docs/ci.md", "README.md"], ["tenants/Pulumi.old.yaml"], "tenants"
     )
 
@@ -23,19 +23,21 @@ def test_only_changed_tenants_are_selected() -> None:
     "file", ["environments/production.yaml", "Pulumi.yaml", "components/a.py", "requirements.lock"]
 )
 def test_shared_files_select_all_tenants(file: str) -> None:
-    found = changed_stacks(["tenants/Pulumi.acme.yaml", file], [], "tenants")
+    found = find_changed_stacks(["tenants/Pulumi.acme.yaml", file], [], "tenants")
 
     assert found.options == ["--stack", "*"]
     assert found.cause_for_all == file
 
 
 def test_names_that_are_no_stack_select_all() -> None:
-    assert changed_stacks(["tenants/Pulumi.a b;rm.yaml"], [], "tenants").options == ["--stack", "*"]
-    assert changed_stacks(["elsewhere/Pulumi.acme.yaml"], [], "tenants").options == ["--stack", "*"]
+    assert find_changed_stacks(["tenants/Pulumi.a b;rm.yaml"], [], "tenants").options == ["--stack", "*"]
+    assert find_changed_stacks(["elsewhere/Pulumi.acme.yaml"], [], "tenants").options == ["--stack", "*"]
 
 
 def test_documentation_selects_nothing() -> None:
-    assert changed_stacks(["docs/ci.md", "CHANGELOG.md", ".github/workflows/drift.yml"], [], "tenants").options == []
+    assert (
+        find_changed_stacks(["docs/ci.md", "CHANGELOG.md", ".github/workflows/drift.yml"], [], "tenants").options == []
+    )
 
 
 @pytest.fixture
@@ -56,7 +58,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def test_files_of_a_branch_with_any_name(checkout: Path) -> None:
-    found = changed_files(checkout, "HEAD^1")
+    found = list_changed_files(checkout, "HEAD^1")
 
     assert found.changed == ("tenants/Pulumi.kept.yaml", "tenants/Pulumi.new one.yaml")
     assert found.removed == ("tenants/Pulumi.gone.yaml",)
@@ -64,5 +66,5 @@ def test_files_of_a_branch_with_any_name(checkout: Path) -> None:
 
 @pytest.mark.parametrize("base", ["no-such-commit", "--output=/tmp/x"])
 def test_unknown_commit_is_refused(checkout: Path, base: str) -> None:
-    with pytest.raises(GitError, match="expected one that this checkout has"):
-        changed_files(checkout, base)
+    with pytest.raises(GitError, match="expected a commit of this checkout"):
+        list_changed_files(checkout, base)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from lakewright.ci.documents import read_drift
-from lakewright.ci.drift_summary import SummaryFormat, headline, needs_attention, render_summary
+from lakewright.ci.drift_summary import SummaryFormat, format_headline, needs_attention, render_summary
 
 WAREHOUSE = "pulumi-python:dynamic/lakekeeper:Warehouse"
 ALICE = {"name": "alice@example.com", "at": "2026-11-22T10:02:00Z", "source": "audit log"}
@@ -151,7 +151,7 @@ def test_nothing_to_report_needs_no_attention() -> None:
     calm = read_drift(json.dumps({"version": 1, "stacks": [drifted("a")]}))
     unchecked = read_drift(json.dumps({"version": 1, "stacks": [drifted("a", problems=["locked"])]}))
 
-    assert headline(calm) == "No drift in 1 tenant"
+    assert format_headline(calm) == "No drift in 1 tenant"
     assert not needs_attention(calm)
     assert needs_attention(unchecked)
 

@@ -11,10 +11,10 @@ from lakewright.ci.publishing.events import (
     LONGEST_NOTE,
     MOST_EVENTS,
     Occurrence,
-    drifted_after,
-    extended_series,
+    extend_series,
+    list_drifted,
+    list_occurrences,
     make_event,
-    occurrences_of,
 )
 
 CHANGED = {"type": "x:lakekeeper:Warehouse", "resource": "executions", "property": "name", "kind": "changed"}
@@ -33,7 +33,7 @@ def reasons(found: list[Occurrence]) -> list[tuple[str, str]]:
 
 
 def test_stack_has_one_event_of_each_reason() -> None:
-    found = occurrences_of(check(stack("acme", *[CHANGED] * 30, problems=("a", "b")), stack("calm")), [])
+    found = list_occurrences(check(stack("acme", *[CHANGED] * 30, problems=("a", "b")), stack("calm")), [])
 
     assert reasons(found) == [("acme", "CheckFailed"), ("acme", "DriftFound")]
     assert "could not be checked completely: a; b" in found[0].note
@@ -43,59 +43,59 @@ def test_stack_has_one_event_of_each_reason() -> None:
 def test_drift_that_is_gone_is_reported_once() -> None:
     calm = check(stack("acme"))
 
-    assert reasons(occurrences_of(calm, ["acme"])) == [("acme", "DriftGone")]
-    assert occurrences_of(calm, drifted_after(calm, ["acme"])) == []
+    assert reasons(list_occurrences(calm, ["acme"])) == [("acme", "DriftGone")]
+    assert list_occurrences(calm, list_drifted(calm, ["acme"])) == []
 
 
 def test_unchecked_stack_is_not_called_gone() -> None:
     locked = check(stack("acme", problems=("locked",)))
 
-    assert reasons(occurrences_of(locked, ["acme"])) == [("acme", "CheckFailed")]
-    assert drifted_after(locked, ["acme"]) == ["acme"]
+    assert reasons(list_occurrences(locked, ["acme"])) == [("acme", "CheckFailed")]
+    assert list_drifted(locked, ["acme"]) == ["acme"]
 
 
 def test_what_was_not_reached_is_not_drift() -> None:
     down = check(stack("acme", CHANGED | {"kind": "unreachable", "property": ""}))
 
-    (found,) = occurrences_of(down, ["acme"])
+    (found,) = list_occurrences(down, ["acme"])
 
-    assert (found.reason, drifted_after(down, ["acme"])) == ("CheckFailed", ["acme"])
+    assert (found.reason, list_drifted(down, ["acme"])) == ("CheckFailed", ["acme"])
     assert found.note.endswith("1 resource not reached")
 
 
 def test_ignored_drift_makes_no_event() -> None:
     ignored = check(stack("acme", CHANGED | {"ignored": {"reason": "a trial"}}))
 
-    assert occurrences_of(ignored, []) == []
-    assert drifted_after(ignored, []) == []
+    assert list_occurrences(ignored, []) == []
+    assert list_drifted(ignored, []) == []
 
 
 def test_many_stacks_with_one_reason_make_one_event() -> None:
     down = [stack(f"t{number:04}", problems=("the server does not respond",)) for number in range(MOST_EVENTS + 1)]
 
-    found = occurrences_of(check(*down, stack("other", CHANGED)), [])
+    found = list_occurrences(check(*down, stack("other", CHANGED)), [])
 
     assert reasons(found) == [("", "CheckFailed"), ("other", "DriftFound")]
     assert found[0].note.startswith("51 tenants: t0000, t0001")
 
 
 def test_failed_check_regards_the_whole_fleet() -> None:
-    found = occurrences_of(DriftCheck(None, 0, failure="killed"), ["acme"])
+    found = list_occurrences(DriftCheck(None, 0, failure="killed"), ["acme"])
 
     assert reasons(found) == [("", "CheckFailed")]
-    assert drifted_after(DriftCheck(None, 0, failure="killed"), ["acme"]) == ["acme"]
+    assert list_drifted(DriftCheck(None, 0, failure="killed"), ["acme"]) == ["acme"]
 
 
 def test_same_content_has_the_same_name() -> None:
-    first, again = (occurrences_of(check(stack("acme", CHANGED)), [])[0] for _ in range(2))
-    (changed,) = occurrences_of(check(stack("acme", CHANGED | {"property": "protected"})), [])
+    first, again = (list_occurrences(check(stack("acme", CHANGED)), [])[0] for _ in range(2))
+    (changed,) = list_occurrences(check(stack("acme", CHANGED | {"property": "protected"})), [])
 
     assert first.event_name == again.event_name
     assert first.event_name != changed.event_name
 
 
 def test_notes_fit_in_whole_characters() -> None:
-    (found,) = occurrences_of(check(stack("acme", *[CHANGED | {"resource": "ä" * 300}] * 9)), [])
+    (found,) = list_occurrences(check(stack("acme", *[CHANGED | {"resource": "ä" * 300}] * 9)), [])
 
     assert len(found.note.encode()) <= LONGEST_NOTE
     assert found.note.endswith("…")
@@ -105,5 +105,5 @@ def test_repeated_event_extends_its_series() -> None:
     event = make_event(Occurrence("acme", "DriftFound", "note"), {"kind": "Namespace"}, "pod-1", "tenant-acme", 0.25)
 
     assert event["eventTime"] == "1970-01-01T00:00:00.250000Z"
-    assert extended_series(event, 1)["series"] == {"count": 2, "lastObservedTime": "1970-01-01T00:00:01.000001Z"}
-    assert extended_series(event | {"series": {"count": 7}}, 1)["series"]["count"] == 8
+    assert extend_series(event, 1)["series"] == {"count": 2, "lastObservedTime": "1970-01-01T00:00:01.000001Z"}
+    assert extend_series(event | {"series": {"count": 7}}, 1)["series"]["count"] == 8

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from lakewright.ci.documents import read_drift, read_preview
 from lakewright.ci.errors import DocumentError
-from lakewright.ci.preview_comment import LIMIT, MARKER, RunFacts, render_comment, render_failure
+from lakewright.ci.preview_comment import LIMIT, MARKER, CiRun, render_comment, render_failure
 
 LAKEKEEPER = "pulumi-python:dynamic/lakekeeper:"
 
@@ -25,7 +25,7 @@ def stack(name: str, *steps: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"stack": name, "tenant": name, "environment": "production", "status": status, "steps": [*steps], **more}
 
 
-def comment(*stacks: dict[str, Any], limit: int = LIMIT, facts: RunFacts | None = None) -> str:
+def comment(*stacks: dict[str, Any], limit: int = LIMIT, facts: CiRun | None = None) -> str:
     return render_comment(read_preview(json.dumps({"version": 1, "stacks": stacks})), facts, limit)
 
 
@@ -184,7 +184,7 @@ def test_every_limit_holds(limit: int) -> None:
     names = [f"tenant-with-a-long-name-{number}" for number in range(300)]
     changed = [stack(name, step("delete", "Table", "ä" * 80)) for name in names[:150]]
 
-    text = comment(*changed, *(stack(name) for name in names[150:]), limit=limit, facts=RunFacts("abc", "https://ci/1"))
+    text = comment(*changed, *(stack(name) for name in names[150:]), limit=limit, facts=CiRun("abc", "https://ci/1"))
 
     assert len(text.encode()) <= limit
     assert text.startswith(MARKER)
@@ -226,11 +226,11 @@ def test_fence_is_longer_than_backticks_in_values() -> None:
 
 
 def test_facts_of_the_run_are_linked() -> None:
-    text = comment(stack("acme"), facts=RunFacts("0123456789abcdef", "https://ci.example/runs/1?a=1&b=2"))
+    text = comment(stack("acme"), facts=CiRun("0123456789abcdef", "https://ci.example/runs/1?a=1&b=2"))
 
     assert "Commit <code>0123456789ab</code>" in text
     assert 'href="https&#58;//ci.example/runs/1?a=1&amp;b=2"' in text
-    assert "javascript" not in comment(stack("acme"), facts=RunFacts("", "javascript:alert(1)"))
+    assert "javascript" not in comment(stack("acme"), facts=CiRun("", "javascript:alert(1)"))
 
 
 def test_update_has_its_own_title() -> None:
@@ -240,7 +240,7 @@ def test_update_has_its_own_title() -> None:
 
 
 def test_failed_preview_replaces_the_comment() -> None:
-    text = render_failure("expected the JSON, found nothing <b>", RunFacts(url="https://ci.example/1"))
+    text = render_failure("expected the JSON, found nothing <b>", CiRun(url="https://ci.example/1"))
 
     assert text.startswith(MARKER)
     assert "### Preview: failed" in text

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 from lakewright.ci.errors import SettingError
-from lakewright.ci.trust_policies import CiIdentity, CiPurpose, trust_policy
+from lakewright.ci.trust_policies import CiIdentity, CiPurpose, build_trust_policy
 
 GITHUB = CiIdentity("123456789012", "acme/lakehouse")
 GITLAB = CiIdentity("123456789012", "acme/data/lakehouse", gitlab="gitlab.example.com")
 
 
 def conditions(identity: CiIdentity, purpose: str) -> dict[str, Any]:
-    (statement,) = trust_policy(identity, CiPurpose(purpose))["Statement"]
+    (statement,) = build_trust_policy(identity, CiPurpose(purpose))["Statement"]
     assert statement["Action"] == "sts:AssumeRoleWithWebIdentity"
     return statement["Condition"]
 

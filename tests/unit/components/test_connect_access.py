@@ -100,7 +100,7 @@ def test_token_is_random_and_fits_into_an_address() -> None:
     assert len(token) >= 43
     assert token.replace("-", "").replace("_", "").isalnum()
     assert token not in first.id
-    assert base64.b64decode(connect.token_data(token)["token"]).decode() == token
+    assert base64.b64decode(connect.encode_token_data(token)["token"]).decode() == token
 
 
 def test_spark_reads_the_catalog_credential_itself() -> None:

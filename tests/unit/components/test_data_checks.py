@@ -11,7 +11,7 @@ import fastavro
 import pytest
 from lakewright.credentials import references
 from lakewright.data_checks.errors import NotEvaluatedError
-from lakewright.data_checks.newest_rows import newest_rows
+from lakewright.data_checks.newest_rows import find_newest_rows
 from lakewright.data_checks.run import run_checks
 from lakewright.data_checks.target import CheckTarget
 from lakewright.data_checks.time_bounds import TimeColumn
@@ -70,4 +70,4 @@ def test_an_unexpected_error_is_a_problem_of_its_tenant() -> None:
 )
 def test_damaged_manifests_prove_nothing(content: bytes, manifest: bytes) -> None:
     with pytest.raises(NotEvaluatedError, match="manifest of the table is damaged"):
-        newest_rows(content, TimeColumn(1, "date"), {}, enough=datetime.now(UTC), read=lambda _: manifest)
+        find_newest_rows(content, TimeColumn(1, "date"), {}, enough=datetime.now(UTC), read=lambda _: manifest)

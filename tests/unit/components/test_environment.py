@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from lakewright.environment.environment import Environment
 from lakewright.environment.json_schema import environment_schema_text
-from lakewright.kubernetes.images import mistake
+from lakewright.kubernetes.images import find_mistake
 from lakewright.spec import SpecError
 
 REPOSITORY = Path(__file__).parents[3]
@@ -34,7 +34,7 @@ def test_production_example_is_valid() -> None:
     environment = Environment.load(REPOSITORY / "environments" / "production.yaml", environ={})
 
     assert environment.lakekeeper.catalog == "https://lakekeeper.platform.example/catalog"
-    assert mistake(environment.kubernetes.image("spark"), trial=False) is None
+    assert find_mistake(environment.kubernetes.image("spark"), trial=False) is None
 
 
 def test_sandbox_provides_all_addresses(tmp_path: Path) -> None:

@@ -191,7 +191,7 @@ def test_unit_has_the_few_network_paths_that_it_needs() -> None:
 
 def test_outside_names_never_open_the_metadata_service() -> None:
     """A name outside the cluster opens no way to the identity of the node."""
-    rule = network.egress_to("https://s3.us-west-2.amazonaws.com")
+    rule = network.allow_egress("https://s3.us-west-2.amazonaws.com")
 
     assert rule["ports"] == [{"protocol": "TCP", "port": 443}]
     assert "169.254.0.0/16" in rule["to"][0]["ipBlock"]["except"]

@@ -173,7 +173,7 @@ def test_keycloak_members_come_in_pages(keycloak: Server) -> None:
     keycloak.groups = [group("analysts", ANALYSTS)]
     keycloak.members = [user(f"u{number:03}", firstName="Ann", lastName=str(number)) for number in range(230)]
 
-    found = in_keycloak(keycloak).members_of("analysts")
+    found = in_keycloak(keycloak).list_members("analysts")
 
     assert [person.subject for person in found] == [f"u{number:03}" for number in range(230)]
     assert found[7] == Person("u007", "Ann 7")
@@ -184,22 +184,22 @@ def test_keycloak_leaves_out_disabled_accounts(keycloak: Server) -> None:
     keycloak.groups = [group("analysts", ANALYSTS)]
     keycloak.members = [user("ann"), user("ben", enabled=False)]
 
-    assert in_keycloak(keycloak).members_of("analysts") == [Person("ann", "ann@acme")]
+    assert in_keycloak(keycloak).list_members("analysts") == [Person("ann", "ann@acme")]
 
 
 def test_keycloak_finds_a_group_by_name_in_the_tree(keycloak: Server) -> None:
     keycloak.groups = [group("teams", TEAM, group("analysts", ANALYSTS, above="/teams"))]
     keycloak.members = [user("ann")]
 
-    assert in_keycloak(keycloak).members_of("analysts") == [Person("ann", "ann@acme")]
-    assert in_keycloak(keycloak).members_of("/teams/analysts") == [Person("ann", "ann@acme")]
+    assert in_keycloak(keycloak).list_members("analysts") == [Person("ann", "ann@acme")]
+    assert in_keycloak(keycloak).list_members("/teams/analysts") == [Person("ann", "ann@acme")]
 
 
 def test_keycloak_refuses_an_ambiguous_name(keycloak: Server) -> None:
     keycloak.groups = [group("analysts", ANALYSTS), group("teams", "x", group("analysts", TEAM, above="/teams"))]
 
     with pytest.raises(AmbiguousGroupError, match=r"2 groups named `analysts`: `/analysts`, `/teams/analysts`"):
-        in_keycloak(keycloak).members_of("analysts")
+        in_keycloak(keycloak).list_members("analysts")
 
 
 @pytest.mark.parametrize("name", ["analyst", "/analysts/none", "/../../users", "/a/./b"])
@@ -207,7 +207,7 @@ def test_keycloak_reports_a_missing_group(keycloak: Server, name: str) -> None:
     keycloak.groups = [group("analysts", ANALYSTS)]
 
     with pytest.raises(GroupNotFoundError, match="has no group"):
-        in_keycloak(keycloak).members_of(name)
+        in_keycloak(keycloak).list_members(name)
     assert not [call for call in keycloak.calls if ".." in call or "users" in call]
 
 
@@ -215,8 +215,8 @@ def test_entra_members_come_in_pages(entra: Server) -> None:
     entra.groups = [{"id": ANALYSTS, "displayName": "analysts"}]
     entra.members = [member(f"u{number}") for number in range(5)]
 
-    assert [person.subject for person in in_entra(entra).members_of("analysts")] == ["u0", "u1", "u2", "u3", "u4"]
-    assert in_entra(entra).members_of(ANALYSTS)[0] == Person("u0", "Name of u0")
+    assert [person.subject for person in in_entra(entra).list_members("analysts")] == ["u0", "u1", "u2", "u3", "u4"]
+    assert in_entra(entra).list_members(ANALYSTS)[0] == Person("u0", "Name of u0")
 
 
 def test_entra_counts_active_people_only(entra: Server) -> None:
@@ -226,26 +226,26 @@ def test_entra_counts_active_people_only(entra: Server) -> None:
     unreadable = member("cid", displayName=None, userPrincipalName=None, accountEnabled=None)
     entra.members = [member("ann"), nested, member("ben", accountEnabled=False), unreadable, member("ann")]
 
-    assert in_entra(entra).members_of("analysts") == [Person("ann", "Name of ann"), Person("cid", "cid")]
+    assert in_entra(entra).list_members("analysts") == [Person("ann", "Name of ann"), Person("cid", "cid")]
 
 
 def test_entra_quotes_names(entra: Server) -> None:
     entra.groups = [{"id": ANALYSTS, "displayName": "Ann's team"}]
 
-    assert in_entra(entra).members_of("Ann's team") == []
+    assert in_entra(entra).list_members("Ann's team") == []
 
 
 def test_entra_refuses_an_ambiguous_name(entra: Server) -> None:
     entra.groups = [{"id": ANALYSTS, "displayName": "analysts"}, {"id": TEAM, "displayName": "analysts"}]
 
     with pytest.raises(AmbiguousGroupError, match=f"`{ANALYSTS}`, `{TEAM}`. Name one by its object id"):
-        in_entra(entra).members_of("analysts")
+        in_entra(entra).list_members("analysts")
 
 
 @pytest.mark.parametrize("name", ["analysts", TEAM])
 def test_entra_reports_a_missing_group(entra: Server, name: str) -> None:
     with pytest.raises(GroupNotFoundError, match="has no group"):
-        in_entra(entra).members_of(name)
+        in_entra(entra).list_members(name)
 
 
 def test_entra_sends_its_token_to_no_other_server(entra: Server, keycloak: Server) -> None:
@@ -256,7 +256,7 @@ def test_entra_sends_its_token_to_no_other_server(entra: Server, keycloak: Serve
     ]
 
     with pytest.raises(DirectoryUnavailableError, match="sent to no other server"):
-        in_entra(entra).members_of("analysts")
+        in_entra(entra).list_members("analysts")
     assert keycloak.calls == []
 
 
@@ -271,7 +271,7 @@ def test_expired_token_and_rate_limit_pass(entra: Server, keycloak: Server) -> N
     for server, connect in ((entra, in_entra), (keycloak, in_keycloak)):
         server.rejected, server.refusals = {"t1"}, [limited(), JSONResponse({}, 503)]
 
-        assert connect(server).members_of("analysts") == []
+        assert connect(server).list_members("analysts") == []
         assert server.issued == 2
 
 
@@ -279,13 +279,13 @@ def test_lasting_rate_limit_is_reported(entra: Server) -> None:
     entra.refusals = [limited() for _ in range(9)]
 
     with pytest.raises(DirectoryUnavailableError, match=r"answered 429 \(TooManyRequests\).*Try again later"):
-        in_entra(entra).members_of("analysts")
+        in_entra(entra).list_members("analysts")
 
 
 def test_wrong_secret_is_reported_without_it(entra: Server, keycloak: Server) -> None:
     for server, connect in ((entra, in_entra), (keycloak, in_keycloak)):
         with pytest.raises(DirectoryRefusedError, match="401 invalid_client") as refused:
-            connect(server, "another").members_of("analysts")
+            connect(server, "another").list_members("analysts")
         assert SECRET not in str(refused.value)
         assert "another" not in str(refused.value)
 
@@ -294,14 +294,14 @@ def test_missing_rights_are_reported(entra: Server) -> None:
     entra.refusals = [JSONResponse({"error": {"code": "Authorization_RequestDenied", "message": "x"}}, 403)]
 
     with pytest.raises(DirectoryRefusedError, match=r"403 to client `reader` \(Authorization_RequestDenied\)"):
-        in_entra(entra).members_of("analysts")
+        in_entra(entra).list_members("analysts")
 
 
 def test_answer_that_is_no_json_is_reported(keycloak: Server) -> None:
     keycloak.refusals = [Response("<html>sign in</html>")]
 
     with pytest.raises(DirectoryUnavailableError, match="something other than JSON"):
-        in_keycloak(keycloak).members_of("analysts")
+        in_keycloak(keycloak).list_members("analysts")
 
 
 def test_directory_without_tls_is_refused() -> None:

@@ -11,7 +11,7 @@ import yaml
 from lakewright.kubernetes import manifests
 from lakewright.kubernetes.drift_check.manifests import (
     READABLE,
-    DriftCheckPlace,
+    DriftCheckLocation,
     cluster_role,
     config_map,
     cron_job,
@@ -27,7 +27,7 @@ from pydantic import ValidationError
 
 from ...platform_documents import DIGEST, changed, production
 
-PLACE = DriftCheckPlace("lakekeeper", "lakekeeper-drift")
+PLACE = DriftCheckLocation("lakekeeper", "lakekeeper-drift")
 LEAST: dict[str, Any] = {
     "image": f"registry.example/lakewright{DIGEST}",
     "state": "s3://acme-states?region=us-west-2",
@@ -164,7 +164,7 @@ def test_policy_admits_nothing_and_reaches_what_is_needed() -> None:
         ({"deadline": "10s"}, "5m to 12h"),
         ({"pushgateway": "pushgateway:9091"}, "address of a pushgateway"),
         ({"events": False}, "no result is visible"),
-        ({"variables": {"KUBECONFIG": "x"}}, "set by the check itself"),
+        ({"variables": {"KUBECONFIG": "x"}}, "the check sets this variable itself"),
         ({"passphrase": "plain text"}, "passphrase"),
     ],
 )

@@ -18,7 +18,7 @@ def settings(**values: Any) -> ClusterSettings:
 
 @pytest.mark.parametrize("cidr", ["0.0.0.0/0", "::/0"])
 def test_no_block_has_a_metadata_service(cidr: str) -> None:
-    (block,) = network.egress_to(OUTSIDE, settings(outside_cidrs=[cidr]))["to"]
+    (block,) = network.allow_egress(OUTSIDE, settings(outside_cidrs=[cidr]))["to"]
 
     wanted = "169.254.0.0/16" if "." in cidr else "fd00:ec2::/32"
     assert wanted in block["ipBlock"]["except"]
@@ -27,13 +27,13 @@ def test_no_block_has_a_metadata_service(cidr: str) -> None:
 
 
 def test_narrow_networks_need_no_exceptions() -> None:
-    (block,) = network.egress_to(OUTSIDE, settings(outside_cidrs=["52.218.0.0/17"]))["to"]
+    (block,) = network.allow_egress(OUTSIDE, settings(outside_cidrs=["52.218.0.0/17"]))["to"]
 
     assert block == {"ipBlock": {"cidr": "52.218.0.0/17"}}
 
 
 def test_pods_reach_no_other_pods_by_outside_networks() -> None:
-    (block,) = network.egress_to(OUTSIDE, settings(cluster_cidrs=["10.0.0.0/8", "fd12::/48"]))["to"]
+    (block,) = network.allow_egress(OUTSIDE, settings(cluster_cidrs=["10.0.0.0/8", "fd12::/48"]))["to"]
 
     assert "10.0.0.0/8" in block["ipBlock"]["except"]
     assert "fd12::/48" not in block["ipBlock"]["except"], "a block is IPv4 or IPv6"
@@ -55,7 +55,7 @@ def test_gateway_is_all_of_the_catalog_that_pods_reach() -> None:
 @pytest.mark.parametrize("host", ["169.254.169.254", "2852039166", "[fd00:ec2::254]", "metadata.google.internal"])
 def test_metadata_service_is_no_address_for_pods(host: str) -> None:
     with pytest.raises(ValueError, match="metadata service"):
-        network.egress_to(f"http://{host}/latest")
+        network.allow_egress(f"http://{host}/latest")
 
 
 @pytest.mark.parametrize(

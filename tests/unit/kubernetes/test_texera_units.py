@@ -78,7 +78,7 @@ def test_database_is_reached_by_units_that_use_it() -> None:
 
     assert texera.database_url(with_database, settings) == f"postgresql://{DATABASE['address']}"
     assert texera.database_url(without, settings) is None
-    assert "expected `kubernetes.texera.postgres`" in str(texera.mistake(with_database, ClusterSettings().texera))
+    assert "expected `kubernetes.texera.postgres`" in str(texera.find_mistake(with_database, ClusterSettings().texera))
 
 
 def test_addresses_of_texera_come_from_the_environment() -> None:

@@ -88,5 +88,5 @@ def test_file_without_certificates_is_refused(tmp_path: Path, text: str) -> None
     file = tmp_path / "ca.pem"
     file.write_text(text)
 
-    assert "expected a PEM file with certificates" in str(trust.mistake(CaBundle(file=file)))
-    assert "FileNotFoundError" in str(trust.mistake(CaBundle(file=tmp_path / "missing.pem")))
+    assert "expected a PEM file with certificates" in str(trust.find_mistake(CaBundle(file=file)))
+    assert "FileNotFoundError" in str(trust.find_mistake(CaBundle(file=tmp_path / "missing.pem")))

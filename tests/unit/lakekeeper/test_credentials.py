@@ -15,8 +15,8 @@ from lakewright.credentials.references import (
     Reference,
     UnresolvedCredentialError,
     fingerprint,
+    matches_fingerprint,
     resolve,
-    still_matches,
 )
 from pydantic import TypeAdapter, ValidationError
 
@@ -152,8 +152,8 @@ def test_each_kind_of_reference_is_accepted(value: str) -> None:
 
 def test_fingerprint_shows_a_change_and_nothing_else() -> None:
     recorded = fingerprint(["id", "s3cret"])
-    assert still_matches(["id", "s3cret"], recorded)
-    assert not still_matches(["id", "other"], recorded)
-    assert not still_matches(["ids", "3cret"], recorded)  # The boundary between two values matters.
+    assert matches_fingerprint(["id", "s3cret"], recorded)
+    assert not matches_fingerprint(["id", "other"], recorded)
+    assert not matches_fingerprint(["ids", "3cret"], recorded)  # The boundary between two values matters.
     assert fingerprint(["id", "s3cret"]) != recorded  # Each fingerprint has its own salt.
     assert "s3cret" not in recorded

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from lakewright.credentials.plan_seed import SEED
-from lakewright.credentials.references import still_matches
+from lakewright.credentials.references import matches_fingerprint
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 
 SECRETS = {"STORE_KEY_ID": "key-1", "STORE_SECRET": "secret-1"}
@@ -40,7 +40,7 @@ def checked_fingerprint(name: str = "main") -> str:
     provider = WarehouseProvider()
     found = provider.checked(provider.args.parse(props), {}).credential_fingerprint
     assert found is not None
-    assert still_matches(list(SECRETS.values()), found)
+    assert matches_fingerprint(list(SECRETS.values()), found)
     return found
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lakewright.platform_stack.certificates import problems_of_server_certificate, read_pem
-from lakewright.platform_stack.lakekeeper_server import platform_outputs
+from lakewright.platform_stack.certificates import find_server_certificate_problems, read_pem
+from lakewright.platform_stack.lakekeeper_server import build_platform_outputs
 from lakewright.platform_stack.manifests import gateway, lakekeeper, openfga
 from lakewright.platform_stack.manifests.network_policies import network_policies
 from lakewright.platform_stack.settings.checks import parse_platform_spec
@@ -171,7 +171,7 @@ def test_http_route_leads_from_its_gateway_to_the_service() -> None:
 
 
 def test_outputs_name_the_gateways_pods(spec: PlatformSpec) -> None:
-    outputs = platform_outputs(spec)
+    outputs = build_platform_outputs(spec)
 
     assert outputs.catalog_uri == "https://lakekeeper-gateway.lakekeeper.svc:8443/catalog"
     assert outputs.catalog_pods is not None
@@ -185,8 +185,8 @@ def test_a_server_certificate_that_is_an_authority_is_refused(tmp_path: Path) ->
     server, found = read_pem(tmp_path, "server.pem", "gateway.tls.certificate")
     authority, _ = read_pem(tmp_path, "authority.pem", "gateway.tls.certificate")
 
-    assert found == problems_of_server_certificate(server, "x") == []
-    (problem,) = problems_of_server_certificate(authority, "gateway.tls.certificate")
+    assert found == find_server_certificate_problems(server, "x") == []
+    (problem,) = find_server_certificate_problems(authority, "gateway.tls.certificate")
     assert "CaUsedAsEndEntity" in str(problem)
 
 

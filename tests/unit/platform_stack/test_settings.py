@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 import yaml
-from lakewright.platform_stack.encryption_key import mistake_of_key
+from lakewright.platform_stack.encryption_key import find_key_mistake
 from lakewright.platform_stack.settings.checks import parse_platform_spec
-from lakewright.platform_stack.settings.extra_env import reason_against
+from lakewright.platform_stack.settings.extra_env import find_rejection_reason
 from lakewright.platform_stack.settings.json_schema import platform_schema_text
-from lakewright.platform_stack.settings.server_environment import as_string, kafka_config, server_environment
+from lakewright.platform_stack.settings.server_environment import as_string, format_kafka_config, server_environment
 from lakewright.validation.problems import SpecError
 
 from ...platform_documents import DIGEST, changed, production, trial
@@ -62,7 +62,7 @@ def test_the_smallest_specs_are_accepted(document: dict[str, Any]) -> None:
         ("server.logs.request_bodies", True, "bodies contain credentials of warehouses"),
         ("server.logs.authorization_header", True, "headers contain tokens"),
         ("server.storage.skip_validation", True, "without proof that their credentials work"),
-        ("server.storage.s3_require_external_id", False, "a tenant could name the role of another one"),
+        ("server.storage.s3_require_external_id", False, "a tenant could name the role of another tenant"),
         ("server.storage.s3_direct_system_credentials", True, "the server's own AWS identity"),
         ("server.catalog.default_project_id", "main", "needs Lakekeeper 0.14.0 or newer (LAKEKEEPER__DEFAULT_PROJECT"),
         ("server.caches.user_assignments.time_to_live", 600, "expected at most the life of the cache `role`, 120"),
@@ -171,7 +171,7 @@ def test_all_mistakes_are_reported_at_once() -> None:
     ],
 )
 def test_the_escape_hatch_refuses_names_with_a_setting(name: str, expected: str) -> None:
-    assert expected in str(reason_against(name))
+    assert expected in str(find_rejection_reason(name))
     assert f"server.extra_env.{name}" in problems(changed(production(), "server.extra_env", {name: "1"}))
 
 
@@ -203,7 +203,9 @@ def test_kafka_settings_are_one_table() -> None:
     kafka = {"topic": "t", "config": {"bootstrap.servers": "a:1,b:2"}, "secrets": {"sasl.password": "env:K"}}
     spec = parse_platform_spec(changed(production(), "server.events.kafka", kafka), "stack test")
 
-    assert kafka_config(spec, {"sasl.password": 'p"w'}) == (r'{"bootstrap.servers"="a:1,b:2","sasl.password"="p\"w"}')
+    assert format_kafka_config(spec, {"sasl.password": 'p"w'}) == (
+        r'{"bootstrap.servers"="a:1,b:2","sasl.password"="p\"w"}'
+    )
 
 
 def test_values_have_lakekeepers_forms() -> None:
@@ -251,7 +253,7 @@ def test_no_secret_is_among_the_plain_values() -> None:
     ],
 )
 def test_weak_encryption_keys_are_refused(key: str, expected: str) -> None:
-    reason = str(mistake_of_key(key))
+    reason = str(find_key_mistake(key))
 
     assert expected in reason
     assert key not in reason
@@ -266,4 +268,4 @@ def test_weak_encryption_keys_are_refused(key: str, expected: str) -> None:
     ],
 )
 def test_random_encryption_keys_are_accepted(key: str) -> None:
-    assert mistake_of_key(key) is None
+    assert find_key_mistake(key) is None

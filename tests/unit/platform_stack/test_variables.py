@@ -14,10 +14,10 @@ import pytest
 from lakewright.platform_stack.settings.database import Persistence
 from lakewright.platform_stack.settings.platform import ServerSettings
 from lakewright.platform_stack.settings.retired import RETIRED, SET_BY_STACK
-from lakewright.platform_stack.settings.variables import EnvVar, release, variables_of
+from lakewright.platform_stack.settings.variables import EnvVar, list_variables, parse_release
 
 NAMES: dict[str, dict[str, str]] = json.loads(Path(__file__).with_name("configuration_names.json").read_text())
-SETTINGS = [variable for model in (ServerSettings, Persistence) for variable in variables_of(model)]
+SETTINGS = [variable for model in (ServerSettings, Persistence) for variable in list_variables(model)]
 OWN = [variable for variable in SETTINGS if variable.has_prefix]
 
 FACTS = frozenset(
@@ -84,7 +84,7 @@ def test_a_setting_begins_with_the_release_that_reads_it(variable: EnvVar) -> No
     if variable.former:
         former = NAMES[variable.former.name]
         assert variable.since == former["since"]
-        assert release(former["last"]) < release(variable.former.before)
+        assert parse_release(former["last"]) < parse_release(variable.former.before)
         assert variable.former.before == known["since"]
     else:
         assert variable.since == known["since"]
@@ -104,4 +104,4 @@ def test_no_two_settings_set_the_same_variable() -> None:
 def test_a_renamed_variable_has_the_name_of_the_release(version: str, expected: str) -> None:
     (workers,) = [variable for variable in OWN if variable.name == "TASK_SOFT_DELETION_WORKERS"]
 
-    assert workers.name_in(version) == expected
+    assert workers.format_name(version) == expected

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from lakewright.aws.access import trust_policy
 from lakewright.ci.trust_policies import CiIdentity, CiPurpose
-from lakewright.ci.trust_policies import trust_policy as trust_of_jobs
+from lakewright.ci.trust_policies import build_trust_policy as trust_of_jobs
 from lakewright_policy.registry import RULES
 from lakewright_policy.resource import CheckedResource
 

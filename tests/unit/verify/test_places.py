@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import pytest
 from lakewright.verify.session.places import (
-    WarehousePlace,
+    StackWarehouse,
     is_same_server,
     is_same_store,
-    places_of,
     read_other_tenants,
+    read_stack_warehouses,
 )
 from lakewright_engine.model.errors import StateError
 
@@ -39,13 +39,13 @@ class Backend:
     ],
 )
 def test_only_roles_on_aws_are_read(storage: dict[str, Any], roles: tuple[str, ...]) -> None:
-    (place,) = places_of(cast(Any, Backend(storage)), "lake", "acme")
+    (place,) = read_stack_warehouses(cast(Any, Backend(storage)), "lake", "acme")
 
     assert place.role_arns == roles
 
 
-def place(endpoint: str = "https://lakekeeper.example", server_id: str = "1", store: str = "") -> WarehousePlace:
-    return WarehousePlace("globex", "globex", "executions", "9", endpoint, "lake", "globex", store, server_id=server_id)
+def place(endpoint: str = "https://lakekeeper.example", server_id: str = "1", store: str = "") -> StackWarehouse:
+    return StackWarehouse("globex", "globex", "executions", "9", endpoint, "lake", "globex", store, server_id=server_id)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def place(endpoint: str = "https://lakekeeper.example", server_id: str = "1", st
         (place("http://127.0.0.1:8181", server_id=""), False),
     ],
 )
-def test_server_is_recognized_by_its_id(other: WarehousePlace, *, is_same: bool) -> None:
+def test_server_is_recognized_by_its_id(other: StackWarehouse, *, is_same: bool) -> None:
     assert is_same_server(other, [place()], "https://lakekeeper.example") is is_same
 
 
@@ -82,7 +82,7 @@ class SeveralStates(Backend):
 def test_other_tenants_that_are_not_read_are_named() -> None:
     found = read_other_tenants(cast(Any, SeveralStates({})), "lake", "acme")
 
-    assert [other.stack for other in found.places] == ["globex"]
+    assert [other.stack for other in found.warehouses] == ["globex"]
     assert found.unread == (
         "stack broken: its state cannot be read: broken.json: expected JSON",
         "stack empty: its state has no warehouse on S3",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from lakewright.aws.access import access_policy, trust_policy
-from lakewright.verify.roles.reach import PolicyRequest, allowing_statement, open_trust
+from lakewright.verify.roles.reach import PolicyRequest, find_allowing_statement, find_open_trust
 
 BUCKET = "arn:aws:s3:::lakehouse"
 NARROW = access_policy("lakehouse", "acme/executions", region="us-east-1")
@@ -26,12 +26,12 @@ def policy(**statement: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("request_", OUTSIDE)
 def test_a_warehouses_policy_allows_nothing_outside(request_: PolicyRequest) -> None:
-    assert allowing_statement([NARROW], request_) is None
+    assert find_allowing_statement([NARROW], request_) is None
 
 
 def test_a_warehouses_policy_allows_its_prefix() -> None:
-    assert allowing_statement([NARROW], PolicyRequest("s3:PutObject", f"{BUCKET}/acme/executions/x"))
-    assert allowing_statement([NARROW], PolicyRequest("s3:ListBucket", BUCKET, "acme/executions/x"))
+    assert find_allowing_statement([NARROW], PolicyRequest("s3:PutObject", f"{BUCKET}/acme/executions/x"))
+    assert find_allowing_statement([NARROW], PolicyRequest("s3:ListBucket", BUCKET, "acme/executions/x"))
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_warehouses_policy_allows_its_prefix() -> None:
     ],
 )
 def test_wide_statements_are_named(statement: dict[str, Any], request_: PolicyRequest) -> None:
-    assert allowing_statement([NARROW, policy(**statement)], request_) == "Wide"
+    assert find_allowing_statement([NARROW, policy(**statement)], request_) == "Wide"
 
 
 def test_a_deny_wins_only_without_conditions() -> None:
@@ -62,9 +62,9 @@ def test_a_deny_wins_only_without_conditions() -> None:
     deny = policy(Effect="Deny", Action="s3:GetObject", Resource="*")
     condition = {"Bool": {"aws:SecureTransport": "false"}}
 
-    assert allowing_statement([wide, deny], OUTSIDE[0]) is None
+    assert find_allowing_statement([wide, deny], OUTSIDE[0]) is None
     conditional = policy(Effect="Deny", Action="s3:GetObject", Resource="*", Condition=condition)
-    assert allowing_statement([wide, conditional], OUTSIDE[0]) == "Wide"
+    assert find_allowing_statement([wide, conditional], OUTSIDE[0]) == "Wide"
 
 
 CATALOG = "arn:aws:iam::1:user/lakekeeper"
@@ -111,23 +111,23 @@ def trusting(**changes: Any) -> dict[str, Any]:
     ],
 )
 def test_open_trust_is_found(statement: dict[str, Any], reason: str) -> None:
-    assert open_trust(policy(**trusting(**statement)), CATALOG) == reason
+    assert find_open_trust(policy(**trusting(**statement)), CATALOG) == reason
 
 
 def test_second_statement_for_a_foreign_principal_is_found() -> None:
     foreign = {"Effect": "Allow", **trusting(Principal={"AWS": "arn:aws:iam::2:root"})}
     own = {"Effect": "Allow", **trusting()}
 
-    assert open_trust({"Statement": [own, foreign]}, CATALOG) == (
+    assert find_open_trust({"Statement": [own, foreign]}, CATALOG) == (
         f"another principal may assume it: arn:aws:iam::2:root; expected {CATALOG} only"
     )
-    assert open_trust({"Statement": [own, foreign]}) == (
+    assert find_open_trust({"Statement": [own, foreign]}) == (
         f"several principals may assume it: {CATALOG}, arn:aws:iam::2:root"
     )
 
 
 def test_the_stacks_trust_is_closed() -> None:
-    assert open_trust(trust_policy(CATALOG, ID, session_tags=True), CATALOG) is None
-    assert open_trust(trust_policy(CATALOG, ID)) is None
+    assert find_open_trust(trust_policy(CATALOG, ID, session_tags=True), CATALOG) is None
+    assert find_open_trust(trust_policy(CATALOG, ID)) is None
     both = {"StringEquals": {"STS:ExternalId": [ID, "the-next-one"]}}
-    assert open_trust(policy(**trusting(Condition=both)), CATALOG) is None
+    assert find_open_trust(policy(**trusting(Condition=both)), CATALOG) is None

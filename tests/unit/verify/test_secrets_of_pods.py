@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from lakewright.kubernetes.runtimes import catalog_files
-from lakewright.verify.manifests.secrets import secrets_in_config_map, secrets_in_pod
-from lakewright.verify.manifests.workloads import workloads
+from lakewright.verify.manifests.secrets import find_config_map_secrets, find_pod_secrets
+from lakewright.verify.manifests.workloads import list_workloads
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.catalog.auth import ClientCredentialsAuth
 
@@ -17,7 +17,7 @@ SECRET = "hunter2-hunter2"
 def pod(env: list[Any] | None = None, volumes: list[Any] | None = None, **container: Any) -> Any:
     spec = {"containers": [{"name": "c", "env": env or [], **container}], "volumes": volumes or []}
     template = {"metadata": {"labels": {}}, "spec": spec}
-    (found,) = workloads([{"kind": "Deployment", "metadata": {"name": "unit"}, "spec": {"template": template}}])
+    (found,) = list_workloads([{"kind": "Deployment", "metadata": {"name": "unit"}, "spec": {"template": template}}])
     return found
 
 
@@ -48,7 +48,7 @@ def secret_volume(name: str) -> dict[str, Any]:
     ],
 )
 def test_secrets_are_found(given: Any, evidence: str) -> None:
-    found = secrets_in_pod(given, {"own"}, {"known-secret"})
+    found = find_pod_secrets(given, {"own"}, {"known-secret"})
 
     assert evidence in found
     assert not any(SECRET in text for text in found)
@@ -65,7 +65,7 @@ def test_own_secrets_references_and_paths_are_none() -> None:
         [secret_volume("own"), {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}],
     )
 
-    assert secrets_in_pod(given, {"own"}) == []
+    assert find_pod_secrets(given, {"own"}) == []
 
 
 def config_map(**data: str) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def config_map(**data: str) -> dict[str, Any]:
     ],
 )
 def test_secrets_in_files_are_found(text: str) -> None:
-    (found,) = secrets_in_config_map(config_map(file=text))
+    (found,) = find_config_map_secrets(config_map(file=text))
 
     assert found.startswith("file: a value of `")
     assert SECRET not in found
@@ -95,4 +95,4 @@ def test_files_of_units_have_none() -> None:
     warehouse = CatalogWarehouse(name="w", id="0")
     config = CatalogConfig(tenant="t", uri="https://x/catalog", project_id="t", auth=auth, warehouses=[warehouse])
 
-    assert secrets_in_config_map(config_map(**catalog_files(config))) == []
+    assert find_config_map_secrets(config_map(**catalog_files(config))) == []

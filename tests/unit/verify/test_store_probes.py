@@ -36,15 +36,15 @@ def test_credential_that_reads_another_table_fails() -> None:
 
     attempts = [found for found in probe_other_tables(cast(Any, session)) if isinstance(found, Attempt)]
 
-    assert [attempt.attempt for attempt in attempts if attempt.found == "allowed"] == ["read files of another table"]
+    assert [attempt.attempt for attempt in attempts if attempt.result == "allowed"] == ["read files of another table"]
 
 
 def test_bucket_in_another_region_is_asked_there() -> None:
     aws = StoreAddress("eu-west-1", None, path_style=False)
     store = StoreAddress("local-01", "https://store.example", path_style=True)
 
-    assert aws.in_region("us-west-2").url("lake", "a") == "https://lake.s3.us-west-2.amazonaws.com/a"
-    assert store.in_region("us-west-2") == store
+    assert aws.with_region("us-west-2").url("lake", "a") == "https://lake.s3.us-west-2.amazonaws.com/a"
+    assert store.with_region("us-west-2") == store
 
 
 @pytest.mark.parametrize("may_delete", [True, False])

@@ -10,7 +10,7 @@ from lakewright.ci.errors import SettingError
 
 
 @dataclass(frozen=True)
-class Posted:
+class PostResult:
     """The result of posting: `created`, `updated`, `closed` or `unchanged`, and the address."""
 
     action: str
@@ -22,20 +22,20 @@ class Forge(Protocol):
 
     title: str
 
-    def post_comment(self, marker: str, body: str) -> Posted:
-        """Create this job's comment on the pull request, or update the one that begins with the marker."""
+    def post_comment(self, marker: str, body: str) -> PostResult:
+        """Create this job's comment on the pull request, or update the comment that begins with the marker."""
         ...
 
-    def post_issue(self, label: str, title: str, body: str) -> Posted:
-        """Open an issue with the label, or update the one that is open."""
+    def post_issue(self, label: str, title: str, body: str) -> PostResult:
+        """Open an issue with the label, or update the open issue."""
         ...
 
-    def close_issue(self, label: str, note: str) -> Posted:
-        """Close the open issue with the label, after a comment. Without one, nothing happens."""
+    def close_issue(self, label: str, note: str) -> PostResult:
+        """Close the open issue with the label, after a comment. Without an open issue, nothing happens."""
         ...
 
 
-def variable(environ: Mapping[str, str], name: str, advice: str) -> str:
+def require_variable(environ: Mapping[str, str], name: str, advice: str) -> str:
     """Return the value of a variable of the job. Raises SettingError with the advice if it is not set."""
     if value := environ.get(name):
         return value

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from lakewright.ci.errors import PostError
-from lakewright.ci.posting.forge import Posted, variable
+from lakewright.ci.posting.forge import PostResult, require_variable
 from lakewright.ci.posting.http import Entry, ForgeApi
 
 
@@ -20,42 +20,46 @@ class GitLab:
     title = "GitLab"
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        """Read the variables of the job. Raises SettingError if one is missing."""
+        """Read the variables of the job. Raises SettingError if a variable is missing."""
         self._environ = environ
-        token = variable(environ, "GITLAB_TOKEN", "make a project access token of scope `api`, as a masked variable")
-        project = variable(environ, "CI_PROJECT_ID", "run this in GitLab CI")
+        token = require_variable(
+            environ, "GITLAB_TOKEN", "make a project access token of scope `api`, as a masked variable"
+        )
+        project = require_variable(environ, "CI_PROJECT_ID", "run this in GitLab CI")
         self._project = f"/projects/{project}"
-        url = variable(environ, "CI_API_V4_URL", "run this in GitLab CI")
+        url = require_variable(environ, "CI_API_V4_URL", "run this in GitLab CI")
         self._api = ForgeApi(self.title, url, {"private-token": token})
 
-    def post_comment(self, marker: str, body: str) -> Posted:
-        """Create or update the note. Further ones of the same author with the marker are deleted."""
-        number = variable(self._environ, "CI_MERGE_REQUEST_IID", "run this in a pipeline of a merge request")
+    def post_comment(self, marker: str, body: str) -> PostResult:
+        """Create or update the note. Further notes of this author with the marker are deleted."""
+        number = require_variable(self._environ, "CI_MERGE_REQUEST_IID", "run this in a pipeline of a merge request")
         request = f"{self._project}/merge_requests/{number}"
         notes = f"{request}/notes"
-        own = self._own_notes(notes, marker)
-        for spare in own[1:]:
+        own_notes = self._list_own_notes(notes, marker)
+        for spare in own_notes[1:]:
             self._api.remove(f"{notes}/{spare['id']}")
-        if not own:
-            return _posted("created", self._api.send("POST", notes, {"body": body}))
-        return _posted("updated", self._api.send("PUT", f"{notes}/{own[0]['id']}", {"body": body}))
+        if not own_notes:
+            return _to_result("created", self._api.send("POST", notes, {"body": body}))
+        return _to_result("updated", self._api.send("PUT", f"{notes}/{own_notes[0]['id']}", {"body": body}))
 
-    def post_issue(self, label: str, title: str, body: str) -> Posted:
-        """Open an issue, or update the one that is open."""
+    def post_issue(self, label: str, title: str, body: str) -> PostResult:
+        """Open an issue, or update the open issue."""
         content = {"title": title, "description": body}
-        if (found := self._open_issue(label)) is None:
-            return _posted("created", self._api.send("POST", f"{self._project}/issues", {**content, "labels": label}))
-        return _posted("updated", self._api.send("PUT", f"{self._project}/issues/{found['iid']}", content))
+        if (issue := self._find_open_issue(label)) is None:
+            return _to_result(
+                "created", self._api.send("POST", f"{self._project}/issues", {**content, "labels": label})
+            )
+        return _to_result("updated", self._api.send("PUT", f"{self._project}/issues/{issue['iid']}", content))
 
-    def close_issue(self, label: str, note: str) -> Posted:
+    def close_issue(self, label: str, note: str) -> PostResult:
         """Close the open issue after a note."""
-        if (found := self._open_issue(label)) is None:
-            return Posted("unchanged")
-        path = f"{self._project}/issues/{found['iid']}"
+        if (issue := self._find_open_issue(label)) is None:
+            return PostResult("unchanged")
+        path = f"{self._project}/issues/{issue['iid']}"
         self._api.send("POST", f"{path}/notes", {"body": note})
-        return _posted("closed", self._api.send("PUT", path, {"state_event": "close"}))
+        return _to_result("closed", self._api.send("PUT", path, {"state_event": "close"}))
 
-    def _own_notes(self, notes: str, marker: str) -> list[Entry]:
+    def _list_own_notes(self, notes: str, marker: str) -> list[Entry]:
         author = cast(Entry, self._api.get("/user")).get("id")
         return [
             note
@@ -64,16 +68,16 @@ class GitLab:
             and cast(Entry, note.get("author") or {}).get("id") == author
         ]
 
-    def _open_issue(self, label: str) -> Entry | None:
+    def _find_open_issue(self, label: str) -> Entry | None:
         return next(self._api.list(f"{self._project}/issues", state="opened", labels=label), None)
 
 
-def run_url(environ: Mapping[str, str]) -> str:
+def read_run_url(environ: Mapping[str, str]) -> str:
     """Return the address of the pipeline; empty outside GitLab CI."""
     return environ.get("CI_PIPELINE_URL", "")
 
 
-def _posted(action: str, answer: Any) -> Posted:
-    if not isinstance(answer, dict):
+def _to_result(action: str, response: Any) -> PostResult:
+    if not isinstance(response, dict):
         raise PostError("GitLab answered with something other than an object. Check CI_API_V4_URL.")
-    return Posted(action, str(cast(Entry, answer).get("web_url") or ""))
+    return PostResult(action, str(cast(Entry, response).get("web_url") or ""))

@@ -8,17 +8,17 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from lakewright.ci.errors import ForbiddenError, MissingError, PostError, SettingError
+from lakewright.ci.errors import ForbiddenPostError, MissingTargetError, PostError, SettingError
 from lakewright.lakekeeper.api.connection.responses import retry_after
 from lakewright.lakekeeper.api.connection.retry import RetryableError, RetryPolicy
 from lakewright.names.host_kinds import leaves_without_tls
 
-_PASSING = frozenset({408, 429, 500, 502, 503, 504})
+_TRANSIENT_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 _PAGE = 100
 """Entries of a page."""
 MOST_PAGES = 100
 """Pages of a list that are read at most."""
-_WITHIN = httpx.Timeout(30.0)
+_TIMEOUT = httpx.Timeout(30.0)
 
 Entry = dict[str, Any]
 
@@ -32,7 +32,7 @@ class ForgeApi:
             raise SettingError(f"address of {title}: expected `https://`, as a token is sent; found {base_url}")
         self.title = title
         self._base, self._retry = base_url.rstrip("/"), retry or RetryPolicy()
-        self._http = httpx.Client(headers={"accept": "application/json", **headers}, timeout=_WITHIN)
+        self._http = httpx.Client(headers={"accept": "application/json", **headers}, timeout=_TIMEOUT)
 
     def get(self, path: str, **parameters: str | int) -> Any:
         """Return the JSON of a path. Raises PostError."""
@@ -48,7 +48,7 @@ class ForgeApi:
                 return
 
     def send(self, method: str, path: str, body: Entry | None = None) -> Any:
-        """Send a change. One that creates is not repeated after an answer is lost: it may have been applied."""
+        """Send a change. A creation is not repeated after its response is lost: it may have been applied."""
         is_repeatable = method != "POST"
         return self._retry.run(lambda: self._call(method, path, body=body, is_repeatable=is_repeatable))
 
@@ -56,7 +56,7 @@ class ForgeApi:
         """Delete something that another run may have deleted already."""
         try:
             self.send("DELETE", path)
-        except MissingError:
+        except MissingTargetError:
             return
 
     def _call(
@@ -68,52 +68,54 @@ class ForgeApi:
         parameters: dict[str, str | int] | None = None,
         is_repeatable: bool = True,
     ) -> Any:
-        where = f"{self.title} at {urlsplit(self._base).hostname}"
+        server = f"{self.title} at {urlsplit(self._base).hostname}"
         try:
-            answer = self._http.request(method, f"{self._base}{path}", json=body, params=parameters)
+            response = self._http.request(method, f"{self._base}{path}", json=body, params=parameters)
         except httpx.HTTPError as error:
-            failed = PostError(f"{where} did not answer {method} {path}: {type(error).__name__}. Try again later.")
+            failure = PostError(f"{server} did not answer {method} {path}: {type(error).__name__}. Try again later.")
             if is_repeatable or isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
-                raise RetryableError(failed) from None
-            raise failed from None
-        if answer.is_success:
-            return _json(answer)
-        said = f"{where} answered {answer.status_code} to {method} {path}{_message(answer)}"
-        match answer.status_code:
+                raise RetryableError(failure) from None
+            raise failure from None
+        if response.is_success:
+            return _parse_json(response)
+        message = f"{server} answered {response.status_code} to {method} {path}{_format_message(response)}"
+        match response.status_code:
             case 429:  # refused before anything was applied
                 raise RetryableError(
-                    PostError(f"{said}. Try again later."), retry_after(answer.headers.get("retry-after", ""))
+                    PostError(f"{message}. Try again later."), retry_after(response.headers.get("retry-after", ""))
                 )
-            case status if status in _PASSING and is_repeatable:
-                raise RetryableError(PostError(f"{said}. Try again later."))
+            case status if status in _TRANSIENT_STATUSES and is_repeatable:
+                raise RetryableError(PostError(f"{message}. Try again later."))
             case 401:
-                raise PostError(f"{said}. Check the token.")
+                raise PostError(f"{message}. Check the token.")
             case 403:
-                raise ForbiddenError(f"{said}. The token has no right to do this: check `permissions` of the job.")
+                raise ForbiddenPostError(
+                    f"{message}. The token has no right to do this: check `permissions` of the job."
+                )
             case 404:
-                raise MissingError(f"{said}. It does not exist, or the token may not see it.")
+                raise MissingTargetError(f"{message}. It does not exist, or the token may not see it.")
             case status if 300 <= status < 400:
-                raise PostError(f"{said}: it has moved. Run the job in the repository's new place.")
+                raise PostError(f"{message}: it has moved. Run the job in the repository's new location.")
             case _:
-                raise PostError(f"{said}.")
+                raise PostError(f"{message}.")
 
 
-def _json(answer: httpx.Response) -> Any:
-    if answer.status_code == 204 or not answer.content:
+def _parse_json(response: httpx.Response) -> Any:
+    if response.status_code == 204 or not response.content:
         return None
     try:
-        return answer.json()
+        return response.json()
     except ValueError:
         raise PostError(
-            f"{answer.request.url.host} answered with something other than JSON. Check its address."
+            f"{response.request.url.host} answered with something other than JSON. Check its address."
         ) from None
 
 
-def _message(answer: httpx.Response) -> str:
+def _format_message(response: httpx.Response) -> str:
     """Return the message in an error's body, on one line."""
     try:
-        body = answer.json()
+        body = response.json()
     except ValueError:
         return ""
-    found = cast(Entry, body).get("message") if isinstance(body, dict) else None
-    return f" ({' '.join(found.split())[:200]})" if isinstance(found, str) else ""
+    message = cast(Entry, body).get("message") if isinstance(body, dict) else None
+    return f" ({' '.join(message.split())[:200]})" if isinstance(message, str) else ""

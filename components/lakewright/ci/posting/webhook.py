@@ -19,8 +19,10 @@ def post_message(environ: Mapping[str, str], text: str, retry: RetryPolicy | Non
     """Post `{"text": ...}` to the webhook, as Slack, Mattermost and others expect. Raises SettingError, PostError."""
     url = environ.get(VARIABLE, "").strip()
     if not _is_sendable(url):
-        found = "nothing" if not url else "another value, which is not shown"
-        raise SettingError(f"environment variable {VARIABLE}: expected the `https://` URL of a webhook, found {found}")
+        description = "nothing" if not url else "another value, which is not shown"
+        raise SettingError(
+            f"environment variable {VARIABLE}: expected the `https://` URL of a webhook, found {description}"
+        )
     (retry or RetryPolicy()).run(lambda: _post(url, text))
 
 
@@ -33,16 +35,16 @@ def _is_sendable(url: str) -> bool:
 
 def _post(url: str, text: str) -> None:
     try:
-        answer = httpx.post(url, json={"text": text}, timeout=30.0)
+        response = httpx.post(url, json={"text": text}, timeout=30.0)
     except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-        raise RetryableError(_error(f"did not answer ({type(error).__name__})")) from None
+        raise RetryableError(_make_error(f"did not answer ({type(error).__name__})")) from None
     except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
-        raise _error(f"did not answer ({type(error).__name__})") from None
-    if answer.status_code == 429:
-        raise RetryableError(_error("answered 429"), retry_after(answer.headers.get("retry-after", "")))
-    if not answer.is_success:
-        raise _error(f"answered {answer.status_code}")
+        raise _make_error(f"did not answer ({type(error).__name__})") from None
+    if response.status_code == 429:
+        raise RetryableError(_make_error("answered 429"), retry_after(response.headers.get("retry-after", "")))
+    if not response.is_success:
+        raise _make_error(f"answered {response.status_code}")
 
 
-def _error(found: str) -> PostError:
-    return PostError(f"the webhook of {VARIABLE} {found}; expected it to take the message. Check the URL.")
+def _make_error(problem: str) -> PostError:
+    return PostError(f"the webhook of {VARIABLE} {problem}; expected it to take the message. Check the URL.")

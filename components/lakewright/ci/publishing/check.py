@@ -1,4 +1,4 @@
-"""One check of the fleet: its report, or why there is none."""
+"""A check of the fleet: its report, or the reason why it gave no report."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class DriftCheck:
     ended: float
     """Seconds since 1970, UTC."""
     seconds: float = 0.0
-    """Duration. That of the report is preferred."""
+    """Duration. The report's own duration is preferred."""
     failure: str = ""
-    """Why there is no report, on one line; empty if there is one."""
+    """Why the check gave no report, on one line; empty with a report."""
 
     @property
     def duration(self) -> float:

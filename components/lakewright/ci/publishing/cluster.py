@@ -14,10 +14,10 @@ from lakewright.ci.errors import PublishError
 from lakewright.ci.publishing.check import DriftCheck
 from lakewright.ci.publishing.events import (
     Occurrence,
-    drifted_after,
-    extended_series,
+    extend_series,
+    list_drifted,
+    list_occurrences,
     make_event,
-    occurrences_of,
 )
 from lakewright.names.object_names import namespace_name
 from lakewright.validation.documents import mapping_of
@@ -29,7 +29,7 @@ _NOT_FOUND, _CONFLICT = 404, 409
 
 
 @dataclass(frozen=True)
-class CheckPlace:
+class EventSource:
     """The CronJob that checks: Events about the whole fleet, and about tenants without a namespace, regard it."""
 
     namespace: str
@@ -43,11 +43,11 @@ class CheckPlace:
 class DriftEvents:
     """Events of checks in a cluster."""
 
-    def __init__(self, place: CheckPlace, api: Any | None = None) -> None:
+    def __init__(self, source: EventSource, api: Any | None = None) -> None:
         """Connect with the pod's ServiceAccount, else with the kubeconfig. Raises PublishError."""
         import kubernetes  # noqa: PLC0415 - slow to load
 
-        self._kubernetes, self._place = cast(Any, kubernetes), place
+        self._kubernetes, self._source = cast(Any, kubernetes), source
         if api is None:
             try:
                 self._kubernetes.config.load_config()
@@ -58,105 +58,107 @@ class DriftEvents:
         self._batch = client.BatchV1Api(api)
 
     def publish(self, check: DriftCheck) -> int:
-        """Write the Events of a check, and what the next one needs. Return their number. Raises PublishError."""
-        before = self._drifted_before()
-        found = occurrences_of(check, before)
-        references = {tenant: self._regarding(tenant) for tenant in {each.tenant for each in found}}
-        for occurrence in found:
+        """Write the Events of a check, and the memory for the next check. Return their number. Raises PublishError."""
+        drifted_before = self._read_drifted()
+        occurrences = list_occurrences(check, drifted_before)
+        references = {
+            tenant: self._look_up_reference(tenant) for tenant in {occurrence.tenant for occurrence in occurrences}
+        }
+        for occurrence in occurrences:
             self._write(occurrence, references[occurrence.tenant], check.ended)
-        self._remember(drifted_after(check, before))
-        return len(found)
+        self._remember(list_drifted(check, drifted_before))
+        return len(occurrences)
 
     def _write(self, occurrence: Occurrence, regarding: dict[str, str], time: float) -> None:
-        """Create an Event, or extend the series of the one with the same content."""
+        """Create an Event, or extend the series of the Event with this content."""
         namespace = regarding["namespace"]
-        event = make_event(occurrence, regarding, self._place.instance, namespace, time)
+        event = make_event(occurrence, regarding, self._source.instance, namespace, time)
         title = f"Event in namespace {namespace}"
         create = self._events.create_namespaced_event
         if self._call(title, create, namespace, event, _accepts=_CONFLICT) is not None:
             return
         name = occurrence.event_name
-        there = self._call(title, self._events.read_namespaced_event, name, namespace, _accepts=_NOT_FOUND)
-        if there is None:  # it expired in between
+        existing = self._call(title, self._events.read_namespaced_event, name, namespace, _accepts=_NOT_FOUND)
+        if existing is None:  # it expired in between
             self._call(title, create, namespace, event, _accepts=_CONFLICT)
             return
-        change = extended_series(self._events.api_client.sanitize_for_serialization(there), time)
+        change = extend_series(self._events.api_client.sanitize_for_serialization(existing), time)
         self._call(title, self._events.patch_namespaced_event, name, namespace, change, _accepts=_NOT_FOUND)
 
-    def _regarding(self, tenant: str) -> dict[str, str]:
-        """Return the reference to the tenant's namespace; to the CronJob without one."""
+    def _look_up_reference(self, tenant: str) -> dict[str, str]:
+        """Return the reference to the tenant's namespace; without a namespace, to the CronJob."""
         if tenant:
             name = namespace_name(tenant)
-            found = self._call(f"namespace {name}", self._core.read_namespace, name, _accepts=_NOT_FOUND)
-            if found is not None:
+            live_object = self._call(f"namespace {name}", self._core.read_namespace, name, _accepts=_NOT_FOUND)
+            if live_object is not None:
                 # With its own name as namespace: Events are in the namespace of the object that they are about.
                 return {
                     "apiVersion": "v1",
                     "kind": "Namespace",
                     "name": name,
                     "namespace": name,
-                    "uid": found.metadata.uid,
+                    "uid": live_object.metadata.uid,
                 }
-        place = self._place
+        source = self._source
         reference = {
             "apiVersion": "batch/v1",
             "kind": "CronJob",
-            "name": place.cron_job,
-            "namespace": place.namespace,
+            "name": source.cron_job,
+            "namespace": source.namespace,
         }
-        title = f"CronJob {place.namespace}/{place.cron_job}"
-        found = self._call(
-            title, self._batch.read_namespaced_cron_job, place.cron_job, place.namespace, _accepts=_NOT_FOUND
+        title = f"CronJob {source.namespace}/{source.cron_job}"
+        live_object = self._call(
+            title, self._batch.read_namespaced_cron_job, source.cron_job, source.namespace, _accepts=_NOT_FOUND
         )
-        return reference if found is None else {**reference, "uid": found.metadata.uid}
+        return reference if live_object is None else {**reference, "uid": live_object.metadata.uid}
 
-    def _drifted_before(self) -> list[str]:
-        found = self._memory() if self._place.config_map else None
+    def _read_drifted(self) -> list[str]:
+        config_map = self._read_memory() if self._source.config_map else None
         try:
-            names: Any = json.loads(str(mapping_of(found.data).get(DRIFTED_KEY) or "[]")) if found else []
+            names: Any = json.loads(str(mapping_of(config_map.data).get(DRIFTED_KEY) or "[]")) if config_map else []
         except ValueError:
             return []
         return [str(name) for name in cast(list[Any], names)] if isinstance(names, list) else []
 
     def _remember(self, drifted: Iterable[str]) -> None:
-        name, namespace = self._place.config_map, self._place.namespace
+        name, namespace = self._source.config_map, self._source.namespace
         if not name:
             return
-        title, data = self._memory_title(), {"data": {DRIFTED_KEY: json.dumps(list(drifted))}}
-        if self._memory() is not None:
+        title, data = self._format_memory_title(), {"data": {DRIFTED_KEY: json.dumps(list(drifted))}}
+        if self._read_memory() is not None:
             self._call(title, self._core.patch_namespaced_config_map, name, namespace, data)
             return
         labels = {"app.kubernetes.io/managed-by": "lakewright"}
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels}, **data}
         self._call(title, self._core.create_namespaced_config_map, namespace, body)
 
-    def _memory(self) -> Any:
+    def _read_memory(self) -> Any:
         """Return the ConfigMap that remembers; None before the first check."""
-        read, place = self._core.read_namespaced_config_map, self._place
-        return self._call(self._memory_title(), read, place.config_map, place.namespace, _accepts=_NOT_FOUND)
+        read, source = self._core.read_namespaced_config_map, self._source
+        return self._call(self._format_memory_title(), read, source.config_map, source.namespace, _accepts=_NOT_FOUND)
 
-    def _memory_title(self) -> str:
-        return f"ConfigMap {self._place.namespace}/{self._place.config_map}"
+    def _format_memory_title(self) -> str:
+        return f"ConfigMap {self._source.namespace}/{self._source.config_map}"
 
-    def _call(self, title: str, call: Callable[..., Any], *words: Any, _accepts: int = 0) -> Any:
+    def _call(self, title: str, call: Callable[..., Any], *arguments: Any, _accepts: int = 0) -> Any:
         """Make a call. Return None for the status that is accepted. Raises PublishError."""
         from urllib3.exceptions import HTTPError  # noqa: PLC0415
 
         try:
-            return call(*words, _request_timeout=_TIMEOUT)
+            return call(*arguments, _request_timeout=_TIMEOUT)
         except self._kubernetes.client.ApiException as error:
             status = int(getattr(error, "status", 0) or 0)
             if _accepts and status == _accepts:
                 return None
-            raise PublishError(f"{title}: the cluster answered {status} {_reason(error)}") from None
+            raise PublishError(f"{title}: the cluster answered {status} {_parse_reason(error)}") from None
         except (HTTPError, OSError) as error:
             raise PublishError(f"{title}: the cluster did not answer ({type(error).__name__})") from None
 
 
-def _reason(error: Any) -> str:
+def _parse_reason(error: Any) -> str:
     """Return the message of an error of the API, on one line."""
     try:
-        said = json.loads(error.body)["message"]
+        message = json.loads(error.body)["message"]
     except (TypeError, ValueError, KeyError):
-        said = error.reason
-    return " ".join(str(said).split())[:300]
+        message = error.reason
+    return " ".join(str(message).split())[:300]

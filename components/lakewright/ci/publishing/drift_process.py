@@ -1,4 +1,4 @@
-"""A check as a child process: if it is killed or prints no report, that is published, too."""
+"""A check as a child process. A killed process or a missing report is published, too."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from lakewright.ci.publishing.check import DriftCheck
 _LONGEST = 500
 
 
-def run_check(words: Sequence[str], *, clock: Callable[[], float] = time.time) -> DriftCheck:
-    """Run `lakewright WORDS --json` and return its result. Its errors and progress go to standard error."""
-    command = [sys.executable, "-P", "-m", "lakewright.cli", *words]
-    command += [] if "--json" in words else ["--json"]
+def run_check(arguments: Sequence[str], *, clock: Callable[[], float] = time.time) -> DriftCheck:
+    """Run `lakewright ARGUMENTS --json` and return its result. Its errors and progress go to standard error."""
+    command = [sys.executable, "-P", "-m", "lakewright.cli", *arguments]
+    command += [] if "--json" in arguments else ["--json"]
     begun = time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
         printed, errors = child.communicate()
@@ -28,5 +28,7 @@ def run_check(words: Sequence[str], *, clock: Callable[[], float] = time.time) -
     except DocumentError as error:
         last = [line for line in errors.splitlines() if line.strip()][-1:] or [str(error)]
         ended = f"signal {-child.returncode}" if child.returncode < 0 else f"exit code {child.returncode}"
-        return DriftCheck(None, clock(), seconds, f"`lakewright {words[0]}` ended with {ended}: {last[0][:_LONGEST]}")
+        return DriftCheck(
+            None, clock(), seconds, f"`lakewright {arguments[0]}` ended with {ended}: {last[0][:_LONGEST]}"
+        )
     return DriftCheck(report, clock(), seconds)

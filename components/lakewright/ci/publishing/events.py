@@ -1,7 +1,7 @@
 """Kubernetes Events of a check. Pure functions.
 
 Each stack has at most one Event of each reason, however many differences there are. The name of an Event depends on its
-content, so that the same finding extends the series of the Event that is there. If many stacks have the same reason, as
+content, so that a repeated finding extends the series of the existing Event. If many stacks have an equal reason, as
 when a server is down, one Event about the CronJob counts them.
 """
 
@@ -44,40 +44,42 @@ class Occurrence:
 
     @property
     def event_name(self) -> str:
-        """Name of the Event, which is the same for the same content."""
+        """Name of the Event, which depends on its content only."""
         digest = hashlib.sha256("\0".join((self.tenant, self.reason, self.note)).encode()).hexdigest()
         return f"lakewright-drift.{digest[:16]}"
 
 
-def occurrences_of(check: DriftCheck, drifted_before: Iterable[str]) -> list[Occurrence]:
-    """Return what to report of a check.
+def list_occurrences(check: DriftCheck, drifted_before: Iterable[str]) -> list[Occurrence]:
+    """Return the occurrences of a check that are reported.
 
     Args:
         check: The check.
         drifted_before: Stacks with drift at the check before.
     """
     if check.report is None:
-        return [Occurrence("", FAILED, _note(f"The fleet could not be checked: {check.failure}"))]
-    before, found = {*drifted_before}, list[Occurrence]()
-    for stack in sorted(check.report.stacks, key=lambda each: each.stack):
+        return [Occurrence("", FAILED, _fit_note(f"The fleet could not be checked: {check.failure}"))]
+    before, occurrences = {*drifted_before}, list[Occurrence]()
+    for stack in sorted(check.report.stacks, key=lambda report: report.stack):
         tenant = stack.tenant or stack.stack
         if stack.unchecked:
-            found.append(Occurrence(tenant, FAILED, _problems(stack)))
-        if stack.found:
-            found.append(Occurrence(tenant, FOUND, _drift(stack)))
+            occurrences.append(Occurrence(tenant, FAILED, _describe_problems(stack)))
+        if stack.active_differences:
+            occurrences.append(Occurrence(tenant, FOUND, _describe_drift(stack)))
         elif stack.stack in before and not stack.unchecked:
-            found.append(Occurrence(tenant, GONE, _note(f"Stack {stack.stack} has no drift any more.")))
-    whole = [Occurrence("", FAILED, _note(problem)) for problem in check.report.problems[:MOST_EVENTS]]
-    return [*whole, *_limited(found)]
+            occurrences.append(Occurrence(tenant, GONE, _fit_note(f"Stack {stack.stack} no longer has drift.")))
+    whole = [Occurrence("", FAILED, _fit_note(problem)) for problem in check.report.problems[:MOST_EVENTS]]
+    return [*whole, *_limit(occurrences)]
 
 
-def drifted_after(check: DriftCheck, drifted_before: Iterable[str]) -> list[str]:
-    """Return the stacks with drift, for the next check. Those that could not be checked stay what they were."""
+def list_drifted(check: DriftCheck, drifted_before: Iterable[str]) -> list[str]:
+    """Return the stacks with drift, for the next check. Unchecked stacks keep their previous result."""
     before = {*drifted_before}
     if check.report is None:
         return sorted(before)
     return sorted(
-        stack.stack for stack in check.report.stacks if stack.found or (stack.unchecked and stack.stack in before)
+        stack.stack
+        for stack in check.report.stacks
+        if stack.active_differences or (stack.unchecked and stack.stack in before)
     )
 
 
@@ -97,7 +99,7 @@ def make_event(
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
         "metadata": {"name": occurrence.event_name, "namespace": namespace},
-        "eventTime": micro_time(time),
+        "eventTime": format_micro_time(time),
         "reportingController": CONTROLLER,
         "reportingInstance": instance[:128] or "lakewright",
         "action": "CheckDrift",
@@ -108,13 +110,13 @@ def make_event(
     }
 
 
-def extended_series(event: dict[str, Any], time: float) -> dict[str, Any]:
+def extend_series(event: dict[str, Any], time: float) -> dict[str, Any]:
     """Return the change of an Event whose occurrence happened again. Nothing else of an Event may change."""
     count = int(mapping_of(event.get("series")).get("count") or 1) + 1
-    return {"series": {"count": count, "lastObservedTime": micro_time(time)}}
+    return {"series": {"count": count, "lastObservedTime": format_micro_time(time)}}
 
 
-def micro_time(time: float) -> str:
+def format_micro_time(time: float) -> str:
     """Return a time in the API's form MicroTime.
 
     It never has 0 microseconds: version 37 of the cluster's client writes such a time without them, and the API refuses
@@ -124,33 +126,42 @@ def micro_time(time: float) -> str:
     return moment.replace(microsecond=max(1, moment.microsecond)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _limited(found: list[Occurrence]) -> list[Occurrence]:
-    counts = Counter(each.reason for each in found)
-    kept = [each for each in found if counts[each.reason] <= MOST_EVENTS]
+def _limit(occurrences: list[Occurrence]) -> list[Occurrence]:
+    counts = Counter(occurrence.reason for occurrence in occurrences)
+    limited = [occurrence for occurrence in occurrences if counts[occurrence.reason] <= MOST_EVENTS]
     for reason in (FAILED, FOUND, GONE):
         if counts[reason] > MOST_EVENTS:
-            tenants = [each.tenant for each in found if each.reason == reason]
-            kept.insert(0, Occurrence("", reason, _note(f"{plural(len(tenants), 'tenant')}: {', '.join(tenants)}")))
-    return kept
+            tenants = [occurrence.tenant for occurrence in occurrences if occurrence.reason == reason]
+            limited.insert(
+                0, Occurrence("", reason, _fit_note(f"{plural(len(tenants), 'tenant')}: {', '.join(tenants)}"))
+            )
+    return limited
 
 
-def _drift(stack: StackDriftReport) -> str:
-    kinds = Counter(each.kind for each in stack.found)
+def _describe_drift(stack: StackDriftReport) -> str:
+    kinds = Counter(difference.kind for difference in stack.active_differences)
     counted = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-    listed = [
+    differences = [
         " ".join(
-            part for part in (each.type.rpartition(":")[2], each.resource, each.property, f"({each.kind})") if part
+            part
+            for part in (
+                difference.type.rpartition(":")[2],
+                difference.resource,
+                difference.property,
+                f"({difference.kind})",
+            )
+            if part
         )
-        for each in stack.found
+        for difference in stack.active_differences
     ]
-    return _note(f"Stack {stack.stack} has drift ({counted}): {'; '.join(listed)}")
+    return _fit_note(f"Stack {stack.stack} has drift ({counted}): {'; '.join(differences)}")
 
 
-def _problems(stack: StackDriftReport) -> str:
-    return _note(f"Stack {stack.stack} could not be checked completely: {'; '.join(stack.unchecked)}")
+def _describe_problems(stack: StackDriftReport) -> str:
+    return _fit_note(f"Stack {stack.stack} could not be checked completely: {'; '.join(stack.unchecked)}")
 
 
-def _note(text: str) -> str:
+def _fit_note(text: str) -> str:
     line = " ".join(text.split())
     if len(line.encode()) <= LONGEST_NOTE:
         return line

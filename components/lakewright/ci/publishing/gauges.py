@@ -21,11 +21,11 @@ StackLabels = tuple[str, str, str]
 """Tenant, stack and environment."""
 
 
-def gauges_of(check: DriftCheck, earlier: Mapping[StackLabels, float]) -> CollectorRegistry:
+def make_gauges(check: DriftCheck, earlier: Mapping[StackLabels, float]) -> CollectorRegistry:
     """Return the gauges of a check.
 
     Args:
-        check: The check. Without a report, the stacks of the earlier one keep their time of success.
+        check: The check. Without a report, the stacks of the earlier check keep their time of success.
         earlier: Times of the last success by stack, from what was published before.
     """
     from prometheus_client import CollectorRegistry, Gauge  # noqa: PLC0415 - slow to load
@@ -46,12 +46,12 @@ def gauges_of(check: DriftCheck, earlier: Mapping[StackLabels, float]) -> Collec
     gauge("duration_seconds", "Duration of the last check, in seconds.").set(check.duration)
     failed = gauge("check_failed", "1 if the last check gave no report, or could not check the whole fleet.")
     failed.set(0 if check.report and not check.report.problems else 1)
-    stacks = {labels_of(stack): stack for stack in check.report.stacks} if check.report else {}
+    stacks = {list_labels(stack): stack for stack in check.report.stacks} if check.report else {}
     for labels, stack in stacks.items():
-        found = Counter({kind: len({*names}) for kind, names in _names_by_kind(stack).items()})
-        for kind in (*KINDS, *sorted(set(found) - set(KINDS))):
-            resources.labels(*labels, kind).set(found[kind])
-        ignored.labels(*labels).set(len({(each.type, each.resource) for each in stack.ignored}))
+        counts = Counter({kind: len({*names}) for kind, names in _group_names_by_kind(stack).items()})
+        for kind in (*KINDS, *sorted(set(counts) - set(KINDS))):
+            resources.labels(*labels, kind).set(counts[kind])
+        ignored.labels(*labels).set(len({(difference.type, difference.resource) for difference in stack.ignored}))
         problems.labels(*labels).set(len(stack.problems))
     for labels in stacks if check.report else earlier:
         is_checked = labels in stacks and not stacks[labels].unchecked
@@ -61,7 +61,7 @@ def gauges_of(check: DriftCheck, earlier: Mapping[StackLabels, float]) -> Collec
     return registry
 
 
-def last_successes(exposition: str, grouping: Mapping[str, str] | None = None) -> dict[StackLabels, float]:
+def parse_last_successes(exposition: str, grouping: Mapping[str, str] | None = None) -> dict[StackLabels, float]:
     """Return the times of the last success in a text of Prometheus; empty for another text.
 
     Args:
@@ -70,25 +70,25 @@ def last_successes(exposition: str, grouping: Mapping[str, str] | None = None) -
     """
     from prometheus_client.parser import text_string_to_metric_families  # noqa: PLC0415 - slow to load
 
-    found: dict[StackLabels, float] = {}
+    successes: dict[StackLabels, float] = {}
     try:
         for family in text_string_to_metric_families(exposition):
             for sample in family.samples if family.name == LAST_SUCCESS else ():
                 if all(sample.labels.get(name) == value for name, value in (grouping or {}).items()):
                     tenant, stack, environment = (sample.labels.get(name, "") for name in _STACK_LABELS)
-                    found[tenant, stack, environment] = float(sample.value)
+                    successes[tenant, stack, environment] = float(sample.value)
     except ValueError:
         return {}
-    return found
+    return successes
 
 
-def labels_of(stack: StackDriftReport) -> StackLabels:
+def list_labels(stack: StackDriftReport) -> StackLabels:
     """Return the labels of a stack."""
     return (stack.tenant, stack.stack, stack.environment)
 
 
-def _names_by_kind(stack: StackDriftReport) -> dict[str, list[tuple[str, str]]]:
-    found: dict[str, list[tuple[str, str]]] = {}
-    for each in (*stack.found, *stack.unreachable):
-        found.setdefault(each.kind, []).append((each.type, each.resource))
-    return found
+def _group_names_by_kind(stack: StackDriftReport) -> dict[str, list[tuple[str, str]]]:
+    names_by_kind: dict[str, list[tuple[str, str]]] = {}
+    for difference in (*stack.active_differences, *stack.unreachable):
+        names_by_kind.setdefault(difference.kind, []).append((difference.type, difference.resource))
+    return names_by_kind

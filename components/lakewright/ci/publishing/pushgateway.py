@@ -1,4 +1,4 @@
-"""Gauges on a Prometheus pushgateway. Each check replaces the group as a whole (PUT), so no stale stack stays."""
+"""Gauges on a Prometheus pushgateway. Each check replaces the group as a whole (PUT), so no stale stack remains."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import httpx
 
 from lakewright.ci.errors import PublishError, SettingError
 from lakewright.ci.publishing.check import DriftCheck
-from lakewright.ci.publishing.gauges import gauges_of, last_successes
+from lakewright.ci.publishing.gauges import make_gauges, parse_last_successes
 from lakewright.lakekeeper.api.connection.retry import RetryableError, RetryPolicy
 from lakewright.names.host_kinds import leaves_without_tls
 
 JOB = "lakewright_drift"
 """Label `job` of the group."""
 USER_VARIABLE, PASSWORD_VARIABLE = "PUSHGATEWAY_USERNAME", "PUSHGATEWAY_PASSWORD"
-_PASSING = frozenset({408, 429, 500, 502, 503, 504})
+_TRANSIENT_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 
 
 @dataclass(frozen=True)
@@ -49,15 +49,15 @@ class Pushgateway:
         """Replace the group by the gauges of a check. Raises PublishError."""
         import prometheus_client  # noqa: PLC0415 - slow to load
 
-        registry = gauges_of(check, last_successes(self._exposition(), {"job": JOB, **self.grouping}))
+        registry = make_gauges(check, parse_last_successes(self._fetch_exposition(), {"job": JOB, **self.grouping}))
         # The type of the library's `handler` is incomplete.
         push = cast("Callable[..., None]", prometheus_client.push_to_gateway)  # pyright: ignore[reportUnknownMemberType]
-        push(self.url, JOB, registry, dict(self.grouping), timeout=30, handler=self._handler)
+        push(self.url, JOB, registry, dict(self.grouping), timeout=30, handler=self._make_handler)
 
-    def _exposition(self) -> str:
+    def _fetch_exposition(self) -> str:
         return self._call("GET", f"{self.url.rstrip('/')}/metrics", {}, b"").text
 
-    def _handler(
+    def _make_handler(
         self, url: str, method: str, timeout: float | None, headers: Sequence[tuple[str, str]], data: bytes
     ) -> Callable[[], None]:
         """Return a call for the library, with its URL, headers and data."""
@@ -69,22 +69,22 @@ class Pushgateway:
         return self.retry.run(lambda: self._try(method, url, headers, data))
 
     def _try(self, method: str, url: str, headers: dict[str, str], data: bytes) -> httpx.Response:
-        where = f"pushgateway {self.url}"
+        gateway = f"pushgateway {self.url}"
         try:
-            answer = httpx.request(method, url, headers=headers, content=data, auth=self.auth, timeout=30.0)
+            response = httpx.request(method, url, headers=headers, content=data, auth=self.auth, timeout=30.0)
         except httpx.HTTPError as error:
-            raise RetryableError(PublishError(f"{where} did not answer: {type(error).__name__}")) from None
-        if answer.is_success:
-            return answer
-        failed = PublishError(
-            f"{where} answered {answer.status_code} to {method}: {' '.join(answer.text.split())[:200]}"
+            raise RetryableError(PublishError(f"{gateway} did not answer: {type(error).__name__}")) from None
+        if response.is_success:
+            return response
+        failure = PublishError(
+            f"{gateway} answered {response.status_code} to {method}: {' '.join(response.text.split())[:200]}"
         )
-        if answer.status_code in _PASSING:
-            raise RetryableError(failed)
-        raise failed
+        if response.status_code in _TRANSIENT_STATUSES:
+            raise RetryableError(failure)
+        raise failure
 
 
-def credentials(environ: Mapping[str, str]) -> tuple[str, str] | None:
+def read_credentials(environ: Mapping[str, str]) -> tuple[str, str] | None:
     """Return user and password of the environment; None without them."""
     user = environ.get(USER_VARIABLE, "")
     return (user, environ.get(PASSWORD_VARIABLE, "")) if user else None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lakewright.ci.errors import PublishError, SettingError
 from lakewright.ci.publishing.check import DriftCheck
-from lakewright.ci.publishing.gauges import gauges_of, last_successes
+from lakewright.ci.publishing.gauges import make_gauges, parse_last_successes
 
 
 def write_textfile(check: DriftCheck, file: Path) -> None:
@@ -22,6 +22,6 @@ def write_textfile(check: DriftCheck, file: Path) -> None:
         raise SettingError(f"textfile {file}: expected a name that ends in .prom, as node_exporter reads no other")
     try:
         earlier = file.read_text(encoding="utf-8") if file.exists() else ""
-        write_to_textfile(str(file), gauges_of(check, last_successes(earlier)))
+        write_to_textfile(str(file), make_gauges(check, parse_last_successes(earlier)))
     except (OSError, UnicodeDecodeError) as error:
         raise PublishError(f"textfile {file}: expected a file that can be written ({error})") from None

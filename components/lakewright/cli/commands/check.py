@@ -41,13 +41,13 @@ def check(
     started = time.monotonic()
     selection = selection_of(stack, label, everything=everything)
     results = _results(selection, directory, parallel_stacks or DEFAULT_CONCURRENCY)
-    from lakewright.data_checks.result import exit_code_of, to_json  # noqa: PLC0415 - `--help` needs none of it
+    from lakewright.data_checks.result import compute_exit_code, to_json  # noqa: PLC0415 - `--help` needs none of it
 
     if as_json:
         print(json.dumps(to_json(results, seconds=time.monotonic() - started), indent=2, ensure_ascii=False))
     else:
         _print(results)
-    raise typer.Exit(exit_code_of(results))
+    raise typer.Exit(compute_exit_code(results))
 
 
 def _results(selection: Selection, directory: Directory, parallel: int) -> list[StackChecks]:
@@ -76,7 +76,7 @@ def _print(results: list[StackChecks]) -> None:
         for found in result.checks:
             color = _COLORS[found.outcome]
             table.add_row(
-                *(escape(escape_line(cell)) for cell in (result.stack, found.check, found.expected, found.found)),
+                *(escape(escape_line(cell)) for cell in (result.stack, found.check, found.expected, found.finding)),
                 f"[{color}]{found.outcome}[/]",
             )
     if table.row_count:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakewright.ci.drift_summary import SummaryFormat
-from lakewright.ci.errors import DocumentError, ForbiddenError, SettingError
+from lakewright.ci.errors import DocumentError, ForbiddenPostError, SettingError
 from lakewright.ci.trust_policies import CiIdentity, CiPurpose
 from lakewright.cli.options import HERE, Directory, load_project
 from lakewright.cli.stack_argument import CommandLine
@@ -21,7 +21,7 @@ from lakewright.cli.stack_argument import CommandLine
 if TYPE_CHECKING:
     from lakewright.ci.documents import FleetDrift
     from lakewright.ci.posting.forge import Forge
-    from lakewright.ci.preview_comment import RunFacts
+    from lakewright.ci.preview_comment import CiRun
     from lakewright.ci.publishing.check import DriftCheck
 
 app = CommandLine(
@@ -123,13 +123,13 @@ def selection(
 
     Example: lakewright ci selection --base HEAD^1
     """
-    from lakewright.ci.changed_files import changed_files  # noqa: PLC0415
-    from lakewright.ci.changed_stacks import changed_stacks  # noqa: PLC0415
+    from lakewright.ci.changed_files import list_changed_files  # noqa: PLC0415
+    from lakewright.ci.changed_stacks import find_changed_stacks  # noqa: PLC0415
 
     project = load_project(directory)
-    files = changed_files(project.root, base)
+    files = list_changed_files(project.root, base)
     folder = os.path.relpath(project.stack_config_dir, project.root)
-    found = changed_stacks(files.changed, files.removed, folder)
+    found = find_changed_stacks(files.changed, files.removed, folder)
     if found.cause_for_all:
         print(f"note: all stacks are selected, as {found.cause_for_all!r} was changed", file=sys.stderr)
     for name in found.removed:
@@ -158,7 +158,7 @@ def plans_run(
     """
     from lakewright.ci.posting.github import GitHub  # noqa: PLC0415
 
-    found = GitHub(os.environ).plans_run(commit, workflow)
+    found = GitHub(os.environ).find_plans_run(commit, workflow)
     if found is None:
         print(
             f"error: commit {commit}: expected a merged pull request with a successful run of {workflow}, found none."
@@ -207,9 +207,11 @@ def publish(
 
     Example: lakewright ci publish --textfile /metrics/drift.prom -- drift --all
     """
-    from lakewright.ci.publishing.publish import Targets, parse_grouping, parse_place, publish_check  # noqa: PLC0415
+    from lakewright.ci.publishing.publish import Targets, parse_event_source, parse_grouping, publish_check  # noqa: PLC0415
 
-    targets = Targets(textfile, pushgateway, parse_grouping(grouping or []), parse_place(events, memory, os.environ))
+    targets = Targets(
+        textfile, pushgateway, parse_grouping(grouping or []), parse_event_source(events, memory, os.environ)
+    )
     check = _check(words or ["-"])
     publish_check(check, targets, os.environ)
     if not check.is_complete:
@@ -238,10 +240,10 @@ def print_trust_policy(
 
     Example: lakewright ci trust-policy apply --account 123456789012 --repository acme/lakehouse
     """
-    from lakewright.ci.trust_policies import trust_policy  # noqa: PLC0415
+    from lakewright.ci.trust_policies import build_trust_policy  # noqa: PLC0415
 
     identity = CiIdentity(account, repository, branch, environment, gitlab, owner_id, repository_id)
-    print(json.dumps(trust_policy(identity, purpose), indent=2))
+    print(json.dumps(build_trust_policy(identity, purpose), indent=2))
 
 
 def _read(file: Path) -> bytes:
@@ -266,13 +268,13 @@ def _check(words: list[str]) -> DriftCheck:
     return DriftCheck(read_drift(_read(Path(words[0]))), time.time())
 
 
-def _facts() -> RunFacts:
+def _facts() -> CiRun:
     from lakewright.ci.posting import github, gitlab  # noqa: PLC0415
-    from lakewright.ci.preview_comment import RunFacts  # noqa: PLC0415
+    from lakewright.ci.preview_comment import CiRun  # noqa: PLC0415
 
     if os.environ.get("GITLAB_CI"):
-        return RunFacts(os.environ.get("CI_COMMIT_SHA", ""), gitlab.run_url(os.environ))
-    return RunFacts(github.head_commit(os.environ), github.run_url(os.environ))
+        return CiRun(os.environ.get("CI_COMMIT_SHA", ""), gitlab.read_run_url(os.environ))
+    return CiRun(github.read_head_commit(os.environ), github.read_run_url(os.environ))
 
 
 def _forge(name: ForgeName) -> Forge:
@@ -294,7 +296,7 @@ def _post_comment(forge: Forge, marker: str, text: str) -> None:
 
     try:
         posted = forge.post_comment(marker, text)
-    except ForbiddenError as error:
+    except ForbiddenPostError as error:
         if not append_summary(os.environ, text):
             raise
         print(f"warning: {error} The comment is in the job's summary instead.", file=sys.stderr)
@@ -303,12 +305,12 @@ def _post_comment(forge: Forge, marker: str, text: str) -> None:
 
 
 def _post_issue(forge: Forge, drift: FleetDrift) -> None:
-    from lakewright.ci.drift_summary import headline, needs_attention, render_summary  # noqa: PLC0415
+    from lakewright.ci.drift_summary import format_headline, needs_attention, render_summary  # noqa: PLC0415
 
     if needs_attention(drift):
         posted = forge.post_issue(DRIFT_LABEL, DRIFT_TITLE, render_summary(drift, SummaryFormat.MARKDOWN))
     else:
-        posted = forge.close_issue(DRIFT_LABEL, f"{headline(drift)}.")
+        posted = forge.close_issue(DRIFT_LABEL, f"{format_headline(drift)}.")
     print(f"{forge.title}: issue {posted.action} {posted.url}".rstrip(), file=sys.stderr)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,7 +39,7 @@ def doctor(
     missing = [finding for finding in findings if finding.state == "missing"]
     chosen = missing if failed else findings
     if as_json:
-        print(json.dumps({"findings": [asdict(finding) for finding in chosen]}, indent=2))
+        print(json.dumps({"findings": [finding.to_json() for finding in chosen]}, indent=2))
     else:
         _print_lines(chosen, includes_tenant=stack is not None)
     if missing:
@@ -78,7 +77,7 @@ def _print_lines(findings: list[Finding], *, includes_tenant: bool) -> None:
     print_check_lines(
         console,
         [
-            CheckLine(finding.state, COLORS[finding.state], finding.subject, finding.found, finding.fix)
+            CheckLine(finding.state, COLORS[finding.state], finding.subject, finding.result, finding.fix)
             for finding in findings
         ],
     )

@@ -52,21 +52,21 @@ def session_of(stack: str, directory: Path) -> tuple[TenantSession, list[ProbeId
     from lakewright.cli.engines.environment_loading import load_environment  # noqa: PLC0415
     from lakewright.cli.engines.stack_secrets import stack_resolver  # noqa: PLC0415
     from lakewright.spec import read_stack_file  # noqa: PLC0415
-    from lakewright.verify.session.places import places_of, read_other_tenants  # noqa: PLC0415
+    from lakewright.verify.session.places import read_other_tenants, read_stack_warehouses  # noqa: PLC0415
     from lakewright.verify.session.sessions import TenantSession  # noqa: PLC0415
-    from lakewright.verify.settings import settings_of, subjects_of  # noqa: PLC0415
+    from lakewright.verify.settings import list_subjects, make_settings  # noqa: PLC0415
 
     project, backend = existing_stack(directory, stack)
     spec = read_stack_file(project.stack_file(stack))
     environment = load_environment(project, spec.environment)
     session = TenantSession(
         spec,
-        settings_of(spec, environment, stack_resolver(project.stack_config(stack))),
+        make_settings(spec, environment, stack_resolver(project.stack_config(stack))),
         catalog_config(stack, directory),
-        places_of(backend, project.name, stack),
+        read_stack_warehouses(backend, project.name, stack),
         read_other_tenants(backend, project.name, stack),
     )
-    return session, subjects_of(spec, environment)
+    return session, list_subjects(spec, environment)
 
 
 def _to_json(stack: str, report: VerifyReport, checks: Sequence[VerifyCheck]) -> dict[str, Any]:

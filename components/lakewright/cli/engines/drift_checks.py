@@ -36,12 +36,12 @@ def add_results(report: DriftReport, results: Iterable[StackChecks]) -> None:
                 resource=check.check,
                 property=check.assertion,
                 declared=check.expected,
-                found=check.found,
+                found=check.finding,
                 kind=DifferenceKind.CHECK,
             )
             for check in result.failed
         ]
         drift.problems += [
-            f"check {check.check}: {check.expected}: not evaluated: {check.found}" for check in result.not_evaluated
+            f"check {check.check}: {check.expected}: not evaluated: {check.finding}" for check in result.not_evaluated
         ]
         drift.problems += [f"checks: {problem}" for problem in result.problems]

@@ -54,7 +54,7 @@ def service_account(tenant: TenantSpec) -> Manifest:
 
 
 def role(tenant: TenantSpec) -> Manifest:
-    """Return what the activator may do: read and change the number of pods of the idle units."""
+    """Return the rights of the activator: to read and change the number of pods of the idle units."""
     rule = {
         "apiGroups": ["apps"],
         "resources": ["deployments/scale"],
@@ -120,7 +120,7 @@ def deployment(tenant: TenantSpec, image: str) -> Manifest:
     }
     spec = {
         "replicas": 1,
-        # Two activators would each see a part of the traffic, and one would stop a unit that the other serves.
+        # Each of two activators would see a part of the traffic, and could stop a unit that the other activator serves.
         "strategy": {"type": "Recreate"},
         "selector": {"matchLabels": {**ACTIVATOR_LABELS}},
         "template": {

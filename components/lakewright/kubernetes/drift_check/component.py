@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pulumi
 
-from lakewright.kubernetes.drift_check.manifests import DriftCheckPlace, drift_check_manifests
+from lakewright.kubernetes.drift_check.manifests import DriftCheckLocation, drift_check_manifests
 from lakewright.kubernetes.drift_check_settings import DriftCheckSettings
 from lakewright.kubernetes.objects import KubernetesObject
 
@@ -16,7 +16,7 @@ class DriftCronJob(pulumi.ComponentResource):
 
     def __init__(
         self,
-        place: DriftCheckPlace,
+        location: DriftCheckLocation,
         settings: DriftCheckSettings,
         *,
         after: Sequence[pulumi.Resource] = (),
@@ -25,17 +25,17 @@ class DriftCronJob(pulumi.ComponentResource):
         """Declare the objects.
 
         Args:
-            place: Namespace and names. The namespace must exist.
-            settings: What is checked, when, and where results go.
+            location: Namespace and names. The namespace must exist.
+            settings: Objects and times of the check, and targets of its results.
             after: Resources to wait for, such as the namespace.
             opts: Options, with the provider of the cluster.
         """
-        super().__init__("lakewright:index:DriftCronJob", place.cluster_name, {}, opts)
-        *before, cron_job = drift_check_manifests(place, settings)
-        made: list[pulumi.Resource] = []
+        super().__init__("lakewright:index:DriftCronJob", location.cluster_name, {}, opts)
+        *before, cron_job = drift_check_manifests(location, settings)
+        objects: list[pulumi.Resource] = []
         for manifest in before:
-            name = f"{place.cluster_name}-{manifest['kind'].lower()}-{manifest['metadata']['name']}"
+            name = f"{location.cluster_name}-{manifest['kind'].lower()}-{manifest['metadata']['name']}"
             options = pulumi.ResourceOptions(parent=self, depends_on=[*after])
-            made.append(KubernetesObject(name, manifest, options))
-        KubernetesObject(place.cluster_name, cron_job, pulumi.ResourceOptions(parent=self, depends_on=made))
+            objects.append(KubernetesObject(name, manifest, options))
+        KubernetesObject(location.cluster_name, cron_job, pulumi.ResourceOptions(parent=self, depends_on=objects))
         self.register_outputs({})

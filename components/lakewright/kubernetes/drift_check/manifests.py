@@ -32,14 +32,14 @@ _SCRATCH = "1Gi"
 
 
 @dataclass(frozen=True)
-class DriftCheckPlace:
-    """Where the check is, and what its labels and policies need to know of its surroundings."""
+class DriftCheckLocation:
+    """The location of the check, and the surroundings that its labels and policies depend on."""
 
     namespace: str
     name: str = "lakewright-drift"
     """Name of the CronJob and of the other objects."""
     egress: tuple[network.Rule, ...] = ()
-    """Further rules of egress, such as to the pods of a Lakekeeper in the same namespace."""
+    """Further rules of egress, such as to the pods of a Lakekeeper in its namespace."""
     cluster: ClusterSettings = DEFAULT_CLUSTER
 
     @property
@@ -58,29 +58,29 @@ class DriftCheckPlace:
         return {"app.kubernetes.io/name": self.name, "app.kubernetes.io/component": "drift-check"}
 
 
-def drift_check_manifests(place: DriftCheckPlace, settings: DriftCheckSettings) -> list[Manifest]:
+def drift_check_manifests(location: DriftCheckLocation, settings: DriftCheckSettings) -> list[Manifest]:
     """Return all objects, the CronJob last."""
     return [
-        service_account(place, settings),
-        cluster_role(place, settings),
-        cluster_role_binding(place),
-        memory_role(place),
-        memory_role_binding(place),
-        config_map(place, settings),
-        network_policy(place, settings),
-        cron_job(place, settings),
+        service_account(location, settings),
+        cluster_role(location, settings),
+        cluster_role_binding(location),
+        memory_role(location),
+        memory_role_binding(location),
+        config_map(location, settings),
+        network_policy(location, settings),
+        cron_job(location, settings),
     ]
 
 
-def service_account(place: DriftCheckPlace, settings: DriftCheckSettings) -> Manifest:
+def service_account(location: DriftCheckLocation, settings: DriftCheckSettings) -> Manifest:
     """Return the check's ServiceAccount, with its role on AWS."""
-    made = _object(place, "v1", "ServiceAccount", place.name)
+    account = _object(location, "v1", "ServiceAccount", location.name)
     if settings.role_arn and settings.identity == "irsa":
-        made["metadata"]["annotations"] = {"eks.amazonaws.com/role-arn": settings.role_arn}
-    return made | {"automountServiceAccountToken": False}
+        account["metadata"]["annotations"] = {"eks.amazonaws.com/role-arn": settings.role_arn}
+    return account | {"automountServiceAccountToken": False}
 
 
-def cluster_role(place: DriftCheckPlace, settings: DriftCheckSettings) -> Manifest:
+def cluster_role(location: DriftCheckLocation, settings: DriftCheckSettings) -> Manifest:
     """Return the rights in all namespaces: to read the tenants' objects, and to write Events."""
     rules: list[dict[str, Any]] = [
         {"apiGroups": [group], "resources": list(kinds), "verbs": ["get", "list"]} for group, kinds in READABLE.items()
@@ -89,39 +89,39 @@ def cluster_role(place: DriftCheckPlace, settings: DriftCheckSettings) -> Manife
         rules.append({"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list"]})
     if settings.events:
         rules.append({"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "get", "patch"]})
-    return _cluster_object(place, "ClusterRole") | {"rules": rules}
+    return _cluster_object(location, "ClusterRole") | {"rules": rules}
 
 
-def cluster_role_binding(place: DriftCheckPlace) -> Manifest:
+def cluster_role_binding(location: DriftCheckLocation) -> Manifest:
     """Return the binding of these rights to the check."""
-    return _cluster_object(place, "ClusterRoleBinding") | {
-        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": place.cluster_name},
-        "subjects": [_subject(place)],
+    return _cluster_object(location, "ClusterRoleBinding") | {
+        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": location.cluster_name},
+        "subjects": [_subject(location)],
     }
 
 
-def memory_role(place: DriftCheckPlace) -> Manifest:
-    """Return the rights to one ConfigMap: the check's own memory.
+def memory_role(location: DriftCheckLocation) -> Manifest:
+    """Return the rights to a ConfigMap: the check's own memory.
 
     The check creates it, as its data would be drift of the stack. Kubernetes cannot limit creation to a name.
     """
     kind = {"apiGroups": [""], "resources": ["configmaps"]}
-    rules = [{**kind, "resourceNames": [place.memory], "verbs": ["get", "patch"]}, {**kind, "verbs": ["create"]}]
-    return _object(place, f"{_RBAC}/v1", "Role", place.name) | {"rules": rules}
+    rules = [{**kind, "resourceNames": [location.memory], "verbs": ["get", "patch"]}, {**kind, "verbs": ["create"]}]
+    return _object(location, f"{_RBAC}/v1", "Role", location.name) | {"rules": rules}
 
 
-def memory_role_binding(place: DriftCheckPlace) -> Manifest:
+def memory_role_binding(location: DriftCheckLocation) -> Manifest:
     """Return the binding of these rights to the check."""
-    return _object(place, f"{_RBAC}/v1", "RoleBinding", place.name) | {
-        "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": place.name},
-        "subjects": [_subject(place)],
+    return _object(location, f"{_RBAC}/v1", "RoleBinding", location.name) | {
+        "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": location.name},
+        "subjects": [_subject(location)],
     }
 
 
-def config_map(place: DriftCheckPlace, settings: DriftCheckSettings) -> Manifest:
+def config_map(location: DriftCheckLocation, settings: DriftCheckSettings) -> Manifest:
     """Return the ConfigMap with the kubeconfig of the pod's ServiceAccount."""
     text = yaml.safe_dump(kubeconfig(settings), sort_keys=True)
-    return _object(place, "v1", "ConfigMap", place.name) | {"data": {"kubeconfig": text}}
+    return _object(location, "v1", "ConfigMap", location.name) | {"data": {"kubeconfig": text}}
 
 
 def kubeconfig(settings: DriftCheckSettings) -> dict[str, Any]:
@@ -138,52 +138,52 @@ def kubeconfig(settings: DriftCheckSettings) -> dict[str, Any]:
     }
 
 
-def network_policy(place: DriftCheckPlace, settings: DriftCheckSettings) -> Manifest:
-    """Return the policy that allows nothing in, and out only what the check needs.
+def network_policy(location: DriftCheckLocation, settings: DriftCheckSettings) -> Manifest:
+    """Return the policy that allows nothing in, and out only requests that the check needs.
 
     It needs DNS, the API server, AWS and other servers by HTTPS, the pushgateway and `egress`.
     """
     urls = ["https://any.example", *settings.egress]
     if settings.pushgateway:
         urls.append(settings.pushgateway)
-    rules = [*network.egress(urls, place.cluster), network.api_server(place.cluster), *place.egress]
+    rules = [*network.egress(urls, location.cluster), network.api_server(location.cluster), *location.egress]
     if settings.role_arn and settings.identity == "pod-identity":
         rules.append({"to": [{"ipBlock": {"cidr": _POD_IDENTITY}}], "ports": [{"protocol": "TCP", "port": 80}]})
-    return _object(place, "networking.k8s.io/v1", "NetworkPolicy", place.name) | {
+    return _object(location, "networking.k8s.io/v1", "NetworkPolicy", location.name) | {
         "spec": {
-            "podSelector": {"matchLabels": place.selector},
+            "podSelector": {"matchLabels": location.selector},
             "policyTypes": ["Ingress", "Egress"],
             "egress": [rule for index, rule in enumerate(rules) if rule not in rules[:index]],
         }
     }
 
 
-def arguments(place: DriftCheckPlace, settings: DriftCheckSettings) -> list[str]:
+def arguments(location: DriftCheckLocation, settings: DriftCheckSettings) -> list[str]:
     """Return the arguments of `lakewright`."""
-    words = ["ci", "publish"]
+    command_line = ["ci", "publish"]
     if settings.events:
-        words += ["--events", f"{place.namespace}/{place.name}", "--memory", place.memory]
+        command_line += ["--events", f"{location.namespace}/{location.name}", "--memory", location.memory]
     if settings.pushgateway:
-        words += ["--pushgateway", settings.pushgateway, "--grouping", f"check={place.cluster_name}"]
+        command_line += ["--pushgateway", settings.pushgateway, "--grouping", f"check={location.cluster_name}"]
     if settings.textfile_claim:
-        words += ["--textfile", f"{_METRICS_DIR}/{_METRICS_FILE}"]
-    words += ["--", "drift"]
-    return words + ([word for pattern in settings.stacks for word in ("--stack", pattern)] or ["--all"])
+        command_line += ["--textfile", f"{_METRICS_DIR}/{_METRICS_FILE}"]
+    command_line += ["--", "drift"]
+    return command_line + ([word for pattern in settings.stacks for word in ("--stack", pattern)] or ["--all"])
 
 
-def cron_job(place: DriftCheckPlace, settings: DriftCheckSettings) -> Manifest:
+def cron_job(location: DriftCheckLocation, settings: DriftCheckSettings) -> Manifest:
     """Return the CronJob: one check at a time, in one unprivileged pod."""
     user = RUNTIMES["spark"].user
-    labels = {**settings.pod_labels, **_labels(place)}
+    labels = {**settings.pod_labels, **_labels(location)}
     pod = {
-        "serviceAccountName": place.name,
+        "serviceAccountName": location.name,
         "automountServiceAccountToken": True,
         "enableServiceLinks": False,
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 30,
         "securityContext": manifests.pod_security(user),
-        "containers": [_container(place, settings)],
-        "volumes": _volumes(place, settings),
+        "containers": [_container(location, settings)],
+        "volumes": _volumes(location, settings),
     }
     spec = {
         "schedule": settings.schedule,
@@ -203,10 +203,10 @@ def cron_job(place: DriftCheckPlace, settings: DriftCheckSettings) -> Manifest:
             },
         },
     }
-    return _object(place, "batch/v1", "CronJob", place.name) | {"spec": spec}
+    return _object(location, "batch/v1", "CronJob", location.name) | {"spec": spec}
 
 
-def _container(place: DriftCheckPlace, settings: DriftCheckSettings) -> dict[str, Any]:
+def _container(location: DriftCheckLocation, settings: DriftCheckSettings) -> dict[str, Any]:
     sizes = settings.resources
     plain = {
         "HOME": "/tmp",  # noqa: S108 - in the pod
@@ -224,7 +224,7 @@ def _container(place: DriftCheckPlace, settings: DriftCheckSettings) -> dict[str
         "image": settings.image,
         "imagePullPolicy": "IfNotPresent",
         "command": ["lakewright"],
-        "args": arguments(place, settings),
+        "args": arguments(location, settings),
         "env": [*({"name": name, "value": value} for name, value in sorted(plain.items())), *secret],
         "resources": {
             "requests": {"cpu": sizes.cpu, "memory": sizes.memory, "ephemeral-storage": "100Mi"},
@@ -240,34 +240,34 @@ def _container(place: DriftCheckPlace, settings: DriftCheckSettings) -> dict[str
     }
 
 
-def _volumes(place: DriftCheckPlace, settings: DriftCheckSettings) -> list[dict[str, Any]]:
+def _volumes(location: DriftCheckLocation, settings: DriftCheckSettings) -> list[dict[str, Any]]:
     items = [{"key": settings.passphrase.key, "path": _PASSPHRASE_FILE}]
-    found: list[dict[str, Any]] = [
-        {"name": "config", "configMap": {"name": place.name}},
+    volumes: list[dict[str, Any]] = [
+        {"name": "config", "configMap": {"name": location.name}},
         {"name": "passphrase", "secret": {"secretName": settings.passphrase.name, "items": items}},
         {"name": "scratch", "emptyDir": {"sizeLimit": _SCRATCH}},
     ]
     if claim := settings.textfile_claim:
-        found.append({"name": "metrics", "persistentVolumeClaim": {"claimName": claim}})
-    return found
+        volumes.append({"name": "metrics", "persistentVolumeClaim": {"claimName": claim}})
+    return volumes
 
 
-def _labels(place: DriftCheckPlace) -> dict[str, str]:
-    return {**place.selector, "app.kubernetes.io/managed-by": "lakewright"}
+def _labels(location: DriftCheckLocation) -> dict[str, str]:
+    return {**location.selector, "app.kubernetes.io/managed-by": "lakewright"}
 
 
-def _subject(place: DriftCheckPlace) -> dict[str, str]:
-    return {"kind": "ServiceAccount", "name": place.name, "namespace": place.namespace}
+def _subject(location: DriftCheckLocation) -> dict[str, str]:
+    return {"kind": "ServiceAccount", "name": location.name, "namespace": location.namespace}
 
 
-def _object(place: DriftCheckPlace, api_version: str, kind: str, name: str) -> Manifest:
-    metadata: dict[str, Any] = {"name": name, "namespace": place.namespace, "labels": _labels(place)}
+def _object(location: DriftCheckLocation, api_version: str, kind: str, name: str) -> Manifest:
+    metadata: dict[str, Any] = {"name": name, "namespace": location.namespace, "labels": _labels(location)}
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
 
 
-def _cluster_object(place: DriftCheckPlace, kind: str) -> Manifest:
+def _cluster_object(location: DriftCheckLocation, kind: str) -> Manifest:
     return {
         "apiVersion": f"{_RBAC}/v1",
         "kind": kind,
-        "metadata": {"name": place.cluster_name, "labels": _labels(place)},
+        "metadata": {"name": location.cluster_name, "labels": _labels(location)},
     }

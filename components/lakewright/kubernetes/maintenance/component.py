@@ -8,13 +8,13 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright.kubernetes import runtimes
 from lakewright.kubernetes.jobs_identity import DEFAULT_IDENTITY, PodIdentity
 from lakewright.kubernetes.maintenance import executors, manifests
-from lakewright.kubernetes.objects import KubernetesObject, uid_of
+from lakewright.kubernetes.objects import KubernetesObject, read_uid
 from lakewright.kubernetes.settings import DEFAULT_CLUSTER, ClusterSettings
 from lakewright.names.object_names import EXECUTORS, MAINTENANCE
 from lakewright.spec import MaintenanceSpec, TenantSpec
 
 
-class Maintenance(pulumi.ComponentResource):
+class MaintenanceCronJobs(pulumi.ComponentResource):
     """The CronJobs of a tenant."""
 
     service_account_uid: pulumi.Output[str | None]
@@ -37,7 +37,7 @@ class Maintenance(pulumi.ComponentResource):
         super().__init__("lakewright:index:Maintenance", name, {}, opts)
         within = pulumi.ResourceOptions(parent=self)
         account = KubernetesObject(name, manifests.service_account(tenant), within)
-        self.service_account_uid = uid_of(account)
+        self.service_account_uid = read_uid(account)
         before = [
             account,
             KubernetesObject(name, manifests.config_map(tenant, catalog.apply(runtimes.catalog_files)), within),
@@ -67,6 +67,6 @@ class Maintenance(pulumi.ComponentResource):
                     tenant, maintenance, cron, config, image, identity=identity, cluster=cluster
                 )
             )
-            made = f"{tenant.name}-{manifests.cron_job_name(cron)}"
-            KubernetesObject(made, manifests.cron_job(tenant, cron, spec), after)
+            resource_name = f"{tenant.name}-{manifests.cron_job_name(cron)}"
+            KubernetesObject(resource_name, manifests.cron_job(tenant, cron, spec), after)
         self.register_outputs({})

@@ -30,7 +30,7 @@ _EXECUTORS = {"app.kubernetes.io/name": EXECUTORS}
 
 
 def role(tenant: TenantSpec) -> Manifest:
-    """Return what the run's ServiceAccount may do in the namespace: make, watch and delete pods and ConfigMaps."""
+    """Return the rights of the run's ServiceAccount in the namespace: to make, watch and delete pods and ConfigMaps."""
     every = ["create", "get", "list", "watch", "delete", "deletecollection"]
     rules = [{"apiGroups": [""], "resources": ["pods", "configmaps"], "verbs": every}]
     return _object("rbac.authorization.k8s.io/v1", "Role", MAINTENANCE, tenant) | {"rules": rules}
@@ -61,7 +61,7 @@ def pod_template(
 ) -> str:
     """Return the template of the executors' pods as YAML. Spark adds image, command, CPU and memory."""
     disk = canonical_memory(executors.scratch)
-    secrets = [each for each in jobs_identity.variables("spark", catalog, identity) if "valueFrom" in each]
+    secrets = [variable for variable in jobs_identity.variables("spark", catalog, identity) if "valueFrom" in variable]
     container = {
         "name": _CONTAINER,
         "env": secrets,
@@ -97,7 +97,7 @@ def pod_template(
 
 
 def network_policy(tenant: TenantSpec, urls: list[str], cluster: ClusterSettings) -> Manifest:
-    """Return the policy of the executors: DNS, catalog, storages, the driver and one another."""
+    """Return the policy of the executors: DNS, catalog, storages, the driver and other executors."""
     return _object("networking.k8s.io/v1", "NetworkPolicy", EXECUTORS, tenant) | {
         "spec": {
             "podSelector": {"matchLabels": _EXECUTORS},
@@ -112,12 +112,12 @@ def network_policy(tenant: TenantSpec, urls: list[str], cluster: ClusterSettings
     }
 
 
-def ingress_of_driver() -> list[network.Rule]:
+def list_driver_ingress() -> list[network.Rule]:
     """Allow connections of executors to the run's pod."""
     return [network.from_pods(_EXECUTORS, [_DRIVER_PORT, _BLOCKS_PORT])]
 
 
-def egress_of_driver(cluster: ClusterSettings) -> list[network.Rule]:
+def list_driver_egress(cluster: ClusterSettings) -> list[network.Rule]:
     """Allow requests of the run's pod to the API server and to executors."""
     return [network.api_server(cluster), network.to_pods(_EXECUTORS, [_BLOCKS_PORT])]
 

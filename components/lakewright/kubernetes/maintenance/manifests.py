@@ -57,8 +57,8 @@ def network_policy(
         "egress": network.egress(urls, cluster),
     }
     if maintenance.executors:
-        spec["egress"] += executors.egress_of_driver(cluster)
-        spec["ingress"] = executors.ingress_of_driver()
+        spec["egress"] += executors.list_driver_egress(cluster)
+        spec["ingress"] = executors.list_driver_ingress()
     return _object("networking.k8s.io/v1", "NetworkPolicy", MAINTENANCE, tenant) | {"spec": spec}
 
 
@@ -161,7 +161,7 @@ def _container(
 
 def arguments(maintenance: MaintenanceSpec, cron: CronJobSpec) -> list[str]:
     """Return the arguments of `lakewright-spark maintain`."""
-    words = ["--config", f"{CONFIG_DIR}/catalog.json", "--parallel", str(maintenance.parallel)]
-    words += ["--deadline", maintenance.deadline]
-    words += [word for job in cron.jobs for word in ("--job", job)]
-    return words + [word for job in cron.skipped for word in ("--skip-job", job)]
+    options = ["--config", f"{CONFIG_DIR}/catalog.json", "--parallel", str(maintenance.parallel)]
+    options += ["--deadline", maintenance.deadline]
+    options += [word for job in cron.jobs for word in ("--job", job)]
+    return options + [word for job in cron.skipped for word in ("--skip-job", job)]

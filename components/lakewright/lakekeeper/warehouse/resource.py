@@ -92,7 +92,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         except credentials.UnresolvedCredentialError as unresolved:
             warn(f"{unresolved}; could not check whether the credential has changed")
             return recorded
-        if recorded and credentials.still_matches(values, recorded):
+        if recorded and credentials.matches_fingerprint(values, recorded):
             return recorded
         salt = plan_seed.random_hex(f"credential of {declared.project_id}/{declared.name}", credentials.SALT_BYTES)
         return credentials.fingerprint(values, salt)

@@ -13,8 +13,8 @@ from lakewright.platform_stack.manifests.objects import (
     http_probe,
     labels,
     make_object,
+    make_restricted_container,
     pod_spec,
-    restricted_container,
     short_hash,
     spread,
 )
@@ -73,7 +73,7 @@ def tls_secret_name(spec: PlatformSpec) -> str | None:
 
 def gateway_deployment(spec: PlatformSpec) -> Manifest:
     """Return the Deployment of the gateway. A new configuration rolls its pods."""
-    own, port = component_labels(spec, GATEWAY), spec.gateway.listen_port
+    selector, port = component_labels(spec, GATEWAY), spec.gateway.listen_port
     scheme = "HTTPS" if spec.gateway.tls else "HTTP"
     volumes: list[dict[str, Any]] = [
         {"name": "config", "configMap": {"name": gateway_name(spec)}},
@@ -86,7 +86,7 @@ def gateway_deployment(spec: PlatformSpec) -> Manifest:
     if secret := tls_secret_name(spec):
         volumes.append({"name": "tls", "secret": {"secretName": secret, "defaultMode": 0o440}})
         mounts.append({"name": "tls", "mountPath": _TLS_FOLDER, "readOnly": True})
-    container = restricted_container(
+    container = make_restricted_container(
         "nginx",
         spec.gateway.image,
         resources=_RESOURCES,
@@ -104,7 +104,7 @@ def gateway_deployment(spec: PlatformSpec) -> Manifest:
         user=_USER,
         group=_USER,
         volumes=volumes,
-        **spread(own),
+        **spread(selector),
     )
     template = {
         "metadata": {
@@ -121,7 +121,7 @@ def gateway_deployment(spec: PlatformSpec) -> Manifest:
         GATEWAY,
         spec={
             "replicas": spec.gateway.replicas,
-            "selector": {"matchLabels": own},
+            "selector": {"matchLabels": selector},
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
             "template": template,
         },
@@ -150,17 +150,17 @@ def route_manifest(spec: PlatformSpec, route: Route, *, name: str, service: str,
         ingress["ingressClassName"] = route.class_name
     if route.tls_secret:
         ingress["tls"] = [{"hosts": [route.host], "secretName": route.tls_secret}]
-    made = make_object(spec, "networking.k8s.io/v1", "Ingress", name, GATEWAY, spec=ingress)
+    manifest = make_object(spec, "networking.k8s.io/v1", "Ingress", name, GATEWAY, spec=ingress)
     # Many controllers never write an Ingress's status, for which the provider would wait ten minutes.
-    made["metadata"]["annotations"] = {"pulumi.com/skipAwait": "true", **route.annotations}
-    return made
+    manifest["metadata"]["annotations"] = {"pulumi.com/skipAwait": "true", **route.annotations}
+    return manifest
 
 
 def _http_route(spec: PlatformSpec, route: Route, name: str, backend: dict[str, Any]) -> Manifest:
     parent = route.parent
     assert parent is not None, "a route of kind http-route has a parent"
     reference = {"name": parent.name, "namespace": parent.namespace, "sectionName": parent.section}
-    made = make_object(
+    manifest = make_object(
         spec,
         "gateway.networking.k8s.io/v1",
         "HTTPRoute",
@@ -173,5 +173,5 @@ def _http_route(spec: PlatformSpec, route: Route, name: str, backend: dict[str, 
         },
     )
     if route.annotations:
-        made["metadata"]["annotations"] = dict(route.annotations)
-    return made
+        manifest["metadata"]["annotations"] = dict(route.annotations)
+    return manifest

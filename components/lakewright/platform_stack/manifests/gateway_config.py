@@ -11,7 +11,7 @@ PROBE_PATH = "/gateway-health"
 
 @dataclass(frozen=True)
 class GatewayConfig:
-    """Values in the gateway's configuration. Paths are those in the pod."""
+    """Values in the gateway's configuration. Paths are paths in the pod."""
 
     upstream: str
     """`HOST:PORT` of the server."""
@@ -30,8 +30,8 @@ class GatewayConfig:
 def nginx_config(config: GatewayConfig) -> str:
     """Return nginx.conf.
 
-    Decisions are made on the path as the client sent it, and that path is forwarded unchanged: what is checked is what
-    the server sees. The server neither decodes nor normalizes a path before it routes. A path with a segment of dots,
+    Decisions are made on the path as the client sent it, and that path is forwarded unchanged: the server sees
+    the checked path. The server neither decodes nor normalizes a path before it routes. A path with a segment of dots,
     an empty segment, or an encoded slash, backslash, dot segment or percent sign of one is refused, so no proxy behind
     could read another path from it. Other encoded characters pass: Iceberg separates levels of namespaces by `%1F`.
     """

@@ -13,12 +13,12 @@ from lakewright.platform_stack.manifests.objects import (
     cluster_service,
     component_labels,
     disruption_budget,
-    env_of,
     http_probe,
     labels,
+    make_env,
     make_object,
+    make_restricted_container,
     pod_spec,
-    restricted_container,
     short_hash,
     spread,
 )
@@ -46,18 +46,18 @@ _MIGRATION_VARIABLES = ("PG_", "OPENFGA__", "AUTHZ_BACKEND", "SECRET_BACKEND", "
 
 def namespace(spec: PlatformSpec) -> Manifest:
     """Return the platform's namespace, which admits restricted pods only."""
-    made = cluster_object(spec, "v1", "Namespace", spec.namespace)
+    manifest = cluster_object(spec, "v1", "Namespace", spec.namespace)
     modes = {f"pod-security.kubernetes.io/{mode}": RESTRICTED for mode in ("enforce", "audit", "warn")}
-    made["metadata"]["labels"] |= modes
-    return made
+    manifest["metadata"]["labels"] |= modes
+    return manifest
 
 
 def server_account(spec: PlatformSpec) -> Manifest:
     """Return the ServiceAccount of the server, with the annotation of its AWS role."""
-    made = make_object(spec, "v1", "ServiceAccount", spec.name, SERVER, automountServiceAccountToken=False)
+    manifest = make_object(spec, "v1", "ServiceAccount", spec.name, SERVER, automountServiceAccountToken=False)
     if spec.aws and spec.aws.kind == "irsa":
-        made["metadata"]["annotations"] = {"eks.amazonaws.com/role-arn": spec.aws.role_arn}
-    return made
+        manifest["metadata"]["annotations"] = {"eks.amazonaws.com/role-arn": spec.aws.role_arn}
+    return manifest
 
 
 def migration_account(spec: PlatformSpec) -> Manifest:
@@ -67,15 +67,17 @@ def migration_account(spec: PlatformSpec) -> Manifest:
     )
 
 
-def token_review_role(spec: PlatformSpec) -> Manifest:
+def make_token_review_role(spec: PlatformSpec) -> Manifest:
     """Return the ClusterRole that may have tokens reviewed, and nothing else."""
     rule = {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]}
-    return cluster_object(spec, "rbac.authorization.k8s.io/v1", "ClusterRole", _token_review_name(spec), rules=[rule])
+    return cluster_object(
+        spec, "rbac.authorization.k8s.io/v1", "ClusterRole", _format_token_review_name(spec), rules=[rule]
+    )
 
 
-def token_review_binding(spec: PlatformSpec) -> Manifest:
+def make_token_review_binding(spec: PlatformSpec) -> Manifest:
     """Return the binding of that role to the server's ServiceAccount."""
-    name = _token_review_name(spec)
+    name = _format_token_review_name(spec)
     return cluster_object(
         spec,
         "rbac.authorization.k8s.io/v1",
@@ -86,7 +88,7 @@ def token_review_binding(spec: PlatformSpec) -> Manifest:
     )
 
 
-def _token_review_name(spec: PlatformSpec) -> str:
+def _format_token_review_name(spec: PlatformSpec) -> str:
     return f"{spec.namespace}:{spec.name}:token-review"
 
 
@@ -106,7 +108,7 @@ def migration_job(
     beginnings = tuple(PREFIX + name for name in _MIGRATION_VARIABLES)
     plain = {name: value for name, value in environment.plain.items() if name.startswith((*beginnings, "SSL_"))}
     keys = {name: key for name, key in secrets.items() if name.startswith(beginnings)}
-    env = env_of(plain | {"RUST_LOG": "info"}, keys)
+    env = make_env(plain | {"RUST_LOG": "info"}, keys)
     volumes, mounts = _volumes(spec, authorities)
     wait = _container(spec, "wait-for-database", ["wait-for-db", "-d", "-r", "60", "-b", "5"], env, mounts)
     migrate = _container(spec, "migrate", ["migrate"], env, mounts)
@@ -142,11 +144,11 @@ def server_deployment(
 ) -> Manifest:
     """Return the Deployment of the server. A change of secrets or mounted files changes `secrets_hash` and rolls pods.
 
-    A pod starts only on a database that its own release migrated: `wait-for-db -m` fails on an older one, and from
-    0.13 on also on a newer one.
+    A pod starts only on a database that its own release migrated: `wait-for-db -m` fails on an older database, and from
+    0.13 on also on a newer database.
     """
     volumes, mounts = _volumes(spec, authorities, environment.files)
-    env = env_of(environment.plain, secrets)
+    env = make_env(environment.plain, secrets)
     wait = _container(spec, "wait-for-migration", ["wait-for-db", "-d", "-m", "-r", "60", "-b", "5"], env, mounts)
     serve = _container(
         spec,
@@ -160,10 +162,10 @@ def server_deployment(
         ],
         startupProbe=http_probe("/health", SERVER_PORT, failures=30),
         readinessProbe=http_probe("/health", SERVER_PORT),
-        # Only a server that answers nothing is restarted: a failing database does not make all replicas restart.
+        # Only a server that does not respond is restarted: a failing database does not make all replicas restart.
         livenessProbe={"tcpSocket": {"port": SERVER_PORT}, "periodSeconds": 10, "failureThreshold": 6},
     )
-    own = component_labels(spec, SERVER)
+    selector = component_labels(spec, SERVER)
     pod = pod_spec(
         service_account=spec.name,
         containers=[serve],
@@ -172,7 +174,7 @@ def server_deployment(
         initContainers=[wait],
         terminationGracePeriodSeconds=45,
         volumes=volumes,
-        **spread(own),
+        **spread(selector),
     )
     # The server asks the cluster's API to review tokens, with the token of its ServiceAccount.
     pod["automountServiceAccountToken"] = spec.server.authentication.kubernetes is not None
@@ -186,7 +188,7 @@ def server_deployment(
         SERVER,
         spec={
             **replicas,
-            "selector": {"matchLabels": own},
+            "selector": {"matchLabels": selector},
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
             "minReadySeconds": 5,
             "template": {"metadata": {"labels": labels(spec, SERVER), "annotations": annotations}, "spec": pod},
@@ -233,7 +235,7 @@ def _container(
     mounts: list[dict[str, Any]],
     **parts: Any,
 ) -> dict[str, Any]:
-    return restricted_container(
+    return make_restricted_container(
         name,
         spec.server.image,
         resources=spec.server.resources,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from lakewright.kubernetes.drift_check.manifests import DriftCheckPlace
-from lakewright.kubernetes.network import dns, egress_to
+from lakewright.kubernetes.drift_check.manifests import DriftCheckLocation
+from lakewright.kubernetes.network import allow_egress, dns
 from lakewright.platform_stack.manifests.gateway import GATEWAY, gateway_name
 from lakewright.platform_stack.manifests.lakekeeper import MIGRATION, SERVER
 from lakewright.platform_stack.manifests.objects import Manifest, component_labels, make_object
@@ -52,14 +52,17 @@ def network_policies(spec: PlatformSpec) -> list[Manifest]:
     return policies
 
 
-def drift_check_place(spec: PlatformSpec) -> DriftCheckPlace:
-    """Return the place of the drift check. It may reach server and gateway, besides what it reaches anywhere."""
-    egress = (_to(spec, SERVER, SERVER_PORT), _to(spec, GATEWAY, spec.gateway.listen_port))
-    return DriftCheckPlace(spec.namespace, f"{spec.name}-drift", egress)
+def locate_drift_check(spec: PlatformSpec) -> DriftCheckLocation:
+    """Return the location of the drift check. It may reach server and gateway, besides its usual targets."""
+    egress = (
+        _allow_pods_egress(spec, SERVER, SERVER_PORT),
+        _allow_pods_egress(spec, GATEWAY, spec.gateway.listen_port),
+    )
+    return DriftCheckLocation(spec.namespace, f"{spec.name}-drift", egress)
 
 
 def _drift_check_pods(spec: PlatformSpec) -> list[Rule]:
-    return [{"podSelector": {"matchLabels": drift_check_place(spec).selector}}] if spec.drift_check else []
+    return [{"podSelector": {"matchLabels": locate_drift_check(spec).selector}}] if spec.drift_check else []
 
 
 def _server_ingress(spec: PlatformSpec) -> list[Rule]:
@@ -83,44 +86,44 @@ def _server_egress(spec: PlatformSpec) -> list[Rule]:
         *(provider.provider_uri for provider in providers),
         *([url] if (url := getattr(secrets, "url", None)) else []),
     ]
-    rules = [*_database_egress(spec), *(egress_to(url) for url in urls)]
+    rules = [*_database_egress(spec), *(allow_egress(url) for url in urls)]
     if spec.server.authentication.kubernetes:
         # The API server may listen on another port than its Service.
-        rules.append(egress_to("https://any.example:6443"))
+        rules.append(allow_egress("https://any.example:6443"))
     if spec.aws and spec.aws.kind == "pod-identity":
         rules.append({"to": [{"ipBlock": {"cidr": _POD_IDENTITY}}], "ports": [{"protocol": "TCP", "port": 80}]})
     if nats:
         host, _, port = nats.address.partition("://")[2].partition(":")
-        rules.append(egress_to(f"https://{host}:{port or 4222}"))
+        rules.append(allow_egress(f"https://{host}:{port or 4222}"))
     if kafka := spec.server.events.kafka:
-        rules += [egress_to(f"https://{broker.strip()}") for broker in kafka.config["bootstrap.servers"].split(",")]
-    return _distinct(rules)
+        rules += [allow_egress(f"https://{broker.strip()}") for broker in kafka.config["bootstrap.servers"].split(",")]
+    return _drop_duplicates(rules)
 
 
 def _database_egress(spec: PlatformSpec) -> list[Rule]:
-    """Allow what a migration needs: the database and OpenFGA."""
+    """Allow requests of a migration: to the database and OpenFGA."""
     rules = [dns()]
     if postgres := spec.database.postgres:
         hosts = [postgres.host_write, *([postgres.host_read] if postgres.host_read else [])]
-        rules += [egress_to(f"https://{host}:{postgres.port}") for host in hosts]
+        rules += [allow_egress(f"https://{host}:{postgres.port}") for host in hosts]
     else:
-        rules.append(_to(spec, POSTGRES, POSTGRES_PORT))
+        rules.append(_allow_pods_egress(spec, POSTGRES, POSTGRES_PORT))
     openfga = spec.server.authorization.openfga
     if openfga and openfga.server:
-        rules.append(_to(spec, OPENFGA, OPENFGA_PORT))
+        rules.append(_allow_pods_egress(spec, OPENFGA, OPENFGA_PORT))
     elif openfga and openfga.endpoint:
-        rules.append(egress_to(openfga.endpoint))
+        rules.append(allow_egress(openfga.endpoint))
         if credentials := openfga.client_credentials:
-            rules.append(egress_to(credentials.token_endpoint))
-    return _distinct(rules)
+            rules.append(allow_egress(credentials.token_endpoint))
+    return _drop_duplicates(rules)
 
 
 def _openfga_database(spec: PlatformSpec) -> list[Rule]:
     openfga = spec.server.authorization.openfga
     if openfga and openfga.server and openfga.server.database_uri:
         # The address is within the secret, so only the usual port can be named.
-        return [egress_to(f"https://any.example:{POSTGRES_PORT}")]
-    return [_to(spec, POSTGRES, POSTGRES_PORT)]
+        return [allow_egress(f"https://any.example:{POSTGRES_PORT}")]
+    return [_allow_pods_egress(spec, POSTGRES, POSTGRES_PORT)]
 
 
 def _gateway_ingress(spec: PlatformSpec) -> list[Rule]:
@@ -131,7 +134,7 @@ def _gateway_ingress(spec: PlatformSpec) -> list[Rule]:
 
 
 def _gateway_egress(spec: PlatformSpec) -> list[Rule]:
-    return [dns(), _to(spec, SERVER, SERVER_PORT)]
+    return [dns(), _allow_pods_egress(spec, SERVER, SERVER_PORT)]
 
 
 def _policy(spec: PlatformSpec, name: str, component: str, ingress: list[Rule], egress: list[Rule]) -> Manifest:
@@ -167,13 +170,13 @@ def _allow(callers: list[Rule], port: int) -> Rule:
     return {"from": callers, "ports": [{"protocol": "TCP", "port": port}]}
 
 
-def _to(spec: PlatformSpec, component: str, port: int) -> Rule:
+def _allow_pods_egress(spec: PlatformSpec, component: str, port: int) -> Rule:
     return {"to": [_pods(spec, component)], "ports": [{"protocol": "TCP", "port": port}]}
 
 
-def _distinct(rules: list[Rule]) -> list[Rule]:
-    found: list[Rule] = []
+def _drop_duplicates(rules: list[Rule]) -> list[Rule]:
+    distinct_rules: list[Rule] = []
     for rule in rules:
-        if rule not in found:
-            found.append(rule)
-    return found
+        if rule not in distinct_rules:
+            distinct_rules.append(rule)
+    return distinct_rules

@@ -41,7 +41,7 @@ def cluster_object(platform: PlatformSpec, api_version: str, kind: str, name: st
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "labels": labels(platform)}, **parts}
 
 
-def restricted_container(name: str, image: str, *, resources: PodResources, **parts: Any) -> dict[str, Any]:
+def make_restricted_container(name: str, image: str, *, resources: PodResources, **parts: Any) -> dict[str, Any]:
     """Return a container that writes to its volumes only and has no privileges."""
     return {
         "name": name,
@@ -97,7 +97,7 @@ def spread(labels_: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def env_of(plain: Mapping[str, str], secrets: Mapping[str, tuple[str, str]]) -> list[dict[str, Any]]:
+def make_env(plain: Mapping[str, str], secrets: Mapping[str, tuple[str, str]]) -> list[dict[str, Any]]:
     """Return the `env` of a container. `secrets` has Secret and key by variable."""
     entries: list[dict[str, Any]] = [{"name": name, "value": value} for name, value in sorted(plain.items())]
     for name, (secret, key) in sorted(secrets.items()):
@@ -129,7 +129,7 @@ def disruption_budget(spec: PlatformSpec, name: str, component: str) -> Manifest
 
 
 def cluster_service(spec: PlatformSpec, name: str, component: str, ports: Mapping[str, int]) -> Manifest:
-    """Return a Service whose ports are those of the pods."""
+    """Return a Service whose ports equal the pods' ports."""
     entries = [{"name": key, "port": port, "targetPort": port, "protocol": "TCP"} for key, port in ports.items()]
     return make_object(
         spec,

@@ -9,11 +9,11 @@ from lakewright.platform_stack.manifests.objects import (
     cluster_service,
     component_labels,
     disruption_budget,
-    env_of,
     labels,
+    make_env,
     make_object,
+    make_restricted_container,
     pod_spec,
-    restricted_container,
     short_hash,
     spread,
 )
@@ -52,12 +52,12 @@ def openfga_account(spec: PlatformSpec) -> Manifest:
 def openfga_migration(spec: PlatformSpec, server: OpenFgaServer) -> Manifest:
     """Return the Job that migrates OpenFGA's database. Its name changes with its pod."""
     secret = openfga_secret_name(spec)
-    container = restricted_container(
+    container = make_restricted_container(
         "migrate",
         server.image,
         resources=_RESOURCES,
         args=["migrate"],
-        env=env_of({"OPENFGA_DATASTORE_ENGINE": "postgres"}, {DATASTORE_VARIABLE: (secret, DATASTORE_VARIABLE)}),
+        env=make_env({"OPENFGA_DATASTORE_ENGINE": "postgres"}, {DATASTORE_VARIABLE: (secret, DATASTORE_VARIABLE)}),
     )
     pod = pod_spec(
         service_account=f"{spec.name}-openfga",
@@ -80,10 +80,10 @@ def openfga_migration(spec: PlatformSpec, server: OpenFgaServer) -> Manifest:
 
 def openfga_deployment(spec: PlatformSpec, server: OpenFgaServer, secrets_hash: object) -> Manifest:
     """Return the Deployment of OpenFGA."""
-    secret, own = openfga_secret_name(spec), component_labels(spec, OPENFGA)
-    env = env_of(_SETTINGS, {name: (secret, name) for name in (DATASTORE_VARIABLE, KEYS_VARIABLE)})
+    secret, selector = openfga_secret_name(spec), component_labels(spec, OPENFGA)
+    env = make_env(_SETTINGS, {name: (secret, name) for name in (DATASTORE_VARIABLE, KEYS_VARIABLE)})
     probe = {"grpc": {"port": OPENFGA_PORT}, "periodSeconds": 10, "timeoutSeconds": 3, "failureThreshold": 5}
-    container = restricted_container(
+    container = make_restricted_container(
         "openfga",
         server.image,
         resources=_RESOURCES,
@@ -101,10 +101,13 @@ def openfga_deployment(spec: PlatformSpec, server: OpenFgaServer, secrets_hash: 
         containers=[container],
         user=LAKEKEEPER_USER,
         group=LAKEKEEPER_USER,
-        **spread(own),
+        **spread(selector),
     )
     template = {
-        "metadata": {"labels": labels(spec, OPENFGA) | own, "annotations": {"lakewright/secrets-hash": secrets_hash}},
+        "metadata": {
+            "labels": labels(spec, OPENFGA) | selector,
+            "annotations": {"lakewright/secrets-hash": secrets_hash},
+        },
         "spec": pod,
     }
     return make_object(
@@ -113,7 +116,7 @@ def openfga_deployment(spec: PlatformSpec, server: OpenFgaServer, secrets_hash: 
         "Deployment",
         f"{spec.name}-openfga",
         OPENFGA,
-        spec={"replicas": server.replicas, "selector": {"matchLabels": own}, "template": template},
+        spec={"replicas": server.replicas, "selector": {"matchLabels": selector}, "template": template},
     )
 
 
@@ -145,17 +148,17 @@ def postgres_scripts(spec: PlatformSpec) -> Manifest:
 
 
 def postgres_set(spec: PlatformSpec, image: str, storage: str) -> Manifest:
-    """Return the StatefulSet of a trial's Postgres, of one pod."""
-    name, own = f"{spec.name}-postgres", component_labels(spec, POSTGRES)
+    """Return the StatefulSet of a trial's Postgres, with one pod."""
+    name, selector = f"{spec.name}-postgres", component_labels(spec, POSTGRES)
     settings = {"POSTGRES_USER": "lakekeeper", "POSTGRES_DB": "lakekeeper", "PGDATA": "/var/lib/postgresql/data/pgdata"}
-    env = env_of(settings, {POSTGRES_PASSWORD_VARIABLE: (postgres_secret_name(spec), POSTGRES_PASSWORD_VARIABLE)})
+    env = make_env(settings, {POSTGRES_PASSWORD_VARIABLE: (postgres_secret_name(spec), POSTGRES_PASSWORD_VARIABLE)})
     folders = {
         "data": "/var/lib/postgresql/data",
         "run": "/var/run/postgresql",
         "tmp": "/tmp",  # noqa: S108 - a volume of the pod
         "scripts": "/docker-entrypoint-initdb.d",
     }
-    container = restricted_container(
+    container = make_restricted_container(
         "postgres",
         image,
         resources=PodResources(),
@@ -188,8 +191,8 @@ def postgres_set(spec: PlatformSpec, image: str, storage: str) -> Manifest:
         spec={
             "replicas": 1,
             "serviceName": name,
-            "selector": {"matchLabels": own},
-            "template": {"metadata": {"labels": labels(spec, POSTGRES) | own}, "spec": pod},
+            "selector": {"matchLabels": selector},
+            "template": {"metadata": {"labels": labels(spec, POSTGRES) | selector}, "spec": pod},
             "volumeClaimTemplates": [claim],
         },
     )

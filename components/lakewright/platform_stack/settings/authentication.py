@@ -29,7 +29,7 @@ class OidcSettings(StrictModel):
     provider_uri: Annotated[HttpUrl, EnvVar("OPENID_PROVIDER_URI")]
     """Address whose `/.well-known/openid-configuration` names issuer and keys."""
     audience: Annotated[TextList, EnvVar("OPENID_AUDIENCE", form="comma")]
-    """Accepted audiences of tokens, any of them. Required: without, tokens for other services are accepted."""
+    """Accepted audiences of tokens, any of them. Required: otherwise tokens for other services are accepted."""
     additional_issuers: Annotated[TextList | None, EnvVar("OPENID_ADDITIONAL_ISSUERS", form="comma")] = None
     scope: Annotated[Text | None, EnvVar("OPENID_SCOPE")] = None
     """Scope that every token must have."""
@@ -57,7 +57,7 @@ class KubernetesAuthentication(StrictModel):
 
     enabled: Annotated[Literal[True], EnvVar("ENABLE_KUBERNETES_AUTHENTICATION")] = True
     audience: Annotated[TextList, EnvVar("KUBERNETES_AUTHENTICATION_AUDIENCE", form="comma")] = ["lakekeeper"]
-    """Accepted audiences. The first one is the audience of the tokens of computing units and jobs."""
+    """Accepted audiences. The first is the audience of the tokens of computing units and jobs."""
     accept_legacy_service_accounts: Annotated[
         bool | None, EnvVar("KUBERNETES_AUTHENTICATION_ACCEPT_LEGACY_SERVICEACCOUNT")
     ] = None

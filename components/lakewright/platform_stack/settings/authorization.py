@@ -1,4 +1,4 @@
-"""Settings of authorization: OpenFGA beside the server or given, or none in trials."""
+"""Settings of authorization: OpenFGA beside the server, an existing OpenFGA, or none in trials."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Authorization(StrictModel):
     """`allowall` lets every caller do everything: for trials only."""
     openfga: Annotated[OpenFgaSettings | None, EnvPrefix("OPENFGA__")] = None
     instance_admins: Annotated[list[UserId] | None, EnvVar("INSTANCE_ADMINS", since="0.12.1", form="array")] = None
-    """Users who may manage all projects, but not read data."""
+    """Users that may manage all projects, but not read data."""
 
     @model_validator(mode="after")
     def _openfga_is_given(self) -> Self:

@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from lakewright.names.host_kinds import HostKind, is_loopback, kind_of_host
-from lakewright.platform_stack.settings.extra_env import problems_of_extra_env
+from lakewright.platform_stack.settings.extra_env import find_extra_env_problems
 from lakewright.platform_stack.settings.platform import PlatformSpec
-from lakewright.platform_stack.settings.types import image_mistake, in_cluster_secret, is_minted
-from lakewright.platform_stack.settings.variables import PREFIX, release, settings_of
+from lakewright.platform_stack.settings.types import find_image_mistake, is_minted, parse_cluster_secret
+from lakewright.platform_stack.settings.variables import PREFIX, list_settings, parse_release
 from lakewright.validation.problems import Problem, SpecError, list_problems
 
 SUPPORTED = ("0.11", "0.12", "0.13", "0.14")
@@ -31,7 +31,7 @@ def parse_platform_spec(raw: Any, source: str) -> PlatformSpec:
     return spec
 
 
-def _images(spec: PlatformSpec) -> Iterator[Problem]:
+def _check_images(spec: PlatformSpec) -> Iterator[Problem]:
     openfga = spec.server.authorization.openfga
     trial_database = spec.database.trial_postgres
     images = {
@@ -42,29 +42,29 @@ def _images(spec: PlatformSpec) -> Iterator[Problem]:
         "database.trial_postgres.image": trial_database.image if trial_database else None,
     }
     for path, image in images.items():
-        if image and (reason := image_mistake(image, trial=spec.trial)):
+        if image and (reason := find_image_mistake(image, trial=spec.trial)):
             yield Problem(path, reason)
     tag = _TAG.search(spec.server.image)
     if tag and tag[1] != spec.server.version:
         yield Problem("server.version", f"expected the release of the image's tag, {tag[1]}", spec.server.version)
 
 
-def _release(spec: PlatformSpec) -> Iterator[Problem]:
+def _check_release(spec: PlatformSpec) -> Iterator[Problem]:
     version = spec.server.version
     if ".".join(version.split(".")[:2]) not in SUPPORTED:
         yield Problem("server.version", f"expected a release of {', '.join(SUPPORTED)}", version)
         return
     for root, model in (("server", spec.server), ("database", spec.database)):
-        for setting in settings_of(model, root):
-            if release(setting.variable.since) > release(version):
+        for setting in list_settings(model, root):
+            if parse_release(setting.variable.since) > parse_release(version):
                 since, name = setting.variable.since, PREFIX + setting.variable.name
                 yield Problem(
                     setting.path, f"needs Lakekeeper {since} or newer ({name}); `server.version` is {version}"
                 )
 
 
-def _trials(spec: PlatformSpec) -> Iterator[Problem]:
-    """Refuse outside trials what gives up protection."""
+def _check_trials(spec: PlatformSpec) -> Iterator[Problem]:
+    """Refuse settings without protection outside trials."""
     if spec.trial:
         return
     server, postgres = spec.server, spec.database.postgres
@@ -93,7 +93,7 @@ def _trials(spec: PlatformSpec) -> Iterator[Problem]:
         ),
         "server.storage.s3_require_external_id": (
             server.storage.s3_require_external_id is False,
-            "a tenant could name the role of another one",
+            "a tenant could name the role of another tenant",
         ),
         "database.postgres.ssl_mode": (
             postgres is not None and postgres.ssl_mode in {"disable", "allow", "prefer"},
@@ -104,12 +104,12 @@ def _trials(spec: PlatformSpec) -> Iterator[Problem]:
             "tokens without audience and expiry would be accepted",
         ),
     }
-    for path, (found, reason) in unsafe.items():
-        if found:
+    for path, (is_unsafe, reason) in unsafe.items():
+        if is_unsafe:
             yield Problem(path, f"is for trials only: {reason}. Change it, or set `trial: true`")
 
 
-def _plain_http(spec: PlatformSpec) -> Iterator[Problem]:
+def _check_plain_http(spec: PlatformSpec) -> Iterator[Problem]:
     """Refuse addresses that tokens, credentials or permissions would be sent to without TLS."""
     server, secrets = spec.server, spec.database.secrets
     oidc, openfga = server.authentication.oidc, server.authorization.openfga
@@ -131,11 +131,11 @@ def _plain_http(spec: PlatformSpec) -> Iterator[Problem]:
     if nats and (nats.password or nats.token or nats.credentials_file):
         addresses["server.events.nats.address"] = nats.address
     for path, url in addresses.items():
-        if url and (reason := _reason_against_address(url, spec)):
+        if url and (reason := _find_address_mistake(url, spec)):
             yield Problem(path, reason)
 
 
-def _reason_against_address(url: str, spec: PlatformSpec) -> str | None:
+def _find_address_mistake(url: str, spec: PlatformSpec) -> str | None:
     parts = urlsplit(url)
     host = parts.hostname or ""
     if parts.scheme in {"https", "tls"} or is_loopback(host) or spec.trial:
@@ -151,7 +151,7 @@ def _reason_against_address(url: str, spec: PlatformSpec) -> str | None:
     return None
 
 
-def _routes(spec: PlatformSpec) -> Iterator[Problem]:
+def _check_routes(spec: PlatformSpec) -> Iterator[Problem]:
     for path, route in (("gateway.route", spec.gateway.route), ("management.route", spec.management.route)):
         if route and route.kind == "ingress" and not route.tls_secret and not spec.trial:
             yield Problem(f"{path}.tls_secret", "required: without it, tokens and credentials are sent in plain text")
@@ -161,7 +161,7 @@ def _routes(spec: PlatformSpec) -> Iterator[Problem]:
         yield Problem("management.route.host", reason, management.host)
 
 
-def _wiring(spec: PlatformSpec) -> Iterator[Problem]:
+def _check_wiring(spec: PlatformSpec) -> Iterator[Problem]:
     authorization, authentication = spec.server.authorization, spec.server.authentication
     openfga = authorization.openfga
     if openfga and not authentication.is_enabled:
@@ -185,7 +185,7 @@ def _wiring(spec: PlatformSpec) -> Iterator[Problem]:
             yield Problem("bootstrap.auth", "required: the server accepts no anonymous requests")
 
 
-def _sources(spec: PlatformSpec) -> Iterator[Problem]:
+def _check_sources(spec: PlatformSpec) -> Iterator[Problem]:
     """Refuse Secrets of the cluster where the stack itself needs the value, and generated values that others issue."""
     openfga, events, tls = spec.server.authorization.openfga, spec.server.events, spec.gateway.tls
     beside = openfga.server if openfga else None
@@ -198,7 +198,7 @@ def _sources(spec: PlatformSpec) -> Iterator[Problem]:
     if events.kafka:
         needed |= {f"server.events.kafka.secrets.{key}": source for key, source in events.kafka.secrets.items()}
     for path, source in needed.items():
-        if source and in_cluster_secret(source):
+        if source and parse_cluster_secret(source):
             yield Problem(
                 path, "expected a reference such as `env:NAME`: the stack needs this value, and reads no Secret"
             )
@@ -206,7 +206,7 @@ def _sources(spec: PlatformSpec) -> Iterator[Problem]:
             yield Problem(path, "expected a reference such as `env:NAME`: a generated value would fit nothing here")
 
 
-def _caches(spec: PlatformSpec) -> Iterator[Problem]:
+def _check_caches(spec: PlatformSpec) -> Iterator[Problem]:
     """Check a rule that the server enforces by refusing to start."""
     users, roles = spec.server.caches.user_assignments, spec.server.caches.role
     if users.enabled is False or roles.enabled is False:
@@ -218,13 +218,13 @@ def _caches(spec: PlatformSpec) -> Iterator[Problem]:
 
 
 _CHECKS: tuple[Callable[[PlatformSpec], Iterator[Problem]], ...] = (
-    _images,
-    _release,
-    _trials,
-    _plain_http,
-    _routes,
-    _wiring,
-    _sources,
-    _caches,
-    problems_of_extra_env,
+    _check_images,
+    _check_release,
+    _check_trials,
+    _check_plain_http,
+    _check_routes,
+    _check_wiring,
+    _check_sources,
+    _check_caches,
+    find_extra_env_problems,
 )

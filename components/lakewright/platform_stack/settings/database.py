@@ -1,4 +1,4 @@
-"""Settings of the database and of the back end that stores secrets of warehouses."""
+"""Settings of the database and of the backend that stores secrets of warehouses."""
 
 from __future__ import annotations
 
@@ -79,21 +79,21 @@ class VaultSecrets(StrictModel):
     secret_mount: Annotated[Text, EnvVar("KV2__SECRET_MOUNT")]
 
 
-def _backend_of(value: Any) -> str:
-    """Return the back end of a section, which need not be named."""
+def _find_backend(value: Any) -> str:
+    """Return the backend of a section, which need not be named."""
     if isinstance(value, Mapping):
         return str(cast(Mapping[str, Any], value).get("backend", "postgres"))
     return str(getattr(value, "backend", "postgres"))
 
 
 class Persistence(StrictModel):
-    """Database of Lakekeeper: a given one, or one in the cluster for trials."""
+    """Database of Lakekeeper: an existing database, or a database in the cluster for trials."""
 
     postgres: Annotated[PostgresDatabase | None, EnvPrefix("")] = None
     trial_postgres: TrialDatabase | None = None
     pools: Annotated[DatabasePools, EnvPrefix("")] = DatabasePools()
     secrets: Annotated[
-        Annotated[PostgresSecrets, Tag("postgres")] | Annotated[VaultSecrets, Tag("kv2")], Discriminator(_backend_of)
+        Annotated[PostgresSecrets, Tag("postgres")] | Annotated[VaultSecrets, Tag("kv2")], Discriminator(_find_backend)
     ] = PostgresSecrets()
 
     @model_validator(mode="after")

@@ -24,10 +24,10 @@ class IdempotencySettings(StrictModel):
 
 
 class Requests(StrictModel):
-    """Limits of requests, and their answers."""
+    """Limits of requests, and settings of their responses."""
 
     max_body_size: Annotated[Count | None, EnvVar("MAX_REQUEST_BODY_SIZE", since="0.12.0")] = None
-    """Bytes. The gateway has the same limit."""
+    """Bytes. The gateway has this limit, too."""
     max_time: Annotated[Interval | None, EnvVar("MAX_REQUEST_TIME", since="0.12.0")] = None
     maintenance_mode: Annotated[Literal["off", "read-only"] | None, EnvVar("MAINTENANCE_MODE", since="0.12.3")] = None
     pagination_size_default: Annotated[Count | None, EnvVar("PAGINATION_SIZE_DEFAULT")] = None
@@ -42,7 +42,7 @@ class Catalog(StrictModel):
     """Projects and namespaces."""
 
     enable_default_project: Annotated[bool, EnvVar("ENABLE_DEFAULT_PROJECT")] = False
-    """Whether requests without a project use a default one. Tenants have projects of their own."""
+    """Whether requests without a project use a default project. Tenants have projects of their own."""
     default_project_id: Annotated[ProjectId | None, EnvVar("DEFAULT_PROJECT_ID", since="0.14.0")] = None
     reserved_namespaces: Annotated[TextList | None, EnvVar("RESERVED_NAMESPACES", form="comma")] = None
     role_max_nesting_depth: Annotated[Count | None, EnvVar("ROLE__MAX_NESTING_DEPTH", since="0.13.0")] = None
@@ -115,7 +115,7 @@ class StorageSettings(StrictModel):
     s3_direct_system_credentials: Annotated[bool | None, EnvVar("S3_ENABLE_DIRECT_SYSTEM_CREDENTIALS")] = None
     """Whether a warehouse may use the server's own identity without a role: for trials only."""
     s3_require_external_id: Annotated[bool | None, EnvVar("S3_REQUIRE_EXTERNAL_ID_FOR_SYSTEM_CREDENTIALS")] = None
-    """`false` lets a tenant name the role of another one: for trials only."""
+    """`false` lets a tenant name the role of another tenant: for trials only."""
     skip_validation: Annotated[bool | None, EnvVar("SKIP_STORAGE_VALIDATION")] = None
     """For trials only."""
 

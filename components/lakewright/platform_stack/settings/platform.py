@@ -1,4 +1,4 @@
-"""PlatformSpec: the one description of a platform stack."""
+"""PlatformSpec: the complete description of a platform stack."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Autoscaling(StrictModel):
     cpu_percent: Annotated[int, Field(ge=1, le=100)] = 70
 
     @model_validator(mode="after")
-    def _ordered(self) -> Self:
+    def _check_order(self) -> Self:
         if self.max < self.min:
             raise ValueError(f"expected `max` of at least `min` ({self.min}), found {self.max}")
         return self

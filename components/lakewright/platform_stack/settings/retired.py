@@ -36,4 +36,4 @@ SET_WITHOUT_PREFIX: Mapping[str, str] = {
     "AWS_ROLE_ARN": "`aws.role_arn`",
     "AWS_WEB_IDENTITY_TOKEN_FILE": "`aws.role_arn`",
 }
-"""The same for names without Lakekeeper's prefix."""
+"""Source of each variable that the stack sets, by name without Lakekeeper's prefix."""

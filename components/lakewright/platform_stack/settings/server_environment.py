@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from lakewright.platform_stack.settings.platform import PlatformSpec
-from lakewright.platform_stack.settings.variables import PREFIX, release, settings_of
+from lakewright.platform_stack.settings.variables import PREFIX, list_settings, parse_release
 
 CA_FILE = "/etc/lakekeeper/ca/ca.pem"
 DATABASE_CA_FILE = "/etc/lakekeeper/database-ca/ca.pem"
@@ -37,8 +37,8 @@ def server_environment(spec: PlatformSpec) -> ServerEnvironment:
     secrets: dict[str, str] = {}
     files: dict[str, str] = {}
     for model in (spec.server, spec.database):
-        for setting in settings_of(model):
-            name, variable = setting.variable.name_in(version), setting.variable
+        for setting in list_settings(model):
+            name, variable = setting.variable.format_name(version), setting.variable
             if variable.form == "file":
                 file = variable.name.lower().replace("_", "-")
                 files[file], plain[name] = str(setting.value), f"{SECRET_FILES}/{file}"
@@ -46,8 +46,8 @@ def server_environment(spec: PlatformSpec) -> ServerEnvironment:
                 secrets[name] = str(setting.value)
             else:
                 plain[name] = to_text(setting.value, form=variable.form)
-    plain |= _fixed(spec)
-    plain |= _database(spec)
+    plain |= _list_fixed_variables(spec)
+    plain |= _list_database_variables(spec)
     openfga = spec.server.authorization.openfga
     if openfga and openfga.server:
         plain[f"{PREFIX}OPENFGA__ENDPOINT"] = f"http://{spec.name}-openfga.{spec.namespace}.svc:{OPENFGA_PORT}"
@@ -57,20 +57,20 @@ def server_environment(spec: PlatformSpec) -> ServerEnvironment:
     return ServerEnvironment(dict(sorted((plain | spec.server.extra_env).items())), secrets, files=files)
 
 
-def kafka_sources(spec: PlatformSpec) -> dict[str, str]:
+def list_kafka_sources(spec: PlatformSpec) -> dict[str, str]:
     """Return the sources of Kafka's secret settings."""
     return dict(spec.server.events.kafka.secrets) if spec.server.events.kafka else {}
 
 
-def kafka_config(spec: PlatformSpec, secrets: Mapping[str, str]) -> str:
+def format_kafka_config(spec: PlatformSpec, secrets: Mapping[str, str]) -> str:
     """Return the value of KAFKA_CONFIG, a TOML table of all settings of librdkafka."""
     kafka = spec.server.events.kafka
     settings = {**(kafka.config if kafka else {}), **secrets}
-    return "{" + ",".join(f"{_quoted(key)}={_quoted(value)}" for key, value in sorted(settings.items())) + "}"
+    return "{" + ",".join(f"{_quote(key)}={_quote(value)}" for key, value in sorted(settings.items())) + "}"
 
 
-def _fixed(spec: PlatformSpec) -> dict[str, str]:
-    metrics = "METRICS__PORT" if release(spec.server.version) >= (0, 12, 0) else "METRICS_PORT"
+def _list_fixed_variables(spec: PlatformSpec) -> dict[str, str]:
+    metrics = "METRICS__PORT" if parse_release(spec.server.version) >= (0, 12, 0) else "METRICS_PORT"
     values = {
         "BASE_URI": spec.catalog_url,
         "USE_X_FORWARDED_HEADERS": "false",
@@ -88,7 +88,7 @@ def _fixed(spec: PlatformSpec) -> dict[str, str]:
     return {PREFIX + name: value for name, value in values.items()} | trusted
 
 
-def _database(spec: PlatformSpec) -> dict[str, str]:
+def _list_database_variables(spec: PlatformSpec) -> dict[str, str]:
     if postgres := spec.database.postgres:
         return {} if postgres.host_read else {f"{PREFIX}PG_HOST_R": postgres.host_write}
     host = f"{spec.name}-postgres.{spec.namespace}.svc"
@@ -111,7 +111,7 @@ def to_text(value: Any, *, form: str = "plain") -> str:
         return as_string(str(value)) if form == "string" else str(value)
     if isinstance(value, list):
         parts = [str(part) for part in cast(list[Any], value)]
-        return "[" + ",".join(_quoted(part) for part in parts) + "]" if form == "array" else as_string(",".join(parts))
+        return "[" + ",".join(_quote(part) for part in parts) + "]" if form == "array" else as_string(",".join(parts))
     return str(value) if form == "raw" else as_string(str(value))
 
 
@@ -121,7 +121,7 @@ def as_string(text: str) -> str:
     Its configuration library (figment) reads a value such as `123`, `true` or `[a]` as a number, boolean or list, and
     refuses it where a string is expected. Such values are quoted, others written as they are.
     """
-    return _quoted(text) if _reads_otherwise(text) else text
+    return _quote(text) if _reads_otherwise(text) else text
 
 
 def _reads_otherwise(text: str) -> bool:
@@ -134,6 +134,6 @@ def _reads_otherwise(text: str) -> bool:
     return True
 
 
-def _quoted(text: str) -> str:
-    # A basic string of TOML. JSON escapes the same characters, and its escapes are valid in TOML.
+def _quote(text: str) -> str:
+    # A basic string of TOML. JSON escapes these characters, and its escapes are valid in TOML.
     return json.dumps(text, ensure_ascii=False)

@@ -78,7 +78,7 @@ Interval = Annotated[str, Field(pattern=r"^\d+(ms|s)?$")]
 """Duration in seconds: `10`, `10s` or `500ms`."""
 
 
-def image_mistake(image: str, *, trial: bool) -> str | None:
+def find_image_mistake(image: str, *, trial: bool) -> str | None:
     """Return why an image cannot be used; None if it can."""
     if trial or _IMAGE.fullmatch(image):
         return None
@@ -93,7 +93,7 @@ def is_minted(source: str) -> bool:
     return source == GENERATED
 
 
-def in_cluster_secret(source: str) -> tuple[str, str] | None:
+def parse_cluster_secret(source: str) -> tuple[str, str] | None:
     """Return name and key of the Kubernetes Secret that a source names; None for other sources."""
     if not _IN_CLUSTER.fullmatch(source):
         return None

@@ -39,10 +39,10 @@ class EnvVar:
     secret: bool = False
     """Whether the value is the source of a secret."""
 
-    def name_in(self, version: str) -> str:
+    def format_name(self, version: str) -> str:
         """Return the complete name in a version."""
         former = self.former
-        name = former.name if former and release(version) < release(former.before) else self.name
+        name = former.name if former and parse_release(version) < parse_release(former.before) else self.name
         return PREFIX + name if self.has_prefix else name
 
 
@@ -63,57 +63,57 @@ class Setting:
     value: Any
 
 
-def release(version: str) -> tuple[int, ...]:
+def parse_release(version: str) -> tuple[int, ...]:
     """Return the numbers of a version."""
     return tuple(int(part) for part in version.split("."))
 
 
-def settings_of(model: BaseModel, path: str = "", prefix: str = "") -> Iterator[Setting]:
+def list_settings(model: BaseModel, path: str = "", prefix: str = "") -> Iterator[Setting]:
     """Yield the settings of a model that are not None, in the order of its fields."""
     for name, field in type(model).model_fields.items():
         value = getattr(model, name)
         if value is None:
             continue
-        yield from _settings_of_field(field, value, f"{path}.{name}".lstrip("."), prefix)
+        yield from _list_field_settings(field, value, f"{path}.{name}".lstrip("."), prefix)
 
 
-def _settings_of_field(field: FieldInfo, value: Any, path: str, prefix: str) -> Iterator[Setting]:
+def _list_field_settings(field: FieldInfo, value: Any, path: str, prefix: str) -> Iterator[Setting]:
     nested = next((mark for mark in field.metadata if isinstance(mark, EnvPrefix)), None)
     if isinstance(value, BaseModel):
         since = nested.since if nested else OLDEST
-        for setting in settings_of(value, path, prefix + (nested.prefix if nested else "")):
-            yield Setting(setting.path, _since(setting.variable, since), setting.value)
+        for setting in list_settings(value, path, prefix + (nested.prefix if nested else "")):
+            yield Setting(setting.path, _apply_since(setting.variable, since), setting.value)
     elif nested and isinstance(value, Mapping):
         for key, entry in cast(Mapping[str, BaseModel], value).items():
             inner = prefix + nested.prefix.format(key=key.upper())
-            for setting in settings_of(entry, f"{path}.{key}", inner):
-                yield Setting(setting.path, _since(setting.variable, nested.since), setting.value)
+            for setting in list_settings(entry, f"{path}.{key}", inner):
+                yield Setting(setting.path, _apply_since(setting.variable, nested.since), setting.value)
     elif variable := next((mark for mark in field.metadata if isinstance(mark, EnvVar)), None):
-        yield Setting(path, _prefixed(variable, prefix), value)
+        yield Setting(path, _add_prefix(variable, prefix), value)
 
 
-def variables_of(model: type[BaseModel], prefix: str = "", since: str = OLDEST) -> Iterator[EnvVar]:
+def list_variables(model: type[BaseModel], prefix: str = "", since: str = OLDEST) -> Iterator[EnvVar]:
     """Yield all variables that a model has settings for. `<ID>` stands for the key in a mapping."""
     for field in model.model_fields.values():
         nested = next((mark for mark in field.metadata if isinstance(mark, EnvPrefix)), None)
         if variable := next((mark for mark in field.metadata if isinstance(mark, EnvVar)), None):
-            yield _since(_prefixed(variable, prefix), since)
+            yield _apply_since(_add_prefix(variable, prefix), since)
         inner = prefix + (nested.prefix.format(key="<ID>") if nested else "")
-        for part in models_in(field.annotation):
-            yield from variables_of(part, inner, max(since, nested.since if nested else since, key=release))
+        for part in list_models(field.annotation):
+            yield from list_variables(part, inner, max(since, nested.since if nested else since, key=parse_release))
 
 
-def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+def list_models(annotation: Any) -> Iterator[type[BaseModel]]:
     """Yield the models within a type annotation."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for part in get_args(annotation):
-        yield from models_in(part)
+        yield from list_models(part)
 
 
-def _prefixed(variable: EnvVar, prefix: str) -> EnvVar:
+def _add_prefix(variable: EnvVar, prefix: str) -> EnvVar:
     return replace(variable, name=prefix + variable.name)
 
 
-def _since(variable: EnvVar, since: str) -> EnvVar:
-    return replace(variable, since=max(variable.since, since, key=release))
+def _apply_since(variable: EnvVar, since: str) -> EnvVar:
+    return replace(variable, since=max(variable.since, since, key=parse_release))

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from lakewright.lakekeeper.api.connection.client import Client, Method, Params
 from lakewright.lakekeeper.api.connection.errors import NotAuthenticatedError, RefusedError
-from lakewright.verify.attempts.check import Found
+from lakewright.verify.attempts.check import AttemptResult
 from lakewright.verify.attempts.errors import ProbeFailedError
 
 HIDDEN_WAREHOUSE = frozenset({"NoSuchWarehouseException", "WarehouseNotFound"})
@@ -31,7 +31,7 @@ class CatalogResponse:
         """Return whether the request was allowed."""
         return 200 <= self.status < 300
 
-    def denial(self, *hidden: str) -> Found:
+    def judge_denial(self, *hidden: str) -> AttemptResult:
         """Return whether the request was denied.
 
         Args:
@@ -72,17 +72,17 @@ class CatalogAccess:
             LakekeeperError: There is no usable response.
         """
         try:
-            answer = self._client.call(
+            response = self._client.call(
                 method, path, body=body, params=params, project=project, headers=headers, idempotent=method == "GET"
             )
         except RefusedError as refused:
             return CatalogResponse(refused.status, refused.kind)
         except NotAuthenticatedError:
             return CatalogResponse(401, "not authenticated")
-        return CatalogResponse(answer.status_code, body=_json_object(answer))
+        return CatalogResponse(response.status_code, body=_parse_json_object(response))
 
     def require(self, method: Method, path: str, **options: Any) -> CatalogResponse:
-        """Send a request that must succeed. The options are those of `request`.
+        """Send a request that must succeed. The options are the options of `request`.
 
         Raises:
             ProbeFailedError: It was refused.
@@ -97,11 +97,11 @@ class CatalogAccess:
         self._client.close()
 
 
-def _json_object(answer: Any) -> dict[str, Any]:
-    if not answer.content:
+def _parse_json_object(response: Any) -> dict[str, Any]:
+    if not response.content:
         return {}
     try:
-        body = answer.json()
+        body = response.json()
     except ValueError:
         return {}
     return cast(dict[str, Any], body) if isinstance(body, dict) else {}

@@ -1,4 +1,4 @@
-"""The result of one attempt: what was tried, what was expected, what happened, and the evidence."""
+"""The result of an attempt: the attempt, the expected result, the actual result, and the evidence."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 Outcome = Literal["allowed", "denied"]
-"""Result of an attempt. Manifests and policies are read instead of tried: it is what they say."""
+"""Result of an attempt. Manifests and policies are read instead of tried: their content decides it."""
 
-Found = Outcome | Literal["not proven"]
+AttemptResult = Outcome | Literal["not proven"]
 """`not proven`: the attempt could not be made, or its response proves neither."""
 
 
@@ -23,7 +23,7 @@ class VerifyCheck:
     """The warehouse that the attempt used; empty if it used none in particular."""
     attempt: str
     expected: Outcome
-    found: Found
+    found: AttemptResult
     evidence: str
     """Status codes, error types, names."""
     remedy: str = ""
@@ -31,7 +31,7 @@ class VerifyCheck:
 
     @property
     def holds(self) -> bool:
-        """Return whether the result is the expected one."""
+        """Return whether the result is as expected."""
         return self.found == self.expected
 
 
@@ -41,20 +41,20 @@ class Attempt:
 
     attempt: str
     expected: Outcome
-    found: Found
+    result: AttemptResult
     evidence: str
     remedy: str = ""
     """How to make the check hold, if it does not."""
 
 
-def expect_denied(attempt: str, found: Found, evidence: str, remedy: str = "") -> Attempt:
+def expect_denied(attempt: str, result: AttemptResult, evidence: str, remedy: str = "") -> Attempt:
     """Return an attempt that must be denied."""
-    return Attempt(attempt, "denied", found, evidence, remedy)
+    return Attempt(attempt, "denied", result, evidence, remedy)
 
 
-def expect_allowed(attempt: str, found: Found, evidence: str, remedy: str = "") -> Attempt:
+def expect_allowed(attempt: str, result: AttemptResult, evidence: str, remedy: str = "") -> Attempt:
     """Return an attempt that must be allowed."""
-    return Attempt(attempt, "allowed", found, evidence, remedy)
+    return Attempt(attempt, "allowed", result, evidence, remedy)
 
 
 @dataclass(frozen=True)

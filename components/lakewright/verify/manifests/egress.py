@@ -46,9 +46,9 @@ def _isolates(spec: Mapping[str, Any]) -> bool:
 
 def _selects(spec: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     selector = mapping_of(spec.get("podSelector"))
-    wanted = mapping_of(selector.get("matchLabels"))
+    match_labels = mapping_of(selector.get("matchLabels"))
     expressions = map(mapping_of, list_of(selector.get("matchExpressions")))
-    return all(labels.get(key) == value for key, value in wanted.items()) and all(
+    return all(labels.get(key) == value for key, value in match_labels.items()) and all(
         _holds(expression, labels) for expression in expressions
     )
 

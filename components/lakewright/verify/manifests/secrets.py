@@ -29,52 +29,60 @@ _MIN_KNOWN = 6
 """Shorter secrets are not searched for: they occur by chance."""
 
 
-def secrets_in_pod(workload: PodWorkload, own: Collection[str], known: Collection[str] = ()) -> list[str]:
-    """Return what is secret in a pod's environment and mounts, without the secrets.
+def find_pod_secrets(
+    workload: PodWorkload, own_secrets: Collection[str], known_secrets: Collection[str] = ()
+) -> list[str]:
+    """Return descriptions of the secrets in a pod's environment and mounts, without the secrets.
 
     Args:
         workload: The pod.
-        own: Names of the Secrets that the pod needs itself: the credential of its identity, its server's key.
-        known: Secrets that must occur nowhere.
+        own_secrets: Names of the Secrets that the pod needs itself: the credential of its identity, its server's key.
+        known_secrets: Secrets that must occur nowhere.
     """
-    return [*_in_environment(workload, own, known), *_in_mounts(workload, own), *_in_commands(workload, known)]
+    return [
+        *_find_in_environment(workload, own_secrets, known_secrets),
+        *_find_in_mounts(workload, own_secrets),
+        *_find_in_commands(workload, known_secrets),
+    ]
 
 
-def secrets_in_config_map(manifest: Mapping[str, Any], known: Collection[str] = ()) -> list[str]:
-    """Return what is secret in a ConfigMap, without the secrets."""
-    found: list[str] = []
+def find_config_map_secrets(manifest: Mapping[str, Any], known_secrets: Collection[str] = ()) -> list[str]:
+    """Return descriptions of the secrets in a ConfigMap, without the secrets."""
+    findings: list[str] = []
     for key, value in mapping_of(manifest.get("data")).items():
         text = str(value)
-        found += [f"{key}: {kind}" for kind in _kinds(text, known)]
-        found += [f"{key}: a value of `{name}`" for name, setting in _settings(text) if _is_secret(name, setting)]
-    return list(dict.fromkeys(found))
+        findings += [f"{key}: {kind}" for kind in _list_secret_kinds(text, known_secrets)]
+        findings += [f"{key}: a value of `{name}`" for name, setting in _settings(text) if _is_secret(name, setting)]
+    return list(dict.fromkeys(findings))
 
 
-def _in_environment(workload: PodWorkload, own: Collection[str], known: Collection[str]) -> Iterator[str]:
+def _find_in_environment(
+    workload: PodWorkload, own_secrets: Collection[str], known_secrets: Collection[str]
+) -> Iterator[str]:
     for container in workload.containers:
         for variable in map(mapping_of, list_of(container.get("env"))):
             name, value = str(variable.get("name")), variable.get("value")
             reference = mapping_of(mapping_of(variable.get("valueFrom")).get("secretKeyRef"))
-            if reference and reference.get("name") not in own:
+            if reference and reference.get("name") not in own_secrets:
                 yield f"variable {name} from Secret {reference.get('name')}"
             if isinstance(value, str):
-                yield from (f"variable {name}: {kind}" for kind in _kinds(value, known))
+                yield from (f"variable {name}: {kind}" for kind in _list_secret_kinds(value, known_secrets))
                 if _is_secret(name, value):
                     yield f"variable {name} has a value"
         for source in map(mapping_of, list_of(container.get("envFrom"))):
             secret = mapping_of(source.get("secretRef")).get("name")
-            if secret and secret not in own:
+            if secret and secret not in own_secrets:
                 yield f"all variables of Secret {secret}"
 
 
-def _in_mounts(workload: PodWorkload, own: Collection[str]) -> Iterator[str]:
+def _find_in_mounts(workload: PodWorkload, own_secrets: Collection[str]) -> Iterator[str]:
     for volume in map(mapping_of, list_of(workload.spec.get("volumes"))):
         name = volume.get("name")
         sources = [volume, *map(mapping_of, list_of(mapping_of(volume.get("projected")).get("sources")))]
         for source in sources:
             secret = mapping_of(source.get("secret"))
             title = secret.get("secretName") or secret.get("name")
-            if title and title not in own:
+            if title and title not in own_secrets:
                 yield f"volume {name} of Secret {title}"
             if source.get("hostPath"):
                 yield f"volume {name} is a folder of the node"
@@ -82,17 +90,20 @@ def _in_mounts(workload: PodWorkload, own: Collection[str]) -> Iterator[str]:
             yield f"volume {name} has a token for the cluster's API"
 
 
-def _in_commands(workload: PodWorkload, known: Collection[str]) -> Iterator[str]:
+def _find_in_commands(workload: PodWorkload, known_secrets: Collection[str]) -> Iterator[str]:
     for container in workload.containers:
         for word in [*list_of(container.get("command")), *list_of(container.get("args"))]:
-            yield from (f"command of container {container.get('name')}: {kind}" for kind in _kinds(str(word), known))
+            yield from (
+                f"command of container {container.get('name')}: {kind}"
+                for kind in _list_secret_kinds(str(word), known_secrets)
+            )
 
 
-def _kinds(text: str, known: Collection[str]) -> Iterator[str]:
+def _list_secret_kinds(text: str, known_secrets: Collection[str]) -> Iterator[str]:
     for kind, pattern in _SECRET_VALUES:
         if pattern.search(text):
             yield kind
-    if any(len(secret) >= _MIN_KNOWN and secret in text for secret in known):
+    if any(len(secret) >= _MIN_KNOWN and secret in text for secret in known_secrets):
         yield "a secret of the environment or the spec"
 
 

@@ -1,4 +1,4 @@
-"""The pods that manifests describe: those of Deployments, StatefulSets, Jobs and CronJobs, and Pods themselves."""
+"""The pods that manifests describe: pods of Deployments, StatefulSets, Jobs and CronJobs, and Pods themselves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TEMPLATES: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class PodWorkload:
-    """A pod, or what makes pods."""
+    """A pod, or an object that makes pods."""
 
     title: str
     """Kind and name."""
@@ -36,7 +36,7 @@ class PodWorkload:
         return [mapping_of(part) for kind in kinds for part in list_of(self.spec.get(kind))]
 
 
-def workloads(manifests: Iterable[Mapping[str, Any]]) -> Iterator[PodWorkload]:
+def list_workloads(manifests: Iterable[Mapping[str, Any]]) -> Iterator[PodWorkload]:
     """Yield the workloads among manifests."""
     for manifest in manifests:
         path = _TEMPLATES.get(str(manifest.get("kind")))

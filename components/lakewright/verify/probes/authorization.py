@@ -26,20 +26,20 @@ def probe_authorization(session: IdentitySession) -> Iterator[Attempt]:
         )
     else:
         yield expect_allowed("have rights enforced", "allowed", f"authz-backend {backend}")
-    anonymous = _anonymous(session)
+    anonymous = _open_anonymous_access(session)
     try:
-        response = anonymous.request("GET", "/catalog/v1/config", params={"warehouse": _any_warehouse(session)})
+        response = anonymous.request("GET", "/catalog/v1/config", params={"warehouse": _format_any_warehouse(session)})
     finally:
         anonymous.close()
-    yield expect_denied("use the catalog without a token", response.denial(), f"config: {response}")
+    yield expect_denied("use the catalog without a token", response.judge_denial(), f"config: {response}")
 
 
-def _anonymous(session: IdentitySession) -> CatalogAccess:
+def _open_anonymous_access(session: IdentitySession) -> CatalogAccess:
     bundle = session.tenant.settings.server.ca_bundle
     server = ServerRef(endpoint=session.catalog.endpoint, auth=NoAuth(), ca_bundle=bundle)
     return CatalogAccess(Client(server, lambda reference: reference, retry=RETRY))
 
 
-def _any_warehouse(session: IdentitySession) -> str:
+def _format_any_warehouse(session: IdentitySession) -> str:
     config = session.tenant.config
     return f"{config.project_id}/{config.warehouses[0].name}"

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from lakewright.verify.attempts.check import Attempt, expect_denied
 from lakewright.verify.session.sessions import WarehouseSession
-from lakewright.verify.table.object_store import listing
+from lakewright.verify.table.object_store import make_listing_query
 
 
 def probe_bucket_root(session: WarehouseSession) -> Iterator[Attempt]:
     """List the root of the bucket."""
     table = session.table("first")
     bucket = table.location.bucket
-    for title, query in (("the root", {"list-type": "2", "delimiter": "/"}), ("all objects", listing(""))):
+    for title, query in (("the root", {"list-type": "2", "delimiter": "/"}), ("all objects", make_listing_query(""))):
         response = table.store.send("GET", bucket, query=query)
         yield expect_denied(f"list {title} of bucket {bucket}", response.denial, f"LIST {response}")

@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from lakewright.lakekeeper.api.catalog.namespaces import joined
 from lakewright.verify.attempts.catalog_access import HIDDEN_WAREHOUSE, CatalogResponse
-from lakewright.verify.attempts.check import Attempt, Found, expect_denied
-from lakewright.verify.session.places import DeclaredTable, WarehousePlace
+from lakewright.verify.attempts.check import Attempt, AttemptResult, expect_denied
+from lakewright.verify.session.places import DeclaredTable, StackWarehouse
 from lakewright.verify.session.sessions import IdentitySession
 
 HIDDEN = (*HIDDEN_WAREHOUSE, "ProjectNotFound")
@@ -32,40 +32,44 @@ class ForeignWarehouse:
     """Tables that exist; without any, a canary that does not exist."""
 
 
-def foreign_warehouses(session: IdentitySession) -> list[ForeignWarehouse]:
-    """Return the other tenants' warehouses on the same server, and the tenant's that the unit does not have.
+def list_foreign_warehouses(session: IdentitySession) -> list[ForeignWarehouse]:
+    """Return the other tenants' warehouses on the server, and the tenant's warehouses that the unit does not have.
 
     Without another tenant there is a canary: a warehouse that does not exist.
     """
     tenant = session.tenant
-    hidden = [place for place in tenant.places if place.name not in session.subject.warehouses]
-    others = tenant.others_on_server
-    found = [_foreign(place, tenant.spec.project_id) for place in (*others, *hidden)]
-    if not others:
+    hidden = [warehouse for warehouse in tenant.warehouses if warehouse.name not in session.subject.warehouses]
+    other_warehouses = tenant.other_warehouses_on_server
+    foreign_warehouses = [
+        _make_foreign_warehouse(warehouse, tenant.spec.project_id) for warehouse in (*other_warehouses, *hidden)
+    ]
+    if not other_warehouses:
         canary = f"lakewright-verify-{secrets.token_hex(4)}"
         title = "a canary (there is no second tenant)"
-        found.append(ForeignWarehouse(title, canary, "executions", str(uuid.uuid4())))
-    return found
+        foreign_warehouses.append(ForeignWarehouse(title, canary, "executions", str(uuid.uuid4())))
+    return foreign_warehouses
 
 
-def _foreign(place: WarehousePlace, tenant: str) -> ForeignWarehouse:
-    whose = "the tenant's" if place.project_id == tenant else f"tenant {place.project_id}'s"
-    found = ForeignWarehouse(f"{whose} {place.name}", place.project_id, place.name, place.warehouse_id)
-    return replace(found, tables=place.tables) if place.tables else found
+def _make_foreign_warehouse(warehouse: StackWarehouse, tenant: str) -> ForeignWarehouse:
+    whose = "the tenant's" if warehouse.project_id == tenant else f"tenant {warehouse.project_id}'s"
+    foreign = ForeignWarehouse(
+        f"{whose} {warehouse.name}", warehouse.project_id, warehouse.name, warehouse.warehouse_id
+    )
+    return replace(foreign, tables=warehouse.tables) if warehouse.tables else foreign
 
 
-def visibility(response: CatalogResponse, listed: CatalogResponse) -> Found:
+def judge_visibility(response: CatalogResponse, namespaces_response: CatalogResponse) -> AttemptResult:
     """Return whether a request about a table was denied.
 
     Args:
         response: The response.
-        listed: The response to listing the namespaces of the table's warehouse.
+        namespaces_response: The response to listing the namespaces of the table's warehouse.
     """
-    # The server answers alike for a table that is missing and one that is hidden. It is hidden if its warehouse is: a
+    # The server sends equal responses for a missing and a hidden table. A table is hidden if its warehouse is hidden: a
     # right to one table of a warehouse is enough to list the warehouse's namespaces.
     if response.kind in _INSIDE:
-        return listed.denial(*HIDDEN)
-    return response.denial(*HIDDEN)
+        return namespaces_response.judge_denial(*HIDDEN)
+    return response.judge_denial(*HIDDEN)
 
 
 def list_namespaces(session: IdentitySession, foreign: ForeignWarehouse) -> CatalogResponse:
@@ -74,19 +78,25 @@ def list_namespaces(session: IdentitySession, foreign: ForeignWarehouse) -> Cata
 
 
 def probe_foreign_catalog(session: IdentitySession) -> Iterator[Attempt]:
-    """Ask for what belongs to other tenants."""
-    for foreign in foreign_warehouses(session):
+    """Request objects of other tenants."""
+    for foreign in list_foreign_warehouses(session):
         catalog, project = session.catalog, foreign.project_id
         config = catalog.request(
             "GET", "/catalog/v1/config", params={"warehouse": f"{project}/{foreign.name}"}, project=project
         )
-        yield expect_denied(f"read the catalog configuration of {foreign.title}", config.denial(*HIDDEN), str(config))
-        listed = list_namespaces(session, foreign)
-        yield expect_denied(f"list the namespaces of {foreign.title}", listed.denial(*HIDDEN), str(listed))
+        yield expect_denied(
+            f"read the catalog configuration of {foreign.title}", config.judge_denial(*HIDDEN), str(config)
+        )
+        namespaces_response = list_namespaces(session, foreign)
+        yield expect_denied(
+            f"list the namespaces of {foreign.title}",
+            namespaces_response.judge_denial(*HIDDEN),
+            str(namespaces_response),
+        )
         for table in foreign.tables:
             levels = quote(joined(tuple(table.namespace.split("."))), safe="")
             root = f"/catalog/v1/{foreign.warehouse_id}/namespaces/{levels}/tables/{quote(table.name, safe='')}"
             for attempt, path in (("load table", root), ("get credentials of table", f"{root}/credentials")):
                 response = catalog.request("GET", path, project=project)
                 title = f"{attempt} {table.namespace}.{table.name} of {foreign.title}"
-                yield expect_denied(title, visibility(response, listed), str(response))
+                yield expect_denied(title, judge_visibility(response, namespaces_response), str(response))

@@ -12,14 +12,14 @@ from lakewright.verify.session.subjects import JobsToken
 
 
 def probe_identity(session: IdentitySession) -> Iterator[Attempt]:
-    """Check who the units are for the catalog."""
+    """Check the identity of the units at the catalog."""
     subject = session.subject
     if subject.problem or subject.source is None:
         evidence = subject.problem or "requests are anonymous"
         yield expect_allowed("have an identity of the tenant", "denied", evidence, subject.remedy)
     if subject.source is None:
         return
-    yield _not_the_stacks_own(session)
+    yield _compare_with_stack_identity(session)
     whoami = session.server.request("GET", "/management/v1/whoami")
     if whoami.is_success:
         is_admin = bool(whoami.body.get("is-instance-admin"))
@@ -27,16 +27,18 @@ def probe_identity(session: IdentitySession) -> Iterator[Attempt]:
         yield expect_denied("be an administrator of the server", "allowed" if is_admin else "denied", evidence)
     else:
         # A user that has no rights yet, or that the catalog has never seen, is no administrator.
-        yield expect_denied("be an administrator of the server", whoami.denial("UserNotFound"), f"whoami: {whoami}")
+        yield expect_denied(
+            "be an administrator of the server", whoami.judge_denial("UserNotFound"), f"whoami: {whoami}"
+        )
 
 
-def _not_the_stacks_own(session: IdentitySession) -> Attempt:
-    own, source = session.tenant.settings.server.auth, session.subject.source
+def _compare_with_stack_identity(session: IdentitySession) -> Attempt:
+    stack_auth, source = session.tenant.settings.server.auth, session.subject.source
     is_shared, evidence = False, f"ServiceAccount {getattr(source, 'service_account', '')}"
     if isinstance(source, ClientToken):
-        is_shared = isinstance(own, ClientCredentialsAuth) and own.client_id == source.client_id
+        is_shared = isinstance(stack_auth, ClientCredentialsAuth) and stack_auth.client_id == source.client_id
         evidence = f"client `{source.client_id}`"
     elif isinstance(source, JobsToken):
-        is_shared = isinstance(own, TokenAuth) and own.token == source.token
+        is_shared = isinstance(stack_auth, TokenAuth) and stack_auth.token == source.token
         evidence = f"token of `{source.token}`"
     return expect_denied("be the stack's own identity", "allowed" if is_shared else "denied", evidence)

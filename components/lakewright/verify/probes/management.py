@@ -1,4 +1,4 @@
-"""Probe: a unit administers nothing: neither the server, nor its own warehouses, nor those of others."""
+"""Probe: a unit administers nothing: neither the server, nor its own warehouses, nor other tenants' warehouses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from lakewright.validation.documents import list_of, mapping_of
 from lakewright.verify.attempts.catalog_access import HIDDEN_WAREHOUSE, CatalogAccess
 from lakewright.verify.attempts.check import Attempt, expect_denied
-from lakewright.verify.probes.foreign_catalog import foreign_warehouses
+from lakewright.verify.probes.foreign_catalog import list_foreign_warehouses
 from lakewright.verify.session.sessions import IdentitySession
 
 SHARED_WITH_MAINTENANCE = (
@@ -20,61 +20,67 @@ _V1 = "/management/v1"
 
 
 def probe_management(session: IdentitySession) -> Iterator[Attempt]:
-    """Try the management API at the address of jobs, and at the server's own address if it is another one."""
-    yield from _at(session, session.catalog)
+    """Try the management API at the address of jobs, and at the server's own address if it differs."""
+    yield from _try_address(session, session.catalog)
     if session.server is not session.catalog:
-        yield from _at(session, session.server)
+        yield from _try_address(session, session.server)
 
 
-def _at(session: IdentitySession, access: CatalogAccess) -> Iterator[Attempt]:
-    where = f"at {access.endpoint}"
+def _try_address(session: IdentitySession, access: CatalogAccess) -> Iterator[Attempt]:
+    address_suffix = f"at {access.endpoint}"
     info = access.request("GET", f"{_V1}/info")
     if info.status in {403, 404, 405} and not info.kind:
-        # No Lakekeeper answers here: the gateway forwards the catalog only.
-        yield expect_denied(f"reach the management API {where}", "denied", f"info: {info}, by the gateway")
+        # No Lakekeeper responds here: the gateway forwards the catalog only.
+        yield expect_denied(f"reach the management API {address_suffix}", "denied", f"info: {info}, by the gateway")
         return
-    yield _create_project(access, where)
+    yield _try_create_project(access, address_suffix)
     project = session.tenant.config.project_id
     users = access.request("GET", f"{_V1}/user", project=project)
-    yield expect_denied(f"list the server's users {where}", users.denial(), str(users))
-    yield _other_projects(access, project, where)
+    yield expect_denied(f"list the server's users {address_suffix}", users.judge_denial(), str(users))
+    yield _try_other_projects(access, project, address_suffix)
     if access is session.catalog:
         # Units with a gateway in front of the server cannot reach the server's own address.
-        yield from _own_warehouses(session, where)
-    for foreign in foreign_warehouses(session):
+        yield from _try_own_warehouses(session, address_suffix)
+    for foreign in list_foreign_warehouses(session):
         read = access.request("GET", f"{_V1}/warehouse/{foreign.warehouse_id}", project=foreign.project_id)
-        yield expect_denied(f"read {foreign.title} {where}", read.denial(*HIDDEN_WAREHOUSE), str(read))
+        yield expect_denied(f"read {foreign.title} {address_suffix}", read.judge_denial(*HIDDEN_WAREHOUSE), str(read))
 
 
-def _own_warehouses(session: IdentitySession, where: str) -> Iterator[Attempt]:
+def _try_own_warehouses(session: IdentitySession, address_suffix: str) -> Iterator[Attempt]:
     access, project = session.catalog, session.tenant.config.project_id
     remedy = SHARED_WITH_MAINTENANCE if session.subject.is_shared_with_maintenance else ""
     for name in session.subject.warehouses:
         warehouse_id = session.tenant.config.warehouse(name).id
         # The warehouse is active, so that the request changes nothing if it is allowed.
         activated = access.request("POST", f"{_V1}/warehouse/{warehouse_id}/activate", project=project)
-        administered = f"administer warehouse {name} {where}"
-        yield expect_denied(administered, activated.denial(), f"activate: {activated}", remedy)
+        administered = f"administer warehouse {name} {address_suffix}"
+        yield expect_denied(administered, activated.judge_denial(), f"activate: {activated}", remedy)
         read = access.request("GET", f"{_V1}/permissions/warehouse/{warehouse_id}/assignments", project=project)
-        yield expect_denied(f"read the grants of warehouse {name} {where}", read.denial(), str(read), remedy)
+        yield expect_denied(
+            f"read the grants of warehouse {name} {address_suffix}", read.judge_denial(), str(read), remedy
+        )
 
 
-def _create_project(access: CatalogAccess, where: str) -> Attempt:
+def _try_create_project(access: CatalogAccess, address_suffix: str) -> Attempt:
     canary = f"lakewright-verify-{secrets.token_hex(4)}"
-    made = access.request("POST", f"{_V1}/project", body={"project-name": canary, "project-id": canary})
-    evidence = str(made)
-    if made.is_success:
-        removed = access.request("DELETE", f"{_V1}/project", project=canary)
-        evidence += "; removed again" if removed.is_success else f"; project {canary} is left: {removed}"
-    return expect_denied(f"create a project {where}", made.denial(), evidence)
+    response = access.request("POST", f"{_V1}/project", body={"project-name": canary, "project-id": canary})
+    evidence = str(response)
+    if response.is_success:
+        delete_response = access.request("DELETE", f"{_V1}/project", project=canary)
+        evidence += (
+            "; removed again" if delete_response.is_success else f"; project {canary} is left: {delete_response}"
+        )
+    return expect_denied(f"create a project {address_suffix}", response.judge_denial(), evidence)
 
 
-def _other_projects(access: CatalogAccess, own: str | None, where: str) -> Attempt:
-    listed = access.request("GET", f"{_V1}/project-list")
-    if not listed.is_success:
-        return expect_denied(f"see other projects {where}", listed.denial(), str(listed))
-    ids = [mapping_of(project).get("project-id") for project in list_of(listed.body.get("projects"))]
-    others = [project for project in ids if project != own]
+def _try_other_projects(access: CatalogAccess, own_project: str | None, address_suffix: str) -> Attempt:
+    response = access.request("GET", f"{_V1}/project-list")
+    if not response.is_success:
+        return expect_denied(f"see other projects {address_suffix}", response.judge_denial(), str(response))
+    ids = [mapping_of(project).get("project-id") for project in list_of(response.body.get("projects"))]
+    other_projects = [project for project in ids if project != own_project]
     return expect_denied(
-        f"see other projects {where}", "allowed" if others else "denied", f"200, {len(others)} other projects listed"
+        f"see other projects {address_suffix}",
+        "allowed" if other_projects else "denied",
+        f"200, {len(other_projects)} other projects listed",
     )

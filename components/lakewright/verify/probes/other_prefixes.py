@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from functools import partial
 
 from lakewright.verify.attempts.check import Attempt, expect_denied
-from lakewright.verify.session.places import WarehousePlace, is_same_store
+from lakewright.verify.session.places import StackWarehouse, is_same_store
 from lakewright.verify.session.sessions import WarehouseSession
-from lakewright.verify.table.object_store import listing
+from lakewright.verify.table.object_store import make_listing_query
 from lakewright.verify.table.probe_table import Location
 
 CANARY = "lakewright-verify-canary"
@@ -17,33 +17,40 @@ CANARY = "lakewright-verify-canary"
 
 
 def probe_other_prefixes(session: WarehouseSession) -> Iterator[Attempt]:
-    """Read, write, list and delete in other tenants' prefixes, or in a canary prefix where there is none."""
+    """Read, write, list and delete in other tenants' prefixes, or in a canary prefix without other tenants."""
     table = session.table("first")
-    for title, place, region in _forbidden(session, table.location.bucket):
-        key = f"{place.key}/{CANARY}-{secrets.token_hex(4)}"
+    for title, location, region in _list_forbidden_locations(session, table.location.bucket):
+        key = f"{location.key}/{CANARY}-{secrets.token_hex(4)}"
         send = partial(table.store.send, region=region)
-        written = send("PUT", place.bucket, key, content=b"canary")
-        yield expect_denied(f"write to {title}", written.denial, f"PUT {written}")
-        read = send("GET", place.bucket, key)
-        yield expect_denied(f"read from {title}", read.denial, f"GET {read}")
-        listed = send("GET", place.bucket, query=listing(f"{place.key}/"))
-        yield expect_denied(f"list {title}", listed.denial, f"LIST {listed}")
+        write_response = send("PUT", location.bucket, key, content=b"canary")
+        yield expect_denied(f"write to {title}", write_response.denial, f"PUT {write_response}")
+        read_response = send("GET", location.bucket, key)
+        yield expect_denied(f"read from {title}", read_response.denial, f"GET {read_response}")
+        list_response = send("GET", location.bucket, query=make_listing_query(f"{location.key}/"))
+        yield expect_denied(f"list {title}", list_response.denial, f"LIST {list_response}")
         # Also removes the object if it could be written.
-        deleted = send("DELETE", place.bucket, key)
-        yield expect_denied(f"remove from {title}", deleted.denial, f"DELETE {deleted}")
+        delete_response = send("DELETE", location.bucket, key)
+        yield expect_denied(f"remove from {title}", delete_response.denial, f"DELETE {delete_response}")
 
 
-def _forbidden(session: WarehouseSession, bucket: str) -> Iterator[tuple[str, Location, str | None]]:
-    own = session.place
-    others = session.tenant.others_on_store(own)
-    for place in [*others, *(place for place in session.tenant.places if place.name != own.name)]:
-        if is_same_store(place, own):
-            yield _title(place, own), Location(place.bucket, place.key_prefix), place.region
-    if not others:
+def _list_forbidden_locations(session: WarehouseSession, bucket: str) -> Iterator[tuple[str, Location, str | None]]:
+    own_warehouse = session.stack_warehouse
+    other_warehouses = session.tenant.list_other_warehouses_on_store(own_warehouse)
+    for warehouse in [
+        *other_warehouses,
+        *(warehouse for warehouse in session.tenant.warehouses if warehouse.name != own_warehouse.name),
+    ]:
+        if is_same_store(warehouse, own_warehouse):
+            yield (
+                _format_title(warehouse, own_warehouse),
+                Location(warehouse.bucket, warehouse.key_prefix),
+                warehouse.region,
+            )
+    if not other_warehouses:
         yield "a canary prefix of the bucket (there is no second tenant)", Location(bucket, CANARY), None
 
 
-def _title(place: WarehousePlace, own: WarehousePlace) -> str:
-    if place.stack == own.stack:
-        return f"the tenant's own prefix of {place.name}"
-    return f"tenant {place.project_id}'s prefix of {place.name}"
+def _format_title(warehouse: StackWarehouse, own_warehouse: StackWarehouse) -> str:
+    if warehouse.stack == own_warehouse.stack:
+        return f"the tenant's own prefix of {warehouse.name}"
+    return f"tenant {warehouse.project_id}'s prefix of {warehouse.name}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lakewright.verify.attempts.check import Attempt, Note, expect_denied
 from lakewright.verify.session.sessions import WarehouseSession
-from lakewright.verify.table.object_store import listing
+from lakewright.verify.table.object_store import make_listing_query
 
 
 def probe_other_tables(session: WarehouseSession) -> Iterator[Attempt | Note]:
@@ -21,7 +21,7 @@ def probe_other_tables(session: WarehouseSession) -> Iterator[Attempt | Note]:
     extra = f"{second.location.key}/data/lakewright-verify-canary"
     bucket = second.location.bucket
     for attempt, response in (
-        ("list", first.store.send("GET", bucket, query=listing(metadata))),
+        ("list", first.store.send("GET", bucket, query=make_listing_query(metadata))),
         # The file exists: for a missing one, S3 denies a credential that may read it and not list.
         ("read", first.store.send("GET", bucket, second.metadata_file.key)),
         ("write", first.store.send("PUT", bucket, extra, content=b"canary")),

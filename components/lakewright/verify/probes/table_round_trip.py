@@ -10,23 +10,25 @@ from lakewright.verify.session.sessions import WarehouseSession
 
 
 def probe_table_round_trip(session: WarehouseSession) -> Iterator[Attempt | Note]:
-    """Write, read and drop a table. A failed step is the last one."""
+    """Write, read and drop a table. A failed step is the last step."""
     if not session.warehouse.may_delete:
-        yield Note(f"{session.warehouse.name}: the files of probe tables stay, as the storage has `may_delete: false`")
-    name, how = session.warehouse.name, session.warehouse.delegation
+        yield Note(
+            f"{session.warehouse.name}: the files of probe tables remain, as the storage has `may_delete: false`"
+        )
+    name, delegation = session.warehouse.name, session.warehouse.delegation
     config = session.tenant.config
     response = session.identity.catalog.request(
         "GET", "/catalog/v1/config", params={"warehouse": f"{config.project_id}/{name}"}
     )
-    found = "allowed" if response.is_success else "denied"
-    yield expect_allowed("read the catalog configuration", found, f"config: {response}")
+    result = "allowed" if response.is_success else "denied"
+    yield expect_allowed("read the catalog configuration", result, f"config: {response}")
     step = "write"
     try:
         table = session.table("written")
         written = table.append()
-        yield expect_allowed("write a table", "allowed", f"{how}: PUT {written}, commit 200")
+        yield expect_allowed("write a table", "allowed", f"{delegation}: PUT {written}, commit 200")
         step = "read"
-        yield expect_allowed("read the table", "allowed", f"{how}: GET {table.read()}")
+        yield expect_allowed("read the table", "allowed", f"{delegation}: GET {table.read()}")
         step = "drop"
         dropped = table.drop()
         session.forget("written")

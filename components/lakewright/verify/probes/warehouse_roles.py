@@ -13,8 +13,8 @@ from lakewright_spark.aws_partition import bucket_arn
 from lakewright.verify.attempts.check import Attempt, Note, expect_denied
 from lakewright.verify.probes.other_prefixes import CANARY
 from lakewright.verify.roles.documents import RoleReader
-from lakewright.verify.roles.reach import PolicyRequest, allowing_statement, open_trust
-from lakewright.verify.session.places import WarehousePlace
+from lakewright.verify.roles.reach import PolicyRequest, find_allowing_statement, find_open_trust
+from lakewright.verify.session.places import StackWarehouse
 from lakewright.verify.session.sessions import TenantSession
 
 _ON_OBJECTS = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject")
@@ -23,44 +23,46 @@ _ON_BUCKET = ("s3:PutBucketPolicy", "s3:DeleteBucketPolicy", "s3:PutBucketAcl", 
 
 def probe_warehouse_roles(session: TenantSession) -> Iterator[Attempt | Note]:
     """Evaluate the policies of the roles, which are read with the stack's AWS identity."""
-    roles = [(arn, place) for place in session.places for arn in place.role_arns]
+    roles = [(arn, warehouse) for warehouse in session.warehouses for arn in warehouse.role_arns]
     if not roles:
         yield Note("roles of warehouses: the catalog reaches this tenant's stores with keys, and assumes no role")
         return
     reader = RoleReader(session.settings.aws)
-    account = reader.account()
-    for arn, place in roles:
+    account = reader.find_account()
+    for arn, warehouse in roles:
         if arn.split(":")[4] != account:
             yield Note(f"role {arn}: its policies are in another account and cannot be read from here")
             continue
-        yield from _attempts(reader, arn, place, session)
+        yield from _try_role(reader, arn, warehouse, session)
 
 
-def _attempts(reader: RoleReader, arn: str, place: WarehousePlace, session: TenantSession) -> Iterator[Attempt]:
+def _try_role(reader: RoleReader, arn: str, warehouse: StackWarehouse, session: TenantSession) -> Iterator[Attempt]:
     name = arn.rpartition("/")[2]
     documents = reader.read(arn)
-    for title, requests in _requests(place, arn, session).items():
+    for title, requests in _list_requests(warehouse, arn, session).items():
         allowed = [
             f"{request.action} on {request.resource} by statement {statement}"
             for request in requests
-            if (statement := allowing_statement(documents.policies, request))
+            if (statement := find_allowing_statement(documents.policies, request))
         ]
         evidence = "; ".join(allowed[:3]) or f"no statement allows any of {len(requests)} requests"
         yield expect_denied(f"{title} with role {name}", "allowed" if allowed else "denied", evidence)
-    reason = open_trust(documents.trust, session.settings.server.principal_arn)
+    reason = find_open_trust(documents.trust, session.settings.server.principal_arn)
     evidence = reason or "one principal with a literal external ID is required"
     attempt = f"assume role {name} as another principal, or without its external ID"
     yield expect_denied(attempt, "allowed" if reason else "denied", evidence)
 
 
-def _requests(place: WarehousePlace, role: str, session: TenantSession) -> dict[str, list[PolicyRequest]]:
+def _list_requests(warehouse: StackWarehouse, role: str, session: TenantSession) -> dict[str, list[PolicyRequest]]:
     """Return requests that the role must not be able to send."""
-    bucket = bucket_arn(place.bucket, place.region)
-    others = [other for other in (*session.others, *session.places) if role not in other.role_arns]
+    bucket = bucket_arn(warehouse.bucket, warehouse.region)
+    other_warehouses = [
+        other for other in (*session.other_warehouses, *session.warehouses) if role not in other.role_arns
+    ]
     objects = [f"{bucket}/{CANARY}", f"{bucket}-{CANARY}/object"]
-    objects += [f"{bucket_arn(other.bucket, other.region)}/{other.key_prefix}/{CANARY}" for other in others]
+    objects += [f"{bucket_arn(other.bucket, other.region)}/{other.key_prefix}/{CANARY}" for other in other_warehouses]
     listings = [("", bucket), (f"{CANARY}/", bucket)]
-    listings += [(f"{other.key_prefix}/", bucket_arn(other.bucket, other.region)) for other in others]
+    listings += [(f"{other.key_prefix}/", bucket_arn(other.bucket, other.region)) for other in other_warehouses]
     return {
         "reach objects beside the warehouse": [
             PolicyRequest(action, resource) for resource in objects for action in _ON_OBJECTS

@@ -49,7 +49,7 @@ class RoleReader:
         self._iam = session.client("iam", endpoint_url=settings.endpoint, config=config)
         self._sts = session.client("sts", endpoint_url=settings.endpoint, config=config)
 
-    def account(self) -> str:
+    def find_account(self) -> str:
         """Return the ID of the stack's account."""
         return str(self._sts.get_caller_identity()["Account"])
 
@@ -61,22 +61,24 @@ class RoleReader:
         """
         name = role_arn.rpartition("/")[2]
         trust = self._iam.get_role(RoleName=name)["Role"]["AssumeRolePolicyDocument"]
-        return RoleDocuments(_document(trust), [*self._inline(name), *self._attached(name)])
+        return RoleDocuments(
+            _parse_document(trust), [*self._read_inline_policies(name), *self._read_attached_policies(name)]
+        )
 
-    def _inline(self, role: str) -> Iterator[Mapping[str, Any]]:
+    def _read_inline_policies(self, role: str) -> Iterator[Mapping[str, Any]]:
         for page in self._iam.get_paginator("list_role_policies").paginate(RoleName=role):
             for name in page["PolicyNames"]:
-                yield _document(self._iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"])
+                yield _parse_document(self._iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"])
 
-    def _attached(self, role: str) -> Iterator[Mapping[str, Any]]:
+    def _read_attached_policies(self, role: str) -> Iterator[Mapping[str, Any]]:
         for page in self._iam.get_paginator("list_attached_role_policies").paginate(RoleName=role):
             for policy in page["AttachedPolicies"]:
                 arn = policy["PolicyArn"]
                 version = self._iam.get_policy(PolicyArn=arn)["Policy"]["DefaultVersionId"]
-                found = self._iam.get_policy_version(PolicyArn=arn, VersionId=version)
-                yield _document(found["PolicyVersion"]["Document"])
+                policy_version = self._iam.get_policy_version(PolicyArn=arn, VersionId=version)
+                yield _parse_document(policy_version["PolicyVersion"]["Document"])
 
 
-def _document(value: object) -> Mapping[str, Any]:
+def _parse_document(value: object) -> Mapping[str, Any]:
     """Return a policy, which botocore decodes or leaves as URL-encoded JSON."""
     return mapping_of(json.loads(unquote(value)) if isinstance(value, str) else value)

@@ -1,6 +1,6 @@
-"""The tenant's namespace in a Kubernetes cluster: tokens of its ServiceAccounts, and what its pods are given."""
+"""The tenant's namespace in a Kubernetes cluster: tokens of its ServiceAccounts, and the objects that its pods use."""
 
-# The cluster's client carries no types; what comes of it is cast where it is used.
+# The cluster's client carries no types; its values are cast where they are used.
 # pyright: reportMissingTypeStubs=false
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ TIMEOUT = 15
 TOKEN_SECONDS = 900
 """Lifetime of a requested token; a run is shorter."""
 
-_LISTED = (
+_LIST_CALLS = (
     ("Deployment", "AppsV1Api", "list_namespaced_deployment"),
     ("CronJob", "BatchV1Api", "list_namespaced_cron_job"),
     ("Pod", "CoreV1Api", "list_namespaced_pod"),
     ("ConfigMap", "CoreV1Api", "list_namespaced_config_map"),
     ("NetworkPolicy", "NetworkingV1Api", "list_namespaced_network_policy"),
 )
-"""Kinds that describe what pods are given, with the calls that list them."""
+"""Kinds of the objects that describe and configure pods, with the calls that list them."""
 
 
 class TenantCluster:
@@ -36,7 +36,7 @@ class TenantCluster:
         """Load the kubeconfig; `context` is one of its contexts, None its current one.
 
         Raises:
-            IdentityUnavailableError: There is none, or it has no such context.
+            IdentityUnavailableError: There is no kubeconfig, or it has no such context.
         """
         import kubernetes  # noqa: PLC0415 - slow to load
 
@@ -46,7 +46,7 @@ class TenantCluster:
         except self._kubernetes.config.ConfigException as error:
             raise IdentityUnavailableError(f"the kubeconfig cannot be used: {error}") from None
 
-    def token(self, service_account: str, audiences: Sequence[str]) -> str:
+    def issue_token(self, service_account: str, audiences: Sequence[str]) -> str:
         """Return a token of a ServiceAccount, as its pods get it (TokenRequest). No audience: the cluster's own.
 
         Raises:
@@ -56,42 +56,44 @@ class TenantCluster:
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
         create = self._kubernetes.client.CoreV1Api(self._api).create_namespaced_service_account_token
         title = f"a token of ServiceAccount {self.namespace}/{service_account}"
-        with self._explained(title, IdentityUnavailableError):
+        with self._explain_errors(title, IdentityUnavailableError):
             return str(create(service_account, self.namespace, request, _request_timeout=TIMEOUT).status.token)
 
-    def secret(self, name: str, key: str) -> str:
+    def read_secret(self, name: str, key: str) -> str:
         """Return a key of a Secret that pods mount.
 
         Raises:
             IdentityUnavailableError: It cannot be read.
         """
         read = self._kubernetes.client.CoreV1Api(self._api).read_namespaced_secret
-        with self._explained(f"Secret {self.namespace}/{name}", IdentityUnavailableError):
+        with self._explain_errors(f"Secret {self.namespace}/{name}", IdentityUnavailableError):
             data = mapping_of(read(name, self.namespace, _request_timeout=TIMEOUT).data)
         try:
             return base64.b64decode(str(data[key]), validate=True).decode().strip()
         except (KeyError, ValueError, binascii.Error):
             raise IdentityUnavailableError(f"Secret {self.namespace}/{name} has no readable key {key}") from None
 
-    def manifests(self) -> Iterator[dict[str, Any]]:
-        """Yield the objects that describe what the tenant's pods are given.
+    def list_manifests(self) -> Iterator[dict[str, Any]]:
+        """Yield the objects that describe and configure the tenant's pods.
 
         Raises:
             ProbeFailedError: The cluster does not list them.
         """
-        for kind, group, call in _LISTED:
+        for kind, group, call in _LIST_CALLS:
             list_all: Callable[..., Any] = getattr(getattr(self._kubernetes.client, group)(self._api), call)
-            with self._explained(f"objects of kind {kind} in {self.namespace}", ProbeFailedError):
-                found = self._api.sanitize_for_serialization(list_all(self.namespace, _request_timeout=TIMEOUT))
-            for item in list_of(mapping_of(found).get("items")):
+            with self._explain_errors(f"objects of kind {kind} in {self.namespace}", ProbeFailedError):
+                object_list = self._api.sanitize_for_serialization(list_all(self.namespace, _request_timeout=TIMEOUT))
+            for item in list_of(mapping_of(object_list).get("items")):
                 yield {**mapping_of(item), "kind": kind}
 
     @contextmanager
-    def _explained(self, title: str, raised: type[Exception]) -> Generator[None]:
+    def _explain_errors(self, title: str, error_type: type[Exception]) -> Generator[None]:
         from urllib3.exceptions import HTTPError  # noqa: PLC0415
 
         try:
             yield
         except (self._kubernetes.client.ApiException, HTTPError, OSError) as error:
             reason = " ".join(str(getattr(error, "reason", None) or error).split())
-            raise raised(f"{title}: the cluster answered {getattr(error, 'status', '')} {reason}".rstrip()) from None
+            raise error_type(
+                f"{title}: the cluster answered {getattr(error, 'status', '')} {reason}".rstrip()
+            ) from None

@@ -1,4 +1,4 @@
-"""A property that is computed once, also if several threads ask for it at the same time."""
+"""A property that is computed once, also if several threads read it concurrently."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Owner = TypeVar("Owner")
 
 
 class OnceProperty(Generic[Owner, T]):
-    """A cached property for threads. An error is raised again, too: what failed is not tried by each reader.
+    """A cached property for threads. An error is raised again, too: readers do not repeat a failed computation.
 
     The standard library's `cached_property` computes a value several times if threads meet, from Python 3.12 on.
     """
@@ -28,7 +28,7 @@ class OnceProperty(Generic[Owner, T]):
     @overload
     def __get__(self, instance: Owner, owner: type[Owner]) -> T: ...
     def __get__(self, instance: Owner | None, owner: type[Owner]) -> T | Self:
-        """Return the value. The first reader computes it, others wait for it."""
+        """Return the value. The first reader computes it, other readers wait for it."""
         if instance is None:
             return self
         with self._lock:

@@ -1,4 +1,4 @@
-"""Read places of warehouses, and other tenants, from the states of the project's stacks."""
+"""Read the warehouses of a tenant, and other tenants, from the states of the project's stacks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class DeclaredTable:
 
 
 @dataclass(frozen=True)
-class WarehousePlace:
+class StackWarehouse:
     """A warehouse in the state of a stack."""
 
     stack: str
@@ -47,20 +47,20 @@ class WarehousePlace:
     tables: tuple[DeclaredTable, ...] = ()
     """Tables that the stack declares."""
     server_id: str = ""
-    """Id of the Lakekeeper server, which is the same at each of its addresses; empty in states of older versions."""
+    """Id of the Lakekeeper server, which does not depend on its address; empty in states of older versions."""
 
 
-def places_of(backend: StateBackend, project: str, stack: str) -> list[WarehousePlace]:
+def read_stack_warehouses(backend: StateBackend, project: str, stack: str) -> list[StackWarehouse]:
     """Return the warehouses in a stack's state."""
     deployment = mapping_of(backend.export(project, stack).get("deployment"))
-    return [*_places(stack, list_of(deployment.get("resources")))]
+    return [*_list_warehouses(stack, list_of(deployment.get("resources")))]
 
 
 @dataclass(frozen=True)
 class OtherTenants:
     """The project's other stacks."""
 
-    places: tuple[WarehousePlace, ...] = ()
+    warehouses: tuple[StackWarehouse, ...] = ()
     """Their warehouses on S3."""
     unread: tuple[str, ...] = ()
     """Stacks whose warehouses are not known, each with the reason."""
@@ -70,37 +70,37 @@ def read_other_tenants(backend: StateBackend, project: str, stack: str) -> Other
     """Return the other tenants. A state that cannot be read hides no other tenant."""
     from lakewright_engine.model.errors import EngineError  # noqa: PLC0415 - `--help` needs no engine
 
-    places: list[WarehousePlace] = []
+    warehouses: list[StackWarehouse] = []
     unread: list[str] = []
     for summary in backend.stacks(project):
         if summary.name == stack:
             continue
         try:
-            found = places_of(backend, project, summary.name)
+            stack_warehouses = read_stack_warehouses(backend, project, summary.name)
         except EngineError as error:
             unread.append(f"stack {summary.name}: its state cannot be read: {error}")
             continue
-        places += found
-        if not found:
+        warehouses += stack_warehouses
+        if not stack_warehouses:
             unread.append(f"stack {summary.name}: its state has no warehouse on S3")
-    return OtherTenants(tuple(places), tuple(unread))
+    return OtherTenants(tuple(warehouses), tuple(unread))
 
 
-def is_same_server(place: WarehousePlace, own: Sequence[WarehousePlace], endpoint: str) -> bool:
-    """Return whether a warehouse is on the server of other warehouses, or on the one at an address.
+def is_same_server(warehouse: StackWarehouse, stack_warehouses: Sequence[StackWarehouse], endpoint: str) -> bool:
+    """Return whether a warehouse is on the server of other warehouses, or on the server at an address.
 
-    One server may have several addresses, such as that of a port-forward; its id is the same at each.
+    A server may have several addresses, such as the address of a port-forward; its id does not depend on them.
     """
-    ids = {known.server_id for known in own if known.server_id}
-    return place.server_id in ids or is_same_url(place.endpoint, endpoint)
+    ids = {stack_warehouse.server_id for stack_warehouse in stack_warehouses if stack_warehouse.server_id}
+    return warehouse.server_id in ids or is_same_url(warehouse.endpoint, endpoint)
 
 
-def is_same_store(place: WarehousePlace, other: WarehousePlace) -> bool:
-    """Return whether two warehouses have the same S3 store; AWS is one store."""
-    return place.store == other.store or is_same_url(place.store, other.store)
+def is_same_store(warehouse: StackWarehouse, other: StackWarehouse) -> bool:
+    """Return whether two warehouses are on one S3 store; AWS is one store."""
+    return warehouse.store == other.store or is_same_url(warehouse.store, other.store)
 
 
-def _places(stack: str, resources: list[Any]) -> Iterator[WarehousePlace]:
+def _list_warehouses(stack: str, resources: list[Any]) -> Iterator[StackWarehouse]:
     tables = [mapping_of(part.get("outputs")) for part in map(mapping_of, resources) if part.get("type") == _TABLE]
     for resource in map(mapping_of, resources):
         if resource.get("type") != _WAREHOUSE or resource.get("delete") or not resource.get("id"):
@@ -112,7 +112,7 @@ def _places(stack: str, resources: list[Any]) -> Iterator[WarehousePlace]:
         # Roles of other stores are not in IAM.
         is_aws = storage.get("flavor", "aws") == "aws"
         roles = [storage.get(name) for name in ("assume_role_arn", "sts_role_arn") if is_aws]
-        yield WarehousePlace(
+        yield StackWarehouse(
             stack,
             str(outputs.get("project_id") or ""),
             str(outputs.get("name")),
@@ -123,11 +123,11 @@ def _places(stack: str, resources: list[Any]) -> Iterator[WarehousePlace]:
             str(storage.get("endpoint") or "").rstrip("/"),
             str(storage.get("region") or "us-east-1"),
             tuple(dict.fromkeys(role for role in roles if isinstance(role, str))),
-            tuple(_table(table) for table in tables if table.get("warehouse_id") == resource["id"]),
+            tuple(_parse_table(table) for table in tables if table.get("warehouse_id") == resource["id"]),
             str(outputs.get("server_id") or ""),
         )
 
 
-def _table(outputs: Mapping[str, Any]) -> DeclaredTable:
+def _parse_table(outputs: Mapping[str, Any]) -> DeclaredTable:
     values = (str(outputs.get(name) or "") for name in ("namespace", "name", "table_id", "table_location"))
     return DeclaredTable(*values)

@@ -24,11 +24,11 @@ from lakewright.verify.attempts.catalog_access import CatalogAccess
 from lakewright.verify.attempts.errors import ProbeFailedError
 from lakewright.verify.session.cluster import TenantCluster
 from lakewright.verify.session.once_property import OnceProperty
-from lakewright.verify.session.places import OtherTenants, WarehousePlace, is_same_server, is_same_store
+from lakewright.verify.session.places import OtherTenants, StackWarehouse, is_same_server, is_same_store
 from lakewright.verify.session.settings import VerifySettings
-from lakewright.verify.session.subjects import ProbeIdentity, credential_of
-from lakewright.verify.table.object_store import s3_http
-from lakewright.verify.table.probe_table import ProbeTable, WarehouseTables, new_namespace
+from lakewright.verify.session.subjects import ProbeIdentity, obtain_credential
+from lakewright.verify.table.object_store import open_s3_http
+from lakewright.verify.table.probe_table import ProbeTable, WarehouseTables, make_namespace_name
 
 RETRY = RetryPolicy(attempts=3)
 
@@ -40,40 +40,51 @@ class TenantSession:
     spec: TenantSpec
     settings: VerifySettings
     config: CatalogConfig
-    places: Sequence[WarehousePlace]
+    warehouses: Sequence[StackWarehouse]
     """The stack's warehouses."""
     other_tenants: OtherTenants = field(default_factory=OtherTenants)
     """The project's other stacks."""
 
     @property
-    def others(self) -> Sequence[WarehousePlace]:
+    def other_warehouses(self) -> Sequence[StackWarehouse]:
         """Warehouses of the project's other stacks."""
-        return self.other_tenants.places
+        return self.other_tenants.warehouses
 
     @property
-    def others_on_server(self) -> list[WarehousePlace]:
-        """Warehouses of other stacks on the same Lakekeeper server, at whatever address."""
+    def other_warehouses_on_server(self) -> list[StackWarehouse]:
+        """Warehouses of other stacks on the tenant's Lakekeeper server, at any address."""
         endpoint = self.settings.server.endpoint
-        return [place for place in self.others if is_same_server(place, self.places, endpoint)]
+        return [
+            warehouse for warehouse in self.other_warehouses if is_same_server(warehouse, self.warehouses, endpoint)
+        ]
 
-    def others_on_store(self, own: WarehousePlace) -> list[WarehousePlace]:
+    def list_other_warehouses_on_store(self, warehouse: StackWarehouse) -> list[StackWarehouse]:
         """Return the warehouses of other stacks on the store of a warehouse."""
-        return [place for place in self.others if is_same_store(place, own)]
+        return [other for other in self.other_warehouses if is_same_store(other, warehouse)]
 
     @property
     def not_probed(self) -> list[str]:
         """Other tenants that the probes do not try to reach, each with the reason."""
-        on_server = {(place.stack, place.name) for place in self.others_on_server}
-        on_store = {(place.stack, place.name) for own in self.places for place in self.others_on_store(own)}
-        found = [f"not probed: {reason}" for reason in self.other_tenants.unread]
-        for place in self.others:
-            key, title = (place.stack, place.name), f"not probed: tenant {place.project_id}'s {place.name}"
+        on_server = {(warehouse.stack, warehouse.name) for warehouse in self.other_warehouses_on_server}
+        on_store = {
+            (other.stack, other.name)
+            for warehouse in self.warehouses
+            for other in self.list_other_warehouses_on_store(warehouse)
+        }
+        lines = [f"not probed: {reason}" for reason in self.other_tenants.unread]
+        for warehouse in self.other_warehouses:
+            key, title = (
+                (warehouse.stack, warehouse.name),
+                f"not probed: tenant {warehouse.project_id}'s {warehouse.name}",
+            )
             if key not in on_server:
-                reason = "is another server" if place.server_id else "may be another server: its state has no server id"
-                found.append(f"{title} on the catalog: {place.endpoint} {reason}")
+                reason = (
+                    "is another server" if warehouse.server_id else "may be another server: its state has no server id"
+                )
+                lines.append(f"{title} on the catalog: {warehouse.endpoint} {reason}")
             if key not in on_store:
-                found.append(f"{title} at S3: {place.store or 'AWS'} is another store")
-        return found
+                lines.append(f"{title} at S3: {warehouse.store or 'AWS'} is another store")
+        return lines
 
     @OnceProperty
     def cluster(self) -> TenantCluster | None:
@@ -84,7 +95,7 @@ class TenantSession:
     @OnceProperty
     def s3(self) -> httpx.Client:
         """HTTP client for S3."""
-        return s3_http(self.settings.server.ca_bundle, self.settings.certificates)
+        return open_s3_http(self.settings.server.ca_bundle, self.settings.certificates)
 
     @OnceProperty
     def manifests(self) -> list[dict[str, Any]]:
@@ -94,25 +105,25 @@ class TenantSession:
             ProbeFailedError: They cannot be read.
         """
         if self.cluster is not None:
-            return [*self.cluster.manifests()]
+            return [*self.cluster.list_manifests()]
         assert self.settings.cluster.rendered is not None
-        return _rendered(self.settings.cluster.rendered)
+        return _read_rendered(self.settings.cluster.rendered)
 
     @property
     def has_units(self) -> bool:
         """Return whether the tenant has pods."""
         return bool(self.spec.computing_units or self.spec.maintenance)
 
-    def place(self, warehouse: str) -> WarehousePlace:
-        """Return where a warehouse of the stack keeps its data.
+    def find_warehouse(self, name: str) -> StackWarehouse:
+        """Return a warehouse of the stack's state, with the location of its data.
 
         Raises:
             ProbeFailedError: The state does not have it.
         """
-        for place in self.places:
-            if place.name == warehouse:
-                return place
-        raise ProbeFailedError(f"warehouse {warehouse} is not in the stack's state; run `lakewright up`")
+        for warehouse in self.warehouses:
+            if warehouse.name == name:
+                return warehouse
+        raise ProbeFailedError(f"warehouse {name} is not in the stack's state; run `lakewright up`")
 
 
 @dataclass(frozen=True)
@@ -129,7 +140,7 @@ class IdentitySession:
         Raises:
             IdentityUnavailableError: The credential cannot be obtained.
         """
-        return self._access(_origin(self.tenant.config.uri))
+        return self._access(_strip_catalog_path(self.tenant.config.uri))
 
     @OnceProperty
     def server(self) -> CatalogAccess:
@@ -140,7 +151,7 @@ class IdentitySession:
     def _access(self, endpoint: str) -> CatalogAccess:
         tenant = self.tenant
         settings = tenant.settings.server
-        auth, resolve = credential_of(self.subject, lambda: tenant.cluster, tenant.settings.resolve)
+        auth, resolve = obtain_credential(self.subject, lambda: tenant.cluster, tenant.settings.resolve)
         reference = ServerRef(
             endpoint=endpoint,
             auth=auth,
@@ -168,9 +179,9 @@ class WarehouseSession:
         return self.identity.tenant
 
     @property
-    def place(self) -> WarehousePlace:
-        """Place of the warehouse's data."""
-        return self.tenant.place(self.warehouse.name)
+    def stack_warehouse(self) -> StackWarehouse:
+        """The warehouse in the stack's state, with the location of its data."""
+        return self.tenant.find_warehouse(self.warehouse.name)
 
     @OnceProperty
     def tables(self) -> WarehouseTables:
@@ -215,19 +226,19 @@ class WarehouseSession:
     def _namespace(self) -> str:
         """Name of the probe namespace, which is made on first use."""
         self.tables.drop_abandoned()
-        namespace = new_namespace()
+        namespace = make_namespace_name()
         # Known before the request: its response may be lost.
         self.namespaces.append(namespace)
         self.tables.create_namespace(namespace)
         return namespace
 
     def _format_version(self) -> int:
-        declared = [part for part in self.tenant.spec.warehouses if part.name == self.warehouse.name]
-        allowed = [int(version) for part in declared for version in part.format_versions or ()]
+        specs = [part for part in self.tenant.spec.warehouses if part.name == self.warehouse.name]
+        allowed = [int(version) for part in specs for version in part.format_versions or ()]
         return 2 if not allowed or 2 in allowed else max(allowed)
 
 
-def _origin(catalog: str) -> str:
+def _strip_catalog_path(catalog: str) -> str:
     """Return a catalog's address without `/catalog`, which the paths of requests begin with.
 
     Raises:
@@ -239,13 +250,13 @@ def _origin(catalog: str) -> str:
     return origin
 
 
-def _rendered(folder: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+def _read_rendered(folder: Path) -> list[dict[str, Any]]:
+    manifests: list[dict[str, Any]] = []
     for file in sorted(folder.rglob("*.yaml")):
         try:
             document = mapping_of(load_yaml(file.read_text(encoding="utf-8")))
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise ProbeFailedError(f"{file} cannot be read: {type(error).__name__}") from None
         items = list_of(document.get("items")) or [document]
-        found += [dict(mapping_of(item)) for item in items]
-    return found
+        manifests += [dict(mapping_of(item)) for item in items]
+    return manifests

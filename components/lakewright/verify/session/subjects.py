@@ -11,8 +11,8 @@ from lakewright.lakekeeper.api.connection.server import Auth, ClientCredentialsA
 from lakewright.verify.attempts.errors import IdentityUnavailableError
 from lakewright.verify.session.cluster import TenantCluster
 
-_PLACE = "env:CREDENTIAL_OF_A_UNIT"
-"""Reference that `resolve` of a credential answers with its secret; no such variable is read."""
+_PLACEHOLDER_REFERENCE = "env:CREDENTIAL_OF_A_UNIT"
+"""Reference that a credential's `resolve` returns the secret for; no such variable is read."""
 
 Credential = tuple[Auth, Callable[[str], str]]
 """Authentication of a client of Lakekeeper, and the function that resolves its references."""
@@ -48,14 +48,14 @@ class ProbeIdentity:
     secret: tuple[str, str] | None = None
     """Name and key of the Secret that its pods read their credential from."""
     problem: str | None = None
-    """Why the catalog cannot tell it from other tenants."""
+    """Why the catalog cannot distinguish it from other tenants."""
     remedy: str = ""
-    """How to give it an identity that the catalog can tell from others; empty without a problem."""
+    """How to give it an identity that the catalog distinguishes; empty without a problem."""
     is_shared_with_maintenance: bool = False
-    """Whether the maintenance jobs authenticate with the same client, which may change the warehouses."""
+    """Whether the maintenance jobs authenticate with this client, which may change the warehouses."""
 
 
-def credential_of(
+def obtain_credential(
     subject: ProbeIdentity,
     cluster: Callable[[], TenantCluster | None],
     resolve: Callable[[str], str] = references.resolve,
@@ -79,25 +79,25 @@ def credential_of(
                     f"the token of ServiceAccount {account} comes from a cluster; this environment only renders"
                     " manifests (`kubernetes.render_to`)"
                 )
-            token = tenant.token(account, audiences)
-            return TokenAuth(kind="token", token=_PLACE), lambda _reference: token
+            token = tenant.issue_token(account, audiences)
+            return TokenAuth(kind="token", token=_PLACEHOLDER_REFERENCE), lambda _reference: token
         case JobsToken(reference):
-            token = _secret(reference, cluster, subject.secret, resolve)
-            return TokenAuth(kind="token", token=_PLACE), lambda _reference: token
+            token = _read_secret(reference, cluster, subject.secret, resolve)
+            return TokenAuth(kind="token", token=_PLACEHOLDER_REFERENCE), lambda _reference: token
         case ClientToken() as client:
-            value = _secret(client.client_secret, cluster, subject.secret, resolve)
+            value = _read_secret(client.client_secret, cluster, subject.secret, resolve)
             auth = ClientCredentialsAuth(
                 kind="client-credentials",
                 token_url=client.token_url,
                 client_id=client.client_id,
-                client_secret=_PLACE,
+                client_secret=_PLACEHOLDER_REFERENCE,
                 scope=client.scope,
                 audience=client.audience,
             )
             return auth, lambda _reference: value
 
 
-def _secret(
+def _read_secret(
     reference: str | None,
     cluster: Callable[[], TenantCluster | None],
     secret: tuple[str, str] | None,
@@ -113,4 +113,4 @@ def _secret(
     tenant = cluster() if secret else None
     if tenant is None or secret is None:
         raise IdentityUnavailableError(f"the credential of the computing units cannot be read here: {reason}")
-    return tenant.secret(*secret)
+    return tenant.read_secret(*secret)

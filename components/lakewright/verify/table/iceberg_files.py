@@ -44,7 +44,7 @@ def make_snapshot(metadata: Mapping[str, Any], snapshot_id: int, timestamp_ms: i
     first_row = int(metadata.get("next-row-id") or 0)
     data_path = f"{location}/data/{snapshot_id}.parquet"
     manifest_path = f"{location}/metadata/{snapshot_id}-m0.avro"
-    manifest = _manifest(version, snapshot_id, data_path)
+    manifest = _encode_manifest(version, snapshot_id, data_path)
     entry = {
         "snapshot-id": snapshot_id,
         "timestamp-ms": timestamp_ms,
@@ -54,21 +54,21 @@ def make_snapshot(metadata: Mapping[str, Any], snapshot_id: int, timestamp_ms: i
         **({"sequence-number": sequence} if version > 1 else {}),
         **({"first-row-id": first_row, "added-rows": ROWS} if version > 2 else {}),
     }
-    listed = _manifest_list(version, entry, manifest_path, len(manifest))
-    return ProbeSnapshot(data_path, manifest_path, manifest, str(entry["manifest-list"]), listed, entry)
+    manifest_list = _encode_manifest_list(version, entry, manifest_path, len(manifest))
+    return ProbeSnapshot(data_path, manifest_path, manifest, str(entry["manifest-list"]), manifest_list, entry)
 
 
-def data_paths(manifest: bytes) -> list[str]:
+def list_data_paths(manifest: bytes) -> list[str]:
     """Return the paths of the data files in a manifest."""
     return [str(record["data_file"]["file_path"]) for record in _read(manifest)]
 
 
-def manifest_paths(manifest_list: bytes) -> list[str]:
+def list_manifest_paths(manifest_list: bytes) -> list[str]:
     """Return the paths of the manifests in a manifest list."""
     return [str(record["manifest_path"]) for record in _read(manifest_list)]
 
 
-def _manifest(version: int, snapshot_id: int, data_path: str) -> bytes:
+def _encode_manifest(version: int, snapshot_id: int, data_path: str) -> bytes:
     data_file: dict[str, Any] = {
         "content": 0,
         "file_path": data_path,
@@ -110,11 +110,11 @@ def _manifest(version: int, snapshot_id: int, data_path: str) -> bytes:
         **({"content": "data"} if version > 1 else {}),
     }
     names = {str(part["name"]) for part in fields}
-    own = {name: value for name, value in data_file.items() if name in names}
-    return _write(schema, {"status": 1, "snapshot_id": snapshot_id, "data_file": own}, header)
+    record = {name: value for name, value in data_file.items() if name in names}
+    return _write(schema, {"status": 1, "snapshot_id": snapshot_id, "data_file": record}, header)
 
 
-def _manifest_list(version: int, entry: Mapping[str, Any], manifest_path: str, length: int) -> bytes:
+def _encode_manifest_list(version: int, entry: Mapping[str, Any], manifest_path: str, length: int) -> bytes:
     sequence = entry.get("sequence-number", 0)
     values: list[tuple[dict[str, Any], Any]] = [
         (_field("manifest_path", 500, "string"), manifest_path),

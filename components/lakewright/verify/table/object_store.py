@@ -1,6 +1,6 @@
 """Requests to S3 as clients of a table send them: signed with vended credentials, or by the catalog."""
 
-# botocore carries no types; what comes of it is cast where it is used.
+# botocore carries no types; its values are cast where they are used.
 # pyright: reportMissingTypeStubs=false
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import httpx
 from lakewright_spark.aws_partition import service_host
 
 from lakewright.verify.attempts.catalog_access import CatalogAccess
-from lakewright.verify.attempts.check import Found
+from lakewright.verify.attempts.check import AttemptResult
 from lakewright.verify.attempts.errors import ProbeFailedError
 
 S3Method = Literal["GET", "PUT", "DELETE", "POST"]
@@ -47,7 +47,7 @@ class StoreResponse:
         return 200 <= self.status < 300
 
     @property
-    def denial(self) -> Found:
+    def denial(self) -> AttemptResult:
         """Return whether the request was denied. "No such object" is the response of a right to read."""
         if self.is_success:
             return "allowed"
@@ -72,8 +72,8 @@ class StoreAddress:
         region = config.get("s3.region") or config.get("client.region") or "us-east-1"
         return cls(region, config.get("s3.endpoint"), config.get("s3.path-style-access") == "true")
 
-    def in_region(self, region: str | None) -> StoreAddress:
-        """Return the address for a bucket of another region of AWS: S3 redirects requests that go to the wrong one."""
+    def with_region(self, region: str | None) -> StoreAddress:
+        """Return the address for a bucket of another region of AWS: S3 redirects requests to the wrong region."""
         return self if region is None or self.endpoint else replace(self, region=region)
 
     def url(self, bucket: str, key: str = "", query: Mapping[str, str] | None = None) -> str:
@@ -101,7 +101,7 @@ class TableStore(Protocol):
         content: bytes = b"",
         region: str | None = None,
     ) -> StoreResponse:
-        """Send a request to S3 and return its response. `region`: that of the bucket, if not the table's."""
+        """Send a request to S3 and return its response. `region`: the bucket's region, if it is not the table's."""
         raise NotImplementedError
 
 
@@ -144,7 +144,7 @@ class VendedStore(TableStore):
         """Sign a request and send it."""
         from botocore import auth, awsrequest, credentials  # noqa: PLC0415 - slow to load
 
-        address = self._address.in_region(region)
+        address = self._address.with_region(region)
         url = address.url(bucket, key, query)
         request = cast(Any, awsrequest).AWSRequest(method=method, url=url, data=content)
         keys = cast(Any, credentials).Credentials(
@@ -175,10 +175,10 @@ class SignedStore(TableStore):
         region: str | None = None,
     ) -> StoreResponse:
         """Have a request signed and send it."""
-        address = self._address.in_region(region)
+        address = self._address.with_region(region)
         url = address.url(bucket, key, query)
-        asked = sign_request(method, url, address.region)
-        response = self._catalog.request("POST", self._sign_path, body=asked, project=self._project)
+        sign_body = make_sign_request(method, url, address.region)
+        response = self._catalog.request("POST", self._sign_path, body=sign_body, project=self._project)
         if not response.is_success:
             return StoreResponse(response.status, response.kind, is_refused_by_catalog=True)
         headers = cast(dict[str, list[str]], response.body.get("headers") or {})
@@ -186,14 +186,14 @@ class SignedStore(TableStore):
         return _send(self._http, method, str(response.body.get("uri") or url), first, content)
 
 
-def sign_request(method: str, url: str, region: str) -> dict[str, Any]:
+def make_sign_request(method: str, url: str, region: str) -> dict[str, Any]:
     """Return the body of a sign call."""
     host = httpx.URL(url).netloc.decode("ascii")
     return {"region": region, "uri": url, "method": method, "headers": {"Host": [host]}}
 
 
-def s3_http(ca_bundle: str | None, certificates: Sequence[str] = ()) -> httpx.Client:
-    """Return an HTTP client for S3 that trusts the environment's authorities, and those of stores (PEM text)."""
+def open_s3_http(ca_bundle: str | None, certificates: Sequence[str] = ()) -> httpx.Client:
+    """Return an HTTP client for S3 that trusts the authorities of the environment and of stores (PEM text)."""
     trust = ssl.create_default_context()
     if ca_bundle:
         trust.load_verify_locations(cafile=ca_bundle)
@@ -203,15 +203,15 @@ def s3_http(ca_bundle: str | None, certificates: Sequence[str] = ()) -> httpx.Cl
 
 
 def _send(http: httpx.Client, method: str, url: str, headers: Mapping[str, str], content: bytes) -> StoreResponse:
-    own = {name: value for name, value in headers.items() if name.lower() not in {"host", "content-length"}}
+    sent_headers = {name: value for name, value in headers.items() if name.lower() not in {"host", "content-length"}}
     try:
-        answer = http.request(method, url, headers=own, content=content)
+        response = http.request(method, url, headers=sent_headers, content=content)
     except httpx.HTTPError as error:
         raise ProbeFailedError(f"S3 at {httpx.URL(url).host}: no response ({type(error).__name__})") from None
-    code = re.search(rb"<Code>([A-Za-z0-9.]{1,80})</Code>", answer.content)
-    return StoreResponse(answer.status_code, code[1].decode() if code else "", answer.content)
+    code = re.search(rb"<Code>([A-Za-z0-9.]{1,80})</Code>", response.content)
+    return StoreResponse(response.status_code, code[1].decode() if code else "", response.content)
 
 
-def listing(prefix: str | None = None) -> dict[str, str]:
+def make_listing_query(prefix: str | None = None) -> dict[str, str]:
     """Return the query parameters that list the objects below a prefix, or all of a bucket."""
     return {"list-type": "2", "max-keys": "1", **({"prefix": prefix} if prefix is not None else {})}

@@ -33,23 +33,23 @@ ABANDONED_AFTER = 3600
 """Seconds after which a probe namespace belongs to no running `verify`."""
 
 
-def new_namespace() -> str:
+def make_namespace_name() -> str:
     """Return the name of a new probe namespace."""
     return f"{PREFIX}{secrets.token_hex(4)}"
 
 
 @dataclass(frozen=True)
 class Location:
-    """A place in a bucket."""
+    """A location in a bucket."""
 
     bucket: str
     key: str
 
     @classmethod
     def parse(cls, uri: str) -> Location:
-        """Return the place of an `s3://` or `s3a://` URI."""
-        _, _, rest = uri.partition("://")
-        bucket, _, key = rest.partition("/")
+        """Return the location of an `s3://` or `s3a://` URI."""
+        _, _, path = uri.partition("://")
+        bucket, _, key = path.partition("/")
         return cls(bucket, key.strip("/"))
 
 
@@ -78,14 +78,14 @@ class WarehouseTables:
 
     def drop_abandoned(self) -> None:
         """Drop the probe namespaces that a killed run left."""
-        listed = self.catalog.request("GET", self.root, project=self.project)
-        for levels in cast(list[list[str]], listed.body.get("namespaces") or []):
+        response = self.catalog.request("GET", self.root, project=self.project)
+        for levels in cast(list[list[str]], response.body.get("namespaces") or []):
             if len(levels) == 1 and levels[0].startswith(PREFIX) and self._is_abandoned(levels[0]):
                 self.drop_namespace(levels[0])
 
     def _is_abandoned(self, name: str) -> bool:
-        found = self.catalog.request("GET", f"{self.root}/{name}", project=self.project)
-        created = str(mapping_of(found.body.get("properties")).get(CREATED, ""))
+        response = self.catalog.request("GET", f"{self.root}/{name}", project=self.project)
+        created = str(mapping_of(response.body.get("properties")).get(CREATED, ""))
         return created.isdigit() and time.time() - int(created) > ABANDONED_AFTER
 
     def create_table(self, namespace: str, name: str, format_version: int) -> ProbeTable:
@@ -96,14 +96,14 @@ class WarehouseTables:
             "properties": {"format-version": str(format_version)},
         }
         path = f"{self.root}/{namespace}/tables"
-        made = self.catalog.require("POST", path, body=body, project=self.project, headers=self._headers)
-        return ProbeTable(self, f"{path}/{quote(name)}", made.body)
+        response = self.catalog.require("POST", path, body=body, project=self.project, headers=self._headers)
+        return ProbeTable(self, f"{path}/{quote(name)}", response.body)
 
-    def load(self, path: str) -> dict[str, Any]:
+    def load_table(self, path: str) -> dict[str, Any]:
         """Return a table as the catalog loads it, with access to its files."""
         return self.catalog.require("GET", path, project=self.project, headers=self._headers).body
 
-    def store(self, loaded: dict[str, Any]) -> TableStore:
+    def open_store(self, loaded: dict[str, Any]) -> TableStore:
         """Return access to the files of a loaded table, as the warehouse delegates it.
 
         Raises:
@@ -132,7 +132,7 @@ class ProbeTable:
         """Take the response that created the table."""
         self._tables, self.path = tables, path
         self.metadata: dict[str, Any] = loaded["metadata"]
-        self.store = tables.store(loaded)
+        self.store = tables.open_store(loaded)
         self.location = Location.parse(str(self.metadata["location"]))
         self.metadata_file = Location.parse(str(loaded["metadata-location"]))
 
@@ -162,18 +162,20 @@ class ProbeTable:
         """Load the table again and follow its snapshot down to the data file, whose response is returned.
 
         Raises:
-            ProbeFailedError: A step was refused, or the data file is not the one that was written.
+            ProbeFailedError: A step was refused, or the data file differs from the written file.
         """
-        loaded = self._tables.load(self.path)
+        loaded = self._tables.load_table(self.path)
         metadata = loaded["metadata"]
-        self.store = self._tables.store(loaded)
+        self.store = self._tables.open_store(loaded)
         current = metadata["current-snapshot-id"]
         snapshot = next(part for part in metadata["snapshots"] if part["snapshot-id"] == current)
-        manifests = iceberg_files.manifest_paths(self._require("GET", snapshot["manifest-list"]).content)
-        paths = [path for name in manifests for path in iceberg_files.data_paths(self._require("GET", name).content)]
+        manifests = iceberg_files.list_manifest_paths(self._require("GET", snapshot["manifest-list"]).content)
+        paths = [
+            path for name in manifests for path in iceberg_files.list_data_paths(self._require("GET", name).content)
+        ]
         responses = [self._require("GET", path) for path in paths]
         if [response.content for response in responses] != [iceberg_files.DATA_FILE]:
-            raise ProbeFailedError(f"table {self.path}: what was read is not what was written")
+            raise ProbeFailedError(f"table {self.path}: the data file that was read differs from the written file")
         return responses[0]
 
     def drop(self) -> str:
@@ -182,13 +184,13 @@ class ProbeTable:
         dropped = self._tables.catalog.require("DELETE", self.path, params=params, project=self._tables.project)
         after = self._tables.catalog.request("GET", self.path, project=self._tables.project)
         if after.status != 404:
-            raise ProbeFailedError(f"table {self.path} is still there after its drop: {after}")
+            raise ProbeFailedError(f"table {self.path} still exists after its drop: {after}")
         return f"{dropped}, then {after}"
 
     def _require(self, method: S3Method, uri: str, content: bytes = b"") -> StoreResponse:
-        place = Location.parse(uri)
-        response = self.store.send(method, place.bucket, place.key, content=content)
+        location = Location.parse(uri)
+        response = self.store.send(method, location.bucket, location.key, content=content)
         if not response.is_success:
-            name = place.key.rpartition("/")[2]
+            name = location.key.rpartition("/")[2]
             raise ProbeFailedError(f"{method} {name} of the table: expected success, found {response}")
         return response

@@ -63,7 +63,7 @@ def realm() -> Iterator[Realm]:
         yield made
 
 
-def members_of(tenant: Tenant, role: str) -> set[str]:
+def list_members(tenant: Tenant, role: str) -> set[str]:
     answer = administrator(tenant).get(f"/management/v1/role/{role_id_of(tenant, role)}/members").raise_for_status()
     return {member["id"] for member in answer.json()["members"]}
 
@@ -83,7 +83,7 @@ def test_joining_and_leaving_a_group_is_drift(make_tenant: MakeTenant, realm: Re
     realm.people = {"ann", "ben"}
 
     tenant.up()
-    assert members_of(tenant, "executions-reader") == {"oidc~ann", "oidc~ben", "oidc~zoe"}
+    assert list_members(tenant, "executions-reader") == {"oidc~ann", "oidc~ben", "oidc~zoe"}
     assert changes_of(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
 
     realm.people = {"ben", "cid"}
@@ -92,7 +92,7 @@ def test_joining_and_leaving_a_group_is_drift(make_tenant: MakeTenant, realm: Re
     assert "oidc~ann" in output
     assert "oidc~cid" in output
     tenant.up("--refresh")
-    assert members_of(tenant, "executions-reader") == {"oidc~ben", "oidc~cid", "oidc~zoe"}
+    assert list_members(tenant, "executions-reader") == {"oidc~ben", "oidc~cid", "oidc~zoe"}
 
     tenant.spec["role_members"] = {"executions-reader": {"group": "analyst"}}
     tenant.write()

@@ -108,7 +108,7 @@ def test_old_missing_and_empty_tables_fail(evaluate: Evaluate) -> None:
         "table executions.results.absent exists": "failed",
     }
     [age] = [check for check in result.checks if check.check.endswith("runs") and check.assertion == "newer_than"]
-    assert age.found == f"newest value: {format_time(NOW - timedelta(days=1))}"
+    assert age.finding == f"newest value: {format_time(NOW - timedelta(days=1))}"
 
 
 def test_snapshots_age_with_the_clock(evaluate: Evaluate) -> None:
@@ -128,7 +128,7 @@ def test_column_without_time_proves_nothing(evaluate: Evaluate, umbrella: Tenant
     result = evaluate({"table": "executions.results.texts", "newer_than": "2h", "column": "note"})
 
     assert result.checks[-1].outcome == "not evaluated"
-    assert result.checks[-1].found == "column note has type string; expected a date or timestamp"
+    assert result.checks[-1].finding == "column note has type string; expected a date or timestamp"
 
 
 def test_warehouse_sizes(evaluate: Evaluate) -> None:
@@ -155,7 +155,7 @@ def test_rights_of_roles(evaluate: Evaluate) -> None:
     )
 
     assert [check.outcome for check in result.checks] == ["passed", "passed", "failed", "failed", "passed", "passed"]
-    assert result.checks[2].found == "denied: write results.runs (of 1)"
+    assert result.checks[2].finding == "denied: write results.runs (of 1)"
 
 
 def test_rights_of_iam_roles(evaluate: Evaluate, umbrella: Tenant) -> None:

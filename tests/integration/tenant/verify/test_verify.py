@@ -128,7 +128,7 @@ def test_tenant_at_another_address_of_the_server_is_probed(acme: Tenant, verify:
     """The environment of the other tenant may use a port-forward, or another name of the same server."""
     assert verify("authorization").holds
     session, subjects = session_of(acme.name, acme.folder)
-    (foreign,) = [place for place in session.others if place.project_id == "globex"]
+    (foreign,) = [place for place in session.other_warehouses if place.project_id == "globex"]
     elsewhere = replace(foreign, endpoint="http://lakekeeper.other.example:8181")
     unknown = replace(foreign, endpoint="https://prod.example", server_id="", stack="initech", project_id="initech")
     session = replace(session, other_tenants=OtherTenants((elsewhere, unknown), ("stack hooli: unreadable",)))

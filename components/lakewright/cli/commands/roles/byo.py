@@ -57,7 +57,7 @@ def reserve(
     from lakewright.aws.role_request import request_of  # noqa: PLC0415
     from lakewright.aws.role_request_formats import render  # noqa: PLC0415 - `--help` needs no models
     from lakewright.byo.reservation import reserve_external_id  # noqa: PLC0415
-    from lakewright.byo.stack_state import external_ids, key_prefixes  # noqa: PLC0415
+    from lakewright.byo.stack_state import read_external_ids, read_key_prefixes  # noqa: PLC0415
 
     project = load_project(directory)
     spec, environment = _spec(project, stack)
@@ -73,11 +73,11 @@ def reserve(
         )
     backend = project.backend()
     snapshot = backend.load(project.name, stack) if backend.exists(project.name, stack) else None
-    made = {key.removeprefix(f"{spec.name}-"): value for key, value in external_ids(snapshot).items()}
+    made = {key.removeprefix(f"{spec.name}-"): value for key, value in read_external_ids(snapshot).items()}
     with _saving(project, stack, chosen) as settings:
         reservation = reserve_external_id(name, chosen, settings, made, [warehouse.name for warehouse in warehouses])
     _explain(reservation, stack, name)
-    recorded = key_prefixes(snapshot)
+    recorded = read_key_prefixes(snapshot)
     request = request_of(
         spec.name,
         name,
@@ -165,9 +165,9 @@ def _storage(spec: TenantSpec, named: str | None) -> tuple[str, ExistingStorage]
 @contextmanager
 def _saving(project: PulumiProject, stack: str, storage: ExistingStorage) -> Generator[StackConfig]:
     """Give the block the stack's configuration, and save what it changes."""
-    from lakewright.byo.reservation import is_kept  # noqa: PLC0415
+    from lakewright.byo.reservation import is_in_configuration  # noqa: PLC0415
 
-    if is_kept(storage):
+    if is_in_configuration(storage):
         project.secrets(stack)  # before the settings are read: this may save a new salt
     settings = project.stack_config(stack)
     before = settings.text
@@ -184,9 +184,9 @@ def _explain(reservation: Reservation, stack: str, name: str) -> None:
             f" key `{reservation.key}`.",
             file=sys.stderr,
         )
-    if reservation.others:
+    if reservation.warehouses_with_other_id:
         print(
-            f"note: {', '.join(reservation.others)} still use another external ID, which an earlier `up` made. The next"
-            " `up` moves them to this one: let the role accept both until then.",
+            f"note: {', '.join(reservation.warehouses_with_other_id)} still use another external ID, which an earlier"
+            " `up` made. The next `up` moves them to the reserved ID: let the role accept both until then.",
             file=sys.stderr,
         )

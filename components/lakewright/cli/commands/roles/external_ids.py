@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lakewright.byo.stack_state import external_ids
+from lakewright.byo.stack_state import read_external_ids
 from lakewright.cli.options import HERE, Directory, StackName, existing_stack
 
 
@@ -25,7 +25,7 @@ def print_external_ids(
     Example: lakewright external-ids --stack acme --json
     """
     project, backend = existing_stack(directory, stack)
-    made = external_ids(backend.load(project.name, stack))
+    made = read_external_ids(backend.load(project.name, stack))
     if as_json:
         print(json.dumps(made, indent=2))
         return

@@ -7,7 +7,7 @@ from typing import Any
 
 from lakewright_engine.model.resources import ResourceState
 
-from lakewright.credentials.policy_fingerprint import TRUST_FINGERPRINT, policy_fingerprint, policy_form
+from lakewright.credentials.policy_fingerprint import TRUST_FINGERPRINT, fingerprint_policy, normalize_policy
 from lakewright.drift.objects.aws.account import AwsAccount, ReadRefusedError, explain_errors
 from lakewright.drift.objects.aws.comparison import ComparedProperty, is_as_declared, to_tags
 from lakewright.drift.session import ScanSession, StackResource
@@ -19,7 +19,7 @@ _ROLE_POLICY = "aws:iam/rolePolicy:RolePolicy"
 
 _PROPERTIES: dict[str, dict[str, ComparedProperty]] = {
     _ROLE: {
-        _TRUST: ComparedProperty(form=policy_form),
+        _TRUST: ComparedProperty(form=normalize_policy),
         "description": ComparedProperty(default=""),
         "forceDetachPolicies": ComparedProperty(default=False, stored=True),
         "maxSessionDuration": ComparedProperty(default=3600),
@@ -30,7 +30,7 @@ _PROPERTIES: dict[str, dict[str, ComparedProperty]] = {
     },
     _ROLE_POLICY: {
         "name": ComparedProperty(),
-        "policy": ComparedProperty(form=policy_form),
+        "policy": ComparedProperty(form=normalize_policy),
         "role": ComparedProperty(),
     },
 }
@@ -73,7 +73,7 @@ def _is_trust_proven(resource: StackResource, live: Mapping[str, Any]) -> bool:
     The policy itself is a secret, whose decryption takes 0.4 s per stack.
     """
     fingerprint = resource.parent.outputs.get(TRUST_FINGERPRINT) if resource.parent else None
-    return isinstance(fingerprint, str) and fingerprint == policy_fingerprint(live.get(_TRUST), str(live.get("name")))
+    return isinstance(fingerprint, str) and fingerprint == fingerprint_policy(live.get(_TRUST), str(live.get("name")))
 
 
 def _list_all(account: AwsAccount) -> Iterator[tuple[tuple[str, str], Mapping[str, Any]]]:

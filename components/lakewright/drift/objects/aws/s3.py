@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lakewright.credentials.policy_fingerprint import policy_form
+from lakewright.credentials.policy_fingerprint import normalize_policy
 from lakewright.drift.objects.aws.account import AwsAccount, ReadRefusedError, explain_errors, find_region
 from lakewright.drift.objects.aws.comparison import (
     ComparedProperty,
@@ -105,7 +105,7 @@ _SETTINGS: dict[str, _Setting] = {
         {switch: ComparedProperty(default=False) for switch in _SWITCHES}, _read_public_access
     ),
     "aws:s3/bucketOwnershipControls:BucketOwnershipControls": _Setting({"rule": ComparedProperty()}, _read_ownership),
-    "aws:s3/bucketPolicy:BucketPolicy": _Setting({"policy": ComparedProperty(form=policy_form)}, _read_policy),
+    "aws:s3/bucketPolicy:BucketPolicy": _Setting({"policy": ComparedProperty(form=normalize_policy)}, _read_policy),
     "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration": _Setting(
         {"rules": ComparedProperty(form=sort_rules)}, _read_lifecycle
     ),
