@@ -13,7 +13,7 @@ from typing import Any, cast
 import pulumi
 
 from lakewright.aws import adoption_preview
-from lakewright.credentials.aws_session import aws_session
+from lakewright.credentials.aws_session import open_aws_session
 from lakewright.environment.environment import AwsAccount
 from lakewright.environment.platform import TENANT_TAG
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
@@ -160,7 +160,7 @@ class ExistingObjects:
         account = self.account
         style = cast(Any, Config)(s3={"addressing_style": "path"} if account.endpoint else {})
         try:
-            session = aws_session(account.profile, self.region, account.shared_credentials_file)
+            session = open_aws_session(account.profile, self.region, account.shared_credentials_file)
             return call(session.client(service, endpoint_url=account.endpoint, config=style))
         except ClientError as error:
             code = cast(Any, error).response["Error"]["Code"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lakewright_engine.model.properties import plaintext
 
 from lakewright.credentials import references as credentials
-from lakewright.credentials.aws_session import aws_session
+from lakewright.credentials.aws_session import open_aws_session
 from lakewright.lakekeeper.api.connection.client import ClientPool
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError
 from lakewright.lakekeeper.preflight.report import Check, Report
@@ -43,7 +43,7 @@ def report_roles(
             checks = role_checks(use_of(client, proof))
         except LakekeeperError as error:
             checks = [Check(name="role", status="failed", reason=str(error))]
-        session = aws_session(profile, proof.storage.region, None)
+        session = open_aws_session(profile, proof.storage.region, None)
         checks += listing_checks(session, proof.storage, proof.credential.external_id, proof.storage.endpoint)
         reports.append(
             Report(

@@ -41,13 +41,13 @@ class _Style:
     item: str
     code: Callable[[str], str]
 
-    def lines(self, title: str, items: Iterable[str]) -> list[str]:
+    def format_list(self, title: str, items: Iterable[str]) -> list[str]:
         """Return a titled list; nothing without items."""
         item_lines = [f"{self.item}{item}" for item in items]
         return [self.heading.format(title), "", *item_lines, ""] if item_lines else []
 
 
-def _slack_code(text: str) -> str:
+def _format_slack_code(text: str) -> str:
     """Return a text as code of Slack, whose three structural characters are entities."""
     line = " ".join(escape_text(text).split()).replace("`", "'")
     return f"`{line.replace('&', '&amp;').replace('<', '&lt;').replace('>', '&gt;')}`" if line else ""
@@ -59,7 +59,7 @@ def _join_lines(text: str) -> str:
 
 _STYLES = {
     SummaryFormat.MARKDOWN: _Style("#### {}", "- ", format_inline_code),
-    SummaryFormat.SLACK: _Style("*{}*", "• ", _slack_code),
+    SummaryFormat.SLACK: _Style("*{}*", "• ", _format_slack_code),
     SummaryFormat.TEXT: _Style("{}:", "  - ", _join_lines),
 }
 
@@ -95,12 +95,12 @@ def render_summary(drift: FleetDrift, form: SummaryFormat, limit: int | None = N
         else style.heading.format(format_headline(drift))
     )
     lines = [title.rstrip(":"), ""]
-    lines += style.lines("Not checked", _list_problems(drift, style))
-    lines += style.lines("Causes on several tenants", _list_causes(drift, style))
+    lines += style.format_list("Not checked", _list_problems(drift, style))
+    lines += style.format_list("Causes on several tenants", _list_causes(drift, style))
     for stack in sorted(drift.drifted, key=lambda report: report.stack):
-        lines += style.lines(_format_stack_title(stack, style), _list_differences(stack, style))
-    lines += style.lines("Ignored by rules", _list_ignored(drift, style))
-    lines += style.lines("Notes", (style.code(note) for note in drift.notes))
+        lines += style.format_list(_format_stack_title(stack, style), _list_differences(stack, style))
+    lines += style.format_list("Ignored by rules", _list_ignored(drift, style))
+    lines += style.format_list("Notes", (style.code(note) for note in drift.notes))
     return _fit_to_limit(lines, limit or LIMITS[form.value])
 
 

@@ -39,7 +39,7 @@ def format_code_block(lines: list[str], language: str = "") -> str:
 
 
 def format_details(summary: str, body: str) -> str:
-    """Return a body that opens on a click. `summary` is Markdown without structure, such as from `inline_code`."""
+    """Return a body that opens on a click. `summary` has no structure, such as from `format_inline_code`."""
     return f"<details><summary>{summary}</summary>\n\n{body}\n\n</details>"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 
-def aws_session(profile: str | None, region: str | None, shared_credentials_file: Path | str | None) -> Any:
+def open_aws_session(profile: str | None, region: str | None, shared_credentials_file: Path | str | None) -> Any:
     """Return a boto3 session as the `aws` provider makes it.
 
     Raises:

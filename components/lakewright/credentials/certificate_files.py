@@ -8,8 +8,8 @@ import tempfile
 from pathlib import Path
 
 
-def certificate_file(certificates: str) -> Path:
-    """Return a file in the user's cache with these certificates, in PEM. Its name changes with its content."""
+def write_certificate_file(certificates: str) -> Path:
+    """Write certificates in PEM to a file of the user's cache, and return its path. The content decides its name."""
     # In a folder that other users may write to, they could change the authorities that the stack trusts.
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lakewright"
     file = folder / f"ca-{hashlib.sha256(certificates.encode()).hexdigest()[:32]}.pem"

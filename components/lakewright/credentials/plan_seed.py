@@ -13,7 +13,7 @@ SEED = "LAKEWRIGHT_PLAN_SEED"
 """Environment variable: the random seed of a plan, in hexadecimal."""
 
 
-def random_hex(purpose: str, size: int) -> str:
+def make_random_hex(purpose: str, size: int) -> str:
     """Return random text: `size` bytes in hexadecimal.
 
     Args:

@@ -36,7 +36,7 @@ class AccessDecision:
     is_allowed: bool
 
 
-def title(check: AccessCheck) -> str:
+def format_title(check: AccessCheck) -> str:
     """Return what is checked."""
     return f"{check.principal} on {check.on}"
 
@@ -160,14 +160,15 @@ def _decide_by_policies(check: AccessCheck, access: Access, session: CheckSessio
     arn = bucket_arn(bucket.bucket, bucket.region)
     return [
         AccessDecision(
-            f"{action} {location}/*", find_allowing_statement(policies, _request(action, arn, location)) is not None
+            f"{action} {location}/*",
+            find_allowing_statement(policies, _make_request(action, arn, location)) is not None,
         )
         for location in prefixes
         for action in _S3_ACTIONS[access]
     ]
 
 
-def _request(action: str, arn: str, location: str) -> PolicyRequest:
+def _make_request(action: str, arn: str, location: str) -> PolicyRequest:
     return PolicyRequest(action, f"{arn}/{location}/{_CANARY}" if location else f"{arn}/{_CANARY}")
 
 

@@ -24,8 +24,8 @@ class CheckKind:
 
 
 CHECKS: Mapping[type[DataCheck], CheckKind] = {
-    TableCheck: CheckKind(table_kind.title, table_kind.evaluate),
-    WarehouseCheck: CheckKind(warehouse_kind.title, warehouse_kind.evaluate),
-    AccessCheck: CheckKind(access_kind.title, access_kind.evaluate),
+    TableCheck: CheckKind(table_kind.format_title, table_kind.evaluate),
+    WarehouseCheck: CheckKind(warehouse_kind.format_title, warehouse_kind.evaluate),
+    AccessCheck: CheckKind(access_kind.format_title, access_kind.evaluate),
 }
 """Kinds by the model of their entry in the spec."""

@@ -23,7 +23,7 @@ from lakewright.data_checks.time_bounds import TimeColumn, find_column, is_time,
 from lakewright.spec.monitoring.table_check import TableCheck, age_seconds
 
 
-def title(check: TableCheck) -> str:
+def format_title(check: TableCheck) -> str:
     """Return what is checked."""
     return f"table {check.table}"
 

@@ -20,7 +20,7 @@ MAX_NAMED_TABLES = 3
 """Tables that a message names."""
 
 
-def title(check: WarehouseCheck) -> str:
+def format_title(check: WarehouseCheck) -> str:
     """Return what is checked."""
     return f"warehouse {check.warehouse}"
 

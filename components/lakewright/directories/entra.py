@@ -69,7 +69,7 @@ class EntraDirectory(GroupDirectory):
         people = {
             # Lakekeeper reads `oid` first, which is the user's object id.
             Person(str(user["id"]), str(user.get("displayName") or user.get("userPrincipalName") or user["id"]))
-            for user in self._pages(f"/groups/{group_id}/transitiveMembers", select)
+            for user in self._fetch_pages(f"/groups/{group_id}/transitiveMembers", select)
             if user.get("@odata.type") == USER and user.get("accountEnabled") is not False
         }
         return sorted(people)
@@ -79,7 +79,9 @@ class EntraDirectory(GroupDirectory):
             groups = list_records([self._api.get(f"/groups/{group}", {"$select": "id"})])
         else:
             quoted = group.replace("'", "''")
-            groups = [*self._pages("/groups", {"$filter": f"displayName eq '{quoted}'", "$select": "id,displayName"})]
+            groups = [
+                *self._fetch_pages("/groups", {"$filter": f"displayName eq '{quoted}'", "$select": "id,displayName"})
+            ]
         if not groups:
             raise GroupNotFoundError(
                 f"{self._api.title} has no group `{group}`. Expected the display name or the object id of a group."
@@ -91,7 +93,7 @@ class EntraDirectory(GroupDirectory):
             )
         return str(groups[0]["id"])
 
-    def _pages(self, path: str, parameters: dict[str, str | int]) -> Iterator[dict[str, Any]]:
+    def _fetch_pages(self, path: str, parameters: dict[str, str | int]) -> Iterator[dict[str, Any]]:
         page = self._api.get(path, parameters)
         for _ in range(MOST_PAGES):
             bodies = list_records([page])

@@ -61,7 +61,7 @@ class KeycloakDirectory(GroupDirectory):
         group_id = str(self._find(group)["id"])
         people = {
             Person(str(user["id"]), _format_name(user))
-            for user in self._pages(f"/groups/{group_id}/members")
+            for user in self._fetch_pages(f"/groups/{group_id}/members")
             if user.get("enabled", True)
         }
         return sorted(people)
@@ -90,11 +90,11 @@ class KeycloakDirectory(GroupDirectory):
 
     def _find_by_name(self, group: str) -> list[dict[str, Any]]:
         """Return the groups of exactly this name. A search returns trees, with parents that have other names."""
-        trees = self._pages("/groups", {"search": group, "exact": "true"}, full_pages=False)
+        trees = self._fetch_pages("/groups", {"search": group, "exact": "true"}, full_pages=False)
         groups = [candidate for tree in trees for candidate in _walk_tree(tree) if candidate.get("name") == group]
         return [*{candidate["id"]: candidate for candidate in groups}.values()]
 
-    def _pages(
+    def _fetch_pages(
         self, path: str, parameters: dict[str, str | int] | None = None, *, full_pages: bool = True
     ) -> Iterator[dict[str, Any]]:
         """Yield the objects of a list. A page of trees has fewer objects than it has matches: `full_pages=False`."""

@@ -32,7 +32,7 @@ def check_pulumi_cli() -> Finding:
     """Check for the Pulumi CLI."""
     if (path := shutil.which("pulumi")) is None:
         return Finding("Pulumi CLI", "optional", "not on the PATH", "install it; until then the embedded engine runs")
-    return Finding("Pulumi CLI", "ok", f"{_first_line([path, 'version']) or 'version unknown'} at {path}")
+    return Finding("Pulumi CLI", "ok", f"{_read_first_line([path, 'version']) or 'version unknown'} at {path}")
 
 
 def check_plugins() -> list[Finding]:
@@ -52,7 +52,7 @@ def check_java() -> Finding:
     fix = f"install Java {OLDEST_JAVA} or later, such as Debian's `openjdk-{OLDEST_JAVA}-jre-headless`"
     if (path := shutil.which("java")) is None:
         return Finding("Java", "missing", "not on the PATH", fix)
-    text = _first_line([path, "-version"])
+    text = _read_first_line([path, "-version"])
     version = re.search(r'version "(\d+)', text)
     if version is None or int(version[1]) < OLDEST_JAVA:
         return Finding("Java", "missing", text or f"{path} does not print its version", fix)
@@ -66,7 +66,7 @@ def check_iceberg_jars() -> Finding:
     return Finding("Iceberg jars", "missing", f"not under {jars.ivy_home()}", "`lakewright-spark jars` fetches them")
 
 
-def _first_line(command: list[str]) -> str:
+def _read_first_line(command: list[str]) -> str:
     """Return the first line that a program prints on either stream; empty if it fails."""
     try:
         run = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=True)

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from lakewright.credentials import references as credentials
-from lakewright.credentials.aws_session import aws_session
-from lakewright.credentials.certificate_files import certificate_file
+from lakewright.credentials.aws_session import open_aws_session
+from lakewright.credentials.certificate_files import write_certificate_file
 from lakewright.doctor.finding import Finding
 from lakewright.doctor.token_audience import check_pod_tokens
 from lakewright.environment.cluster import Cluster
@@ -68,9 +68,9 @@ def check_aws(account: AwsAccount, buckets: Sequence[str]) -> list[Finding]:
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - slow to load
 
     endpoint = account.endpoint or "AWS"
-    config = _client_config()
+    config = _make_client_config()
     try:
-        session = aws_session(account.profile, account.region, account.shared_credentials_file)
+        session = open_aws_session(account.profile, account.region, account.shared_credentials_file)
         identity = session.client("sts", endpoint_url=account.endpoint, config=config).get_caller_identity()["Arn"]
     except (BotoCoreError, ClientError) as error:
         fix = "fix `aws` of the environment, or the AWS_* variables and profile of this shell"
@@ -106,8 +106,8 @@ def check_bucket(probe: BucketProbe) -> Finding:
             region_name=address.region,
             aws_access_key_id=_resolve(key_id),
             aws_secret_access_key=_resolve(secret),
-            verify=str(certificate_file(probe.ca_certificates)) if probe.ca_certificates else None,
-            config=_client_config(s3={"addressing_style": "path" if address.path_style else "virtual"}),
+            verify=str(write_certificate_file(probe.ca_certificates)) if probe.ca_certificates else None,
+            config=_make_client_config(s3={"addressing_style": "path" if address.path_style else "virtual"}),
         )
         client.head_bucket(Bucket=probe.bucket)
     except credentials.UnresolvedCredentialError as error:
@@ -137,7 +137,7 @@ def check_cluster(cluster: Cluster) -> Finding:
     return Finding("Kubernetes", "ok", f"{version.git_version} at {context}")
 
 
-def _client_config(**more: Any) -> Any:
+def _make_client_config(**more: Any) -> Any:
     from botocore.config import Config  # noqa: PLC0415 - slow to load
 
     untyped = cast(Any, Config)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from lakewright.credentials.certificate_files import certificate_file
+from lakewright.credentials.certificate_files import write_certificate_file
 from lakewright.environment.environment import Environment
 from lakewright.kubernetes.settings import CaBundle
 
@@ -25,7 +25,7 @@ def trust_stores(environment: Environment, certificates: Sequence[str | None]) -
     if not authorities or is_given:
         return environment
     trusted = bundle.file.read_text(encoding="utf-8") if bundle and bundle.file else _public(environment)
-    file = certificate_file("".join([trusted, *authorities]))
+    file = write_certificate_file("".join([trusted, *authorities]))
     cluster = environment.kubernetes.model_copy(update={"ca_bundle": CaBundle(file=file)})
     return environment.model_copy(update={"kubernetes": cluster})
 

@@ -14,31 +14,31 @@ from lakewright.validation.duration import seconds_between
 from lakewright.validation.strict_model import StrictModel
 
 
-def _state_url(value: str) -> str:
+def _check_state_url(value: str) -> str:
     parts = urlsplit(value)
     if parts.scheme != "s3" or not parts.hostname or parts.username:
         raise ValueError("expected the `s3://BUCKET?region=REGION` of the stacks' backend, without credentials")
     return value
 
 
-def _gateway_url(value: str) -> str:
+def _check_gateway_url(value: str) -> str:
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
         raise ValueError("expected the address of a pushgateway, such as `http://pushgateway.monitoring.svc:9091`")
     return value
 
 
-def _deadline(value: str) -> str:
-    deadline_seconds(value)
+def _check_deadline(value: str) -> str:
+    parse_deadline(value)
     return value
 
 
-def deadline_seconds(duration: str) -> int:
+def parse_deadline(duration: str) -> int:
     """Return the seconds of a deadline. Raises ValueError if it is out of range."""
     return seconds_between(duration, 300, 12 * 3600, "5m to 12h, such as `45m` or `2h`")
 
 
-def _variable(value: str) -> str:
+def _check_variable(value: str) -> str:
     if value in _OWN_VARIABLES:
         raise ValueError("expected another variable: the check sets this variable itself")
     return value
@@ -47,7 +47,7 @@ def _variable(value: str) -> str:
 _OWN_VARIABLES = frozenset(
     {"HOME", "KUBECONFIG", "PULUMI_BACKEND_URL", "PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"}
 )
-VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"), AfterValidator(_variable)]
+VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"), AfterValidator(_check_variable)]
 Quantity = Annotated[str, Field(pattern=r"^\d+(\.\d+)?(m|k|Ki|M|Mi|G|Gi)?$")]
 
 
@@ -73,9 +73,9 @@ class DriftCheckSettings(StrictModel):
     """Image of `lakewright` with the project's files, by digest; see `docs/drift-in-kubernetes.md`."""
     schedule: Cron = "17 3 * * *"
     """Cron schedule of five fields, in UTC. A run that is due while another is in progress is skipped."""
-    deadline: Annotated[str, AfterValidator(_deadline)] = "1h"
+    deadline: Annotated[str, AfterValidator(_check_deadline)] = "1h"
     """Time after which a run is stopped."""
-    state: Annotated[str, AfterValidator(_state_url)]
+    state: Annotated[str, AfterValidator(_check_state_url)]
     """Backend of the tenants' stacks: `s3://BUCKET?region=REGION`."""
     passphrase: SecretKey
     """Secret with the passphrase of the stacks. The pod has it as a file."""
@@ -95,7 +95,7 @@ class DriftCheckSettings(StrictModel):
     """Whether the check may read Secrets of all namespaces, to compare the tokens of Spark Connect."""
     events: bool = True
     """Whether drift becomes Events on the tenants' namespaces."""
-    pushgateway: Annotated[str, AfterValidator(_gateway_url)] | None = None
+    pushgateway: Annotated[str, AfterValidator(_check_gateway_url)] | None = None
     """Prometheus pushgateway that gets the gauges."""
     textfile_claim: ObjectName | None = None
     """PersistentVolumeClaim that gets the gauges as `lakewright-drift.prom`."""

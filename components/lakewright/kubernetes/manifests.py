@@ -60,13 +60,15 @@ def network_policy(
     Only the activator connects to an idle unit: it counts traffic, and stops the unit when there is none.
     """
     port = RUNTIMES[unit.runtime].port
-    through_activator = [network.from_pods(ACTIVATOR_LABELS, [port])]
+    through_activator = [network.allow_ingress_from_pods(ACTIVATOR_LABELS, [port])]
     return _object("networking.k8s.io/v1", "NetworkPolicy", unit.name, tenant, unit) | {
         "spec": {
             "podSelector": {"matchLabels": _selector(tenant, unit)},
             "policyTypes": ["Ingress", "Egress"],
-            "ingress": through_activator if unit.idle_after else network.ingress([port], cluster.clients_namespace),
-            "egress": network.egress(urls, cluster),
+            "ingress": through_activator
+            if unit.idle_after
+            else network.list_ingress_rules([port], cluster.clients_namespace),
+            "egress": network.list_egress_rules(urls, cluster),
         }
     }
 
@@ -99,7 +101,7 @@ def texera_registration(tenant: TenantSpec, unit: ComputingUnitSpec) -> dict[str
 
 
 def connect_secret(tenant: TenantSpec, unit: ComputingUnitSpec, data: Any) -> Manifest:
-    """Return the Secret with the token of Spark Connect's clients; `data` comes from `connect.token_data`."""
+    """Return the Secret with the token of Spark Connect's clients; `data` comes from `connect.encode_token_data`."""
     return _object("v1", "Secret", connect.format_token_secret_name(unit), tenant, unit) | {
         "type": "Opaque",
         "data": data,

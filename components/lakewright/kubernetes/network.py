@@ -25,7 +25,7 @@ def find_mistake(url: str) -> str | None:
     return None
 
 
-def dns() -> Rule:
+def allow_dns() -> Rule:
     """Allow requests to the cluster's DNS."""
     return {
         "to": [
@@ -55,13 +55,13 @@ def allow_egress(url: str, cluster: ClusterSettings = DEFAULT_CLUSTER) -> Rule:
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
-        return {"to": [_block(cidr, cluster.cluster_cidrs) for cidr in cluster.outside_cidrs], "ports": [port]}
+        return {"to": [_make_block(cidr, cluster.cluster_cidrs) for cidr in cluster.outside_cidrs], "ports": [port]}
     return {"to": [{"ipBlock": {"cidr": f"{address}/{address.max_prefixlen}"}}], "ports": [port]}
 
 
-def egress(urls: Iterable[str], cluster: ClusterSettings = DEFAULT_CLUSTER) -> list[Rule]:
+def list_egress_rules(urls: Iterable[str], cluster: ClusterSettings = DEFAULT_CLUSTER) -> list[Rule]:
     """Allow requests to DNS, the catalog's gateway and the given addresses, without duplicates, in a stable order."""
-    rules = [dns()]
+    rules = [allow_dns()]
     if pods := cluster.catalog_pods:
         target = {"namespaceSelector": _namespace(pods.namespace), "podSelector": {"matchLabels": {**pods.labels}}}
         rules.append({"to": [target], "ports": [_tcp(pods.port)]})
@@ -72,23 +72,23 @@ def egress(urls: Iterable[str], cluster: ClusterSettings = DEFAULT_CLUSTER) -> l
     return rules
 
 
-def api_server(cluster: ClusterSettings) -> Rule:
+def allow_api_server(cluster: ClusterSettings) -> Rule:
     """Allow requests to the cluster's API server, which no selector of pods or namespaces matches."""
-    blocks = [_block(cidr, ()) for cidr in cluster.api_server_cidrs]
+    blocks = [_make_block(cidr, ()) for cidr in cluster.api_server_cidrs]
     return {"to": blocks, "ports": [_tcp(port) for port in _API_SERVER_PORTS]}
 
 
-def to_pods(labels: dict[str, str], ports: Iterable[int]) -> Rule:
+def allow_egress_to_pods(labels: dict[str, str], ports: Iterable[int]) -> Rule:
     """Allow requests to pods of the namespace."""
     return {"to": [{"podSelector": {"matchLabels": labels}}], "ports": [_tcp(port) for port in ports]}
 
 
-def from_pods(labels: dict[str, str], ports: Iterable[int]) -> Rule:
+def allow_ingress_from_pods(labels: dict[str, str], ports: Iterable[int]) -> Rule:
     """Allow connections from pods of the namespace."""
     return {"from": [{"podSelector": {"matchLabels": labels}}], "ports": [_tcp(port) for port in ports]}
 
 
-def ingress(ports: Iterable[int], clients_namespace: str) -> list[Rule]:
+def list_ingress_rules(ports: Iterable[int], clients_namespace: str) -> list[Rule]:
     """Allow connections from the tenant's pods and from the namespace of clients."""
     return [
         {
@@ -98,7 +98,7 @@ def ingress(ports: Iterable[int], clients_namespace: str) -> list[Rule]:
     ]
 
 
-def _block(cidr: str, excluded: Iterable[str]) -> dict[str, Any]:
+def _make_block(cidr: str, excluded: Iterable[str]) -> dict[str, Any]:
     """Return a block of addresses without metadata services and the given networks within it."""
     network: Any = ipaddress.ip_network(cidr)
     excluded_networks = [*METADATA_NETWORKS, *(ipaddress.ip_network(text) for text in excluded)]

@@ -21,7 +21,7 @@ _SECRET_VARIABLE = re.compile(
 )
 
 
-def _cidr(value: str) -> str:
+def _check_cidr(value: str) -> str:
     try:
         network = ipaddress.ip_network(value)
     except ValueError as error:
@@ -42,19 +42,19 @@ def _contains(outer: Any, inner: Any) -> bool:
     return inner.subnet_of(outer)
 
 
-def _label_key(value: str) -> str:
+def _check_label_key(value: str) -> str:
     if not _LABEL_KEY.fullmatch(value):
         raise ValueError("expected the key of a Kubernetes label, such as `app.kubernetes.io/name`")
     return value
 
 
-def _label_value(value: str) -> str:
+def _check_label_value(value: str) -> str:
     if not _LABEL_VALUE.fullmatch(value):
         raise ValueError("expected the value of a Kubernetes label: up to 63 letters, digits, `-`, `_`, `.`")
     return value
 
 
-def _public_variable(name: str) -> str:
+def _check_public_variable(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ValueError("expected the name of an environment variable")
     if _SECRET_VARIABLE.search(name):
@@ -62,7 +62,7 @@ def _public_variable(name: str) -> str:
     return name
 
 
-Cidr = Annotated[str, AfterValidator(_cidr)]
+Cidr = Annotated[str, AfterValidator(_check_cidr)]
 """A network in CIDR notation, outside the metadata services of clouds."""
 DnsLabel = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
 """Name of a namespace."""
@@ -70,9 +70,9 @@ ObjectName = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])
 """Name of a ConfigMap, Secret or RuntimeClass."""
 FileKey = Annotated[str, Field(pattern=r"^[-._a-zA-Z0-9]{1,253}$")]
 """Key of a ConfigMap or Secret."""
-LabelKey = Annotated[str, AfterValidator(_label_key)]
-LabelValue = Annotated[str, AfterValidator(_label_value)]
-PublicVariable = Annotated[str, AfterValidator(_public_variable)]
+LabelKey = Annotated[str, AfterValidator(_check_label_key)]
+LabelValue = Annotated[str, AfterValidator(_check_label_value)]
+PublicVariable = Annotated[str, AfterValidator(_check_public_variable)]
 
 
 class CatalogPods(StrictModel):

@@ -41,11 +41,11 @@ def config_map_content(cluster: ClusterSettings) -> dict[str, Any] | None:
     pem = cluster.ca_bundle.file.read_bytes()
     return {
         "data": {_PEM_KEY: pem.decode("ascii", errors="replace")},
-        "binaryData": {_TRUSTSTORE_KEY: base64.b64encode(truststore(pem)).decode()},
+        "binaryData": {_TRUSTSTORE_KEY: base64.b64encode(encode_truststore(pem)).decode()},
     }
 
 
-def truststore(pem: bytes) -> bytes:
+def encode_truststore(pem: bytes) -> bytes:
     """Return a PKCS 12 truststore of the certificates in a PEM file.
 
     It has no checksum, so that it is equal at each run: the checksum has a random salt. Java opens it with any
@@ -99,15 +99,15 @@ def _load_certificates(pem: bytes) -> list[x509.Certificate]:
 
 def _strip_checksum(store: bytes) -> bytes:
     """Return a PKCS 12 file (RFC 7292: version, authSafe, macData) without its third part."""
-    start, _ = _content(store, 0)
-    _, version_end = _content(store, start)
-    _, safe_end = _content(store, version_end)
+    start, _ = _find_content(store, 0)
+    _, version_end = _find_content(store, start)
+    _, safe_end = _find_content(store, version_end)
     body = store[start:safe_end]
     size = len(body).to_bytes((len(body).bit_length() + 7) // 8, "big")
     return b"\x30" + (bytes([len(body)]) if len(body) < 0x80 else bytes([0x80 | len(size)]) + size) + body
 
 
-def _content(data: bytes, start: int) -> tuple[int, int]:
+def _find_content(data: bytes, start: int) -> tuple[int, int]:
     """Return begin and end of the content of the DER element at `start`."""
     length, begin = data[start + 1], start + 2
     if length & 0x80:

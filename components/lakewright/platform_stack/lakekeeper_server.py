@@ -21,9 +21,9 @@ from lakewright.platform_stack.settings.platform import PlatformSpec
 from lakewright.platform_stack.settings.server_environment import (
     POSTGRES_PORT,
     as_string,
+    build_server_environment,
     format_kafka_config,
     list_kafka_sources,
-    server_environment,
 )
 from lakewright.platform_stack.settings.types import parse_cluster_secret
 from lakewright.platform_stack.settings.variables import PREFIX
@@ -68,7 +68,7 @@ class LakekeeperServer(pulumi.ComponentResource):
         """
         super().__init__("lakewright:index:LakekeeperServer", spec.name, {}, opts)
         self._spec = spec
-        self._environment = server_environment(spec)
+        self._environment = build_server_environment(spec)
         self._authorities = {name: f"{spec.name}-{name}" for name in files.authorities}
         within = pulumi.ResourceOptions(parent=self)
         self._secrets = SecretValues(spec.name, secrets, opts=within, protect=not spec.trial)
@@ -104,7 +104,7 @@ class LakekeeperServer(pulumi.ComponentResource):
         spec, first = self._spec, self._first
         resources = [
             self._declare(f"policy-{policy['metadata']['name']}", policy, after=first)
-            for policy in network_policies.network_policies(spec)
+            for policy in network_policies.list_network_policies(spec)
         ]
         resources += [
             self._declare("account", lakekeeper.server_account(spec), after=first),
@@ -123,7 +123,9 @@ class LakekeeperServer(pulumi.ComponentResource):
         return resources
 
     def _list_secret_files(self) -> dict[str, pulumi.Output[str]]:
-        return {file: self._secrets.value(file, source) for file, source in sorted(self._environment.files.items())}
+        return {
+            file: self._secrets.find_secret(file, source) for file, source in sorted(self._environment.files.items())
+        }
 
     def _list_server_secrets(self) -> tuple[SecretKeys, dict[str, pulumi.Output[str]]]:
         """Return Secret and key of each variable, and the values of the variables in the stack's own Secret."""
@@ -134,10 +136,10 @@ class LakekeeperServer(pulumi.ComponentResource):
             cluster_secret = parse_cluster_secret(source)
             keys[variable] = cluster_secret or (own_secret, variable)
             if cluster_secret is None:
-                values[variable] = self._secrets.value(variable, source)
+                values[variable] = self._secrets.find_secret(variable, source)
         if self._spec.server.events.kafka:
             sources = {
-                key: self._secrets.value(f"kafka {key}", source)
+                key: self._secrets.find_secret(f"kafka {key}", source)
                 for key, source in list_kafka_sources(self._spec).items()
             }
             keys[_KAFKA] = (own_secret, _KAFKA)
@@ -167,7 +169,7 @@ class LakekeeperServer(pulumi.ComponentResource):
             return []
         values = {
             openfga.DATASTORE_VARIABLE: self._find_openfga_database(settings.server.database_uri),
-            openfga.KEYS_VARIABLE: self._secrets.value(_API_KEY, str(settings.key_source)),
+            openfga.KEYS_VARIABLE: self._secrets.find_secret(_API_KEY, str(settings.key_source)),
         }
         before = [
             self._declare_secret(openfga.openfga_secret_name(spec), encode_secret_data(values)),
@@ -185,7 +187,7 @@ class LakekeeperServer(pulumi.ComponentResource):
 
     def _find_openfga_database(self, source: str | None) -> pulumi.Output[str]:
         if source is not None:
-            return self._secrets.value("openfga database_uri", source)
+            return self._secrets.find_secret("openfga database_uri", source)
         host = f"{self._spec.name}-postgres.{self._spec.namespace}.svc:{POSTGRES_PORT}"
         return self._secrets.mint_once(_PASSWORD).apply(
             lambda password: f"postgres://lakekeeper:{password}@{host}/openfga?sslmode=disable"
@@ -222,7 +224,7 @@ class LakekeeperServer(pulumi.ComponentResource):
         if tls and tls.key and files.certificate:
             pair = {
                 "tls.crt": pulumi.Output.from_input(files.certificate),
-                "tls.key": self._secrets.value("gateway key", tls.key),
+                "tls.key": self._secrets.find_secret("gateway key", tls.key),
             }
             name = str(gateway.tls_secret_name(spec))
             before.append(self._declare_secret(name, encode_secret_data(pair), "kubernetes.io/tls"))

@@ -14,7 +14,7 @@ from lakewright.platform_stack.lakekeeper_server import LakekeeperServer, Platfo
 from lakewright.platform_stack.secret_values import list_sources, resolve_sources
 from lakewright.platform_stack.settings.checks import parse_platform_spec
 from lakewright.platform_stack.settings.platform import PlatformSpec
-from lakewright.platform_stack.settings.server_environment import server_environment
+from lakewright.platform_stack.settings.server_environment import build_server_environment
 from lakewright.project_files.project_root import project_root
 from lakewright.validation.problems import Problem, SpecError
 
@@ -36,7 +36,7 @@ def _declare_server() -> LakekeeperServer:
     spec = parse_platform_spec(pulumi.Config().get_object(KEY), source)
     root = project_root(Path.cwd())
     files, problems = read_files(spec, root)
-    secrets, unresolved = resolve_sources(list_sources(spec, server_environment(spec)), _read_config)
+    secrets, unresolved = resolve_sources(list_sources(spec, build_server_environment(spec)), _read_config)
     if problems or unresolved:
         raise SpecError(source, [*problems, *unresolved])
     bundle = spec.management.ca_bundle

@@ -60,7 +60,7 @@ class SecretValues:
         self._opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(protect=protect))
         self._minted: dict[str, pulumi.Output[str]] = {}
 
-    def value(self, user: str, source: str) -> pulumi.Output[str]:
+    def find_secret(self, user: str, source: str) -> pulumi.Output[str]:
         """Return the secret of a source that is not in the cluster. Generated secrets differ by user."""
         return self.mint_once(user) if is_minted(source) else pulumi.Output.secret(self._values[source])
 

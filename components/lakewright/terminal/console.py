@@ -1,4 +1,4 @@
-"""The console for tables, colors and live lines. Its own terminal sequences pass; those in texts are escaped."""
+"""The console for tables, colors and live lines. Its own terminal sequences pass; sequences in texts are escaped."""
 
 from __future__ import annotations
 

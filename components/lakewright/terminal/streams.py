@@ -1,4 +1,4 @@
-"""Standard output and error that escape whatever is written to them. `lakewright` installs them for every command."""
+"""Standard output and error that escape all text written to them. `lakewright` installs them for every command."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lakewright.terminal.escaping import escape_text
 
 
 class EscapingStream:
-    """A text stream that writes escaped text to another stream. Other attributes are those of that stream."""
+    """A text stream that writes escaped text to another stream. Other attributes are read from that stream."""
 
     def __init__(self, stream: TextIO) -> None:
         """Take the stream to write to."""

@@ -9,7 +9,7 @@ import socket
 import sys
 
 from lakewright.warm.address import Address, find_address, select_environment
-from lakewright.warm.messages import peer_user, receive, receive_all, send
+from lakewright.warm.messages import read_peer_user, receive, receive_all, send
 
 ENTRY = "lakewright.cli.app:run"
 """The function that the warm process calls for a command."""
@@ -46,7 +46,7 @@ class WarmClient:
             connection.settimeout(_RESPONSE_SECONDS)
             try:
                 connection.connect(self._address.socket)
-                if peer_user(connection) != os.geteuid():
+                if read_peer_user(connection) != os.geteuid():
                     return None
                 ready, _ = receive(connection)
             except FileNotFoundError:
@@ -87,7 +87,7 @@ class WarmClient:
     def _hand_over(self, connection: socket.socket, pid: int) -> int | None:
         try:
             self._process = os.pidfd_open(pid)
-            request = self._request()
+            request = self._make_request()
         except OSError:
             return None
         before = {number: signal.getsignal(number) for number in (*_FORWARDED_SIGNALS, signal.SIGTSTP, signal.SIGCONT)}
@@ -107,7 +107,7 @@ class WarmClient:
                 signal.signal(number, handler)
             os.close(self._process)
 
-    def _request(self) -> dict[str, object]:
+    def _make_request(self) -> dict[str, object]:
         for descriptor in _STANDARD:
             os.fstat(descriptor)  # a closed descriptor cannot be handed over
         umask = os.umask(0o077)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _CREDENTIALS = struct.Struct("3i")
 
 
-def peer_user(connection: socket.socket) -> int:
+def read_peer_user(connection: socket.socket) -> int:
     """Return the id of the user at the other end."""
     raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     return _CREDENTIALS.unpack(raw)[1]

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 from lakewright.warm.address import IDLE, Address
 from lakewright.warm.freshness import Freshness
-from lakewright.warm.messages import peer_user, send
+from lakewright.warm.messages import read_peer_user, send
 from lakewright.warm.operation import run_operation
 from lakewright.warm.preload import FIRST, ImportReports, Preloader, is_single_threaded, read_names, write_names
 
@@ -81,7 +81,7 @@ class WarmProcess:
         _end_surplus(Path(self._address.socket))
         print(f"ready with {len(sys.modules)} modules", flush=True)
         while not self._end:
-            self._turn()
+            self._handle_events()
             if not self._end and _read_inode(self._address.socket) != socket_inode:
                 self._end = "its socket was removed"
         self._listener.close()
@@ -89,9 +89,9 @@ class WarmProcess:
             Path(self._address.socket).unlink(missing_ok=True)
         print(f"ended: {self._end}", flush=True)
         while self._children:
-            self._turn()
+            self._handle_events()
 
-    def _turn(self) -> None:
+    def _handle_events(self) -> None:
         """Wait until something happens, and handle it."""
         poll = select.poll()
         poll.register(self._reports, select.POLLIN)
@@ -117,12 +117,12 @@ class WarmProcess:
         elif not events and is_learning:
             self._learn()
         elif not events and not self._children:
-            self._end = self._reason_to_end()
+            self._end = self._find_end_reason()
 
     def _accept(self) -> None:
         connection, _ = self._listener.accept()
         with connection:
-            if peer_user(connection) != os.geteuid():
+            if read_peer_user(connection) != os.geteuid():
                 return
             self._last_used = time.monotonic()
             if change := self._freshness.find_change():
@@ -194,7 +194,7 @@ class WarmProcess:
         if not is_single_threaded():
             self._end = "an imported module started a thread"
 
-    def _reason_to_end(self) -> str:
+    def _find_end_reason(self) -> str:
         if time.monotonic() - self._last_used > self._idle_seconds:
             return "no command came"
         if not Path(self._address.root).is_dir():
@@ -233,7 +233,7 @@ def _end_surplus(own_socket: Path) -> None:
 
 
 def main() -> None:
-    """Serve, unless another process already does at the same address."""
+    """Serve, unless another process already serves at this address."""
     base, root, entry = sys.argv[1:]
     address = Address(*os.path.split(base), root)
     lock = os.open(address.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 from lakewright.aws.access import access_policy, trust_policy
 from lakewright.aws.role_request import permission_policy
-from lakewright.credentials.aws_session import aws_session
+from lakewright.credentials.aws_session import open_aws_session
 from lakewright.lakekeeper.api.connection.client import Client, ClientPool
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.lakekeeper.api.management import warehouses
@@ -106,7 +106,7 @@ def test_listing_is_tried_with_the_catalog_identity(
         condition = {"StringEquals": {"s3:prefix": listed}}
         more = {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": f"arn:aws:s3:::{use.storage.bucket}"}
         allow(aws, use.storage.bucket, policy | {"Statement": [*policy["Statement"], more | {"Condition": condition}]})
-    session = aws_session("lakekeeper", use.storage.region, sandbox.credentials_file)
+    session = open_aws_session("lakekeeper", use.storage.region, sandbox.credentials_file)
 
     checks = listing_checks(session, use.storage, EXTERNAL_ID, sandbox.aws.endpoint)
 
@@ -115,7 +115,7 @@ def test_listing_is_tried_with_the_catalog_identity(
 
 
 def test_listing_with_another_identity_is_skipped(use: RoleUse, sandbox: Sandbox) -> None:
-    session = aws_session("admin", use.storage.region, sandbox.credentials_file)
+    session = open_aws_session("admin", use.storage.region, sandbox.credentials_file)
 
     (check,) = listing_checks(session, use.storage, EXTERNAL_ID, sandbox.aws.endpoint)
 

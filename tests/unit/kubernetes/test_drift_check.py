@@ -20,7 +20,7 @@ from lakewright.kubernetes.drift_check.manifests import (
     service_account,
 )
 from lakewright.kubernetes.drift_check_settings import DriftCheckSettings
-from lakewright.platform_stack.manifests.network_policies import network_policies
+from lakewright.platform_stack.manifests.network_policies import list_network_policies
 from lakewright.platform_stack.settings.checks import parse_platform_spec
 from lakewright.validation.problems import SpecError
 from pydantic import ValidationError
@@ -176,7 +176,7 @@ def test_wrong_settings_are_refused(wrong: dict[str, Any], expected: str) -> Non
 def test_platform_admits_the_check_to_its_server() -> None:
     spec = parse_platform_spec(production() | {"drift_check": LEAST}, "test")
 
-    policies = {policy["metadata"]["name"]: policy["spec"] for policy in network_policies(spec)}
+    policies = {policy["metadata"]["name"]: policy["spec"] for policy in list_network_policies(spec)}
 
     caller = {"podSelector": {"matchLabels": PLACE.selector}}
     assert caller in policies["lakekeeper"]["ingress"][0]["from"]

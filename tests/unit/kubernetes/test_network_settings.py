@@ -22,7 +22,7 @@ def test_no_block_has_a_metadata_service(cidr: str) -> None:
 
     wanted = "169.254.0.0/16" if "." in cidr else "fd00:ec2::/32"
     assert wanted in block["ipBlock"]["except"]
-    (api, *_) = network.api_server(settings(api_server_cidrs=[cidr]))["to"]
+    (api, *_) = network.allow_api_server(settings(api_server_cidrs=[cidr]))["to"]
     assert wanted in api["ipBlock"]["except"]
 
 
@@ -43,7 +43,7 @@ def test_gateway_is_all_of_the_catalog_that_pods_reach() -> None:
     labels = {"app.kubernetes.io/name": "gateway"}
     gateway = {"namespace": "platform", "labels": labels, "port": 8080}
 
-    _, catalog, storage = network.egress([OUTSIDE], settings(catalog_pods=gateway))
+    _, catalog, storage = network.list_egress_rules([OUTSIDE], settings(catalog_pods=gateway))
 
     (target,) = catalog["to"]
     assert target["podSelector"] == {"matchLabels": labels}

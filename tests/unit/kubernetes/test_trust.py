@@ -39,7 +39,7 @@ def bundle(tmp_path: Path) -> Path:
 @pytest.mark.skipif(KEYTOOL is None, reason="Java's keytool is not on the PATH")
 def test_java_reads_the_truststore(bundle: Path, tmp_path: Path) -> None:
     store = tmp_path / "truststore.p12"
-    store.write_bytes(trust.truststore(bundle.read_bytes()))
+    store.write_bytes(trust.encode_truststore(bundle.read_bytes()))
 
     command = [str(KEYTOOL), "-list", "-keystore", str(store), "-storepass", "changeit", "-storetype", "PKCS12"]
     listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -50,7 +50,7 @@ def test_java_reads_the_truststore(bundle: Path, tmp_path: Path) -> None:
 
 def test_truststore_is_the_same_in_each_run(bundle: Path) -> None:
     """A random part would change the ConfigMap in each `up` and restart all pods."""
-    assert trust.truststore(bundle.read_bytes()) == trust.truststore(bundle.read_bytes())
+    assert trust.encode_truststore(bundle.read_bytes()) == trust.encode_truststore(bundle.read_bytes())
 
 
 def test_files_are_mounted_where_the_catalog_names_them(bundle: Path) -> None:
@@ -70,7 +70,7 @@ def test_files_are_mounted_where_the_catalog_names_them(bundle: Path) -> None:
     assert content
     assert mounted == {"/etc/ssl/certs/platform.pem": "ca.pem", trust.TRUSTSTORE: "truststore.p12"}
     assert content["data"]["ca.pem"].encode() == bundle.read_bytes()
-    assert base64.b64decode(content["binaryData"]["truststore.p12"]) == trust.truststore(bundle.read_bytes())
+    assert base64.b64decode(content["binaryData"]["truststore.p12"]) == trust.encode_truststore(bundle.read_bytes())
     assert trust.volumes(cluster) == [{"name": "trust", "configMap": {"name": "trusted-authorities"}}]
 
 

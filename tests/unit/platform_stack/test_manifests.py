@@ -9,10 +9,10 @@ import pytest
 from lakewright.platform_stack.certificates import find_server_certificate_problems, read_pem
 from lakewright.platform_stack.lakekeeper_server import build_platform_outputs
 from lakewright.platform_stack.manifests import gateway, lakekeeper, openfga
-from lakewright.platform_stack.manifests.network_policies import network_policies
+from lakewright.platform_stack.manifests.network_policies import list_network_policies
 from lakewright.platform_stack.settings.checks import parse_platform_spec
 from lakewright.platform_stack.settings.platform import PlatformSpec
-from lakewright.platform_stack.settings.server_environment import server_environment
+from lakewright.platform_stack.settings.server_environment import build_server_environment
 
 from ...certificates import write_server_certificate
 from ...platform_documents import changed, production
@@ -24,19 +24,19 @@ def spec() -> PlatformSpec:
 
 
 def keys_of(spec: PlatformSpec) -> dict[str, tuple[str, str]]:
-    return {name: ("lakekeeper-server", name) for name in server_environment(spec).secrets}
+    return {name: ("lakekeeper-server", name) for name in build_server_environment(spec).secrets}
 
 
 def deployment(spec: PlatformSpec) -> dict[str, Any]:
-    return lakekeeper.server_deployment(spec, server_environment(spec), keys_of(spec), {}, "hash")
+    return lakekeeper.server_deployment(spec, build_server_environment(spec), keys_of(spec), {}, "hash")
 
 
 def migration(spec: PlatformSpec) -> dict[str, Any]:
-    return lakekeeper.migration_job(spec, server_environment(spec), keys_of(spec), {})
+    return lakekeeper.migration_job(spec, build_server_environment(spec), keys_of(spec), {})
 
 
 def test_only_the_gateway_reaches_the_server(spec: PlatformSpec) -> None:
-    policies = {policy["metadata"]["name"]: policy["spec"] for policy in network_policies(spec)}
+    policies = {policy["metadata"]["name"]: policy["spec"] for policy in list_network_policies(spec)}
 
     (server,) = policies["lakekeeper"]["ingress"]
     assert server["from"] == [{"podSelector": {"matchLabels": gateway.gateway_labels(spec)}}]
@@ -60,7 +60,7 @@ def test_no_selector_of_openfga_matches_its_migration(spec: PlatformSpec) -> Non
     ]
 
     assert not [selector for selector in selectors if selector.items() <= pod.items()]
-    policies = [policy["spec"] for policy in network_policies(spec)]
+    policies = [policy["spec"] for policy in list_network_policies(spec)]
     (own,) = [
         policy
         for policy in policies
@@ -73,7 +73,7 @@ def test_secrets_are_references_to_secret_objects(spec: PlatformSpec) -> None:
     (container,) = deployment(spec)["spec"]["template"]["spec"]["containers"]
     by_reference = {entry["name"] for entry in container["env"] if "valueFrom" in entry}
 
-    assert by_reference == set(server_environment(spec).secrets)
+    assert by_reference == set(build_server_environment(spec).secrets)
     assert all("value" in entry for entry in container["env"] if entry["name"] not in by_reference)
 
 

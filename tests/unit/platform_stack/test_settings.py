@@ -10,8 +10,12 @@ import yaml
 from lakewright.platform_stack.encryption_key import find_key_mistake
 from lakewright.platform_stack.settings.checks import parse_platform_spec
 from lakewright.platform_stack.settings.extra_env import find_rejection_reason
-from lakewright.platform_stack.settings.json_schema import platform_schema_text
-from lakewright.platform_stack.settings.server_environment import as_string, format_kafka_config, server_environment
+from lakewright.platform_stack.settings.json_schema import format_platform_schema
+from lakewright.platform_stack.settings.server_environment import (
+    as_string,
+    build_server_environment,
+    format_kafka_config,
+)
 from lakewright.validation.problems import SpecError
 
 from ...platform_documents import DIGEST, changed, production, trial
@@ -24,13 +28,13 @@ def problems(document: dict[str, Any]) -> str:
 
 
 def plain(document: dict[str, Any]) -> dict[str, str]:
-    return dict(server_environment(parse_platform_spec(document, "stack test")).plain)
+    return dict(build_server_environment(parse_platform_spec(document, "stack test")).plain)
 
 
 def test_the_published_schema_is_up_to_date() -> None:
     file = Path(__file__).parents[3] / "docs" / "schema" / "platform.schema.json"
 
-    assert file.read_text() == platform_schema_text(), "run `make schema`"
+    assert file.read_text() == format_platform_schema(), "run `make schema`"
 
 
 @pytest.mark.parametrize("name", ["example", "trial"])
@@ -230,7 +234,7 @@ def test_values_have_lakekeepers_forms() -> None:
 
 
 def test_no_secret_is_among_the_plain_values() -> None:
-    environment = server_environment(parse_platform_spec(production(), "stack test"))
+    environment = build_server_environment(parse_platform_spec(production(), "stack test"))
 
     assert environment.secrets == {
         "LAKEKEEPER__PG_PASSWORD": "env:DATABASE_PASSWORD",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from lakewright.kubernetes.network import egress
+from lakewright.kubernetes.network import list_egress_rules
 from lakewright.verify.manifests.egress import allows_egress
 
 METADATA = "169.254.169.254"
@@ -59,7 +59,7 @@ def test_closed_policies(policies: list[dict[str, Any]]) -> None:
 
 
 def test_units_policies_are_closed() -> None:
-    rules = egress(["https://catalog.example/catalog", "http://s3.example:80"])
+    rules = list_egress_rules(["https://catalog.example/catalog", "http://s3.example:80"])
 
     assert not allows_egress(LABELS, [policy(*rules)], METADATA)[0]
     assert not allows_egress(LABELS, [policy(*rules)], "fd00:ec2::254")[0]

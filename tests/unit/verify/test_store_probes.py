@@ -32,7 +32,7 @@ def test_credential_that_reads_another_table_fails() -> None:
         ),
     }
     warehouse = SimpleNamespace(name="executions", delegation="vended")
-    session = SimpleNamespace(warehouse=warehouse, table=tables.__getitem__)
+    session = SimpleNamespace(warehouse=warehouse, ensure_table=tables.__getitem__)
 
     attempts = [found for found in probe_other_tables(cast(Any, session)) if isinstance(found, Attempt)]
 
@@ -43,7 +43,7 @@ def test_bucket_in_another_region_is_asked_there() -> None:
     aws = StoreAddress("eu-west-1", None, path_style=False)
     store = StoreAddress("local-01", "https://store.example", path_style=True)
 
-    assert aws.with_region("us-west-2").url("lake", "a") == "https://lake.s3.us-west-2.amazonaws.com/a"
+    assert aws.with_region("us-west-2").build_url("lake", "a") == "https://lake.s3.us-west-2.amazonaws.com/a"
     assert store.with_region("us-west-2") == store
 
 

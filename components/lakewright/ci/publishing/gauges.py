@@ -32,19 +32,19 @@ def make_gauges(check: DriftCheck, earlier: Mapping[StackLabels, float]) -> Coll
 
     registry = CollectorRegistry()
 
-    def gauge(name: str, text: str, labels: Iterable[str] = ()) -> Gauge:
+    def add_gauge(name: str, text: str, labels: Iterable[str] = ()) -> Gauge:
         return Gauge(f"lakewright_drift_{name}", text, tuple(labels), registry=registry)
 
-    resources = gauge("resources", "Resources with drift, without ignored ones, by kind.", (*_STACK_LABELS, "kind"))
-    ignored = gauge("ignored_resources", "Resources whose drift is ignored by rules.", _STACK_LABELS)
-    problems = gauge("problems", "Problems because of which something could not be checked.", _STACK_LABELS)
-    success = gauge(
+    resources = add_gauge("resources", "Resources with drift that no rule ignores, by kind.", (*_STACK_LABELS, "kind"))
+    ignored = add_gauge("ignored_resources", "Resources whose drift is ignored by rules.", _STACK_LABELS)
+    problems = add_gauge("problems", "Problems because of which something could not be checked.", _STACK_LABELS)
+    success = add_gauge(
         "last_success_timestamp_seconds",
         "When the stack was last checked completely, in seconds since 1970.",
         _STACK_LABELS,
     )
-    gauge("duration_seconds", "Duration of the last check, in seconds.").set(check.duration)
-    failed = gauge("check_failed", "1 if the last check gave no report, or could not check the whole fleet.")
+    add_gauge("duration_seconds", "Duration of the last check, in seconds.").set(check.duration)
+    failed = add_gauge("check_failed", "1 if the last check gave no report, or could not check the whole fleet.")
     failed.set(0 if check.report and not check.report.problems else 1)
     stacks = {list_labels(stack): stack for stack in check.report.stacks} if check.report else {}
     for labels, stack in stacks.items():

@@ -161,10 +161,10 @@ class ServerMarks:
 
     @cached_property
     def _aws(self) -> Any:
-        from lakewright.credentials.aws_session import aws_session  # noqa: PLC0415 - slow to load
+        from lakewright.credentials.aws_session import open_aws_session  # noqa: PLC0415 - slow to load
 
         account = self.environment.aws
-        return aws_session(account.profile, self.region or account.region, account.shared_credentials_file)
+        return open_aws_session(account.profile, self.region or account.region, account.shared_credentials_file)
 
     @property
     def _aws_endpoint(self) -> dict[str, str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from lakewright.credentials.aws_session import aws_session
+from lakewright.credentials.aws_session import open_aws_session
 
 
 class AccountSettings(Protocol):
@@ -60,7 +60,7 @@ def read_roles(account: AccountSettings, arns: Iterable[str]) -> dict[str, RoleF
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - slow to load
 
     try:
-        session = aws_session(account.profile, account.region, account.shared_credentials_file)
+        session = open_aws_session(account.profile, account.region, account.shared_credentials_file)
         iam = session.client("iam", endpoint_url=account.endpoint)
     except BotoCoreError as error:
         return dict.fromkeys(role_arns, RoleFacts(problem=_format_error(error)))

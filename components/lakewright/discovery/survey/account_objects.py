@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
-from lakewright.credentials.aws_session import aws_session
+from lakewright.credentials.aws_session import open_aws_session
 from lakewright.discovery.survey.coverage import SurveyedObject
 from lakewright.drift.objects.kubernetes.cluster import Cluster, ClusterUnreachableError, Collection, ListDeniedError
 from lakewright.environment.cluster import Cluster as ClusterOptions
@@ -72,7 +72,7 @@ def _client(account: AwsAccount, service: str) -> Any:
     from botocore.config import Config  # noqa: PLC0415 - slow to load
 
     style = cast(Any, Config)(s3={"addressing_style": "path"} if account.endpoint else {}, connect_timeout=5)
-    session = aws_session(account.profile, account.region, account.shared_credentials_file)
+    session = open_aws_session(account.profile, account.region, account.shared_credentials_file)
     return session.client(service, endpoint_url=account.endpoint, config=style)
 
 

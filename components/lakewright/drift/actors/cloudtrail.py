@@ -15,7 +15,7 @@ from typing import Any
 
 from lakewright_spark.times import parse_json_time
 
-from lakewright.credentials.aws_session import aws_session
+from lakewright.credentials.aws_session import open_aws_session
 from lakewright.drift.actors.cloudtrail_events import actor_of, is_cause, is_known, resource_name
 from lakewright.drift.actors.source import AuditSourceError, DriftedObject
 from lakewright.drift.model import Actor
@@ -146,7 +146,7 @@ def _client(access: AwsAccess, service: str, region: str) -> Any:
         retries={"mode": "standard", "total_max_attempts": 5},
         s3={"addressing_style": "path"} if access.endpoint else {},
     )
-    session = aws_session(access.profile, region, access.shared_credentials_file)
+    session = open_aws_session(access.profile, region, access.shared_credentials_file)
     return session.client(service, region_name=region, endpoint_url=access.endpoint, config=config)
 
 

@@ -85,11 +85,11 @@ def network_policy(tenant: TenantSpec, cluster: ClusterSettings = DEFAULT_CLUSTE
         "spec": {
             "podSelector": {"matchLabels": {**ACTIVATOR_LABELS}},
             "policyTypes": ["Ingress", "Egress"],
-            "ingress": network.ingress(ports(tenant).values(), cluster.clients_namespace),
+            "ingress": network.list_ingress_rules(ports(tenant).values(), cluster.clients_namespace),
             "egress": [
-                network.dns(),
-                network.api_server(cluster),
-                network.to_pods(manifests.UNIT_LABEL, targets),
+                network.allow_dns(),
+                network.allow_api_server(cluster),
+                network.allow_egress_to_pods(manifests.UNIT_LABEL, targets),
             ],
         }
     }

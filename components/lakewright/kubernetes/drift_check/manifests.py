@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from lakewright.kubernetes import manifests, network
-from lakewright.kubernetes.drift_check_settings import DriftCheckSettings, deadline_seconds
+from lakewright.kubernetes.drift_check_settings import DriftCheckSettings, parse_deadline
 from lakewright.kubernetes.manifests import Manifest
 from lakewright.kubernetes.runtimes import RUNTIMES
 from lakewright.kubernetes.settings import DEFAULT_CLUSTER, ClusterSettings
@@ -146,7 +146,11 @@ def network_policy(location: DriftCheckLocation, settings: DriftCheckSettings) -
     urls = ["https://any.example", *settings.egress]
     if settings.pushgateway:
         urls.append(settings.pushgateway)
-    rules = [*network.egress(urls, location.cluster), network.api_server(location.cluster), *location.egress]
+    rules = [
+        *network.list_egress_rules(urls, location.cluster),
+        network.allow_api_server(location.cluster),
+        *location.egress,
+    ]
     if settings.role_arn and settings.identity == "pod-identity":
         rules.append({"to": [{"ipBlock": {"cidr": _POD_IDENTITY}}], "ports": [{"protocol": "TCP", "port": 80}]})
     return _object(location, "networking.k8s.io/v1", "NetworkPolicy", location.name) | {
@@ -198,7 +202,7 @@ def cron_job(location: DriftCheckLocation, settings: DriftCheckSettings) -> Mani
             "spec": {
                 # The next check comes by schedule. Temporary errors of servers are repeated within a check.
                 "backoffLimit": 0,
-                "activeDeadlineSeconds": deadline_seconds(settings.deadline),
+                "activeDeadlineSeconds": parse_deadline(settings.deadline),
                 "template": {"metadata": {"labels": labels}, "spec": pod},
             },
         },

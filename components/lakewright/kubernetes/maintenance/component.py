@@ -51,7 +51,7 @@ class MaintenanceCronJobs(pulumi.ComponentResource):
                     config,
                     identity,
                     cluster=cluster,
-                    token_seconds=manifests.longest_seconds(maintenance),
+                    token_seconds=manifests.compute_longest_seconds(maintenance),
                 )
             )
             before += [

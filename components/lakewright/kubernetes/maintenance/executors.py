@@ -102,11 +102,11 @@ def network_policy(tenant: TenantSpec, urls: list[str], cluster: ClusterSettings
         "spec": {
             "podSelector": {"matchLabels": _EXECUTORS},
             "policyTypes": ["Ingress", "Egress"],
-            "ingress": [network.from_pods(labels, [_BLOCKS_PORT]) for labels in (_DRIVER, _EXECUTORS)],
+            "ingress": [network.allow_ingress_from_pods(labels, [_BLOCKS_PORT]) for labels in (_DRIVER, _EXECUTORS)],
             "egress": [
-                *network.egress(urls, cluster),
-                network.to_pods(_DRIVER, [_DRIVER_PORT, _BLOCKS_PORT]),
-                network.to_pods(_EXECUTORS, [_BLOCKS_PORT]),
+                *network.list_egress_rules(urls, cluster),
+                network.allow_egress_to_pods(_DRIVER, [_DRIVER_PORT, _BLOCKS_PORT]),
+                network.allow_egress_to_pods(_EXECUTORS, [_BLOCKS_PORT]),
             ],
         }
     }
@@ -114,12 +114,12 @@ def network_policy(tenant: TenantSpec, urls: list[str], cluster: ClusterSettings
 
 def list_driver_ingress() -> list[network.Rule]:
     """Allow connections of executors to the run's pod."""
-    return [network.from_pods(_EXECUTORS, [_DRIVER_PORT, _BLOCKS_PORT])]
+    return [network.allow_ingress_from_pods(_EXECUTORS, [_DRIVER_PORT, _BLOCKS_PORT])]
 
 
 def list_driver_egress(cluster: ClusterSettings) -> list[network.Rule]:
     """Allow requests of the run's pod to the API server and to executors."""
-    return [network.api_server(cluster), network.to_pods(_EXECUTORS, [_BLOCKS_PORT])]
+    return [network.allow_api_server(cluster), network.allow_egress_to_pods(_EXECUTORS, [_BLOCKS_PORT])]
 
 
 def arguments(tenant: TenantSpec, executors: ExecutorsSpec, image: str) -> list[str]:

@@ -54,7 +54,7 @@ def network_policy(
     spec: dict[str, Any] = {
         "podSelector": {"matchLabels": _selector(tenant)},
         "policyTypes": ["Ingress", "Egress"],
-        "egress": network.egress(urls, cluster),
+        "egress": network.list_egress_rules(urls, cluster),
     }
     if maintenance.executors:
         spec["egress"] += executors.list_driver_egress(cluster)
@@ -72,7 +72,7 @@ def cron_job_name(cron: CronJobSpec) -> str:
     return f"{MAINTENANCE}-{cron.job}" if cron.job else MAINTENANCE
 
 
-def longest_seconds(maintenance: MaintenanceSpec) -> int:
+def compute_longest_seconds(maintenance: MaintenanceSpec) -> int:
     """Return the seconds after which a run is killed and its token expires."""
     return parse_deadline(maintenance.deadline) + _LATE_SECONDS
 
@@ -91,7 +91,7 @@ def cron_job_spec(
 
     `identity` is how the pod authenticates to the catalog. The pod has no key of the storage.
     """
-    longest = longest_seconds(maintenance)
+    longest = compute_longest_seconds(maintenance)
     user = RUNTIMES["spark"].user
     pod = {
         "serviceAccountName": MAINTENANCE,

@@ -12,8 +12,8 @@ from typing import Any, Self, cast
 from pydantic import PrivateAttr
 
 from lakewright.credentials import references as credentials
-from lakewright.credentials.aws_session import aws_session
-from lakewright.credentials.certificate_files import certificate_file
+from lakewright.credentials.aws_session import open_aws_session
+from lakewright.credentials.certificate_files import write_certificate_file
 from lakewright.credentials.references import Reference
 from lakewright.lakekeeper.api.connection import settings
 from lakewright.lakekeeper.provider.errors import BucketTagsDeniedError, CannotCountError
@@ -275,6 +275,6 @@ def client_of(own: OwnBucket, service: str = "s3") -> Any:
         response_checksum_validation="when_required",
         s3={"addressing_style": "path"} if by_path else {},
     )
-    session = aws_session(own.profile, own.region, own.shared_credentials_file)
-    trusted = {"verify": str(certificate_file(own.ca_certificates))} if own.ca_certificates else {}
+    session = open_aws_session(own.profile, own.region, own.shared_credentials_file)
+    trusted = {"verify": str(write_certificate_file(own.ca_certificates))} if own.ca_certificates else {}
     return session.client(service, endpoint_url=own.endpoint, config=config, **own.keys, **trusted)

@@ -94,7 +94,9 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
         tenant_changes.refuse_role_names(declared.tenant, named, warehouses, declared.buckets)
         named = self._with_role_paths(declared, named, before)
         left = tenant_history.left_behind(named, warehouses, kept, declared.dropped_warehouses, declared.adopting)
-        tag = (before.bucket_tag if before else None) or plan_seed.random_hex(f"bucket tag of {declared.tenant}", 8)
+        tag = (before.bucket_tag if before else None) or plan_seed.make_random_hex(
+            f"bucket tag of {declared.tenant}", 8
+        )
         checked = declared.model_copy(update={"warehouses": named, "kept": left, "bucket_tag": tag})
         self.run.record_id = tag
         if not has_unknown([declared.server, declared.buckets, declared.stores]):

@@ -94,7 +94,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
             return recorded
         if recorded and credentials.matches_fingerprint(values, recorded):
             return recorded
-        salt = plan_seed.random_hex(f"credential of {declared.project_id}/{declared.name}", credentials.SALT_BYTES)
+        salt = plan_seed.make_random_hex(f"credential of {declared.project_id}/{declared.name}", credentials.SALT_BYTES)
         return credentials.fingerprint(values, salt)
 
     @override

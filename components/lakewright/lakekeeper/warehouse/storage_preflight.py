@@ -10,7 +10,7 @@ from typing import Any, cast
 from lakewright_spark.aws_partition import service_host
 
 from lakewright.credentials import references as credentials
-from lakewright.credentials.certificate_files import certificate_file
+from lakewright.credentials.certificate_files import write_certificate_file
 from lakewright.lakekeeper.preflight.report import Check
 from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.storage.credentials import AccessKey
@@ -132,7 +132,7 @@ def _client(service: str, profile: S3Profile, keys: Keys) -> Any:
     style = {"addressing_style": "path" if profile.path_style_access else "auto"}
     once = {"total_max_attempts": 1}
     certificates = run_context.current().store_certificates.get((profile.endpoint or "").rstrip("/"))
-    trusted = {"verify": str(certificate_file(certificates))} if certificates else {}
+    trusted = {"verify": str(write_certificate_file(certificates))} if certificates else {}
     settings = cast(Any, Config)(connect_timeout=ANSWER_IN, read_timeout=ANSWER_IN, retries=once, s3=style)
     return cast(Any, boto3).client(
         service, endpoint_url=endpoint, region_name=profile.region, config=settings, **keys, **trusted

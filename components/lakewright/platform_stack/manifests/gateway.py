@@ -9,13 +9,13 @@ from lakewright.platform_stack.manifests.objects import (
     Manifest,
     cluster_service,
     component_labels,
+    compute_short_hash,
     disruption_budget,
     http_probe,
     labels,
     make_object,
     make_restricted_container,
     pod_spec,
-    short_hash,
     spread,
 )
 from lakewright.platform_stack.settings.gateway import Route
@@ -109,7 +109,7 @@ def gateway_deployment(spec: PlatformSpec) -> Manifest:
     template = {
         "metadata": {
             "labels": labels(spec, GATEWAY),
-            "annotations": {"lakewright/config-hash": short_hash(gateway_config(spec))},
+            "annotations": {"lakewright/config-hash": compute_short_hash(gateway_config(spec))},
         },
         "spec": pod,
     }

@@ -96,8 +96,8 @@ http {{
             return 200 '{{"gateway":"ok"}}';
         }}
         location / {{
-            if ($is_method_allowed = 0) {{ return 405 '{_error(405, "MethodNotAllowed")}'; }}
-            if ($is_forwarded = 0) {{ return 404 '{_error(404, "NotForwarded")}'; }}
+            if ($is_method_allowed = 0) {{ return 405 '{_format_error(405, "MethodNotAllowed")}'; }}
+            if ($is_forwarded = 0) {{ return 404 '{_format_error(404, "NotForwarded")}'; }}
             proxy_pass http://lakekeeper;
             proxy_http_version 1.1;
             proxy_set_header Connection "";
@@ -121,7 +121,7 @@ http {{
 """
 
 
-def _error(status: int, kind: str) -> str:
+def _format_error(status: int, kind: str) -> str:
     """Return an error in the form of the Iceberg REST specification."""
     message = "The gateway forwards /catalog and /health only"
     return json.dumps({"error": {"message": message, "type": kind, "code": status}})

@@ -12,6 +12,7 @@ from lakewright.platform_stack.manifests.objects import (
     cluster_object,
     cluster_service,
     component_labels,
+    compute_short_hash,
     disruption_budget,
     http_probe,
     labels,
@@ -19,7 +20,6 @@ from lakewright.platform_stack.manifests.objects import (
     make_object,
     make_restricted_container,
     pod_spec,
-    short_hash,
     spread,
 )
 from lakewright.platform_stack.settings.platform import PlatformSpec
@@ -125,7 +125,7 @@ def migration_job(
         spec,
         "batch/v1",
         "Job",
-        f"{spec.name}-migrate-{short_hash(pod)}",
+        f"{spec.name}-migrate-{compute_short_hash(pod)}",
         MIGRATION,
         spec={
             "backoffLimit": 6,

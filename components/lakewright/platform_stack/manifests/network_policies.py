@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from lakewright.kubernetes.drift_check.manifests import DriftCheckLocation
-from lakewright.kubernetes.network import allow_egress, dns
+from lakewright.kubernetes.network import allow_dns, allow_egress
 from lakewright.platform_stack.manifests.gateway import GATEWAY, gateway_name
 from lakewright.platform_stack.manifests.lakekeeper import MIGRATION, SERVER
 from lakewright.platform_stack.manifests.objects import Manifest, component_labels, make_object
@@ -26,7 +26,7 @@ _POD_IDENTITY = "169.254.170.23/32"
 """The agent of EKS Pod Identity on each node."""
 
 
-def network_policies(spec: PlatformSpec) -> list[Manifest]:
+def list_network_policies(spec: PlatformSpec) -> list[Manifest]:
     """Return the policies of a spec."""
     policies = [
         make_object(
@@ -43,7 +43,7 @@ def network_policies(spec: PlatformSpec) -> list[Manifest]:
     openfga = spec.server.authorization.openfga
     if openfga and openfga.server:
         callers = [_pods(spec, SERVER), _pods(spec, MIGRATION)]
-        egress = [dns(), *_openfga_database(spec)]
+        egress = [allow_dns(), *_openfga_database(spec)]
         policies.append(_policy(spec, f"{spec.name}-openfga", OPENFGA, [_allow(callers, OPENFGA_PORT)], egress))
         policies.append(_policy(spec, f"{spec.name}-openfga-migration", OPENFGA_MIGRATION, [], egress))
     if spec.database.trial_postgres:
@@ -102,7 +102,7 @@ def _server_egress(spec: PlatformSpec) -> list[Rule]:
 
 def _database_egress(spec: PlatformSpec) -> list[Rule]:
     """Allow requests of a migration: to the database and OpenFGA."""
-    rules = [dns()]
+    rules = [allow_dns()]
     if postgres := spec.database.postgres:
         hosts = [postgres.host_write, *([postgres.host_read] if postgres.host_read else [])]
         rules += [allow_egress(f"https://{host}:{postgres.port}") for host in hosts]
@@ -134,7 +134,7 @@ def _gateway_ingress(spec: PlatformSpec) -> list[Rule]:
 
 
 def _gateway_egress(spec: PlatformSpec) -> list[Rule]:
-    return [dns(), _allow_pods_egress(spec, SERVER, SERVER_PORT)]
+    return [allow_dns(), _allow_pods_egress(spec, SERVER, SERVER_PORT)]
 
 
 def _policy(spec: PlatformSpec, name: str, component: str, ingress: list[Rule], egress: list[Rule]) -> Manifest:

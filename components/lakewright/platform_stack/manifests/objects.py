@@ -141,6 +141,6 @@ def cluster_service(spec: PlatformSpec, name: str, component: str, ports: Mappin
     )
 
 
-def short_hash(value: Any) -> str:
+def compute_short_hash(value: Any) -> str:
     """Return ten characters that change with a JSON value."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:10]

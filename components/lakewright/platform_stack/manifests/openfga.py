@@ -8,13 +8,13 @@ from lakewright.platform_stack.manifests.objects import (
     Manifest,
     cluster_service,
     component_labels,
+    compute_short_hash,
     disruption_budget,
     labels,
     make_env,
     make_object,
     make_restricted_container,
     pod_spec,
-    short_hash,
     spread,
 )
 from lakewright.platform_stack.settings.authorization import OpenFgaServer
@@ -67,7 +67,7 @@ def openfga_migration(spec: PlatformSpec, server: OpenFgaServer) -> Manifest:
         restartPolicy="Never",
     )
     template = {"metadata": {"labels": labels(spec, OPENFGA_MIGRATION)}, "spec": pod}
-    name = f"{spec.name}-openfga-migrate-{short_hash(template)}"
+    name = f"{spec.name}-openfga-migrate-{compute_short_hash(template)}"
     return make_object(
         spec,
         "batch/v1",

@@ -14,13 +14,13 @@ from lakewright.validation.strict_model import StrictModel
 _PROVIDER = re.compile(r"[a-z0-9-]+")
 
 
-def _provider_id(value: str) -> str:
+def _check_provider_id(value: str) -> str:
     if not _PROVIDER.fullmatch(value) or value in {"oidc", "kubernetes"}:
         raise ValueError("an identity provider's id has lower-case letters, digits and `-`; not `oidc`, `kubernetes`")
     return value
 
 
-ProviderId = Annotated[str, AfterValidator(_provider_id)]
+ProviderId = Annotated[str, AfterValidator(_check_provider_id)]
 
 
 class OidcSettings(StrictModel):

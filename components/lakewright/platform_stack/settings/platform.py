@@ -32,7 +32,7 @@ _LONGEST_NAME = 63 - len("-openfga-migrate-0123456789")
 """Characters. Names of Jobs have at most 63."""
 
 
-def _platform_name(value: str) -> str:
+def _check_platform_name(value: str) -> str:
     if len(value) > _LONGEST_NAME:
         raise ValueError(f"expected at most {_LONGEST_NAME} characters, as other objects' names begin with it")
     return value
@@ -121,7 +121,7 @@ class PlatformSpec(StrictModel):
     """A Lakekeeper on Kubernetes with its gateway."""
 
     version: Literal[1]
-    name: Annotated[ObjectName, AfterValidator(_platform_name)] = "lakekeeper"
+    name: Annotated[ObjectName, AfterValidator(_check_platform_name)] = "lakekeeper"
     """Name of the Deployment and its Service, and beginning of the other objects' names."""
     namespace: ObjectName = "lakekeeper"
     trial: bool = False

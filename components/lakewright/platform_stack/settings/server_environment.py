@@ -30,7 +30,7 @@ class ServerEnvironment:
     """Sources of secret files by name in `SECRET_FILES`."""
 
 
-def server_environment(spec: PlatformSpec) -> ServerEnvironment:
+def build_server_environment(spec: PlatformSpec) -> ServerEnvironment:
     """Return the variables of a spec."""
     version = spec.server.version
     plain: dict[str, str] = {}

@@ -20,7 +20,7 @@ _QUANTITY = re.compile(r"\d+(\.\d+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?")
 _HOST = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 
 
-def _secret_source(value: str) -> str:
+def _check_secret_source(value: str) -> str:
     if value == GENERATED or _IN_CLUSTER.fullmatch(value):
         return value
     try:
@@ -33,41 +33,41 @@ def _secret_source(value: str) -> str:
         ) from None
 
 
-def _version(value: str) -> str:
+def _check_version(value: str) -> str:
     if not _VERSION.fullmatch(value):
         raise ValueError("a version looks like `0.13.3`")
     return value
 
 
-def _label(value: str) -> str:
+def _check_label(value: str) -> str:
     if not _LABEL.fullmatch(value):
         raise ValueError("a name of Kubernetes has up to 63 lower-case letters, digits and `-`")
     return value
 
 
-def _quantity(value: str) -> str:
+def _check_quantity(value: str) -> str:
     if not _QUANTITY.fullmatch(value):
         raise ValueError("a quantity looks like `500m`, `2` or `1Gi`")
     return value
 
 
-def _host(value: str) -> str:
+def _check_host(value: str) -> str:
     if not _HOST.fullmatch(value):
         raise ValueError("a host is a DNS name or an address, without scheme, port and path")
     return value
 
 
-def _url(value: str) -> str:
+def _normalize_url(value: str) -> str:
     return normalize_endpoint(value, keep_path=True).rstrip("/")
 
 
-SecretSource = Annotated[str, AfterValidator(_secret_source)]
+SecretSource = Annotated[str, AfterValidator(_check_secret_source)]
 """Source of a secret: `generated`, `kubernetes:SECRET#KEY`, or a reference."""
-Version = Annotated[str, AfterValidator(_version)]
-ObjectName = Annotated[str, AfterValidator(_label)]
-ResourceQuantity = Annotated[str, AfterValidator(_quantity)]
-HostName = Annotated[str, AfterValidator(_host)]
-HttpUrl = Annotated[str, AfterValidator(_url)]
+Version = Annotated[str, AfterValidator(_check_version)]
+ObjectName = Annotated[str, AfterValidator(_check_label)]
+ResourceQuantity = Annotated[str, AfterValidator(_check_quantity)]
+HostName = Annotated[str, AfterValidator(_check_host)]
+HttpUrl = Annotated[str, AfterValidator(_normalize_url)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Count = Annotated[int, Field(ge=1)]
 Text = Annotated[str, Field(min_length=1)]

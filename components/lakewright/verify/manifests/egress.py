@@ -49,11 +49,11 @@ def _selects(spec: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     match_labels = mapping_of(selector.get("matchLabels"))
     expressions = map(mapping_of, list_of(selector.get("matchExpressions")))
     return all(labels.get(key) == value for key, value in match_labels.items()) and all(
-        _holds(expression, labels) for expression in expressions
+        _matches_expression(expression, labels) for expression in expressions
     )
 
 
-def _holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+def _matches_expression(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     """Return whether labels match an expression of a selector. Its negations hold without the label."""
     key, values = str(expression.get("key")), list_of(expression.get("values"))
     match expression.get("operator"):

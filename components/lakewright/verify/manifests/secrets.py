@@ -52,7 +52,9 @@ def find_config_map_secrets(manifest: Mapping[str, Any], known_secrets: Collecti
     for key, value in mapping_of(manifest.get("data")).items():
         text = str(value)
         findings += [f"{key}: {kind}" for kind in _list_secret_kinds(text, known_secrets)]
-        findings += [f"{key}: a value of `{name}`" for name, setting in _settings(text) if _is_secret(name, setting)]
+        findings += [
+            f"{key}: a value of `{name}`" for name, setting in _parse_settings(text) if _is_secret(name, setting)
+        ]
     return list(dict.fromkeys(findings))
 
 
@@ -112,7 +114,7 @@ def _is_secret(name: str, value: str) -> bool:
     return bool(_SECRET_NAME.search(name) and text.lower() not in _NO_SECRET and not _REFERENCE.fullmatch(text))
 
 
-def _settings(text: str) -> Iterator[tuple[str, str]]:
+def _parse_settings(text: str) -> Iterator[tuple[str, str]]:
     """Yield the settings of a JSON, YAML or properties file."""
     try:
         document: Any = json.loads(text)
@@ -122,19 +124,19 @@ def _settings(text: str) -> Iterator[tuple[str, str]]:
         except yaml.YAMLError:
             document = None
     if isinstance(document, dict | list):
-        yield from _leaves("", cast(object, document))
+        yield from _walk_leaves("", cast(object, document))
         return
     for line in text.splitlines():
         name, value = [*re.split(r"\s*[=:\s]\s*", line.strip(), maxsplit=1), ""][:2]
         yield name, value
 
 
-def _leaves(name: str, value: object) -> Iterator[tuple[str, str]]:
+def _walk_leaves(name: str, value: object) -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping):
         for key, part in cast(Mapping[object, object], value).items():
-            yield from _leaves(str(key), part)
+            yield from _walk_leaves(str(key), part)
     elif isinstance(value, list):
         for part in cast(Iterable[object], value):
-            yield from _leaves(name, part)
+            yield from _walk_leaves(name, part)
     elif isinstance(value, str):
         yield name, value

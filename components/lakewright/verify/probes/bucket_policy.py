@@ -15,7 +15,7 @@ _INVALID_POLICY_CODES = frozenset({"MalformedPolicy", "MalformedPolicyDocument",
 
 def probe_bucket_policy(session: WarehouseSession) -> Iterator[Attempt]:
     """Read the policy, and send a policy that no store accepts."""
-    table = session.table("first")
+    table = session.ensure_table("first")
     bucket = table.location.bucket
     read = table.store.send("GET", bucket, query={"policy": ""})
     yield expect_denied(f"read the policy of bucket {bucket}", _judge_policy_access(read), f"GET {read}")

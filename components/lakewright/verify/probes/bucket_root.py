@@ -11,7 +11,7 @@ from lakewright.verify.table.object_store import make_listing_query
 
 def probe_bucket_root(session: WarehouseSession) -> Iterator[Attempt]:
     """List the root of the bucket."""
-    table = session.table("first")
+    table = session.ensure_table("first")
     bucket = table.location.bucket
     for title, query in (("the root", {"list-type": "2", "delimiter": "/"}), ("all objects", make_listing_query(""))):
         response = table.store.send("GET", bucket, query=query)

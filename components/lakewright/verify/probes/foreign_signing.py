@@ -17,7 +17,7 @@ METADATA_URL = "http://169.254.169.254/latest/meta-data/iam/security-credentials
 
 def probe_foreign_signing(session: WarehouseSession) -> Iterator[Attempt]:
     """Ask for signatures with the signers of the own warehouse and of other tenants' warehouses."""
-    table = session.table("first")
+    table = session.ensure_table("first")
     address = StoreAddress.from_config(session.warehouse.s3)
     own_signer_path = (
         f"/catalog/v1/signer/{session.warehouse.id}/tabular-id/{table.metadata['table-uuid']}/v1/aws/s3/sign"
@@ -28,9 +28,12 @@ def probe_foreign_signing(session: WarehouseSession) -> Iterator[Attempt]:
         body = make_sign_request(method, url, address.region)
         return session.identity.catalog.request("POST", path, body=body, project=project_id)
 
-    targets = [("an object beside the warehouse", address.url(table.location.bucket, f"{CANARY}/object"))]
+    targets = [("an object beside the warehouse", address.build_url(table.location.bucket, f"{CANARY}/object"))]
     targets += [
-        (f"tenant {warehouse.project_id}'s prefix", address.url(warehouse.bucket, f"{warehouse.key_prefix}/{CANARY}"))
+        (
+            f"tenant {warehouse.project_id}'s prefix",
+            address.build_url(warehouse.bucket, f"{warehouse.key_prefix}/{CANARY}"),
+        )
         for warehouse in session.tenant.list_other_warehouses_on_store(session.stack_warehouse)
     ]
     targets.append(("the metadata address", METADATA_URL))
@@ -44,7 +47,7 @@ def probe_foreign_signing(session: WarehouseSession) -> Iterator[Attempt]:
             path = f"/catalog/v1/signer/{foreign.warehouse_id}/tabular-id/{foreign_table.table_id}/v1/aws/s3/sign"
             location = Location.parse(foreign_table.location) if foreign_table.location else table.location
             response = sign(
-                path, "GET", address.url(location.bucket, f"{location.key}/data/{CANARY}"), foreign.project_id
+                path, "GET", address.build_url(location.bucket, f"{location.key}/data/{CANARY}"), foreign.project_id
             )
             title = f"use the signer of {foreign_table.namespace}.{foreign_table.name} of {foreign.title}"
             yield expect_denied(title, judge_visibility(response, namespaces_response), str(response))

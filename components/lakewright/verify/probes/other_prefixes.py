@@ -18,7 +18,7 @@ CANARY = "lakewright-verify-canary"
 
 def probe_other_prefixes(session: WarehouseSession) -> Iterator[Attempt]:
     """Read, write, list and delete in other tenants' prefixes, or in a canary prefix without other tenants."""
-    table = session.table("first")
+    table = session.ensure_table("first")
     for title, location, region in _list_forbidden_locations(session, table.location.bucket):
         key = f"{location.key}/{CANARY}-{secrets.token_hex(4)}"
         send = partial(table.store.send, region=region)

@@ -16,7 +16,7 @@ def probe_other_tables(session: WarehouseSession) -> Iterator[Attempt | Note]:
         # The catalog signs by the caller's rights on the table that has the file, and the caller owns both tables.
         yield Note(f"{name}: signed requests have no credential of one table; the catalog checks each request's table")
         return
-    first, second = session.table("first"), session.table("second")
+    first, second = session.ensure_table("first"), session.ensure_table("second")
     metadata = f"{second.location.key}/metadata/"
     extra = f"{second.location.key}/data/lakewright-verify-canary"
     bucket = second.location.bucket

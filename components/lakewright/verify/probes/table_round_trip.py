@@ -24,7 +24,7 @@ def probe_table_round_trip(session: WarehouseSession) -> Iterator[Attempt | Note
     yield expect_allowed("read the catalog configuration", result, f"config: {response}")
     step = "write"
     try:
-        table = session.table("written")
+        table = session.ensure_table("written")
         written = table.append()
         yield expect_allowed("write a table", "allowed", f"{delegation}: PUT {written}, commit 200")
         step = "read"

@@ -28,14 +28,14 @@ def probe_unit_secrets(session: TenantSession) -> Iterator[Attempt | Note]:
     if not pods:
         raise ProbeFailedError("there are no workloads in the cluster or the rendered manifests; run `lakewright up`")
     for pod in pods:
-        yield _attempt(f"{pod.title}'s environment and mounts", find_pod_secrets(pod, own_secrets, known_secrets))
+        yield _make_attempt(f"{pod.title}'s environment and mounts", find_pod_secrets(pod, own_secrets, known_secrets))
     for manifest in session.manifests:
         if manifest.get("kind") == "ConfigMap":
             title = f"ConfigMap {manifest['metadata'].get('name')}"
-            yield _attempt(title, find_config_map_secrets(manifest, known_secrets))
+            yield _make_attempt(title, find_config_map_secrets(manifest, known_secrets))
 
 
-def _attempt(title: str, findings: list[str]) -> Attempt:
+def _make_attempt(title: str, findings: list[str]) -> Attempt:
     evidence = "; ".join(findings) if findings else "no secret found"
     return expect_denied(f"find a secret in {title}", "allowed" if findings else "denied", evidence)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import unquote
 
-from lakewright.credentials.aws_session import aws_session
+from lakewright.credentials.aws_session import open_aws_session
 from lakewright.validation.documents import mapping_of
 
 TIMEOUT = 15
@@ -45,7 +45,7 @@ class RoleReader:
         from botocore.config import Config  # noqa: PLC0415 - slow to load
 
         config = cast(Any, Config)(connect_timeout=TIMEOUT, read_timeout=TIMEOUT)
-        session = aws_session(settings.profile, settings.region or "us-east-1", settings.shared_credentials_file)
+        session = open_aws_session(settings.profile, settings.region or "us-east-1", settings.shared_credentials_file)
         self._iam = session.client("iam", endpoint_url=settings.endpoint, config=config)
         self._sts = session.client("sts", endpoint_url=settings.endpoint, config=config)
 

@@ -36,9 +36,9 @@ def find_allowing_statement(policies: Iterable[Mapping[str, Any]], request: Poli
         if not _matches(statement, request):
             continue
         effect = str(statement.get("Effect"))
-        if effect == "Deny" and _condition_holds(statement, request, other_conditions_hold=False):
+        if effect == "Deny" and _holds_condition(statement, request, other_conditions_hold=False):
             return None
-        if effect == "Allow" and _condition_holds(statement, request, other_conditions_hold=True):
+        if effect == "Allow" and _holds_condition(statement, request, other_conditions_hold=True):
             allowed = allowed or str(statement.get("Sid") or "a statement without Sid")
     return allowed
 
@@ -118,7 +118,7 @@ def _matches(statement: Mapping[str, Any], request: PolicyRequest) -> bool:
     return True
 
 
-def _condition_holds(statement: Mapping[str, Any], request: PolicyRequest, *, other_conditions_hold: bool) -> bool:
+def _holds_condition(statement: Mapping[str, Any], request: PolicyRequest, *, other_conditions_hold: bool) -> bool:
     for operator, block in mapping_of(statement.get("Condition")).items():
         for key, value in mapping_of(block).items():
             kind = operator.lower().removesuffix("ifexists")

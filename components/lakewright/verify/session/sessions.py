@@ -140,15 +140,15 @@ class IdentitySession:
         Raises:
             IdentityUnavailableError: The credential cannot be obtained.
         """
-        return self._access(_strip_catalog_path(self.tenant.config.uri))
+        return self._open_access(_strip_catalog_path(self.tenant.config.uri))
 
     @OnceProperty
     def server(self) -> CatalogAccess:
         """Access through the server's own address, which stacks use; units may be unable to reach it."""
         endpoint = self.tenant.settings.server.endpoint
-        return self.catalog if endpoint == self.catalog.endpoint else self._access(endpoint)
+        return self.catalog if endpoint == self.catalog.endpoint else self._open_access(endpoint)
 
-    def _access(self, endpoint: str) -> CatalogAccess:
+    def _open_access(self, endpoint: str) -> CatalogAccess:
         tenant = self.tenant
         settings = tenant.settings.server
         auth, resolve = obtain_credential(self.subject, lambda: tenant.cluster, tenant.settings.resolve)
@@ -188,8 +188,8 @@ class WarehouseSession:
         """Requests about the warehouse's tables."""
         return WarehouseTables(self.identity.catalog, self.warehouse, self.tenant.config.project_id, self.tenant.s3)
 
-    def table(self, name: str = "first") -> ProbeTable:
-        """Return a probe table, which is made on first use.
+    def ensure_table(self, name: str = "first") -> ProbeTable:
+        """Return a probe table, and create it on first use.
 
         Raises:
             VerifyError: It could not be made, now or before.

@@ -79,30 +79,30 @@ def _encode_manifest(version: int, snapshot_id: int, data_path: str) -> bytes:
         "block_size_in_bytes": 67_108_864,
     }
     newer = [
-        _field("sequence_number", 3, "long", optional=True),
-        _field("file_sequence_number", 4, "long", optional=True),
+        _make_field("sequence_number", 3, "long", optional=True),
+        _make_field("file_sequence_number", 4, "long", optional=True),
     ]
     fields = [
-        _field("content", 134, "int"),
-        _field("file_path", 100, "string"),
-        _field("file_format", 101, "string"),
-        _field("partition", 102, {"type": "record", "name": "r102", "fields": []}),
-        _field("record_count", 103, "long"),
-        _field("file_size_in_bytes", 104, "long"),
-        _field("block_size_in_bytes", 105, "long"),
+        _make_field("content", 134, "int"),
+        _make_field("file_path", 100, "string"),
+        _make_field("file_format", 101, "string"),
+        _make_field("partition", 102, {"type": "record", "name": "r102", "fields": []}),
+        _make_field("record_count", 103, "long"),
+        _make_field("file_size_in_bytes", 104, "long"),
+        _make_field("block_size_in_bytes", 105, "long"),
     ]
     fields = fields[1:] if version == 1 else fields[:-1]
-    schema = _record(
+    schema = _make_record(
         "manifest_entry",
         [
-            _field("status", 0, "int"),
-            _field("snapshot_id", 1, "long", optional=version > 1),
+            _make_field("status", 0, "int"),
+            _make_field("snapshot_id", 1, "long", optional=version > 1),
             *(newer if version > 1 else []),
-            _field("data_file", 2, _record("r2", fields)),
+            _make_field("data_file", 2, _make_record("r2", fields)),
         ],
     )
     header = {
-        "schema": _json(SCHEMA),
+        "schema": _to_json(SCHEMA),
         "schema-id": "0",
         "partition-spec": "[]",
         "partition-spec-id": "0",
@@ -117,37 +117,37 @@ def _encode_manifest(version: int, snapshot_id: int, data_path: str) -> bytes:
 def _encode_manifest_list(version: int, entry: Mapping[str, Any], manifest_path: str, length: int) -> bytes:
     sequence = entry.get("sequence-number", 0)
     values: list[tuple[dict[str, Any], Any]] = [
-        (_field("manifest_path", 500, "string"), manifest_path),
-        (_field("manifest_length", 501, "long"), length),
-        (_field("partition_spec_id", 502, "int"), 0),
-        *([(_field("content", 517, "int"), 0)] if version > 1 else []),
-        *([(_field("sequence_number", 515, "long"), sequence)] if version > 1 else []),
-        *([(_field("min_sequence_number", 516, "long"), sequence)] if version > 1 else []),
-        (_field("added_snapshot_id", 503, "long"), entry["snapshot-id"]),
-        (_field("added_files_count", 504, "int"), 1),
-        (_field("existing_files_count", 505, "int"), 0),
-        (_field("deleted_files_count", 506, "int"), 0),
-        (_field("added_rows_count", 512, "long"), ROWS),
-        (_field("existing_rows_count", 513, "long"), 0),
-        (_field("deleted_rows_count", 514, "long"), 0),
-        *([(_field("first_row_id", 520, "long", optional=True), entry["first-row-id"])] if version > 2 else []),
+        (_make_field("manifest_path", 500, "string"), manifest_path),
+        (_make_field("manifest_length", 501, "long"), length),
+        (_make_field("partition_spec_id", 502, "int"), 0),
+        *([(_make_field("content", 517, "int"), 0)] if version > 1 else []),
+        *([(_make_field("sequence_number", 515, "long"), sequence)] if version > 1 else []),
+        *([(_make_field("min_sequence_number", 516, "long"), sequence)] if version > 1 else []),
+        (_make_field("added_snapshot_id", 503, "long"), entry["snapshot-id"]),
+        (_make_field("added_files_count", 504, "int"), 1),
+        (_make_field("existing_files_count", 505, "int"), 0),
+        (_make_field("deleted_files_count", 506, "int"), 0),
+        (_make_field("added_rows_count", 512, "long"), ROWS),
+        (_make_field("existing_rows_count", 513, "long"), 0),
+        (_make_field("deleted_rows_count", 514, "long"), 0),
+        *([(_make_field("first_row_id", 520, "long", optional=True), entry["first-row-id"])] if version > 2 else []),
     ]
-    schema = _record("manifest_file", [part for part, _ in values])
+    schema = _make_record("manifest_file", [part for part, _ in values])
     header = {"format-version": str(version), "snapshot-id": str(entry["snapshot-id"])}
     return _write(schema, {part["name"]: value for part, value in values}, header)
 
 
-def _record(name: str, fields: list[dict[str, Any]]) -> dict[str, Any]:
+def _make_record(name: str, fields: list[dict[str, Any]]) -> dict[str, Any]:
     return {"type": "record", "name": name, "fields": fields}
 
 
-def _field(name: str, field_id: int, kind: Any, *, optional: bool = False) -> dict[str, Any]:
+def _make_field(name: str, field_id: int, kind: Any, *, optional: bool = False) -> dict[str, Any]:
     if optional:
         return {"name": name, "field-id": field_id, "type": ["null", kind], "default": None}
     return {"name": name, "field-id": field_id, "type": kind}
 
 
-def _json(value: Any) -> str:
+def _to_json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 

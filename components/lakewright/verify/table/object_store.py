@@ -76,7 +76,7 @@ class StoreAddress:
         """Return the address for a bucket of another region of AWS: S3 redirects requests to the wrong region."""
         return self if region is None or self.endpoint else replace(self, region=region)
 
-    def url(self, bucket: str, key: str = "", query: Mapping[str, str] | None = None) -> str:
+    def build_url(self, bucket: str, key: str = "", query: Mapping[str, str] | None = None) -> str:
         """Return the URL of an object, or of the bucket with query parameters."""
         scheme, _, host = (self.endpoint or f"https://{service_host('s3', self.region)}").rstrip("/").partition("://")
         path = quote(key, safe="/-._~")
@@ -145,7 +145,7 @@ class VendedStore(TableStore):
         from botocore import auth, awsrequest, credentials  # noqa: PLC0415 - slow to load
 
         address = self._address.with_region(region)
-        url = address.url(bucket, key, query)
+        url = address.build_url(bucket, key, query)
         request = cast(Any, awsrequest).AWSRequest(method=method, url=url, data=content)
         keys = cast(Any, credentials).Credentials(
             self._keys.access_key_id, self._keys.secret_access_key, self._keys.session_token
@@ -176,7 +176,7 @@ class SignedStore(TableStore):
     ) -> StoreResponse:
         """Have a request signed and send it."""
         address = self._address.with_region(region)
-        url = address.url(bucket, key, query)
+        url = address.build_url(bucket, key, query)
         sign_body = make_sign_request(method, url, address.region)
         response = self._catalog.request("POST", self._sign_path, body=sign_body, project=self._project)
         if not response.is_success:

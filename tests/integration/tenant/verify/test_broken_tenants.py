@@ -136,8 +136,8 @@ def test_unreachable_catalog_is_no_proof(verify: Verify, acme: Tenant) -> None:
 
 def test_failed_probe_leaves_nothing_behind(verify: Verify, acme: Tenant, stack_http: httpx.Client) -> None:
     def fail(session: WarehouseSession) -> Any:
-        session.table("first")
-        session.table("second")
+        session.ensure_table("first")
+        session.ensure_table("second")
         raise ProbeFailedError("in the middle")
 
     report = verify(probes=[WarehouseProbe("failing", fail)])
@@ -165,7 +165,7 @@ def test_probe_table_is_readable_by_pyiceberg(verify: Verify, acme: Tenant, vers
     rows: list[Any] = []
 
     def read(session: WarehouseSession) -> Any:
-        session.table("first")
+        session.ensure_table("first")
         namespace = session.namespaces[0]
         session.tables.create_table(namespace, f"v{version}", version).append()
         table = acme.catalog(session.warehouse.name).load_table((namespace, f"v{version}"))

@@ -98,9 +98,9 @@ def schema(
     Example: lakewright spec schema --environment
     """
     if platform:
-        from lakewright.platform_stack.settings.json_schema import platform_schema_text  # noqa: PLC0415
+        from lakewright.platform_stack.settings.json_schema import format_platform_schema  # noqa: PLC0415
 
-        sys.stdout.write(platform_schema_text())
+        sys.stdout.write(format_platform_schema())
         return
     if environment:
         from lakewright.environment.json_schema import environment_schema_text  # noqa: PLC0415

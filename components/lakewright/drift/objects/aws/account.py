@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from lakewright_engine.model.properties import plaintext
 
-from lakewright.credentials.aws_session import aws_session
+from lakewright.credentials.aws_session import open_aws_session
 from lakewright.drift.session import ScanSession, StackResource
 from lakewright.lakekeeper.api.connection.list_cache import SharedAnswers
 from lakewright.validation.documents import list_of, mapping_of
@@ -98,7 +98,7 @@ class AwsAccount:
         if text("accessKey"):
             return cast(Any, boto3).Session(text("accessKey"), text("secretKey"), text("token") or None)
         files = list_of(_parse_setting(text("sharedCredentialsFiles")))
-        return aws_session(text("profile") or None, None, files[-1] if files else None)
+        return open_aws_session(text("profile") or None, None, files[-1] if files else None)
 
     @property
     def region(self) -> str:
