@@ -52,8 +52,8 @@ def session_of(stack: str, directory: Path) -> tuple[TenantSession, list[ProbeId
     from lakewright.cli.engines.environment_loading import load_environment  # noqa: PLC0415
     from lakewright.cli.engines.stack_secrets import stack_resolver  # noqa: PLC0415
     from lakewright.spec import read_stack_file  # noqa: PLC0415
-    from lakewright.verify.session.places import read_other_tenants, read_stack_warehouses  # noqa: PLC0415
     from lakewright.verify.session.sessions import TenantSession  # noqa: PLC0415
+    from lakewright.verify.session.stack_warehouses import read_other_tenants, read_stack_warehouses  # noqa: PLC0415
     from lakewright.verify.settings import list_subjects, make_settings  # noqa: PLC0415
 
     project, backend = existing_stack(directory, stack)

@@ -11,8 +11,8 @@ from urllib.parse import quote
 from lakewright.lakekeeper.api.catalog.namespaces import joined
 from lakewright.verify.attempts.catalog_access import HIDDEN_WAREHOUSE, CatalogResponse
 from lakewright.verify.attempts.check import Attempt, AttemptResult, expect_denied
-from lakewright.verify.session.places import DeclaredTable, StackWarehouse
 from lakewright.verify.session.sessions import IdentitySession
+from lakewright.verify.session.stack_warehouses import DeclaredTable, StackWarehouse
 
 HIDDEN = (*HIDDEN_WAREHOUSE, "ProjectNotFound")
 """Types of a 404 for a warehouse or project that the identity cannot see."""

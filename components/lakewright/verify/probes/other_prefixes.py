@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from lakewright.verify.attempts.check import Attempt, expect_denied
-from lakewright.verify.session.places import StackWarehouse, is_same_store
 from lakewright.verify.session.sessions import WarehouseSession
+from lakewright.verify.session.stack_warehouses import StackWarehouse, is_same_store
 from lakewright.verify.table.object_store import make_listing_query
 from lakewright.verify.table.probe_table import Location
 

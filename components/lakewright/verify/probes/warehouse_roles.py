@@ -14,8 +14,8 @@ from lakewright.verify.attempts.check import Attempt, Note, expect_denied
 from lakewright.verify.probes.other_prefixes import CANARY
 from lakewright.verify.roles.documents import RoleReader
 from lakewright.verify.roles.reach import PolicyRequest, find_allowing_statement, find_open_trust
-from lakewright.verify.session.places import StackWarehouse
 from lakewright.verify.session.sessions import TenantSession
+from lakewright.verify.session.stack_warehouses import StackWarehouse
 
 _ON_OBJECTS = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject")
 _ON_BUCKET = ("s3:PutBucketPolicy", "s3:DeleteBucketPolicy", "s3:PutBucketAcl", "s3:DeleteBucket")

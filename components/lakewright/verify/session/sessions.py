@@ -24,8 +24,8 @@ from lakewright.verify.attempts.catalog_access import CatalogAccess
 from lakewright.verify.attempts.errors import ProbeFailedError
 from lakewright.verify.session.cluster import TenantCluster
 from lakewright.verify.session.once_property import OnceProperty
-from lakewright.verify.session.places import OtherTenants, StackWarehouse, is_same_server, is_same_store
 from lakewright.verify.session.settings import VerifySettings
+from lakewright.verify.session.stack_warehouses import OtherTenants, StackWarehouse, is_same_server, is_same_store
 from lakewright.verify.session.subjects import ProbeIdentity, obtain_credential
 from lakewright.verify.table.object_store import open_s3_http
 from lakewright.verify.table.probe_table import ProbeTable, WarehouseTables, make_namespace_name

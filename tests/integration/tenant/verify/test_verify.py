@@ -14,7 +14,7 @@ import yaml
 from lakewright.cli.commands.verify import session_of
 from lakewright.verify.registry import PROBES
 from lakewright.verify.run import run_probes
-from lakewright.verify.session.places import OtherTenants
+from lakewright.verify.session.stack_warehouses import OtherTenants
 
 from ....tenant_project import Tenant
 from ....verifying import Verify, broken

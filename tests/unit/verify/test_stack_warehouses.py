@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from lakewright.verify.session.places import (
+from lakewright.verify.session.stack_warehouses import (
     StackWarehouse,
     is_same_server,
     is_same_store,
