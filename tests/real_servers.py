@@ -19,10 +19,10 @@ import pytest
 from botocore.config import Config
 from lakewright.credentials.references import resolve
 from lakewright.lakekeeper.api.catalog import contents
-from lakewright.lakekeeper.api.connection.auth import auth_for
+from lakewright.lakekeeper.api.connection.auth import make_auth
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import BusyError, LakekeeperError, NotFoundError
-from lakewright.lakekeeper.api.connection.retry import until
+from lakewright.lakekeeper.api.connection.retry import retry_until
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.lakekeeper.api.management import project_record, projects, roles, users, warehouses
 from lakewright_sandbox.runtime.state import AwsState, LakekeeperState, Sandbox
@@ -140,7 +140,7 @@ class RealServers:
         """Return a plain HTTP client with the user's identity. A test that requests a fault is skipped."""
         return httpx.Client(
             base_url=self.lakekeeper,
-            auth=auth_for(ServerRef.model_validate(self.server), resolve),
+            auth=make_auth(ServerRef.model_validate(self.server), resolve),
             timeout=60,
             event_hooks={"request": [_no_fault_switch]},
         )
@@ -209,7 +209,7 @@ class RealServers:
         return {warehouse_id: str(there["project-id"]) for warehouse_id, there in found if there}
 
     def _remove_project(self, project_id: str) -> None:
-        found = {warehouses.id_of(warehouse) for warehouse in warehouses.list_all(self.client, project_id)}
+        found = {warehouses.read_id(warehouse) for warehouse in warehouses.list_all(self.client, project_id)}
         for warehouse_id in found | {
             warehouse_id for warehouse_id, project in self._unlisted.items() if project == project_id
         }:
@@ -226,7 +226,7 @@ class RealServers:
         warehouses.change(self.client, warehouse_id, "protection", {"protected": False})
         _unprotect(self.client, warehouse_id)
         contents.purge(self.client, warehouse_id)
-        until(
+        retry_until(
             lambda: warehouses.delete(self.client, warehouse_id),
             lambda error: isinstance(error, BusyError),
             seconds=PURGE_WAIT,
@@ -258,7 +258,7 @@ class RealServers:
 def _unprotect(client: Client, warehouse_id: str) -> None:
     from lakewright.lakekeeper.api.catalog import namespaces, tables
 
-    found = contents.of_warehouse(client, warehouse_id)
+    found = contents.read_warehouse(client, warehouse_id)
     for namespace in found.namespaces:
         if namespace.protected:
             namespaces.protect(client, warehouse_id, namespace.namespace_id, protected=False)

@@ -121,7 +121,7 @@ def _make_project(spec: TenantSpec, platform: Platform, record: TenantRecord, op
         server=platform.server,
         name=spec.project_name,
         project_id=spec.project_id,
-        kept_warehouses=record.kept_warehouses(),
+        kept_warehouses=record.list_kept_warehouses(),
         record=record.bucket_tag,
         adopt=spec.adopt,
         opts=pulumi.ResourceOptions.merge(opts, project_opts),
@@ -153,7 +153,7 @@ def _make_guard(
         projects=_list_guarded_projects(spec, ids, record) if protected and not retained else None,
         roles={spec.project_id: roles},
         buckets=[*_list_guarded_buckets(spec, storage, record)],
-        adopted=record.adopted_prefixes([w.name for w in spec.warehouses if w.deletion == "purge"]),
+        adopted=record.list_adopted_prefixes([w.name for w in spec.warehouses if w.deletion == "purge"]),
         record=record.bucket_tag,
         purged_warehouses=[warehouse.name for warehouse in spec.warehouses if warehouse.deletion == "purge"],
         purged_tables=_list_purged_tables(spec),
@@ -168,7 +168,7 @@ def _list_guarded_projects(
     spec: TenantSpec, ids: list[pulumi.Output[str]], record: TenantRecord
 ) -> pulumi.Output[dict[str, list[str]]]:
     """Return the project with the stack's warehouses, unless a retained warehouse keeps it."""
-    return pulumi.Output.all(record.kept_warehouses(), *ids).apply(
+    return pulumi.Output.all(record.list_kept_warehouses(), *ids).apply(
         lambda values: {} if values[0] else {spec.project_id: values[1:]}
     )
 
@@ -193,8 +193,8 @@ def _list_guarded_buckets(
         if tenant_storage.own_bucket and not any(warehouse.deletion == "retain" for warehouse in on_storage):
             purged = [warehouse.name for warehouse in on_storage if warehouse.deletion == "purge"]
             yield tenant_storage.own_bucket | {
-                "emptied": [record.of_warehouse(warehouse, "key_prefix") for warehouse in purged],
-                "kept": record.kept_warehouses(tenant_storage.own_bucket["bucket"]),
+                "emptied": [record.read_warehouse(warehouse, "key_prefix") for warehouse in purged],
+                "kept": record.list_kept_warehouses(tenant_storage.own_bucket["bucket"]),
                 **({"log_bucket": tenant_storage.purged_log_bucket} if tenant_storage.purged_log_bucket else {}),
             }
 

@@ -162,4 +162,4 @@ def _list_kept_warehouses(
         for warehouse in spec.warehouses
         if spec.find_storage_name(warehouse) == storage and warehouse.deletion == "retain"
     ]
-    return record.kept_warehouses(bucket).apply(lambda earlier: [*declared_warehouses, *earlier])
+    return record.list_kept_warehouses(bucket).apply(lambda earlier: [*declared_warehouses, *earlier])

@@ -61,7 +61,7 @@ class TenantWarehouse(pulumi.ComponentResource):
         inside = pulumi.ResourceOptions(parent=self, retain_on_delete=retain)
         # Each child has an alias of its own: a killed run may have renamed the component but not the child.
         within = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(aliases=aliases(earlier)))
-        prefix = record.of_warehouse(spec.name, "key_prefix")
+        prefix = record.read_warehouse(spec.name, "key_prefix")
 
         external_id = _choose_external_id(name, tenant.find_storage_name(spec), storage, within)
         settings = RoleSettings(tenant, spec, platform, storage, record, after, within)

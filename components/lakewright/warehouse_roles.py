@@ -113,7 +113,7 @@ def _make_role(
     tenant, spec, record = settings.tenant, settings.warehouse, settings.record
     platform, storage = settings.platform, settings.storage
     region = storage.address.region
-    prefix = record.of_warehouse(spec.name, "key_prefix")
+    prefix = record.read_warehouse(spec.name, "key_prefix")
     first = role_name(tenant.name, spec.renamed_from or spec.name, suffix)
     existing = ExistingObjects(platform.environment.aws, region)
     adopted = existing.role(first, tenant.name) if tenant.adopts(spec) else None
@@ -124,7 +124,7 @@ def _make_role(
 
     return AccessRole(
         role_name(tenant.name, spec.name, suffix),
-        role=record.of_warehouse(spec.name, "origin").apply(lambda name: role_name(tenant.name, name, suffix)),
+        role=record.read_warehouse(spec.name, "origin").apply(lambda name: role_name(tenant.name, name, suffix)),
         # Roles for purposes are newer than the path, so that each of them has it.
         path=ROLE_PATH if suffix else record.role_path(spec.name),
         description=_describe_role(purpose, prefix),

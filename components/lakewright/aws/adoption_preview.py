@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, cast
 from urllib.parse import unquote
 
-from lakewright.lakekeeper.buckets.own_bucket import OwnBucket, client_of, code_of, listing
+from lakewright.lakekeeper.buckets.own_bucket import OwnBucket, open_client, raise_uncounted, read_code
 
 MOST_PAGES = 10
 """Pages of 1,000 objects that are counted; more objects are `at least` as many."""
@@ -31,8 +31,8 @@ def describe_bucket(own: OwnBucket) -> str:
     Raises:
         CannotCountError: S3 refused a call.
     """
-    with listing(own):
-        s3 = client_of(own)
+    with raise_uncounted(own):
+        s3 = open_client(own)
         settings = ", ".join(_read_settings(s3, own.bucket))
         return f"it contains {_count_objects(s3, own.bucket)}; this replaces {settings}"
 
@@ -65,7 +65,7 @@ def _read(call: Callable[[], Any]) -> dict[str, Any]:
     try:
         return cast(dict[str, Any], call())
     except ClientError as error:
-        if code_of(error) not in _UNSET:
+        if read_code(error) not in _UNSET:
             raise
         return {}
 

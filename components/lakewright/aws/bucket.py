@@ -13,7 +13,7 @@ from lakewright.aws.existing import ExistingObjects
 from lakewright.aws.log_bucket import LogBucket, log_prefix
 from lakewright.aws.private_bucket import make_private
 from lakewright.environment.platform import TENANT_TAG, Platform
-from lakewright.lakekeeper.buckets.bucket_key import alias_of, description_of
+from lakewright.lakekeeper.buckets.bucket_key import describe_key, name_alias
 from lakewright.lakekeeper.buckets.bucket_removal import BucketRemoval, KeyRemoval
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
 from lakewright.storage.aws import AwsStorage
@@ -187,7 +187,7 @@ class TenantBucket(pulumi.ComponentResource):
             case "s3":
                 return None, []
             case "own":
-                alias = alias_of(storage.bucket)
+                alias = name_alias(storage.bucket)
                 found = existing.key(alias, storage.bucket, tenant) if existing else None
                 # Each bucket has its own key, so that removing another bucket never deletes the key of these objects.
                 of_bucket = f"{name}-{storage.bucket}"
@@ -195,7 +195,7 @@ class TenantBucket(pulumi.ComponentResource):
                 # Without a key policy, the account's IAM policies apply, such as those of the warehouses' roles.
                 key = kms.Key(
                     of_bucket,
-                    description=description_of(storage.bucket),
+                    description=describe_key(storage.bucket),
                     enable_key_rotation=True,
                     tags=tags,
                     opts=_imported(opts, found.key_id if found else None),

@@ -13,8 +13,8 @@ from lakewright.lakekeeper.api.connection.client import ClientPool
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError
 from lakewright.lakekeeper.preflight.report import Check, Report
 from lakewright.lakekeeper.warehouse.role_checks import role_checks
-from lakewright.lakekeeper.warehouse.role_listing import listing_checks
-from lakewright.lakekeeper.warehouse.role_proof import RoleProofArgs, use_of
+from lakewright.lakekeeper.warehouse.role_listing import check_listings
+from lakewright.lakekeeper.warehouse.role_proof import RoleProofArgs, describe_use
 
 if TYPE_CHECKING:
     from lakewright_engine.model.resources import StackSnapshot
@@ -40,11 +40,11 @@ def report_roles(
         proof = RoleProofArgs.from_state({key: plaintext(value) for key, value in resource.outputs.items()})
         client = clients.get(proof.server, lambda reference: credentials.resolve(reference, config))
         try:
-            checks = role_checks(use_of(client, proof))
+            checks = role_checks(describe_use(client, proof))
         except LakekeeperError as error:
             checks = [Check(name="role", status="failed", reason=str(error))]
         session = open_aws_session(profile, proof.storage.region, None)
-        checks += listing_checks(session, proof.storage, proof.credential.external_id, proof.storage.endpoint)
+        checks += check_listings(session, proof.storage, proof.credential.external_id, proof.storage.endpoint)
         reports.append(
             Report(
                 warehouse=proof.warehouse,

@@ -69,7 +69,7 @@ class CheckSession:
     def find_warehouse_id(self, name: str) -> str | None:
         """Return the id of a warehouse; None if the server does not list it."""
         warehouse = self.warehouses.get(name.casefold())
-        return warehouses.id_of(warehouse) if warehouse else None
+        return warehouses.read_id(warehouse) if warehouse else None
 
     def require_warehouse(self, name: str) -> str:
         """Return the id of a warehouse.
@@ -163,7 +163,7 @@ class CheckSession:
                 "profile": account.profile,
                 "shared_credentials_file": str(file) if file else None,
             }
-        bucket = OwnBucket.model_validate(access).resolving(self.target.resolve)
+        bucket = OwnBucket.model_validate(access).with_resolver(self.target.resolve)
         return bucket, str(profile.get("key-prefix") or "").strip("/")
 
     def close(self) -> None:
@@ -172,10 +172,12 @@ class CheckSession:
             self.http.close()
 
     def _walk_namespaces(self, warehouse_id: str, namespace: Path | None) -> list[Tabular]:
-        pending = [namespace] if namespace else [child.path for child in namespaces.children(self.client, warehouse_id)]
+        pending = (
+            [namespace] if namespace else [child.path for child in namespaces.list_children(self.client, warehouse_id)]
+        )
         all_tables: list[Tabular] = []
         while pending:
             path = pending.pop()
-            all_tables += tabulars.listed(self.client, warehouse_id, path, "table")
-            pending += [child.path for child in namespaces.children(self.client, warehouse_id, path)]
+            all_tables += tabulars.list_kind(self.client, warehouse_id, path, "table")
+            pending += [child.path for child in namespaces.list_children(self.client, warehouse_id, path)]
         return all_tables

@@ -77,9 +77,9 @@ def _measure_stored(warehouse: str, max_bytes: int, session: CheckSession) -> tu
     try:
         if not own_bucket.exists(bucket):
             raise NotEvaluatedError(f"{bucket.where} does not exist, or the stack's identity may not see it")
-        with own_bucket.listing(bucket):
+        with own_bucket.raise_uncounted(bucket):
             for entry in own_bucket.entries(
-                own_bucket.client_of(bucket), bucket.bucket, f"{prefix}/" if prefix else ""
+                own_bucket.open_client(bucket), bucket.bucket, f"{prefix}/" if prefix else ""
             ):
                 size += entry.size
                 if size > max_bytes:

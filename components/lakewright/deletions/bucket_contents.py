@@ -48,8 +48,8 @@ def count_bucket(state: ResourceState, open_bucket: OpenBucket) -> DeletedConten
     others: list[tuple[str, str, int]] = []
     try:
         own = open_bucket(name, str(region) if region else None)
-        with own_bucket.listing(own):
-            for entry in own_bucket.entries(own_bucket.client_of(own), own.bucket, ""):
+        with own_bucket.raise_uncounted(own):
+            for entry in own_bucket.entries(own_bucket.open_client(own), own.bucket, ""):
                 if entry.is_marker:
                     continue
                 if logs + len(others) == MOST_OBJECTS:

@@ -132,13 +132,13 @@ class _PurgedObject:
 
     def _tally(self) -> _Tally:
         tally, state = _Tally(), self.state
-        client = self.provider.recorded_client(state.server)
+        client = self.provider.connect_as_recorded(state.server)
         if isinstance(state, WarehouseArgs):
-            tabulars = warehouse_contents.held(client, self.recorded.id, state.name)
+            tabulars = warehouse_contents.list_tabulars(client, self.recorded.id, state.name)
             tally.add(tabulars)
             prefix = getattr(state.storage, "key_prefix", None)
             if state.own_bucket is not None and prefix:
-                own = state.own_bucket.resolving(self.provider.secret)
+                own = state.own_bucket.with_resolver(self.provider.secret)
                 _tally_prefix(tally, client, self.recorded.id, own, prefix)
             else:
                 _tally_table_sizes(tally, client, self.recorded.id, tabulars)
@@ -146,7 +146,7 @@ class _PurgedObject:
             if namespaces.get(client, state.warehouse_id, state.path) is None:
                 _refuse_inactive(client, state.warehouse_id)
                 return tally
-            tabulars = contents.of_namespace(client, state.warehouse_id, state.path).tabulars
+            tabulars = contents.read_namespace(client, state.warehouse_id, state.path).tabulars
             tally.add(tabulars)
             _tally_table_sizes(tally, client, state.warehouse_id, tabulars)
         else:
@@ -196,14 +196,14 @@ def _refuse_inactive(client: Client, warehouse_id: str) -> None:
 
 def _tally_prefix(tally: _Tally, client: Client, warehouse_id: str, own: OwnBucket, prefix: str) -> None:
     """Add the bytes under the key prefix of a warehouse, which is emptied except for the data of other warehouses."""
-    neighbours = surroundings.look_around(client).within(own, prefix, [warehouse_id])
+    neighbours = surroundings.look_around(client).find_overlapping(own, prefix, [warehouse_id])
     others = [neighbour.place.prefix for neighbour in neighbours]
     if any(key_prefixes.is_within(prefix, other) for other in others):
         return
     versions: list[tuple[str, str, int]] = []
-    with own_bucket.listing(own):
+    with own_bucket.raise_uncounted(own):
         entries = own_bucket.entries_outside(
-            own_bucket.client_of(own), own.bucket, f"{prefix}/", [f"{other}/" for other in others]
+            own_bucket.open_client(own), own.bucket, f"{prefix}/", [f"{other}/" for other in others]
         )
         for entry in entries:
             if entry.is_deleted_probe or entry.is_marker:

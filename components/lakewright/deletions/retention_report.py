@@ -169,7 +169,7 @@ def is_key_kept(verb: str, properties: Mapping[str, Any]) -> bool:
     own = KeyRemovalArgs.from_state(dict(properties))
     try:
         is_default = verb == "destroy" and bucket_key.is_default(own, own.key_id)
-        return is_default or bucket_key.encrypted(own) is not None
+        return is_default or bucket_key.find_encrypted_object(own) is not None
     except CannotCountError:
         return True
 

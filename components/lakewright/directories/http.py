@@ -9,7 +9,7 @@ import httpx
 
 from lakewright.directories.directory import Resolve
 from lakewright.directories.errors import DirectoryRefusedError, DirectoryUnavailableError
-from lakewright.lakekeeper.api.connection.auth import BearerAuth, ClientCredentials, token_client
+from lakewright.lakekeeper.api.connection.auth import BearerAuth, ClientCredentials, make_token_client
 from lakewright.lakekeeper.api.connection.deadline import call_within
 from lakewright.lakekeeper.api.connection.errors import NotAuthenticatedError
 from lakewright.lakekeeper.api.connection.responses import UnusableResponseError, retry_after
@@ -46,9 +46,9 @@ class DirectoryApi:
                 )
         self.title = title
         self._base, self._retry = base_url.rstrip("/"), retry or RetryPolicy()
-        self._http = token_client()
+        self._http = make_token_client()
         self.client_id = auth.client_id
-        self._auth = BearerAuth(ClientCredentials(auth, resolve, token_client()))
+        self._auth = BearerAuth(ClientCredentials(auth, resolve, make_token_client()))
 
     def get(self, path: str, parameters: dict[str, str | int] | None = None) -> Any:
         """Return the JSON of a path, or of the address of a next page; None if there is no such object.

@@ -110,7 +110,7 @@ class ServerReader:
                 access_key_id=keys.access_key_id,
                 secret_access_key=keys.secret_access_key,
             )
-        return read_bucket(bucket.resolving(self._resolve))
+        return read_bucket(bucket.with_resolver(self._resolve))
 
     def _client(self, project_id: str | None) -> Any:
         reference = self.environment.lakekeeper.reference

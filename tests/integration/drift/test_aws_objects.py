@@ -17,7 +17,7 @@ from lakewright.drift.detection.run import find_drift
 from lakewright.drift.detection.steps import DriftOptions
 from lakewright.drift.model import Difference, DifferenceKind, DriftReport, UnmanagedSearch
 from lakewright.fleet.selection import SelectedStack
-from lakewright.lakekeeper.buckets.bucket_key import alias_of
+from lakewright.lakekeeper.buckets.bucket_key import name_alias
 from lakewright_engine.model.resources import ResourceState
 from lakewright_engine.object_reader import ObjectReader
 from lakewright_engine.project.project import PulumiProject
@@ -151,7 +151,7 @@ def test_finds_what_a_refresh_finds(
         for resource in json.loads(tenant.output("stack", "export"))["deployment"]["resources"]
         if resource["type"] == "aws:iam/role:Role"
     )
-    key = kms.describe_key(KeyId=alias_of(tenant.bucket))["KeyMetadata"]["KeyId"]
+    key = kms.describe_key(KeyId=name_alias(tenant.bucket))["KeyMetadata"]["KeyId"]
     s3.put_bucket_versioning(Bucket=tenant.bucket, VersioningConfiguration={"Status": "Suspended"})
     s3.delete_public_access_block(Bucket=tenant.bucket)
     s3.delete_bucket_lifecycle(Bucket=tenant.bucket)

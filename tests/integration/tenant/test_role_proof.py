@@ -17,7 +17,7 @@ from lakewright.lakekeeper.api.management import warehouses
 from lakewright.lakekeeper.storage.credentials import SystemIdentity
 from lakewright.lakekeeper.storage.profiles import S3Profile, profile_request
 from lakewright.lakekeeper.warehouse.role_checks import NEIGHBOR, RoleUse, role_checks
-from lakewright.lakekeeper.warehouse.role_listing import listing_checks
+from lakewright.lakekeeper.warehouse.role_listing import check_listings
 from lakewright_sandbox.runtime.state import Sandbox
 
 EXTERNAL_ID = "only-this-one"
@@ -108,7 +108,7 @@ def test_listing_is_tried_with_the_catalog_identity(
         allow(aws, use.storage.bucket, policy | {"Statement": [*policy["Statement"], more | {"Condition": condition}]})
     session = open_aws_session("lakekeeper", use.storage.region, sandbox.credentials_file)
 
-    checks = listing_checks(session, use.storage, EXTERNAL_ID, sandbox.aws.endpoint)
+    checks = check_listings(session, use.storage, EXTERNAL_ID, sandbox.aws.endpoint)
 
     assert expected in {check.status for check in checks}
     assert ("failed" in {check.status for check in checks}) == (expected == "failed")
@@ -117,7 +117,7 @@ def test_listing_is_tried_with_the_catalog_identity(
 def test_listing_with_another_identity_is_skipped(use: RoleUse, sandbox: Sandbox) -> None:
     session = open_aws_session("admin", use.storage.region, sandbox.credentials_file)
 
-    (check,) = listing_checks(session, use.storage, EXTERNAL_ID, sandbox.aws.endpoint)
+    (check,) = check_listings(session, use.storage, EXTERNAL_ID, sandbox.aws.endpoint)
 
     assert check.status == "skipped"
     assert "may not assume the role" in check.reason

@@ -17,10 +17,10 @@ from lakewright.discovery.survey.coverage import (
 from lakewright.lakekeeper.api.catalog.namespaces import ListedNamespace
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.connection.privileges import GrantEntry, Object
-from lakewright.lakekeeper.api.connection.versions import server_of
+from lakewright.lakekeeper.api.connection.versions import parse_server
 from lakewright_engine.model.resources import ResourceState
 
-SERVER = server_of("http://lakekeeper", {"version": "0.13.3", "authz-backend": "openfga"})
+SERVER = parse_server("http://lakekeeper", {"version": "0.13.3", "authz-backend": "openfga"})
 ENDPOINT = {"server": {"endpoint": "http://lakekeeper/"}}
 ROLE = "01983a4e-0000-7000-8000-000000000001"
 

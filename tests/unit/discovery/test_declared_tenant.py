@@ -19,7 +19,7 @@ from lakewright.discovery.listing.project_objects import FoundGrant, FoundNamesp
 from lakewright.lakekeeper.api.catalog.namespaces import ListedNamespace
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.connection.privileges import GrantEntry, Object
-from lakewright.lakekeeper.api.connection.versions import server_of
+from lakewright.lakekeeper.api.connection.versions import parse_server
 from lakewright.lakekeeper.api.management.task_queues import QueueConfig
 from lakewright.lakekeeper.buckets import bucket_settings
 from lakewright.spec import parse_spec
@@ -27,7 +27,7 @@ from lakewright.validation.yaml_text import load_yaml
 
 ROLE = "arn:aws:iam::123456789012:role/lakehouse"
 ROLE_ID = "01983a4e-0000-7000-8000-000000000001"
-OPENFGA = server_of("http://lakekeeper", {"version": "0.13.3", "authz-backend": "openfga"})
+OPENFGA = parse_server("http://lakekeeper", {"version": "0.13.3", "authz-backend": "openfga"})
 IN_STORE = {
     "type": "s3",
     "flavor": "s3-compat",

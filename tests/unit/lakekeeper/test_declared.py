@@ -138,7 +138,7 @@ def test_mistakes_beside_unknown_values_are_found() -> None:
 
 
 def differences(old: dict[str, Any], new: dict[str, Any]) -> dict[str, object]:
-    found = difference.between(WarehouseArgs.parse(old), WarehouseArgs.parse(new))
+    found = difference.list_changes(WarehouseArgs.parse(old), WarehouseArgs.parse(new))
     return {change.path: change.mark for change in found}
 
 

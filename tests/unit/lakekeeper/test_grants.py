@@ -12,7 +12,7 @@ from lakewright.lakekeeper.api.connection.errors import ForbiddenError, NoSuchPa
 from lakewright.lakekeeper.api.connection.privileges import GrantEntry, Object
 from lakewright.lakekeeper.api.connection.retry import RetryPolicy
 from lakewright.lakekeeper.api.connection.server import ServerRef
-from lakewright.lakekeeper.api.connection.versions import server_of
+from lakewright.lakekeeper.api.connection.versions import parse_server
 from lakewright.lakekeeper.api.management import grants, permissions
 from lakewright.lakekeeper.provider.ownership_conflicts import Claim, Claims
 
@@ -91,7 +91,7 @@ def test_path_of_an_objects_grants(on: Object, expected: str) -> None:
 )
 def test_relations_are_known_from_their_version_on(kind: Any, word: str, since: str) -> None:
     versions = ["0.11.0", "0.12.0", "0.13.0", "0.14.0"]
-    known = [version for version in versions if word in server_of("x", {"version": version}).relations(kind)]
+    known = [version for version in versions if word in parse_server("x", {"version": version}).relations(kind)]
     assert known == versions[versions.index(since) :]
 
 
@@ -143,7 +143,7 @@ def test_repeated_grants_and_revokes_are_successes() -> None:
 
 def test_gateway_404_is_not_absence_under_openfga() -> None:
     """Under another authorizer it means a server without grants. OpenFGA always has their paths."""
-    for call in (lambda on: grants.held(on, WAREHOUSE), lambda on: grants.remove(on, WAREHOUSE, ANN)):
+    for call in (lambda on: grants.list_grants(on, WAREHOUSE), lambda on: grants.remove(on, WAREHOUSE, ANN)):
         with pytest.raises(NoSuchPathError, match=r"/warehouse/w/assignments at http://lake\.test answered 404"):
             call(client([(404, "not here")], []))
 

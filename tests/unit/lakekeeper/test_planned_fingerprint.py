@@ -38,7 +38,7 @@ def checked_fingerprint(name: str = "main") -> str:
         },
     }
     provider = WarehouseProvider()
-    found = provider.checked(provider.args.parse(props), {}).credential_fingerprint
+    found = provider.complete_args(provider.args.parse(props), {}).credential_fingerprint
     assert found is not None
     assert matches_fingerprint(list(SECRETS.values()), found)
     return found

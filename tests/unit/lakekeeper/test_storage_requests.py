@@ -190,13 +190,13 @@ def test_default_azure_address_is_not_sent() -> None:
 def test_replaced_and_updated_storage_properties(kind: str, change: dict[str, Any], mark: object) -> None:
     credential = {"type": _identity(kind)}
     before, after = declared(STORAGE[kind], credential), declared(STORAGE[kind] | change, credential)
-    found = {item.path: item.mark for item in difference.between(before, after)}
+    found = {item.path: item.mark for item in difference.list_changes(before, after)}
     assert found == {f"storage.{next(iter(change))}": mark}
 
 
 def test_another_kind_of_storage_replaces() -> None:
     before, after = of_kind("access-key"), of_kind("gcp-system-identity")
-    (change,) = [item for item in difference.between(before, after) if item.path == "storage"]
+    (change,) = [item for item in difference.list_changes(before, after) if item.path == "storage"]
     assert WarehouseProvider().replaces(change, after, lambda: pytest.fail("no server is asked"))
 
 

@@ -27,6 +27,6 @@ def test_store_of_an_earlier_version_is_not_checked(*, is_made: bool, in_use: st
         secret_access_key="env:SECRET",
         is_made=is_made,
     )
-    check({"main": store.resolving(resolve)}, {}, {}, in_use={in_use})
+    check({"main": store.with_resolver(resolve)}, {}, {}, in_use={in_use})
 
     assert bool(asked) is is_checked

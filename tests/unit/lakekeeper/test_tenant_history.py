@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lakewright.lakekeeper.provider.errors import RemovalRefusedError
-from lakewright.lakekeeper.tenant.tenant_history import RecordedWarehouse, added, removed, threatened
+from lakewright.lakekeeper.tenant.tenant_history import RecordedWarehouse, find_threatened, list_added, list_removed
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecordArgs, TenantRecordProvider
 from lakewright.names.key_prefixes import overlaps
 
@@ -128,8 +128,8 @@ def test_removed_and_added_ignore_a_rename() -> None:
         "d": RecordedWarehouse(bucket="lake", deletion="purge", origin="d"),
     }
 
-    assert list(removed(now, before)) == ["b"]
-    assert added(now, before) == ["d"]
+    assert list(list_removed(now, before)) == ["b"]
+    assert list_added(now, before) == ["d"]
 
 
 def test_prefixes_overlap_by_whole_segments() -> None:
@@ -173,7 +173,7 @@ def test_new_name_at_a_removed_prefix_needs_renamed_from() -> None:
 def threats(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, str]]:
     old, new = TenantRecordArgs.from_state(before), TenantRecordArgs.from_state(after)
     kept = [*old.kept, *new.kept]
-    found = threatened(new.warehouses, old.warehouses, kept, new.dropped_warehouses)
+    found = find_threatened(new.warehouses, old.warehouses, kept, new.dropped_warehouses)
     return sorted({(name, left.name) for name, left in found})
 
 

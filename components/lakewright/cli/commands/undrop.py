@@ -105,7 +105,7 @@ def _find_dropped(warehouses: dict[str, WarehouseRef], table: str | None, tabula
         name = _name(table)
         found = undropping.find_by_name(_warehouse_by_name(warehouses, name.warehouse), name)
     else:
-        found = [dropped for warehouse in warehouses.values() for dropped in undropping.dropped(warehouse)]
+        found = [dropped for warehouse in warehouses.values() for dropped in undropping.list_dropped(warehouse)]
     if tabular_id is None:
         return found
     if chosen := [dropped for dropped in found if dropped.table.tabular_id == tabular_id.lower()]:
@@ -129,7 +129,7 @@ def _list_below(warehouses: dict[str, WarehouseRef], prefix: str | None) -> list
     if prefix and not parts:
         raise UsageError(f"{prefix}: expected WAREHOUSE, WAREHOUSE.NAMESPACE or WAREHOUSE.NAMESPACE.TABLE")
     selected = [_warehouse_by_name(warehouses, parts[0])] if parts else list(warehouses.values())
-    found = [dropped for warehouse in selected for dropped in undropping.dropped(warehouse)]
+    found = [dropped for warehouse in selected for dropped in undropping.list_dropped(warehouse)]
     levels = tuple(part.casefold() for part in parts)
     return [dropped for dropped in found if dropped.name.levels[: len(levels)] == levels]
 

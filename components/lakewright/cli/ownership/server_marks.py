@@ -60,7 +60,7 @@ class ServerMarks:
         from lakewright.lakekeeper.api.management import project_record, projects  # noqa: PLC0415 - slow to load
 
         client = self._client(project_id)
-        if projects.name_of(client, project_id) is None:
+        if projects.read_name(client, project_id) is None:
             return None
         return project_record.find_marked_project(client, project_id)
 
@@ -129,7 +129,7 @@ class ServerMarks:
         from lakewright.lakekeeper.api.management import project_record, projects  # noqa: PLC0415 - slow to load
 
         client = self._client(project_id)
-        if projects.name_of(client, project_id) is None:
+        if projects.read_name(client, project_id) is None:
             raise UsageError(f"expected a project `{project_id}` at {client.endpoint}; there is none")
         mark = project_record.read_mark(client, project_id)
         project_record.write_mark(client, project_id, mark.permit(stack))
@@ -154,7 +154,7 @@ class ServerMarks:
         storages = self.spec.storage.values() if self.spec else ()
         storage = next((storage for storage in storages if storage.bucket == bucket), None)
         if storage is not None and (access := storage.stack_access) is not None:
-            return OwnBucket.model_validate(access).resolving(self.resolve)
+            return OwnBucket.model_validate(access).with_resolver(self.resolve)
         account = self.environment.aws
         region = getattr(storage, "region", None) or self.region or account.region or "us-east-1"
         return OwnBucket.model_validate(account.describe_access(bucket, region))

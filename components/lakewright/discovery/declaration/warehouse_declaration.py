@@ -94,7 +94,9 @@ def find_differences(
         declared_profile = S3Profile.model_validate(backend.storage_profile(access, backend.address(defaults)))
     except ValidationError as error:
         return [str(details["msg"]).removeprefix("Value error, ") for details in error.errors()]
-    return [str(change) for change in difference.between(profile_observed(live, declared_profile), declared_profile)]
+    return [
+        str(change) for change in difference.list_changes(profile_observed(live, declared_profile), declared_profile)
+    ]
 
 
 def list_undeclarable_settings(warehouse: FoundWarehouse) -> Iterator[Omission]:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from lakewright.credentials.references import UnresolvedCredentialError
 from lakewright.lakekeeper.buckets import bucket_settings
-from lakewright.lakekeeper.buckets.own_bucket import OwnBucket, client_of
+from lakewright.lakekeeper.buckets.own_bucket import OwnBucket, open_client
 from lakewright.ownership.mark import MARK_TAGS
 
 _UNSET = frozenset(
@@ -70,7 +70,7 @@ def read_bucket(bucket: OwnBucket) -> BucketFacts:
             raise
 
     try:
-        s3 = client_of(bucket)
+        s3 = open_client(bucket)
         tags: list[dict[str, str]] = read_setting(s3.get_bucket_tagging).get("TagSet", [])
         policy = read_setting(s3.get_bucket_policy).get("Policy")
         encryption = read_setting(s3.get_bucket_encryption).get("ServerSideEncryptionConfiguration", {})

@@ -57,7 +57,7 @@ class FoundWarehouse:
     @property
     def warehouse_id(self) -> str:
         """Id of the warehouse."""
-        return warehouses.id_of(self.response)
+        return warehouses.read_id(self.response)
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ def read_project(client: Client, project_id: str, depth: ReadDepth = FULL_DEPTH)
     Raises:
         LakekeeperError: The server is unreachable, or refuses to show the project.
     """
-    name = projects.name_of(client, project_id)
+    name = projects.read_name(client, project_id)
     if name is None:
         return None
     with ThreadPoolExecutor(MAX_CONCURRENT_CALLS) as pool:
@@ -120,7 +120,9 @@ def _read_warehouse(reader: _Reader, response: dict[str, Any]) -> FoundWarehouse
         ):
             contents += batch
         contents += (
-            reader.attempt(f"soft-deleted tables of {warehouse.name}", lambda: tabulars.dropped(client, warehouse_id))
+            reader.attempt(
+                f"soft-deleted tables of {warehouse.name}", lambda: tabulars.list_dropped(client, warehouse_id)
+            )
             or ()
         )
     tables_to_load = [
@@ -142,7 +144,7 @@ def _read_warehouse(reader: _Reader, response: dict[str, Any]) -> FoundWarehouse
     )
     if not depth.settings:
         return warehouse
-    managed = client.server().keeps_tuples and managed_access.of_warehouse(client, warehouse_id)
+    managed = client.server().keeps_tuples and managed_access.read_of_warehouse_access(client, warehouse_id)
     return replace(warehouse, queues=_read_queues(reader, warehouse_id), managed_access=managed)
 
 
@@ -151,7 +153,7 @@ def _list_namespaces(reader: _Reader, warehouse_id: str) -> Iterator[ListedNames
     level: list[Path] = [()]
     while level:
         lists = reader.map_concurrently(
-            lambda parent: namespaces.children(reader.client, warehouse_id, parent or None), level
+            lambda parent: namespaces.list_children(reader.client, warehouse_id, parent or None), level
         )
         next_level = [child for children in lists for child in children]
         yield from next_level
@@ -166,8 +168,10 @@ def _read_namespace(reader: _Reader, warehouse_id: str, listed_namespace: Listed
     user_properties = {
         key: str(value) for key, value in response["properties"].items() if key not in namespaces.SERVER_OWNED
     }
-    namespace_id = listed_namespace.namespace_id or (namespaces.id_of(response) if response["properties"] else "")
-    managed = bool(client.server().keeps_tuples and namespace_id and managed_access.of_namespace(client, namespace_id))
+    namespace_id = listed_namespace.namespace_id or (namespaces.read_id(response) if response["properties"] else "")
+    managed = bool(
+        client.server().keeps_tuples and namespace_id and managed_access.read_namespace_access(client, namespace_id)
+    )
     return FoundNamespace(replace(listed_namespace, namespace_id=namespace_id), user_properties, managed)
 
 
@@ -191,7 +195,7 @@ def _read_members(
 
     def read_role_members(role_id: str) -> frozenset[Member]:
         subject = f"members of role {roles_by_id[role_id]['name']}"
-        return reader.attempt(subject, lambda: members.of_role(reader.client, project_id, role_id)) or frozenset()
+        return reader.attempt(subject, lambda: members.list_members(reader.client, project_id, role_id)) or frozenset()
 
     return dict(zip(roles_by_id, reader.map_concurrently(read_role_members, roles_by_id), strict=True))
 
@@ -231,7 +235,10 @@ class FoundTarget:
 
 
 def _read_object_grants(reader: _Reader, on: Object) -> frozenset[Any]:
-    return reader.attempt(f"grants on {on.kind} {on.identity}", lambda: grants.held(reader.client, on)) or frozenset()
+    return (
+        reader.attempt(f"grants on {on.kind} {on.identity}", lambda: grants.list_grants(reader.client, on))
+        or frozenset()
+    )
 
 
 def _read_user_names(

@@ -74,9 +74,9 @@ class ProjectScan:
 
     def _search_warehouses(self) -> Iterator[UnmanagedObject | PartialSearch]:
         """Yield warehouses, and searches of the settings and contents of the stack's warehouses."""
-        listed_warehouses = list(warehouse_calls.cached_by_id(self.client, self.scope.project_id).values())
+        listed_warehouses = list(warehouse_calls.list_cached(self.client, self.scope.project_id).values())
         yield from self._compare_warehouses(listed_warehouses)
-        active = [warehouse_calls.id_of(entry) for entry in listed_warehouses if entry.get("status") == "active"]
+        active = [warehouse_calls.read_id(entry) for entry in listed_warehouses if entry.get("status") == "active"]
         own_warehouse_ids = [warehouse_id for warehouse_id in active if warehouse_id in self.scope.warehouses]
         yield from self._list_queue_searches(own_warehouse_ids)
         for warehouse_id in own_warehouse_ids:
@@ -95,7 +95,7 @@ class ProjectScan:
 
     def _compare_warehouses(self, responses: Iterable[warehouse_calls.WarehouseResponse]) -> Iterator[UnmanagedObject]:
         for entry in responses:
-            key = (self._server, warehouse_calls.id_of(entry))
+            key = (self._server, warehouse_calls.read_id(entry))
             if not self.scope.managed.has("warehouse", key):
                 yield UnmanagedObject(to_lakekeeper_type("Warehouse"), str(entry["name"]), key[1], "warehouse", key)
 
@@ -113,7 +113,7 @@ class ProjectScan:
                 yield partial(self._search_members, role_id)
 
     def _search_members(self, role_id: str) -> Iterator[UnmanagedObject]:
-        role_members = members.of_role(self.client, self.scope.project_id, role_id) or frozenset()
+        role_members = members.list_members(self.client, self.scope.project_id, role_id) or frozenset()
         if unmanaged_members := sorted(
             f"{kind} {member}" for kind, member in role_members if not self._is_granted(role_id, member)
         ):
@@ -171,7 +171,7 @@ class ProjectScan:
                 target = OnTabular(type="table", warehouse_id=str(on.warehouse_id), namespace=namespace, name=name)
             case _:
                 return on
-        return grant_target.resolved(self.client, target)
+        return grant_target.resolve(self.client, target)
 
     def is_deleted(self) -> bool:
         """Return whether the project no longer exists. OpenFGA refuses its id then."""

@@ -145,7 +145,7 @@ def _compute_current_inputs(observed: ObservedObject) -> dict[str, Any]:
         return inputs
     lakekeeper_provider = cast("LakekeeperProvider[Any]", provider)
     recorded_args = lakekeeper_provider.args.from_state(inputs)
-    current_args = lakekeeper_provider.declared_again(
+    current_args = lakekeeper_provider.redeclare(
         recorded_args, lakekeeper_provider.args.from_state(observed.outs or {})
     )
     return inputs if current_args is recorded_args else current_args.props()
@@ -156,7 +156,7 @@ def _compare(provider: ResourceProvider, outs: dict[str, Any], current_inputs: d
     args: type[Declared] | None = getattr(provider, "args", None)
     if args is None:
         return []
-    changes = difference.between(args.from_state(outs), args.from_state(current_inputs))
+    changes = difference.list_changes(args.from_state(outs), args.from_state(current_inputs))
     if len(changes) > 1:
         changes = [change for change in changes if change.path != _FINGERPRINT] or changes
     return changes

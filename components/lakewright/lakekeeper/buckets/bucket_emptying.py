@@ -13,11 +13,11 @@ from lakewright.lakekeeper.buckets.own_bucket import (
     NO_BUCKET,
     ObjectVersion,
     OwnBucket,
-    client_of,
-    code_of,
+    describe_contents,
     entries,
     entries_outside,
-    held,
+    open_client,
+    read_code,
 )
 from lakewright.lakekeeper.provider.diagnostics import note
 from lakewright.lakekeeper.provider.errors import BucketRefusedError, StillHeldError
@@ -27,11 +27,11 @@ AT_ONCE = 1000
 """Objects in one DeleteObjects call, S3's limit."""
 
 
-def empty(own: OwnBucket, key_prefix: str, spared: Sequence[str] = ()) -> None:
+def empty(bucket: OwnBucket, key_prefix: str, spared: Sequence[str] = ()) -> None:
     """Delete every object, old version and delete marker under a key prefix, and nothing else.
 
     Args:
-        own: The bucket. A missing bucket counts as empty.
+        bucket: The bucket. A missing bucket counts as empty.
         key_prefix: Without slashes at its ends; never empty.
         spared: Key prefixes of other warehouses. If one equals or contains `key_prefix`, nothing is deleted.
 
@@ -40,35 +40,35 @@ def empty(own: OwnBucket, key_prefix: str, spared: Sequence[str] = ()) -> None:
     """
     if not key_prefix:
         raise BucketRefusedError(
-            f"{own.where} was not emptied: expected the key prefix of a warehouse, found none. Give the warehouse a"
+            f"{bucket.where} was not emptied: expected the key prefix of a warehouse, found none. Give the warehouse a"
             " `key_prefix` and run `up`."
         )
     if any(key_prefixes.is_within(key_prefix, other) for other in spared):
         return
-    with refused(f"emptying {key_prefix}/ of {own.where}"):
-        client = client_of(own)
-        found = entries_outside(client, own.bucket, f"{key_prefix}/", [f"{other}/" for other in spared])
-        _delete(client, own, found)
+    with raise_refusals(f"emptying {key_prefix}/ of {bucket.where}"):
+        client = open_client(bucket)
+        versions = entries_outside(client, bucket.bucket, f"{key_prefix}/", [f"{other}/" for other in spared])
+        _delete(client, bucket, versions)
 
 
-def delete_unless_held(own: OwnBucket, kept: Sequence[str]) -> None:
-    """Delete an empty bucket; keep a bucket with the data of the warehouses in `kept`.
+def delete_unless_held(bucket: OwnBucket, kept_warehouses: Sequence[str]) -> None:
+    """Delete an empty bucket; keep a bucket with the data of the warehouses in `kept_warehouses`.
 
     Raises:
         StillHeldError: The bucket holds data of no purged warehouse.
     """
-    if kept:
-        note(f"{own.where} stays: `deletion: retain` keeps the data of warehouse {', '.join(kept)}")
-    elif content := held(own):
+    if kept_warehouses:
+        note(f"{bucket.where} stays: `deletion: retain` keeps the data of warehouse {', '.join(kept_warehouses)}")
+    elif content := describe_contents(bucket):
         raise StillHeldError(
-            f"{own.where} is not deleted, since it holds {content}, which belongs to no purged warehouse."
+            f"{bucket.where} is not deleted, since it holds {content}, which belongs to no purged warehouse."
             " Delete these objects, and run the command again."
         )
     else:
-        delete_bucket(own)
+        delete_bucket(bucket)
 
 
-def delete_bucket(own: OwnBucket) -> None:
+def delete_bucket(bucket: OwnBucket) -> None:
     """Delete a bucket that contains at most deleted validation objects. Succeed if it does not exist.
 
     Raises:
@@ -76,40 +76,40 @@ def delete_bucket(own: OwnBucket) -> None:
     """
     from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
 
-    with refused(f"deleting {own.where}"):
-        client = client_of(own)
-        _delete(client, own, (entry for entry in entries(client, own.bucket, "") if entry.is_deleted_probe))
+    with raise_refusals(f"deleting {bucket.where}"):
+        client = open_client(bucket)
+        _delete(client, bucket, (entry for entry in entries(client, bucket.bucket, "") if entry.is_deleted_probe))
         try:
-            client.delete_bucket(Bucket=own.bucket)
+            client.delete_bucket(Bucket=bucket.bucket)
         except ClientError as error:
-            if code_of(error) not in NO_BUCKET:
+            if read_code(error) not in NO_BUCKET:
                 raise
 
 
-def _delete(client: Any, own: OwnBucket, found: Iterator[ObjectVersion]) -> None:
-    while batch := list(islice(found, AT_ONCE)):
+def _delete(client: Any, bucket: OwnBucket, versions: Iterator[ObjectVersion]) -> None:
+    while batch := list(islice(versions, AT_ONCE)):
         objects = [{"Key": entry.key, "VersionId": entry.version} for entry in batch]
-        answer = client.delete_objects(Bucket=own.bucket, Delete={"Objects": objects, "Quiet": True})
-        _require_no_errors(own, answer)
+        answer = client.delete_objects(Bucket=bucket.bucket, Delete={"Objects": objects, "Quiet": True})
+        _require_no_errors(bucket, answer)
 
 
-def _require_no_errors(own: OwnBucket, answer: dict[str, Any]) -> None:
+def _require_no_errors(bucket: OwnBucket, answer: dict[str, Any]) -> None:
     for error in answer.get("Errors", []):
         raise BucketRefusedError(
-            f"emptying {own.where}: S3 responded {error['Code']} for {error['Key']}. Let the stack's identity delete"
+            f"emptying {bucket.where}: S3 responded {error['Code']} for {error['Key']}. Let the stack's identity delete"
             " object versions, and run the command again."
         )
 
 
 @contextmanager
-def refused(doing: str) -> Generator[None]:
+def raise_refusals(doing: str) -> Generator[None]:
     """Raise BucketRefusedError with the name of the operation if AWS refuses a call of the block."""
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - slow to load
 
     try:
         yield
     except ClientError as error:
-        code = code_of(error)
+        code = read_code(error)
         raise BucketRefusedError(
             f"{doing}: S3 responded {code}. Check the permissions of the stack's identity."
         ) from None

@@ -34,7 +34,7 @@ from lakewright.lakekeeper.provider.errors import (
     StillHeldError,
 )
 from lakewright.lakekeeper.provider.inputs import failures
-from lakewright.lakekeeper.provider.options import given, not_imported
+from lakewright.lakekeeper.provider.options import drop_none, not_imported
 from lakewright.ownership import record_identity
 from lakewright.ownership.mark import Claimant, Ownership
 from lakewright.ownership.marked_object import MarkedObject
@@ -67,11 +67,11 @@ class _RemovalProvider(ResourceProvider, Generic[B]):
     replacing: tuple[str, ...]
     """Properties that identify the object. If one changes, the earlier object is removed."""
 
-    def remove(self, own: B) -> None:
+    def remove(self, args: B) -> None:
         """Delete the object. Succeed if it does not exist."""
         raise NotImplementedError
 
-    def find_marked(self, own: B) -> list[MarkedObject]:
+    def find_marked(self, args: B) -> list[MarkedObject]:
         """Return the objects to delete with their marks."""
         raise NotImplementedError
 
@@ -86,7 +86,7 @@ class _RemovalProvider(ResourceProvider, Generic[B]):
             return CheckResult(news, [CheckFailure(path, reason) for path, reason in failures(error, news)])
 
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
-        changes = difference.between(self.args.from_state(_olds), self.args.from_state(_news))
+        changes = difference.list_changes(self.args.from_state(_olds), self.args.from_state(_news))
         replaced = [change.path for change in changes if change.path in self.replacing]
         # The contents leave the earlier bucket before it is deleted, so the new one is created first.
         is_outdated = record_identity.is_outdated(run_context.current().record_id, _olds)
@@ -94,12 +94,12 @@ class _RemovalProvider(ResourceProvider, Generic[B]):
 
     @override
     def create(self, props: dict[str, Any]) -> CreateResult:
-        own = self.args.from_state(props)
-        return CreateResult(own.bucket, own.props() | self._to_record())
+        args = self.args.from_state(props)
+        return CreateResult(args.bucket, args.props() | self._to_record())
 
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
-        own = self.args.from_state(props).props()
-        return ReadResult(id_, own | record_identity.to_record(None, props), own)
+        args = self.args.from_state(props).props()
+        return ReadResult(id_, args | record_identity.to_record(None, props), args)
 
     def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> UpdateResult:
         return UpdateResult(self.args.from_state(_news).props() | self._to_record(_olds))
@@ -109,13 +109,13 @@ class _RemovalProvider(ResourceProvider, Generic[B]):
         return record_identity.to_record(run_context.current().record_id, outs)
 
     def delete(self, _id: str, _props: dict[str, Any]) -> None:
-        own = self.args.from_state(_props)
+        args = self.args.from_state(_props)
         record_id = run_context.current().record_id or record_identity.find_recorded(_props)
         claimant = Claimant(find_running_stack(), record_id)
-        for marked in self.find_marked(own) if claimant != Claimant() else []:
+        for marked in self.find_marked(args) if claimant != Claimant() else []:
             if problem := marked.find_change_problem(claimant):
                 raise NotOwnedError(problem)
-        self.remove(own)
+        self.remove(args)
 
 
 class BucketRemovalProvider(_RemovalProvider[BucketRemovalArgs]):
@@ -125,12 +125,12 @@ class BucketRemovalProvider(_RemovalProvider[BucketRemovalArgs]):
     replacing = ("bucket", "region", "endpoint")
 
     @override
-    def find_marked(self, own: BucketRemovalArgs) -> list[MarkedObject]:
-        return [bucket_mark.find_marked_bucket(own), *bucket_mark.find_marked_logs([(own, own.log_bucket)])]
+    def find_marked(self, args: BucketRemovalArgs) -> list[MarkedObject]:
+        return [bucket_mark.find_marked_bucket(args), *bucket_mark.find_marked_logs([(args, args.log_bucket)])]
 
     @override
-    def remove(self, own: BucketRemovalArgs) -> None:
-        bucket_emptying.delete_unless_held(own, own.kept)
+    def remove(self, args: BucketRemovalArgs) -> None:
+        bucket_emptying.delete_unless_held(args, args.kept)
 
 
 class KeyRemovalProvider(_RemovalProvider[KeyRemovalArgs]):
@@ -140,25 +140,25 @@ class KeyRemovalProvider(_RemovalProvider[KeyRemovalArgs]):
     replacing = ("bucket", "region", "endpoint", "key_id")
 
     @override
-    def find_marked(self, own: KeyRemovalArgs) -> list[MarkedObject]:
-        return [bucket_key.find_marked_key(own, own.key_id)]
+    def find_marked(self, args: KeyRemovalArgs) -> list[MarkedObject]:
+        return [bucket_key.find_marked_key(args, args.key_id)]
 
     @override
-    def remove(self, own: KeyRemovalArgs) -> None:
+    def remove(self, args: KeyRemovalArgs) -> None:
         try:
-            is_default, example = bucket_key.is_default(own, own.key_id), bucket_key.encrypted(own)
+            is_default, example = bucket_key.is_default(args, args.key_id), bucket_key.find_encrypted_object(args)
         except CannotCountError as error:
-            warn(f"KMS key {own.key_id} stays, as it may be in use: {error}")
+            warn(f"KMS key {args.key_id} stays, as it may be in use: {error}")
             return
         if is_default:
-            note(f"KMS key {own.key_id} stays: {own.where} stays, and is encrypted with it")
+            note(f"KMS key {args.key_id} stays: {args.where} stays, and is encrypted with it")
         elif example:
-            note(f"KMS key {own.key_id} stays: {own.where} holds objects encrypted with it, such as {example}")
+            note(f"KMS key {args.key_id} stays: {args.where} holds objects encrypted with it, such as {example}")
         else:
-            bucket_key.end_key(own, own.key_id)
+            bucket_key.end_key(args, args.key_id)
 
 
-def remove_left_over(own: OwnBucket, tag: str) -> None:
+def remove_left_over(args: OwnBucket, tag: str) -> None:
     """Delete a bucket that the stack created, and its key, if it still exists after all other resources are deleted.
 
     A run that is killed between creating the bucket and its `BucketRemoval` leaves a bucket that no resource deletes,
@@ -170,24 +170,24 @@ def remove_left_over(own: OwnBucket, tag: str) -> None:
         BucketRefusedError: S3 refused a call.
     """
     try:
-        mark = bucket_mark.find_marked_bucket(own).mark
+        mark = bucket_mark.find_marked_bucket(args).mark
     except BucketTagsDeniedError as denied:  # also the bucket of another account, for which `up` was refused
-        warn(f"{own.where} stays if it exists: {denied}")
+        warn(f"{args.where} stays if it exists: {denied}")
         return
     claimant = Claimant(find_running_stack(), tag)
     if mark.record != tag or mark.compare(claimant) is not Ownership.OWN:
         return
-    if content := own_bucket.held(own):
+    if content := own_bucket.describe_contents(args):
         raise StillHeldError(
-            f"{own.where} is not deleted, since it holds {content}. An interrupted `up` created it. Empty it, and"
+            f"{args.where} is not deleted, since it holds {content}. An interrupted `up` created it. Empty it, and"
             " run the command again."
         )
-    if not own.is_in_store:
-        for key_id in bucket_key.find_left_over_keys(own, claimant):
-            bucket_key.end_key(own, key_id)
-            note(f"KMS key {key_id} of {own.where}, which an interrupted `up` created, is scheduled for deletion")
-    bucket_emptying.delete_bucket(own)
-    note(f"{own.where}, which an interrupted `up` created, is deleted")
+    if not args.is_in_store:
+        for key_id in bucket_key.find_left_over_keys(args, claimant):
+            bucket_key.end_key(args, key_id)
+            note(f"KMS key {key_id} of {args.where}, which an interrupted `up` created, is scheduled for deletion")
+    bucket_emptying.delete_bucket(args)
+    note(f"{args.where}, which an interrupted `up` created, is deleted")
 
 
 class BucketRemoval(Resource, module="lakekeeper", name="BucketRemoval"):
@@ -203,7 +203,7 @@ class BucketRemoval(Resource, module="lakekeeper", name="BucketRemoval"):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the resource."""
-        props = given(**bucket, kept=kept, log_bucket=log_bucket)
+        props = drop_none(**bucket, kept=kept, log_bucket=log_bucket)
         super().__init__(BucketRemovalProvider(), resource_name, props, not_imported(opts))
 
 
@@ -219,4 +219,4 @@ class KeyRemoval(Resource, module="lakekeeper", name="KeyRemoval"):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the resource."""
-        super().__init__(KeyRemovalProvider(), resource_name, given(**bucket, key_id=key_id), not_imported(opts))
+        super().__init__(KeyRemovalProvider(), resource_name, drop_none(**bucket, key_id=key_id), not_imported(opts))

@@ -29,15 +29,15 @@ def lifecycle_text(rules: list[dict[str, Any]]) -> str | None:
 
 
 def _rule(rule: dict[str, Any]) -> dict[str, Any]:
-    known = {key: value for key, value in rule.items() if key != "Prefix"}
-    place = cast(dict[str, Any], rule.get("Filter") or {})
+    normalized = {key: value for key, value in rule.items() if key != "Prefix"}
+    rule_filter = cast(dict[str, Any], rule.get("Filter") or {})
     # Stores answer a rule for the whole bucket with an empty filter, an empty prefix, or neither.
-    if not place or set(place) == {"Prefix"}:
-        known["Filter"] = {"Prefix": place.get("Prefix") or rule.get("Prefix") or ""}
-    return known
+    if not rule_filter or set(rule_filter) == {"Prefix"}:
+        normalized["Filter"] = {"Prefix": rule_filter.get("Prefix") or rule.get("Prefix") or ""}
+    return normalized
 
 
-def rules_of(text: str) -> list[dict[str, Any]]:
+def parse_rules(text: str) -> list[dict[str, Any]]:
     """Return the rules of a text made by `lifecycle_text`."""
     return cast(list[dict[str, Any]], json.loads(text))
 
@@ -61,22 +61,24 @@ def policy_text(document: str) -> str:
     policy = cast(dict[str, Any], json.loads(document))
     statements = policy.get("Statement", [])
     plain = [_statement(statement) for statement in _as_list(statements)]
-    return json.dumps({"Statement": sorted(plain, key=lambda found: json.dumps(found, sort_keys=True))}, sort_keys=True)
+    return json.dumps(
+        {"Statement": sorted(plain, key=lambda statement: json.dumps(statement, sort_keys=True))}, sort_keys=True
+    )
 
 
 def _statement(statement: dict[str, Any]) -> dict[str, Any]:
-    found = {key: value for key, value in statement.items() if value not in (None, "", {}, [])}
+    normalized = {key: value for key, value in statement.items() if value not in (None, "", {}, [])}
     for key in _LISTS:
-        if key in found:
-            found[key] = sorted(_as_list(found[key]))
-    if "Principal" in found:
-        principal = found["Principal"]
+        if key in normalized:
+            normalized[key] = sorted(_as_list(normalized[key]))
+    if "Principal" in normalized:
+        principal = normalized["Principal"]
         by_kind = cast(dict[str, Any], principal) if isinstance(principal, dict) else {"AWS": principal}
-        found["Principal"] = {kind: sorted(_as_list(names)) for kind, names in by_kind.items()}
-    conditions = cast(dict[str, dict[str, Any]], found.get("Condition") or {})
+        normalized["Principal"] = {kind: sorted(_as_list(names)) for kind, names in by_kind.items()}
+    conditions = cast(dict[str, dict[str, Any]], normalized.get("Condition") or {})
     for operator, tests in conditions.items():
         conditions[operator] = {key: sorted(map(_text, _as_list(tests[key]))) for key in tests}
-    return found
+    return normalized
 
 
 def _text(value: Any) -> str:

@@ -23,19 +23,19 @@ class ExistingBucket(Declared):
     """Endpoint of a sandbox in place of AWS."""
 
 
-def refuse_missing(found: Mapping[str, ExistingBucket], known: Collection[str]) -> None:
+def refuse_missing(buckets: Mapping[str, ExistingBucket], earlier_names: Collection[str]) -> None:
     """Raise BucketRefusedError if a bucket does not exist, or is in another region.
 
     S3 says both to requests without credentials. A bucket is accepted if S3 cannot be reached from this machine.
 
     Args:
-        found: Buckets of the spec, by name of the storage.
-        known: Names of buckets that the stack uses already.
+        buckets: Buckets of the spec, by name of the storage.
+        earlier_names: Names of buckets that the stack uses already.
     """
     problems = [
         f"storage.{name}: {problem}"
-        for name, bucket in found.items()
-        if bucket.bucket not in known and (problem := _problem(bucket))
+        for name, bucket in buckets.items()
+        if bucket.bucket not in earlier_names and (problem := _problem(bucket))
     ]
     if problems:
         raise BucketRefusedError(f"{' '.join(problems)} Nothing was changed.")

@@ -80,7 +80,7 @@ class OwnBucket(Declared):
 
     _resolve: Resolve | None = PrivateAttr(default=None)
 
-    def resolving(self, resolve: Resolve) -> Self:
+    def with_resolver(self, resolve: Resolve) -> Self:
         """Return the same bucket, whose references a provider resolves."""
         bucket = self.model_copy()
         bucket._resolve = resolve
@@ -108,13 +108,13 @@ class OwnBucket(Declared):
         return f"bucket `{self.bucket}` at {self.endpoint or f'AWS in {self.region}'}"
 
 
-def held(own: OwnBucket, besides: Sequence[str] = (), within: str | None = None) -> str | None:
+def describe_contents(bucket: OwnBucket, besides: Sequence[str] = (), within: str | None = None) -> str | None:
     """Describe the contents of a bucket outside some key prefixes.
 
     Deleted validation objects of Lakekeeper do not count: every warehouse leaves them in a versioned bucket.
 
     Args:
-        own: The bucket.
+        bucket: The bucket.
         besides: Key prefixes, without slashes at their ends, whose objects do not count.
         within: Key prefix to check, without slashes at its ends; the whole bucket if left out.
 
@@ -124,35 +124,35 @@ def held(own: OwnBucket, besides: Sequence[str] = (), within: str | None = None)
     Raises:
         CannotCountError: The bucket cannot be listed.
     """
-    with listing(own):
-        client = client_of(own)
-        found: list[ObjectVersion] = []
+    with raise_uncounted(bucket):
+        client = open_client(bucket)
+        versions: list[ObjectVersion] = []
         for entry in entries_outside(
-            client, own.bucket, f"{within}/" if within else "", [f"{prefix}/" for prefix in besides]
+            client, bucket.bucket, f"{within}/" if within else "", [f"{prefix}/" for prefix in besides]
         ):
             if entry.is_deleted_probe:
                 continue
-            found.append(entry)
-            if len(found) > COUNTED:
+            versions.append(entry)
+            if len(versions) > COUNTED:
                 break
-    return _described(found[:COUNTED], more=len(found) > COUNTED) if found else None
+    return _describe(versions[:COUNTED], more=len(versions) > COUNTED) if versions else None
 
 
-def exists(own: OwnBucket) -> bool:
+def exists(bucket: OwnBucket) -> bool:
     """Return whether the bucket exists and the identity may read it. Raises CannotCountError."""
     from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
 
-    with listing(own):
+    with raise_uncounted(bucket):
         try:
-            client_of(own).head_bucket(Bucket=own.bucket)
+            open_client(bucket).head_bucket(Bucket=bucket.bucket)
         except ClientError as error:
-            if code_of(error) in {*NO_BUCKET, *_FORBIDDEN}:
+            if read_code(error) in {*NO_BUCKET, *_FORBIDDEN}:
                 return False
             raise
     return True
 
 
-def tags(own: OwnBucket) -> dict[str, str]:
+def tags(bucket: OwnBucket) -> dict[str, str]:
     """Return the tags of a bucket; none if it does not exist.
 
     Raises:
@@ -161,19 +161,20 @@ def tags(own: OwnBucket) -> dict[str, str]:
     """
     from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
 
-    with listing(own):
+    with raise_uncounted(bucket):
         try:
-            found = client_of(own).get_bucket_tagging(Bucket=own.bucket)["TagSet"]
+            tag_set = open_client(bucket).get_bucket_tagging(Bucket=bucket.bucket)["TagSet"]
         except ClientError as error:
-            if code_of(error) in {*NO_BUCKET, "NoSuchTagSet"}:
+            if read_code(error) in {*NO_BUCKET, "NoSuchTagSet"}:
                 return {}
-            if code_of(error) in _FORBIDDEN:
+            if read_code(error) in _FORBIDDEN:
                 raise BucketTagsDeniedError(
-                    f"the owner of {own.where} is not known: S3 responded {code_of(error)} to the request for its tags."
+                    f"the owner of {bucket.where} is not known: S3 responded {read_code(error)} to the request"
+                    " for its tags."
                     " Allow `s3:GetBucketTagging` to the stack's identity."
                 ) from None
             raise
-    return {str(tag["Key"]): str(tag["Value"]) for tag in found}
+    return {str(tag["Key"]): str(tag["Value"]) for tag in tag_set}
 
 
 def entries_outside(client: Any, bucket: str, prefix: str, besides: Sequence[str]) -> Iterator[ObjectVersion]:
@@ -209,7 +210,7 @@ def _pages(client: Any, bucket: str, prefix: str, delimiter: str | None = None) 
     try:
         yield from pages
     except ClientError as error:
-        if code_of(error) not in NO_BUCKET:
+        if read_code(error) not in NO_BUCKET:
             raise
 
 
@@ -223,7 +224,7 @@ def _parse_page(page: dict[str, Any]) -> Iterator[ObjectVersion]:
 
 
 @contextmanager
-def listing(own: OwnBucket) -> Generator[None]:
+def raise_uncounted(bucket: OwnBucket) -> Generator[None]:
     """Raise CannotCountError if S3 does not let the block read the bucket."""
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - slow to load
 
@@ -231,32 +232,33 @@ def listing(own: OwnBucket) -> Generator[None]:
         yield
     except ClientError as error:
         raise CannotCountError(
-            f"what {own.where} holds cannot be listed: S3 responded {code_of(error)}. Let the stack's identity list its"
+            f"what {bucket.where} holds cannot be listed: S3 responded {read_code(error)}. Let the stack's"
+            " identity list its"
             " versions."
         ) from None
     except (BotoCoreError, credentials.UnresolvedCredentialError) as error:
-        raise CannotCountError(f"what {own.where} holds cannot be listed: {' '.join(str(error).split())}") from None
+        raise CannotCountError(f"what {bucket.where} holds cannot be listed: {' '.join(str(error).split())}") from None
 
 
-def code_of(error: Exception) -> str:
+def read_code(error: Exception) -> str:
     """Return the code of a botocore ClientError."""
     return str(cast(Any, error).response["Error"]["Code"])
 
 
-def _described(found: list[ObjectVersion], *, more: bool) -> str:
-    current = [entry for entry in found if entry.is_current]
+def _describe(versions: list[ObjectVersion], *, more: bool) -> str:
+    current = [entry for entry in versions if entry.is_current]
     counts = [
         f"{count} {noun}{'' if count == 1 else 's'}"
-        for count, noun in ((len(current), "object"), (len(found) - len(current), "old version"))
+        for count, noun in ((len(current), "object"), (len(versions) - len(current), "old version"))
         if count
     ]
     # Current objects matter most, so they are named first.
-    names = list(dict.fromkeys(entry.key for entry in [*current, *found]))
-    rest = " and more" if more or len(names) > NAMED else ""
-    return f"{'at least ' if more else ''}{' and '.join(counts)} ({', '.join(names[:NAMED])}{rest})"
+    names = list(dict.fromkeys(entry.key for entry in [*current, *versions]))
+    ending = " and more" if more or len(names) > NAMED else ""
+    return f"{'at least ' if more else ''}{' and '.join(counts)} ({', '.join(names[:NAMED])}{ending})"
 
 
-def client_of(own: OwnBucket, service: str = "s3") -> Any:
+def open_client(bucket: OwnBucket, service: str = "s3") -> Any:
     """Return a client with the key of the store, or with the identity of the stack's `aws` provider.
 
     Raises:
@@ -265,7 +267,7 @@ def client_of(own: OwnBucket, service: str = "s3") -> Any:
     from botocore.config import Config  # noqa: PLC0415 - slow to load
 
     timeout = settings.answer_within()
-    by_path = own.path_style if own.path_style is not None else own.endpoint is not None
+    by_path = bucket.path_style if bucket.path_style is not None else bucket.endpoint is not None
     config = cast(Any, Config)(
         connect_timeout=settings.CONNECT_WITHIN,
         read_timeout=timeout,
@@ -275,6 +277,6 @@ def client_of(own: OwnBucket, service: str = "s3") -> Any:
         response_checksum_validation="when_required",
         s3={"addressing_style": "path"} if by_path else {},
     )
-    session = open_aws_session(own.profile, own.region, own.shared_credentials_file)
-    trusted = {"verify": str(write_certificate_file(own.ca_certificates))} if own.ca_certificates else {}
-    return session.client(service, endpoint_url=own.endpoint, config=config, **own.keys, **trusted)
+    session = open_aws_session(bucket.profile, bucket.region, bucket.shared_credentials_file)
+    trusted = {"verify": str(write_certificate_file(bucket.ca_certificates))} if bucket.ca_certificates else {}
+    return session.client(service, endpoint_url=bucket.endpoint, config=config, **bucket.keys, **trusted)

@@ -14,9 +14,9 @@ from typing_extensions import override
 from lakewright.credentials.references import UnresolvedCredentialError
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.buckets import bucket_emptying, bucket_mark, bucket_settings, own_bucket
-from lakewright.lakekeeper.buckets.own_bucket import NO_BUCKET, OwnBucket, client_of, code_of
+from lakewright.lakekeeper.buckets.own_bucket import NO_BUCKET, OwnBucket, open_client, read_code
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
-from lakewright.lakekeeper.provider.creation import Origin, finishing
+from lakewright.lakekeeper.provider.creation import Origin, explain_unfinished
 from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.errors import (
     BucketRefusedError,
@@ -24,7 +24,7 @@ from lakewright.lakekeeper.provider.errors import (
     ReplacementRefusedError,
 )
 from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceInputs, ServerKeeps, StateOnly, Update
-from lakewright.lakekeeper.provider.options import ServerInput, given, not_imported
+from lakewright.lakekeeper.provider.options import ServerInput, drop_none, not_imported
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.ownership.mark import MARK_TAGS, Claimant, Ownership, OwnershipMark, parse_tags
 from lakewright.ownership.marked_object import MarkedObject
@@ -67,9 +67,9 @@ class StoreBucketArgs(OwnBucket, ResourceInputs):
     adopt: Annotated[bool, CreateOnly()] = False
     """Take over an existing bucket of this name."""
 
-    def observed(self, **found: Any) -> Self:
+    def with_settings(self, **settings: Any) -> Self:
         """Return the bucket as it was found."""
-        return self.model_copy(update=found)
+        return self.model_copy(update=settings)
 
 
 class StoreBucketProvider(LakekeeperProvider[StoreBucketArgs]):
@@ -79,16 +79,16 @@ class StoreBucketProvider(LakekeeperProvider[StoreBucketArgs]):
     natural_key = ("endpoint", "bucket")
 
     @override
-    def checked(self, declared: StoreBucketArgs, olds: dict[str, Any]) -> StoreBucketArgs:
-        return declared.model_copy(update={"stack": find_running_stack() or olds.get("stack")})
+    def complete_args(self, args: StoreBucketArgs, olds: dict[str, Any]) -> StoreBucketArgs:
+        return args.model_copy(update={"stack": find_running_stack() or olds.get("stack")})
 
     @override
-    def title(self, declared: StoreBucketArgs) -> str:
-        return declared.where
+    def title(self, args: StoreBucketArgs) -> str:
+        return args.where
 
     @override
-    def find_marked(self, client: Client, declared: StoreBucketArgs) -> MarkedObject:
-        return bucket_mark.find_marked_bucket(declared.resolving(self.secret))
+    def find_marked(self, client: Client, args: StoreBucketArgs) -> MarkedObject:
+        return bucket_mark.find_marked_bucket(args.with_resolver(self.secret))
 
     @override
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
@@ -98,110 +98,115 @@ class StoreBucketProvider(LakekeeperProvider[StoreBucketArgs]):
         return result
 
     @override
-    def existing(self, client: Client, new: StoreBucketArgs) -> tuple[str, ObservedResource[StoreBucketArgs]] | None:
-        found = self._observed(new)
+    def find_existing(
+        self, client: Client, new: StoreBucketArgs
+    ) -> tuple[str, ObservedResource[StoreBucketArgs]] | None:
+        live_args = self._observe(new)
         # A bucket with the tag of this stack's record is the stack's own.
-        if found is None or self._is_marked(new):
+        if live_args is None or self._is_marked(new):
             return None
-        return new.bucket, ObservedResource(found)
+        return new.bucket, ObservedResource(live_args)
 
     @override
     def contents(self, client: Client, object_id: str, new: StoreBucketArgs) -> str:
-        return own_bucket.held(new.resolving(self.secret)) or ""
+        return own_bucket.describe_contents(new.with_resolver(self.secret)) or ""
 
     @override
     def make(self, client: Client, new: StoreBucketArgs) -> tuple[str, ObservedResource[StoreBucketArgs]]:
-        own = new.resolving(self.secret)
-        with bucket_emptying.refused(f"creating {own.where}"):
-            s3 = client_of(own)
-            origin = Origin.EXISTED if _exists(s3, own.bucket) else _create(s3, own)
-        with finishing(self.title(new), origin, adopts=new.adopt):
+        bucket = new.with_resolver(self.secret)
+        with bucket_emptying.raise_refusals(f"creating {bucket.where}"):
+            s3 = open_client(bucket)
+            origin = Origin.EXISTED if _exists(s3, bucket.bucket) else _create(s3, bucket)
+        with explain_unfinished(self.title(new), origin, adopts=new.adopt):
             if origin is not Origin.CREATED and not self._is_marked(new):
-                self.require_ours(client, self._observed(new) or new, new, origin, object_id=new.bucket)
-            self._mark(own)
-            return new.bucket, ObservedResource(self._converged(new))
+                self.require_ours(client, self._observe(new) or new, new, origin, object_id=new.bucket)
+            self._mark(bucket)
+            return new.bucket, ObservedResource(self._converge(new))
 
     @override
     def find(
-        self, client: Client, known: RecordedResource[StoreBucketArgs]
+        self, client: Client, resource: RecordedResource[StoreBucketArgs]
     ) -> ObservedResource[StoreBucketArgs] | None:
         try:
-            _ = known.declared.resolving(self.secret).keys
+            _ = resource.declared.with_resolver(self.secret).keys
         except UnresolvedCredentialError as unresolved:
             # As for the credentials of warehouses: a secret that is not on this machine is no change.
-            warn(f"{unresolved}; could not check {known.declared.where}")
-            return ObservedResource(known.declared)
-        found = self._observed(known.declared)
-        return ObservedResource(found) if found else None
+            warn(f"{unresolved}; could not check {resource.declared.where}")
+            return ObservedResource(resource.declared)
+        live_args = self._observe(resource.declared)
+        return ObservedResource(live_args) if live_args else None
 
     @override
     def change(
-        self, client: Client, known: RecordedResource[StoreBucketArgs], new: StoreBucketArgs
+        self, client: Client, resource: RecordedResource[StoreBucketArgs], new: StoreBucketArgs
     ) -> ObservedResource[StoreBucketArgs]:
-        if self._observed(new) is None:
+        if self._observe(new) is None:
             raise DeletedOutsideStackError(f"{new.where} no longer exists. Run `up --refresh`.")
-        if new.endpoint != known.declared.endpoint and not self._is_marked(new):
+        if new.endpoint != resource.declared.endpoint and not self._is_marked(new):
             raise ReplacementRefusedError(
-                f"{new.where} is not the bucket that this stack made at {known.declared.endpoint}. Nothing was changed."
+                f"{new.where} is not the bucket that this stack made at {resource.declared.endpoint}. Nothing"
+                " was changed."
                 " To move to another store, declare another storage, and copy the data."
             )
-        return ObservedResource(self._converged(new))
+        return ObservedResource(self._converge(new))
 
     @override
-    def remove(self, client: Client, known: RecordedResource[StoreBucketArgs]) -> None:
-        own = known.declared.resolving(self.secret)
-        bucket_emptying.delete_unless_held(own, own.kept)
+    def remove(self, client: Client, resource: RecordedResource[StoreBucketArgs]) -> None:
+        bucket = resource.declared.with_resolver(self.secret)
+        bucket_emptying.delete_unless_held(bucket, bucket.kept)
 
     def _is_marked(self, new: StoreBucketArgs) -> bool:
         """Return whether the bucket has this stack's mark. A copy of a state has the same record id."""
-        mark = bucket_mark.find_marked_bucket(new.resolving(self.secret)).mark
+        mark = bucket_mark.find_marked_bucket(new.with_resolver(self.secret)).mark
         return mark.record is not None and mark.compare(Claimant(new.stack, new.record_tag)) is Ownership.OWN
 
-    def _mark(self, own: StoreBucketArgs) -> None:
+    def _mark(self, bucket: StoreBucketArgs) -> None:
         """Tag the bucket, so that an interrupted run finds it again."""
-        with bucket_emptying.refused(f"tagging {own.where}"):
-            _set(lambda: _set_tags(client_of(own), own))
+        with bucket_emptying.raise_refusals(f"tagging {bucket.where}"):
+            _set(lambda: _set_tags(open_client(bucket), bucket))
 
-    def _observed(self, declared: StoreBucketArgs) -> StoreBucketArgs | None:
+    def _observe(self, args: StoreBucketArgs) -> StoreBucketArgs | None:
         """Return the bucket with the settings of the store; None if it does not exist."""
-        own = declared.resolving(self.secret)
-        with own_bucket.listing(own):
-            s3 = client_of(own)
-            if not _exists(s3, own.bucket):
+        bucket = args.with_resolver(self.secret)
+        with own_bucket.raise_uncounted(bucket):
+            s3 = open_client(bucket)
+            if not _exists(s3, bucket.bucket):
                 return None
-            tags = _tags(s3, own.bucket)
-            return declared.observed(
+            tags = _tags(s3, bucket.bucket)
+            return args.with_settings(
                 tags={name: value for name, value in tags.items() if name not in MARK_TAGS},
-                stack=parse_tags(tags).stack if declared.stack else None,
-                versioning=_versioning(s3, own.bucket),
-                lifecycle=_lifecycle(s3, own.bucket),
-                policy=_policy(s3, own.bucket),
+                stack=parse_tags(tags).stack if args.stack else None,
+                versioning=_read_versioning(s3, bucket.bucket),
+                lifecycle=_lifecycle(s3, bucket.bucket),
+                policy=_policy(s3, bucket.bucket),
             )
 
-    def _converged(self, new: StoreBucketArgs) -> StoreBucketArgs:
+    def _converge(self, new: StoreBucketArgs) -> StoreBucketArgs:
         """Change the settings that differ."""
-        there = self._observed(new) or new
-        own = new.resolving(self.secret)
-        with bucket_emptying.refused(f"setting up {own.where}"):
-            s3 = client_of(own)
+        live_args = self._observe(new) or new
+        bucket = new.with_resolver(self.secret)
+        with bucket_emptying.raise_refusals(f"setting up {bucket.where}"):
+            s3 = open_client(bucket)
             for name, change in _CHANGES.items():
-                is_unmarked = name == "tags" and new.stack is not None and there.stack != new.stack
-                if is_unmarked or getattr(there, name) != getattr(new, name):
-                    _changing(name, own, lambda change=change: change(s3, own))
+                is_unmarked = name == "tags" and new.stack is not None and live_args.stack != new.stack
+                if is_unmarked or getattr(live_args, name) != getattr(new, name):
+                    _change_setting(name, bucket, lambda change=change: change(s3, bucket))
         return new
 
 
-def _create(s3: Any, own: StoreBucketArgs) -> Origin:
+def _create(s3: Any, bucket: StoreBucketArgs) -> Origin:
     from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
 
-    place = {} if own.region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": own.region}}
+    location = (
+        {} if bucket.region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": bucket.region}}
+    )
     try:
-        s3.create_bucket(Bucket=own.bucket, **place)
+        s3.create_bucket(Bucket=bucket.bucket, **location)
     except ClientError as error:
-        if code_of(error) in {"InvalidLocationConstraint", "InvalidRegion", "IllegalLocationConstraintException"}:
-            s3.create_bucket(Bucket=own.bucket)
+        if read_code(error) in {"InvalidLocationConstraint", "InvalidRegion", "IllegalLocationConstraintException"}:
+            s3.create_bucket(Bucket=bucket.bucket)
             return Origin.CREATED
-        if code_of(error) not in _TAKEN:
+        if read_code(error) not in _TAKEN:
             raise
         return Origin.EXISTED
     return Origin.CREATED
@@ -213,7 +218,7 @@ def _exists(s3: Any, bucket: str) -> bool:
     try:
         s3.head_bucket(Bucket=bucket)
     except ClientError as error:
-        if code_of(error) in NO_BUCKET:
+        if read_code(error) in NO_BUCKET:
             return False
         raise
     return True
@@ -226,56 +231,56 @@ def _set(call: Callable[[], Any]) -> dict[str, Any]:
     try:
         return call() or {}
     except ClientError as error:
-        if code_of(error) in _UNSET | _MISSING_FEATURE:
+        if read_code(error) in _UNSET | _MISSING_FEATURE:
             return {}
         raise
 
 
 def _tags(s3: Any, bucket: str) -> dict[str, str]:
-    found = _set(lambda: s3.get_bucket_tagging(Bucket=bucket)).get("TagSet", [])
-    return {tag["Key"]: tag["Value"] for tag in found}
+    tag_set = _set(lambda: s3.get_bucket_tagging(Bucket=bucket)).get("TagSet", [])
+    return {tag["Key"]: tag["Value"] for tag in tag_set}
 
 
-def _versioning(s3: Any, bucket: str) -> bool:
+def _read_versioning(s3: Any, bucket: str) -> bool:
     return _set(lambda: s3.get_bucket_versioning(Bucket=bucket)).get("Status") == "Enabled"
 
 
 def _lifecycle(s3: Any, bucket: str) -> str | None:
-    found = _set(lambda: s3.get_bucket_lifecycle_configuration(Bucket=bucket))
-    return bucket_settings.lifecycle_text(found.get("Rules", []))
+    configuration = _set(lambda: s3.get_bucket_lifecycle_configuration(Bucket=bucket))
+    return bucket_settings.lifecycle_text(configuration.get("Rules", []))
 
 
 def _policy(s3: Any, bucket: str) -> str | None:
-    found = _set(lambda: s3.get_bucket_policy(Bucket=bucket)).get("Policy")
-    return bucket_settings.policy_text(found) if found else None
+    policy = _set(lambda: s3.get_bucket_policy(Bucket=bucket)).get("Policy")
+    return bucket_settings.policy_text(policy) if policy else None
 
 
-def _set_tags(s3: Any, own: StoreBucketArgs) -> None:
-    tags = own.tags | OwnershipMark(own.stack, own.record_tag).to_tags()
+def _set_tags(s3: Any, bucket: StoreBucketArgs) -> None:
+    tags = bucket.tags | OwnershipMark(bucket.stack, bucket.record_tag).to_tags()
     s3.put_bucket_tagging(
-        Bucket=own.bucket, Tagging={"TagSet": [{"Key": key, "Value": value} for key, value in tags.items()]}
+        Bucket=bucket.bucket, Tagging={"TagSet": [{"Key": key, "Value": value} for key, value in tags.items()]}
     )
 
 
-def _set_versioning(s3: Any, own: StoreBucketArgs) -> None:
-    status = "Enabled" if own.versioning else "Suspended"
-    s3.put_bucket_versioning(Bucket=own.bucket, VersioningConfiguration={"Status": status})
+def _set_versioning(s3: Any, bucket: StoreBucketArgs) -> None:
+    status = "Enabled" if bucket.versioning else "Suspended"
+    s3.put_bucket_versioning(Bucket=bucket.bucket, VersioningConfiguration={"Status": status})
 
 
-def _set_lifecycle(s3: Any, own: StoreBucketArgs) -> None:
-    if own.lifecycle is None:
-        s3.delete_bucket_lifecycle(Bucket=own.bucket)
+def _set_lifecycle(s3: Any, bucket: StoreBucketArgs) -> None:
+    if bucket.lifecycle is None:
+        s3.delete_bucket_lifecycle(Bucket=bucket.bucket)
     else:
-        rules = bucket_settings.rules_of(own.lifecycle)
-        s3.put_bucket_lifecycle_configuration(Bucket=own.bucket, LifecycleConfiguration={"Rules": rules})
+        rules = bucket_settings.parse_rules(bucket.lifecycle)
+        s3.put_bucket_lifecycle_configuration(Bucket=bucket.bucket, LifecycleConfiguration={"Rules": rules})
 
 
-def _set_policy(s3: Any, own: StoreBucketArgs) -> None:
-    if own.policy is None:
-        s3.delete_bucket_policy(Bucket=own.bucket)
+def _set_policy(s3: Any, bucket: StoreBucketArgs) -> None:
+    if bucket.policy is None:
+        s3.delete_bucket_policy(Bucket=bucket.bucket)
     else:
-        document = json.loads(own.policy) | {"Version": "2012-10-17"}
-        s3.put_bucket_policy(Bucket=own.bucket, Policy=json.dumps(document))
+        document = json.loads(bucket.policy) | {"Version": "2012-10-17"}
+        s3.put_bucket_policy(Bucket=bucket.bucket, Policy=json.dumps(document))
 
 
 _CHANGES: Mapping[str, Callable[[Any, StoreBucketArgs], None]] = {
@@ -290,18 +295,18 @@ _SPELLED = {"versioning": "versioning: true", "lifecycle": "noncurrent_version_d
 """Field of the spec for each setting."""
 
 
-def _changing(name: str, own: StoreBucketArgs, change: Callable[[], None]) -> None:
+def _change_setting(name: str, bucket: StoreBucketArgs, change: Callable[[], None]) -> None:
     from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
 
     try:
         change()
     except ClientError as error:
-        if code_of(error) not in _MISSING_FEATURE:
+        if read_code(error) not in _MISSING_FEATURE:
             raise
         remedy = f" Remove `{_SPELLED[name]}` from the storage." if name in _SPELLED else ""
         raise BucketRefusedError(
-            f"{own.where}: expected a store with the setting `{name}` of buckets; it"
-            f" responded {code_of(error)}.{remedy}"
+            f"{bucket.where}: expected a store with the setting `{name}` of buckets; it"
+            f" responded {read_code(error)}.{remedy}"
         ) from None
 
 
@@ -326,7 +331,7 @@ class StoreBucket(Resource, module="lakekeeper", name="StoreBucket"):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the resource."""
-        props = given(
+        props = drop_none(
             server=server,
             **bucket,
             record_tag=record_tag,

@@ -8,7 +8,7 @@ from typing import Any, Self, cast
 from urllib.parse import urlsplit
 
 from lakewright.credentials.references import Reference, UnresolvedCredentialError
-from lakewright.lakekeeper.buckets.own_bucket import OwnBucket, client_of, code_of
+from lakewright.lakekeeper.buckets.own_bucket import OwnBucket, open_client, read_code
 from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.errors import BucketRefusedError
 from lakewright.names.host_kinds import HostKind, is_loopback, kind_of_host
@@ -83,7 +83,7 @@ def _check(path: str, field: str, store: RecordedStore, key_prefixes: Sequence[s
     from botocore.parsers import ResponseParserError  # noqa: PLC0415
 
     try:
-        s3 = client_of(store)
+        s3 = open_client(store)
     except UnresolvedCredentialError as unresolved:
         warn(f"{path}: {unresolved}; could not check {store.where}")
         return
@@ -118,7 +118,7 @@ def _check(path: str, field: str, store: RecordedStore, key_prefixes: Sequence[s
 
 def _refusal(path: str, field: str, store: RecordedStore, error: Exception) -> str | None:
     """Return what a store's refusal means for the spec; None if the bucket will be made."""
-    code = code_of(error)
+    code = read_code(error)
     if code == _NO_BUCKET:
         if store.is_made:
             return None

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakewright.lakekeeper.buckets import bucket_emptying
-from lakewright.lakekeeper.buckets.own_bucket import OwnBucket, client_of, entries_outside
+from lakewright.lakekeeper.buckets.own_bucket import OwnBucket, entries_outside, open_client
 
 _METADATA = re.compile(r"\.metadata\.json(\.[a-z0-9]+)?$")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -25,11 +25,11 @@ class FoundTables:
     """Folders with other names."""
 
 
-def find_tables(own: OwnBucket, key_prefix: str, spared: Sequence[str] = ()) -> FoundTables:
+def find_tables(bucket: OwnBucket, key_prefix: str, spared: Sequence[str] = ()) -> FoundTables:
     """Return the folders with tables below a key prefix.
 
     Args:
-        own: The bucket.
+        bucket: The bucket.
         key_prefix: Without slashes at its ends; never empty.
         spared: Key prefixes to skip.
 
@@ -38,8 +38,8 @@ def find_tables(own: OwnBucket, key_prefix: str, spared: Sequence[str] = ()) -> 
     """
     start = f"{key_prefix}/"
     folders: set[str] = set()
-    with bucket_emptying.refused(f"looking for tables under {start} of {own.where}"):
-        for entry in entries_outside(client_of(own), own.bucket, start, [f"{other}/" for other in spared]):
+    with bucket_emptying.raise_refusals(f"looking for tables under {start} of {bucket.where}"):
+        for entry in entries_outside(open_client(bucket), bucket.bucket, start, [f"{other}/" for other in spared]):
             folder, slash, _ = entry.key.removeprefix(start).partition("/")
             if slash and entry.is_current and _METADATA.search(entry.key):
                 folders.add(folder)

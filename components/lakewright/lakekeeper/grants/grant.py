@@ -17,19 +17,19 @@ from lakewright.lakekeeper.grants.model import target as grant_target
 from lakewright.lakekeeper.grants.model.entry import (
     DeclaredGrant,
     Privilege,
-    claimed,
+    claim_place,
     exactly_one,
-    place_of,
+    make_claim_key,
     place_of_members,
 )
 from lakewright.lakekeeper.grants.model.target import GrantTarget, OnRole
 from lakewright.lakekeeper.grants.support import explain_unsupported
 from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
-from lakewright.lakekeeper.provider.diagnostics import unenforced, warn
+from lakewright.lakekeeper.provider.diagnostics import warn, warn_of_unenforced_grants
 from lakewright.lakekeeper.provider.errors import InactiveWarehouseError
 from lakewright.lakekeeper.provider.inputs import Replace, ResourceInputs, StateOnly, has_unknown
-from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
+from lakewright.lakekeeper.provider.options import ServerInput, delete_first, drop_none
 from lakewright.lakekeeper.provider.ownership_conflicts import Claim, ClaimKey
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.lakekeeper.provider.run_context import Taking
@@ -65,7 +65,7 @@ class GrantArgs(ResourceInputs):
         """Return the place of its claim. Membership in a role is claimed where `RoleMembers` claims it."""
         if isinstance(self.on, OnRole) and self.privilege == ASSIGNEE:
             return place_of_members(self.server, self.on.role_id)
-        return place_of(self.server, self.on)
+        return make_claim_key(self.server, self.on)
 
     @property
     def claim(self) -> Claim:
@@ -81,62 +81,64 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
     may_be_on_foreign_objects = True
 
     @override
-    def find_marked(self, client: Client, declared: GrantArgs) -> MarkedObject | None:
-        return grant_target.find_marked(client, declared.on)
+    def find_marked(self, client: Client, args: GrantArgs) -> MarkedObject | None:
+        return grant_target.find_marked(client, args.on)
 
     @override
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
         result = super().check(_olds, news)
         if result.failures:
             return result
-        declared = self.args.parse(result.inputs)
-        if reason := "" if "server" in _olds else explain_unsupported(self, declared.server, declared.on):
+        args = self.args.parse(result.inputs)
+        if reason := "" if "server" in _olds else explain_unsupported(self, args.server, args.on):
             return CheckResult(news, [CheckFailure("on", reason)])
         if "server" not in _olds and self.run.own_objects.adopts:
-            self._note_existing(declared)
-        return claimed(self.run.claims, result, declared.place, declared.claim, "on")
+            self._note_existing(args)
+        return claim_place(self.run.claims, result, args.place, args.claim, "on")
 
-    def _note_existing(self, declared: GrantArgs) -> None:
+    def _note_existing(self, args: GrantArgs) -> None:
         """Count a grant for the summary of an adoption: one that exists is kept as it is."""
-        if has_unknown([declared.server, declared.on, declared.privilege, declared.user, declared.role]):
+        if has_unknown([args.server, args.on, args.privilege, args.user, args.role]):
             return
         try:
-            client = self.client(declared.server)
-            on = grant_target.resolved(client, declared.on)
-            held = grants.get_cached(client, on) if on else None
+            client = self.client(args.server)
+            on = grant_target.resolve(client, args.on)
+            live_grants = grants.get_cached(client, on) if on else None
         except (LakekeeperError, InactiveWarehouseError, UnresolvedCredentialError):
             return  # `up` reports it
-        taking = Taking.UNCHANGED if held and declared.held in held else Taking.CREATED
-        key = (self.kind, declared.server.endpoint, str(declared.on), str(declared.held))
+        taking = Taking.UNCHANGED if live_grants and args.held in live_grants else Taking.CREATED
+        key = (self.kind, args.server.endpoint, str(args.on), str(args.held))
         self.run.own_objects.note_compared(key, taking)
 
     @override
     def make(self, client: Client, new: GrantArgs) -> tuple[str, ObservedResource[GrantArgs]]:
-        on = grant_target.required(client, new.on)
+        on = grant_target.require(client, new.on)
         grants.add(client, on, new.held)
-        unenforced(client.server(), f"{new.privilege} on {new.on}")
+        warn_of_unenforced_grants(client.server(), f"{new.privilege} on {new.on}")
         return f"{new.on}/{new.held.privilege}/{new.held.kind}:{new.held.principal}", ObservedResource(new)
 
     @override
-    def find(self, client: Client, known: RecordedResource[GrantArgs]) -> ObservedResource[GrantArgs] | None:
+    def find(self, client: Client, resource: RecordedResource[GrantArgs]) -> ObservedResource[GrantArgs] | None:
         try:
-            on = grant_target.resolved(client, known.declared.on)
+            on = grant_target.resolve(client, resource.declared.on)
         except InactiveWarehouseError as hidden:
             warn(f"{hidden}")
-            return ObservedResource(known.declared, hidden_in=hidden.warehouse_id)
-        held = grants.get_cached(client, on) if on else None
-        return ObservedResource(known.declared) if held and known.declared.held in held else None
+            return ObservedResource(resource.declared, hidden_in=hidden.warehouse_id)
+        live_grants = grants.get_cached(client, on) if on else None
+        return ObservedResource(resource.declared) if live_grants and resource.declared.held in live_grants else None
 
     @override
-    def change(self, client: Client, known: RecordedResource[GrantArgs], new: GrantArgs) -> ObservedResource[GrantArgs]:
+    def change(
+        self, client: Client, resource: RecordedResource[GrantArgs], new: GrantArgs
+    ) -> ObservedResource[GrantArgs]:
         return ObservedResource(new)
 
     @override
-    def remove(self, client: Client, known: RecordedResource[GrantArgs]) -> None:
-        state = known.declared
+    def remove(self, client: Client, resource: RecordedResource[GrantArgs]) -> None:
+        state = resource.declared
         if state.held in self.run.claims.entries_of_others(state.place, state.claim):
             return  # another resource of this run declares the same grant
-        if on := grant_target.resolved_now(client, state.on):
+        if on := grant_target.resolve_now(client, state.on):
             grants.remove(client, on, state.held)
 
 
@@ -167,5 +169,5 @@ class Grant(Resource, module="lakekeeper", name="Grant"):
     ) -> None:
         """Declare the resource."""
         run_context.current().declarations.add(Claim("Grant", resource_name), on, privilege)
-        props = given(server=server, on=on, privilege=privilege, user=user, role=role, declared_as=resource_name)
+        props = drop_none(server=server, on=on, privilege=privilege, user=user, role=role, declared_as=resource_name)
         super().__init__(GrantProvider(), resource_name, props, delete_first(opts))

@@ -9,18 +9,18 @@ from pydantic import AfterValidator, model_validator
 from typing_extensions import override
 
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, OWNERS, GrantEntry, Object, listed
+from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, OWNERS, GrantEntry, Object, format_entries
 from lakewright.lakekeeper.api.management import grants, users
 from lakewright.lakekeeper.grants.model import target as grant_target
-from lakewright.lakekeeper.grants.model.entry import DeclaredGrant, claimed, entries, place_of
+from lakewright.lakekeeper.grants.model.entry import DeclaredGrant, claim_place, entries, make_claim_key
 from lakewright.lakekeeper.grants.model.target import GrantTarget
 from lakewright.lakekeeper.grants.support import explain_unsupported
 from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
-from lakewright.lakekeeper.provider.diagnostics import unenforced, warn
+from lakewright.lakekeeper.provider.diagnostics import warn, warn_of_unenforced_grants
 from lakewright.lakekeeper.provider.errors import InactiveWarehouseError, NotOwnedError
 from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceInputs, StateOnly, Update, has_unknown
-from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
+from lakewright.lakekeeper.provider.options import ServerInput, delete_first, drop_none
 from lakewright.lakekeeper.provider.ownership_conflicts import Claim
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.ownership.marked_object import MarkedObject
@@ -73,127 +73,140 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
     may_be_on_foreign_objects = True
 
     @override
-    def find_marked(self, client: Client, declared: GrantsArgs) -> MarkedObject | None:
-        return grant_target.find_marked(client, declared.on)
+    def find_marked(self, client: Client, args: GrantsArgs) -> MarkedObject | None:
+        return grant_target.find_marked(client, args.on)
 
     @override
-    def title(self, declared: GrantsArgs) -> str:
-        return f"grants on {declared.on} at {declared.server.endpoint}"
+    def title(self, args: GrantsArgs) -> str:
+        return f"grants on {args.on} at {args.server.endpoint}"
 
     @override
-    def existing(self, client: Client, new: GrantsArgs) -> tuple[str, ObservedResource[GrantsArgs]] | None:
-        on = grant_target.resolved_now(client, new.on)
-        there = _relevant(grants.held(client, on) or frozenset()) if on else frozenset[GrantEntry]()
-        if on is None or not there:
+    def find_existing(self, client: Client, new: GrantsArgs) -> tuple[str, ObservedResource[GrantsArgs]] | None:
+        on = grant_target.resolve_now(client, new.on)
+        live_grants = _relevant(grants.list_grants(client, on) or frozenset()) if on else frozenset[GrantEntry]()
+        if on is None or not live_grants:
             return None
-        kept = _first_kept(client, on, there, new)
-        found = new.model_copy(update={"grants": entries(there - (kept - new.held))})
-        return str(new.on), ObservedResource(found, _computed(on, kept))
+        kept_owners = _first_kept(client, on, live_grants, new)
+        live_args = new.model_copy(update={"grants": entries(live_grants - (kept_owners - new.held))})
+        return str(new.on), ObservedResource(live_args, _computed(on, kept_owners))
 
     @override
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
         result = super().check(_olds, news)
         if result.failures:
             return result
-        declared = self.args.parse(result.inputs)
-        if reason := "" if "server" in _olds else explain_unsupported(self, declared.server, declared.on):
+        args = self.args.parse(result.inputs)
+        if reason := "" if "server" in _olds else explain_unsupported(self, args.server, args.on):
             return CheckResult(news, [CheckFailure("on", reason)])
-        return claimed(self.run.claims, result, place_of(declared.server, declared.on), declared.claim, "on")
+        return claim_place(self.run.claims, result, make_claim_key(args.server, args.on), args.claim, "on")
 
     @override
     def make(self, client: Client, new: GrantsArgs) -> tuple[str, ObservedResource[GrantsArgs]]:
-        on = grant_target.required(client, new.on)
-        there = _held(client, on, new)
-        kept = _first_kept(client, on, there, new)
-        if (others := there - new.held - kept) and not new.adopt:
+        on = grant_target.require(client, new.on)
+        live_grants = _read_grants(client, on, new)
+        kept_owners = _first_kept(client, on, live_grants, new)
+        if (undeclared := live_grants - new.held - kept_owners) and not new.adopt:
             raise NotOwnedError(
-                f"{new.on} at {client.endpoint} has grants that are not declared: {listed(others)}."
+                f"{new.on} at {client.endpoint} has grants that are not declared: {format_entries(undeclared)}."
                 " Declare them, or revoke them with `adopt=True`."
             )
-        unenforced(client.server(), f"grants on {new.on}")
-        return str(new.on), self._converge(client, on, kept, new)
+        warn_of_unenforced_grants(client.server(), f"grants on {new.on}")
+        return str(new.on), self._converge(client, on, kept_owners, new)
 
     @override
-    def find(self, client: Client, known: RecordedResource[GrantsArgs]) -> ObservedResource[GrantsArgs] | None:
-        state = known.declared
+    def find(self, client: Client, resource: RecordedResource[GrantsArgs]) -> ObservedResource[GrantsArgs] | None:
+        state = resource.declared
         try:
-            on = grant_target.resolved(client, state.on)
+            on = grant_target.resolve(client, state.on)
         except InactiveWarehouseError as hidden:
             warn(f"{hidden}")
-            return ObservedResource(state, _computed_of(known.outs), hidden.warehouse_id)
-        there = grants.get_cached(client, on) if on else None
-        if on is None or there is None:
+            return ObservedResource(state, _copy_computed(resource.outs), hidden.warehouse_id)
+        live_grants = grants.get_cached(client, on) if on else None
+        if on is None or live_grants is None:
             return None
-        there = _relevant(there)
-        kept = _kept(client, on, there, known)
-        visible = there - (kept - state.held)
-        return ObservedResource(state.model_copy(update={"grants": entries(visible)}), _computed(on, kept))
+        live_grants = _relevant(live_grants)
+        kept_owners = _find_kept_owners(client, on, live_grants, resource)
+        visible = live_grants - (kept_owners - state.held)
+        return ObservedResource(state.model_copy(update={"grants": entries(visible)}), _computed(on, kept_owners))
 
     @override
     def change(
-        self, client: Client, known: RecordedResource[GrantsArgs], new: GrantsArgs
+        self, client: Client, resource: RecordedResource[GrantsArgs], new: GrantsArgs
     ) -> ObservedResource[GrantsArgs]:
-        on = grant_target.required(client, new.on)
-        there = _held(client, on, new)
-        kept = _kept(client, on, there, known) if known.declared.keep_owners and new.keep_owners else None
-        return self._converge(client, on, _first_kept(client, on, there, new) if kept is None else kept, new)
+        on = grant_target.require(client, new.on)
+        live_grants = _read_grants(client, on, new)
+        kept_owners = (
+            _find_kept_owners(client, on, live_grants, resource)
+            if resource.declared.keep_owners and new.keep_owners
+            else None
+        )
+        return self._converge(
+            client, on, _first_kept(client, on, live_grants, new) if kept_owners is None else kept_owners, new
+        )
 
-    def remove(self, client: Client, known: RecordedResource[GrantsArgs]) -> None:
+    def remove(self, client: Client, resource: RecordedResource[GrantsArgs]) -> None:
         """Revoke the declared grants; grants that others added since then stay."""
-        state = known.declared
-        on = grant_target.resolved_now(client, state.on)
+        state = resource.declared
+        on = grant_target.resolve_now(client, state.on)
         if on is None:
             return
-        handed_over = self.run.claims.entries_of_others(place_of(state.server, state.on), state.claim)
-        ours = state.held - handed_over - _recorded(known.outs)
+        handed_over = self.run.claims.entries_of_others(make_claim_key(state.server, state.on), state.claim)
+        ours = state.held - handed_over - _read_kept_owners(resource.outs)
         grants.converge(client, on, lambda _: (set(), set(ours)))
 
-    def _converge(self, client: Client, on: Object, kept: Kept, new: GrantsArgs) -> ObservedResource[GrantsArgs]:
-        if grants.converge(client, on, lambda there: (set(new.held), set(_relevant(there) - new.held - kept))) is None:
-            raise grant_target.missing(client, new.on)
-        return ObservedResource(new, _computed(on, kept))
+    def _converge(self, client: Client, on: Object, kept_owners: Kept, new: GrantsArgs) -> ObservedResource[GrantsArgs]:
+        if (
+            grants.converge(
+                client, on, lambda live_grants: (set(new.held), set(_relevant(live_grants) - new.held - kept_owners))
+            )
+            is None
+        ):
+            raise grant_target.make_missing_error(client, new.on)
+        return ObservedResource(new, _computed(on, kept_owners))
 
 
-def _relevant(there: frozenset[GrantEntry]) -> frozenset[GrantEntry]:
+def _relevant(live_grants: frozenset[GrantEntry]) -> frozenset[GrantEntry]:
     """Return the grants without the members of a role, which the server stores as grants."""
-    return frozenset(entry for entry in there if entry.privilege != ASSIGNEE)
+    return frozenset(entry for entry in live_grants if entry.privilege != ASSIGNEE)
 
 
-def _held(client: Client, on: Object, declared: GrantsArgs) -> frozenset[GrantEntry]:
-    there = grants.held(client, on)
-    if there is None:
-        raise grant_target.missing(client, declared.on)
-    return _relevant(there)
+def _read_grants(client: Client, on: Object, args: GrantsArgs) -> frozenset[GrantEntry]:
+    live_grants = grants.list_grants(client, on)
+    if live_grants is None:
+        raise grant_target.make_missing_error(client, args.on)
+    return _relevant(live_grants)
 
 
-def _first_kept(client: Client, on: Object, there: frozenset[GrantEntry], declared: GrantsArgs) -> Kept:
+def _first_kept(client: Client, on: Object, live_grants: frozenset[GrantEntry], args: GrantsArgs) -> Kept:
     """Return the owners to keep at creation: those that are not declared, and the calling user."""
-    if not declared.keep_owners:
+    if not args.keep_owners:
         return frozenset()
-    owners = frozenset(entry for entry in there if entry.privilege in OWNERS[on.kind])
-    declared_ones = owners & declared.held
+    owners = frozenset(entry for entry in live_grants if entry.privilege in OWNERS[on.kind])
+    declared_ones = owners & args.held
     ourselves = users.ourselves(client) if declared_ones else None
     return owners - frozenset(entry for entry in declared_ones if entry.principal != ourselves)
 
 
-def _kept(client: Client, on: Object, there: frozenset[GrantEntry], known: RecordedResource[GrantsArgs]) -> Kept:
+def _find_kept_owners(
+    client: Client, on: Object, live_grants: frozenset[GrantEntry], resource: RecordedResource[GrantsArgs]
+) -> Kept:
     """Return the owners kept since creation. A recreated object has its own creator."""
-    if not known.declared.keep_owners or known.outs.get("object_id") == on.identity:
-        return _recorded(known.outs)
-    return _first_kept(client, on, there, known.declared)
+    if not resource.declared.keep_owners or resource.outs.get("object_id") == on.identity:
+        return _read_kept_owners(resource.outs)
+    return _first_kept(client, on, live_grants, resource.declared)
 
 
-def _recorded(outs: dict[str, Any]) -> Kept:
+def _read_kept_owners(outs: dict[str, Any]) -> Kept:
     return frozenset(
         DeclaredGrant.parse(owner).held for owner in cast(list[dict[str, Any]], outs.get("kept_owners") or [])
     )
 
 
-def _computed(on: Object, kept: Kept) -> dict[str, Any]:
-    return {"object_id": on.identity, "kept_owners": [entry.props() for entry in entries(kept)]}
+def _computed(on: Object, kept_owners: Kept) -> dict[str, Any]:
+    return {"object_id": on.identity, "kept_owners": [entry.props() for entry in entries(kept_owners)]}
 
 
-def _computed_of(outs: dict[str, Any]) -> dict[str, Any]:
+def _copy_computed(outs: dict[str, Any]) -> dict[str, Any]:
     return {"object_id": outs.get("object_id"), "kept_owners": outs.get("kept_owners")}
 
 
@@ -222,7 +235,7 @@ class Grants(Resource, module="lakekeeper", name="Grants"):
     ) -> None:
         """Declare the resource."""
         run_context.current().declarations.add(Claim("Grants", resource_name), on)
-        props = given(
+        props = drop_none(
             server=server,
             on=on,
             grants=grants,

@@ -13,10 +13,10 @@ from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError, Forb
 from lakewright.lakekeeper.api.management import project_record, projects, roles
 from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
-from lakewright.lakekeeper.provider.creation import created_or_found, finishing
+from lakewright.lakekeeper.provider.creation import create_or_find, explain_unfinished
 from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError, NotOwnedError
 from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceInputs, ServerKeeps, Since, Update
-from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
+from lakewright.lakekeeper.provider.options import ServerInput, delete_first, drop_none
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.names.types import ProjectId, RoleProviderId
 from lakewright.ownership.marked_object import MarkedObject
@@ -68,61 +68,61 @@ class RoleProvider(LakekeeperProvider[RoleArgs]):
     natural_key = ("project_id", "name", "provider_id", "source_id")
 
     @override
-    def title(self, declared: RoleArgs) -> str:
-        return f"role `{declared.name}` of project {declared.project_id} at {declared.server.endpoint}"
+    def title(self, args: RoleArgs) -> str:
+        return f"role `{args.name}` of project {args.project_id} at {args.server.endpoint}"
 
     @override
-    def find_marked(self, client: Client, declared: RoleArgs) -> MarkedObject:
-        return project_record.find_marked_project(client, declared.project_id)
+    def find_marked(self, client: Client, args: RoleArgs) -> MarkedObject:
+        return project_record.find_marked_project(client, args.project_id)
 
     @override
-    def existing(self, client: Client, new: RoleArgs) -> tuple[str, ObservedResource[RoleArgs]] | None:
+    def find_existing(self, client: Client, new: RoleArgs) -> tuple[str, ObservedResource[RoleArgs]] | None:
         try:
-            found = _there(client, new)
+            role = _there(client, new)
         except (NotFoundError, ForbiddenError):
-            if projects.name_of(client, new.project_id) is not None:
+            if projects.read_name(client, new.project_id) is not None:
                 raise
             return None  # the project does not exist yet
-        return (str(found["id"]), _observed(found, new)) if found else None
+        return (str(role["id"]), _observe(role, new)) if role else None
 
     @override
     def make(self, client: Client, new: RoleArgs) -> tuple[str, ObservedResource[RoleArgs]]:
-        found, origin = created_or_found(
+        role, origin = create_or_find(
             lambda: roles.create(client, new.project_id, _create_request(new)), lambda: _there(client, new)
         )
-        there = _observed(found, new).declared
-        changes = difference.between(there, new)
+        live_args = _observe(role, new).declared
+        changes = difference.list_changes(live_args, new)
         differs = f"with other {', '.join(change.path for change in changes)}" if changes else ""
-        self.require_ours(client, there, new, origin, differs)
-        with finishing(self.title(new), origin, adopts=new.adopt):
-            return str(found["id"]), self._converge(client, found, new)
+        self.require_ours(client, live_args, new, origin, differs)
+        with explain_unfinished(self.title(new), origin, adopts=new.adopt):
+            return str(role["id"]), self._converge(client, role, new)
 
     @override
-    def find(self, client: Client, known: RecordedResource[RoleArgs]) -> ObservedResource[RoleArgs] | None:
-        found = roles.get_cached(client, known.declared.project_id, known.id)
-        return _observed(found, known.declared) if found else None
+    def find(self, client: Client, resource: RecordedResource[RoleArgs]) -> ObservedResource[RoleArgs] | None:
+        role = roles.get_cached(client, resource.declared.project_id, resource.id)
+        return _observe(role, resource.declared) if role else None
 
     @override
-    def change(self, client: Client, known: RecordedResource[RoleArgs], new: RoleArgs) -> ObservedResource[RoleArgs]:
-        found = roles.get(client, new.project_id, known.id)
-        if found is None:
+    def change(self, client: Client, resource: RecordedResource[RoleArgs], new: RoleArgs) -> ObservedResource[RoleArgs]:
+        role = roles.get(client, new.project_id, resource.id)
+        if role is None:
             raise DeletedOutsideStackError(
-                f"{self.title(known.declared)} ({known.id}) does not exist any more. Run `up --refresh`."
+                f"{self.title(resource.declared)} ({resource.id}) does not exist any more. Run `up --refresh`."
             )
-        return self._converge(client, found, new)
+        return self._converge(client, role, new)
 
     @override
-    def remove(self, client: Client, known: RecordedResource[RoleArgs]) -> None:
+    def remove(self, client: Client, resource: RecordedResource[RoleArgs]) -> None:
         with contextlib.suppress(NotFoundError):
-            roles.delete(client, known.declared.project_id, known.id)
+            roles.delete(client, resource.declared.project_id, resource.id)
 
-    def _converge(self, client: Client, found: roles.RoleResponse, new: RoleArgs) -> ObservedResource[RoleArgs]:
-        role_id = str(found["id"])
-        calls = difference.via(difference.between(_observed(found, new).declared, new))
+    def _converge(self, client: Client, role: roles.RoleResponse, new: RoleArgs) -> ObservedResource[RoleArgs]:
+        role_id = str(role["id"])
+        calls = difference.via(difference.list_changes(_observe(role, new).declared, new))
         try:
             if "role" in calls:
                 # An undeclared description must be sent as well, or the server removes it.
-                description = found.get("description") if new.description is None else new.description
+                description = role.get("description") if new.description is None else new.description
                 roles.replace(client, new.project_id, role_id, new.name, description)
             if "source-system" in calls and new.source:
                 roles.bind(client, new.project_id, role_id, *new.source)
@@ -133,7 +133,7 @@ class RoleProvider(LakekeeperProvider[RoleArgs]):
                 f"role {role_id} of project {new.project_id} at {client.endpoint} cannot become `{new.name}`: {holder}."
                 " Choose another."
             ) from None
-        after = (roles.get(client, new.project_id, role_id) or found) if "source-system" in calls else found
+        after = (roles.get(client, new.project_id, role_id) or role) if "source-system" in calls else role
         return ObservedResource(new, _computed(after))
 
 
@@ -149,23 +149,23 @@ def _create_request(new: RoleArgs) -> dict[str, Any]:
 
 def _there(client: Client, new: RoleArgs, but_not: str = "") -> roles.RoleResponse | None:
     """Return the role with the declared source, else the role with the name."""
-    found = [roles.of_source(client, new.project_id, *new.source)] if new.source else []
-    found.append(roles.find_by_name(client, new.project_id, new.name))
-    return next((role for role in found if role and role["id"] != but_not), None)
+    candidates = [roles.find_by_source(client, new.project_id, *new.source)] if new.source else []
+    candidates.append(roles.find_by_name(client, new.project_id, new.name))
+    return next((role for role in candidates if role and role["id"] != but_not), None)
 
 
-def _observed(found: roles.RoleResponse, declared: RoleArgs) -> ObservedResource[RoleArgs]:
+def _observe(role: roles.RoleResponse, args: RoleArgs) -> ObservedResource[RoleArgs]:
     """Return the server's response in the terms of a declaration."""
-    response: dict[str, Any] = {"name": found["name"]}
-    if declared.description is not None:
-        response["description"] = found.get("description") or ""
-    if declared.source:
-        response |= {"provider_id": found.get("provider-id"), "source_id": found.get("source-id")}
-    return ObservedResource(declared.model_copy(update=response), _computed(found))
+    response: dict[str, Any] = {"name": role["name"]}
+    if args.description is not None:
+        response["description"] = role.get("description") or ""
+    if args.source:
+        response |= {"provider_id": role.get("provider-id"), "source_id": role.get("source-id")}
+    return ObservedResource(args.model_copy(update=response), _computed(role))
 
 
-def _computed(found: roles.RoleResponse) -> dict[str, Any]:
-    return {"ident": found.get("ident")}
+def _computed(role: roles.RoleResponse) -> dict[str, Any]:
+    return {"ident": role.get("ident")}
 
 
 class Role(Resource, module="lakekeeper", name="Role"):
@@ -194,7 +194,7 @@ class Role(Resource, module="lakekeeper", name="Role"):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the resource."""
-        props = given(
+        props = drop_none(
             server=server,
             project_id=project_id,
             name=name,

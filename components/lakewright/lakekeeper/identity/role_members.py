@@ -13,12 +13,12 @@ from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError
 from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, GrantEntry
 from lakewright.lakekeeper.api.management import members, project_record, users
 from lakewright.lakekeeper.api.management.members import Member
-from lakewright.lakekeeper.grants.model.entry import claimed, place_of_members
+from lakewright.lakekeeper.grants.model.entry import claim_place, place_of_members
 from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError, NotOwnedError
 from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceInputs, StateOnly, Update, has_unknown
-from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
+from lakewright.lakekeeper.provider.options import ServerInput, delete_first, drop_none
 from lakewright.lakekeeper.provider.ownership_conflicts import Claim
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.names.types import ProjectId, RoleId, UserId
@@ -62,10 +62,10 @@ class RoleMembersArgs(ResourceInputs):
     def claim(self) -> Claim:
         """Return what the resource claims."""
         unknown = has_unknown([self.users, self.roles])
-        held = (
+        entries = (
             frozenset[GrantEntry]() if unknown else frozenset(GrantEntry(ASSIGNEE, *member) for member in self.members)
         )
-        return Claim("RoleMembers", self.declared_as, held)
+        return Claim("RoleMembers", self.declared_as, entries)
 
 
 class RoleMembersProvider(LakekeeperProvider[RoleMembersArgs]):
@@ -76,76 +76,77 @@ class RoleMembersProvider(LakekeeperProvider[RoleMembersArgs]):
     belongs_to_maker = False
 
     @override
-    def title(self, declared: RoleMembersArgs) -> str:
-        return f"role {declared.role_id} of project {declared.project_id} at {declared.server.endpoint}"
+    def title(self, args: RoleMembersArgs) -> str:
+        return f"role {args.role_id} of project {args.project_id} at {args.server.endpoint}"
 
     @override
-    def find_marked(self, client: Client, declared: RoleMembersArgs) -> MarkedObject:
-        return project_record.find_marked_project(client, declared.project_id)
+    def find_marked(self, client: Client, args: RoleMembersArgs) -> MarkedObject:
+        return project_record.find_marked_project(client, args.project_id)
 
     @override
-    def existing(self, client: Client, new: RoleMembersArgs) -> tuple[str, ObservedResource[RoleMembersArgs]] | None:
-        there = members.of_role(client, new.project_id, new.role_id)
-        return (new.role_id, ObservedResource(_observed(there, new))) if there else None
+    def find_existing(
+        self, client: Client, new: RoleMembersArgs
+    ) -> tuple[str, ObservedResource[RoleMembersArgs]] | None:
+        live_members = members.list_members(client, new.project_id, new.role_id)
+        return (new.role_id, ObservedResource(_observe(live_members, new))) if live_members else None
 
     @override
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
         result = super().check(_olds, news)
         if result.failures:
             return result
-        declared = self.args.parse(result.inputs)
-        return claimed(
-            self.run.claims, result, place_of_members(declared.server, declared.role_id), declared.claim, "role_id"
-        )
+        args = self.args.parse(result.inputs)
+        return claim_place(self.run.claims, result, place_of_members(args.server, args.role_id), args.claim, "role_id")
 
     @override
     def make(self, client: Client, new: RoleMembersArgs) -> tuple[str, ObservedResource[RoleMembersArgs]]:
-        there = self._members(client, new)
-        if (others := there - new.members) and not new.adopt:
+        live_members = self._members(client, new)
+        if (undeclared := live_members - new.members) and not new.adopt:
             raise NotOwnedError(
-                f"{self.title(new)} has members that are not declared: {_listed(others)}. Declare them, or remove"
+                f"{self.title(new)} has members that are not declared: {_format_members(undeclared)}. Declare"
+                " them, or remove"
                 " them with `adopt=True`."
             )
-        return new.role_id, self._converge(client, there, new)
+        return new.role_id, self._converge(client, live_members, new)
 
     @override
     def find(
-        self, client: Client, known: RecordedResource[RoleMembersArgs]
+        self, client: Client, resource: RecordedResource[RoleMembersArgs]
     ) -> ObservedResource[RoleMembersArgs] | None:
-        there = members.of_role(client, known.declared.project_id, known.declared.role_id)
-        return None if there is None else ObservedResource(_observed(there, known.declared))
+        live_members = members.list_members(client, resource.declared.project_id, resource.declared.role_id)
+        return None if live_members is None else ObservedResource(_observe(live_members, resource.declared))
 
     @override
     def change(
-        self, client: Client, known: RecordedResource[RoleMembersArgs], new: RoleMembersArgs
+        self, client: Client, resource: RecordedResource[RoleMembersArgs], new: RoleMembersArgs
     ) -> ObservedResource[RoleMembersArgs]:
         return self._converge(client, self._members(client, new), new)
 
     @override
-    def remove(self, client: Client, known: RecordedResource[RoleMembersArgs]) -> None:
-        state = known.declared
-        place = place_of_members(state.server, state.role_id)
-        handed_over = {(entry.kind, entry.principal) for entry in self.run.claims.entries_of_others(place, state.claim)}
-        there = members.of_role(client, state.project_id, state.role_id)
-        if there is not None:
-            members.change(client, state.project_id, state.role_id, [], there & state.members - handed_over)
+    def remove(self, client: Client, resource: RecordedResource[RoleMembersArgs]) -> None:
+        state = resource.declared
+        key = place_of_members(state.server, state.role_id)
+        handed_over = {(entry.kind, entry.principal) for entry in self.run.claims.entries_of_others(key, state.claim)}
+        live_members = members.list_members(client, state.project_id, state.role_id)
+        if live_members is not None:
+            members.change(client, state.project_id, state.role_id, [], live_members & state.members - handed_over)
 
-    def _members(self, client: Client, declared: RoleMembersArgs) -> frozenset[Member]:
-        there = members.of_role(client, declared.project_id, declared.role_id)
-        if there is None:
+    def _members(self, client: Client, args: RoleMembersArgs) -> frozenset[Member]:
+        live_members = members.list_members(client, args.project_id, args.role_id)
+        if live_members is None:
             raise DeletedOutsideStackError(
-                f"{self.title(declared)} does not exist. If it existed before, run `up --refresh`."
+                f"{self.title(args)} does not exist. If it existed before, run `up --refresh`."
             )
-        return there
+        return live_members
 
     def _converge(
-        self, client: Client, there: frozenset[Member], new: RoleMembersArgs
+        self, client: Client, live_members: frozenset[Member], new: RoleMembersArgs
     ) -> ObservedResource[RoleMembersArgs]:
-        added = new.members - there
+        added = new.members - live_members
         for kind, member in sorted(added):
             if kind == "user" and member in new.names and users.get(client, member) is None:
                 _register(client, member, new.names[member])
-        members.change(client, new.project_id, new.role_id, added, there - new.members)
+        members.change(client, new.project_id, new.role_id, added, live_members - new.members)
         return ObservedResource(new)
 
 
@@ -158,17 +159,17 @@ def _register(client: Client, user_id: str, name: str) -> None:
         users.restore(client, user_id, properties)
 
 
-def _observed(there: frozenset[Member], declared: RoleMembersArgs) -> RoleMembersArgs:
+def _observe(live_members: frozenset[Member], args: RoleMembersArgs) -> RoleMembersArgs:
     """Return the server's members in the terms of a declaration."""
-    return declared.model_copy(
+    return args.model_copy(
         update={
-            "users": sorted(member for kind, member in there if kind == "user"),
-            "roles": sorted(member for kind, member in there if kind == "role"),
+            "users": sorted(member for kind, member in live_members if kind == "user"),
+            "roles": sorted(member for kind, member in live_members if kind == "role"),
         }
     )
 
 
-def _listed(some: frozenset[Member]) -> str:
+def _format_members(some: frozenset[Member]) -> str:
     return ", ".join(f"{kind} {member}" for kind, member in sorted(some))
 
 
@@ -196,7 +197,7 @@ class RoleMembers(Resource, module="lakekeeper", name="RoleMembers"):
         """Declare the resource."""
         role = {"type": "role", "project_id": project_id, "role_id": role_id}
         run_context.current().declarations.add(Claim("RoleMembers", resource_name), role, ASSIGNEE)
-        props = given(
+        props = drop_none(
             server=server,
             project_id=project_id,
             role_id=role_id,

@@ -13,10 +13,10 @@ from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError, NotF
 from lakewright.lakekeeper.api.management import users
 from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
-from lakewright.lakekeeper.provider.creation import Origin, created_or_found
+from lakewright.lakekeeper.provider.creation import Origin, create_or_find
 from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError
 from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceInputs, ServerKeeps, Update
-from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
+from lakewright.lakekeeper.provider.options import ServerInput, delete_first, drop_none
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.names.types import UserId
 
@@ -40,9 +40,9 @@ class UserArgs(ResourceInputs):
     """Take over the user without `adopt`. For a service account: no other has its uid, and the server may have added
     it at its first request."""
 
-    def properties(self, found: users.UserResponse | None = None) -> dict[str, Any]:
+    def properties(self, user: users.UserResponse | None = None) -> dict[str, Any]:
         """Return all properties to send. The server removes omitted ones, so undeclared ones are sent as found."""
-        email = (found or {}).get("email") if self.email is None else self.email
+        email = (user or {}).get("email") if self.email is None else self.email
         return {"name": self.name, "user-type": self.user_type} | ({"email": email} if email else {})
 
 
@@ -53,57 +53,59 @@ class UserProvider(LakekeeperProvider[UserArgs]):
     natural_key = ("user_id",)
 
     @override
-    def title(self, declared: UserArgs) -> str:
-        return f"user `{declared.user_id}` at {declared.server.endpoint}"
+    def title(self, args: UserArgs) -> str:
+        return f"user `{args.user_id}` at {args.server.endpoint}"
 
     @override
-    def existing(self, client: Client, new: UserArgs) -> tuple[str, ObservedResource[UserArgs]] | None:
-        found = None if new.may_exist else users.get(client, new.user_id)
-        return (new.user_id, ObservedResource(_observed(found, new))) if found else None
+    def find_existing(self, client: Client, new: UserArgs) -> tuple[str, ObservedResource[UserArgs]] | None:
+        user = None if new.may_exist else users.get(client, new.user_id)
+        return (new.user_id, ObservedResource(_observe(user, new))) if user else None
 
     @override
     def make(self, client: Client, new: UserArgs) -> tuple[str, ObservedResource[UserArgs]]:
         try:
-            found, origin = created_or_found(
+            user, origin = create_or_find(
                 lambda: users.create(client, new.user_id, new.properties()),
                 lambda: users.get(client, new.user_id),
             )
         except AlreadyExistsError:  # the id belongs to a deleted user: none was found
-            found, origin = users.restore(client, new.user_id, new.properties()), Origin.CREATED
-        there = _observed(found, new)
-        changes = ", ".join(change.path for change in difference.between(there, new))
+            user, origin = users.restore(client, new.user_id, new.properties()), Origin.CREATED
+        live_args = _observe(user, new)
+        changes = ", ".join(change.path for change in difference.list_changes(live_args, new))
         differs = f"with other {changes} (servers add users at their first request)" if changes else ""
         if not new.may_exist:
-            self.require_ours(client, there, new, origin, differs)
+            self.require_ours(client, live_args, new, origin, differs)
         if changes:
-            users.replace(client, new.user_id, new.properties(found))
+            users.replace(client, new.user_id, new.properties(user))
         return new.user_id, ObservedResource(new)
 
     @override
-    def find(self, client: Client, known: RecordedResource[UserArgs]) -> ObservedResource[UserArgs] | None:
-        found = users.get_cached(client, known.id)
-        return ObservedResource(_observed(found, known.declared)) if found else None
+    def find(self, client: Client, resource: RecordedResource[UserArgs]) -> ObservedResource[UserArgs] | None:
+        user = users.get_cached(client, resource.id)
+        return ObservedResource(_observe(user, resource.declared)) if user else None
 
     @override
-    def change(self, client: Client, known: RecordedResource[UserArgs], new: UserArgs) -> ObservedResource[UserArgs]:
-        found = users.get(client, known.id)
-        if found is None:
-            raise DeletedOutsideStackError(f"{self.title(known.declared)} does not exist any more. Run `up --refresh`.")
-        users.replace(client, known.id, new.properties(found))
+    def change(self, client: Client, resource: RecordedResource[UserArgs], new: UserArgs) -> ObservedResource[UserArgs]:
+        user = users.get(client, resource.id)
+        if user is None:
+            raise DeletedOutsideStackError(
+                f"{self.title(resource.declared)} does not exist any more. Run `up --refresh`."
+            )
+        users.replace(client, resource.id, new.properties(user))
         return ObservedResource(new)
 
     @override
-    def remove(self, client: Client, known: RecordedResource[UserArgs]) -> None:
+    def remove(self, client: Client, resource: RecordedResource[UserArgs]) -> None:
         with contextlib.suppress(NotFoundError):
-            users.delete(client, known.id)
+            users.delete(client, resource.id)
 
 
-def _observed(found: users.UserResponse, declared: UserArgs) -> UserArgs:
+def _observe(user: users.UserResponse, args: UserArgs) -> UserArgs:
     """Return the server's response in the terms of a declaration."""
-    response = {"name": found["name"], "user_type": found["user-type"]}
-    if declared.email is not None:
-        response["email"] = found.get("email") or ""
-    return declared.model_copy(update=response)
+    response = {"name": user["name"], "user_type": user["user-type"]}
+    if args.email is not None:
+        response["email"] = user.get("email") or ""
+    return args.model_copy(update=response)
 
 
 class User(Resource, module="lakekeeper", name="User"):
@@ -131,7 +133,7 @@ class User(Resource, module="lakekeeper", name="User"):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the resource."""
-        props = given(
+        props = drop_none(
             server=server,
             user_id=user_id,
             name=name,

@@ -67,11 +67,11 @@ def as_output(look_up: Callable[..., T]) -> Callable[..., pulumi.Output[T]]:
     return later
 
 
-def listed(names: Iterable[str]) -> str:
+def format_names(names: Iterable[str]) -> str:
     """Return names for a message: the first few, and the number of further names."""
-    known = sorted(names)
-    more = f" and {len(known) - NAMED} more" if len(known) > NAMED else ""
-    return ", ".join(f"`{name}`" for name in known[:NAMED]) + more if known else "none"
+    sorted_names = sorted(names)
+    more = f" and {len(sorted_names) - NAMED} more" if len(sorted_names) > NAMED else ""
+    return ", ".join(f"`{name}`" for name in sorted_names[:NAMED]) + more if sorted_names else "none"
 
 
 def _reference(server: Server) -> ServerRef:
@@ -81,8 +81,8 @@ def _reference(server: Server) -> ServerRef:
         return ServerRef.model_validate(dict(server))
     except ValidationError as error:
         # Values are left out: one of them may be a secret in place of a reference.
-        found = error.errors(include_url=False, include_context=False, include_input=False)
-        reasons = "; ".join(f"{'.'.join(map(str, failure['loc']))}: {failure['msg']}" for failure in found)
+        failures = error.errors(include_url=False, include_context=False, include_input=False)
+        reasons = "; ".join(f"{'.'.join(map(str, failure['loc']))}: {failure['msg']}" for failure in failures)
         raise InvalidLookupError(f"`server` of a look-up is invalid: {reasons}") from None
 
 

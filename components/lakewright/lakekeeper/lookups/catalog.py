@@ -12,7 +12,7 @@ from lakewright.lakekeeper.api.connection.errors import (
     UnsupportedServerError,
 )
 from lakewright.lakekeeper.api.management import warehouses
-from lakewright.lakekeeper.lookups.base import LookupResult, Server, as_output, listed, reach
+from lakewright.lakekeeper.lookups.base import LookupResult, Server, as_output, format_names, reach
 from lakewright.names.types import namespace_parts
 
 
@@ -91,10 +91,10 @@ def get_warehouses(
             f"inactive warehouses are listed by Lakekeeper 0.14 and newer; {client.endpoint} runs"
             f" {client.server().version_text}. Look up each inactive warehouse by `warehouse_id`."
         )
-    found = [_warehouse(warehouse) for warehouse in warehouses.list_all(client, project_id)]
-    wanted = {"active": {True}, "inactive": {False}, "any": {True, False}}[status]
+    warehouse_infos = [_warehouse(warehouse) for warehouse in warehouses.list_all(client, project_id)]
+    states = {"active": {True}, "inactive": {False}, "any": {True, False}}[status]
     return sorted(
-        (warehouse for warehouse in found if warehouse.active in wanted), key=lambda warehouse: warehouse.name
+        (warehouse for warehouse in warehouse_infos if warehouse.active in states), key=lambda warehouse: warehouse.name
     )
 
 
@@ -111,25 +111,27 @@ def get_warehouse(
     """
     client = reach(server)
     if warehouse_id is not None:
-        found = warehouses.get(client, warehouse_id)
-        if found is None:
+        warehouse = warehouses.get(client, warehouse_id)
+        if warehouse is None:
             raise NothingFoundError(
                 f"warehouse {warehouse_id} is not at {client.endpoint}, or hidden from this identity"
             )
-        return _warehouse(found)
+        return _warehouse(warehouse)
     if project_id is None or name is None:
         raise InvalidLookupError("a warehouse is looked up by `warehouse_id`, or by `project_id` and `name`")
-    there = warehouses.list_all(client, project_id)
-    found = next((warehouse for warehouse in there if str(warehouse["name"]).casefold() == name.casefold()), None)
-    if found is None:
+    project_warehouses = warehouses.list_all(client, project_id)
+    warehouse = next(
+        (warehouse for warehouse in project_warehouses if str(warehouse["name"]).casefold() == name.casefold()), None
+    )
+    if warehouse is None:
         missing = NothingFoundError(
             f"warehouse `{name}` is not in project {project_id} at {client.endpoint}, or hidden from this identity."
-            f" Available: {listed(str(warehouse['name']) for warehouse in there)}."
+            f" Available: {format_names(str(warehouse['name']) for warehouse in project_warehouses)}."
         )
         if not client.server().lists_inactive_warehouses:
             missing.add(f"Inactive warehouses are found only by `warehouse_id`, since {client.server().unlisted}.")
         raise missing
-    return _warehouse(found)
+    return _warehouse(warehouse)
 
 
 def get_namespaces(
@@ -138,13 +140,13 @@ def get_namespaces(
     """Return the namespaces of an active warehouse one level below `parent`, or at all levels with `recursive`."""
     client = reach(server)
     try:
-        found = namespaces.children(client, warehouse_id, tuple(namespace_parts(parent)) if parent else None)
+        children = namespaces.list_children(client, warehouse_id, tuple(namespace_parts(parent)) if parent else None)
     except NotFoundError:
-        raise nothing(client, warehouse_id, parent) from None
-    if not found:
+        raise make_nothing_error(client, warehouse_id, parent) from None
+    if not children:
         require_active(client, warehouse_id)
     entries: list[NamespaceEntry] = []
-    for namespace in sorted(found, key=lambda namespace: namespace.path):
+    for namespace in sorted(children, key=lambda namespace: namespace.path):
         name = ".".join(namespace.path)
         entry = NamespaceEntry(
             warehouse_id=warehouse_id,
@@ -166,17 +168,17 @@ def get_namespace(*, server: Server, warehouse_id: str, name: str) -> NamespaceI
     """
     client = reach(server)
     try:
-        found = namespaces.get(client, warehouse_id, tuple(namespace_parts(name)))
+        namespace = namespaces.get(client, warehouse_id, tuple(namespace_parts(name)))
     except NotFoundError:
-        raise nothing(client, warehouse_id, name) from None
-    if found is None:
-        raise nothing(client, warehouse_id, name)
-    properties: dict[str, str] = found["properties"]
-    namespace_id = namespaces.id_of(found)
+        raise make_nothing_error(client, warehouse_id, name) from None
+    if namespace is None:
+        raise make_nothing_error(client, warehouse_id, name)
+    properties: dict[str, str] = namespace["properties"]
+    namespace_id = namespaces.read_id(namespace)
     return NamespaceInfo(
         warehouse_id=warehouse_id,
         namespace_id=namespace_id,
-        name=".".join(found["namespace"]),
+        name=".".join(namespace["namespace"]),
         protected=namespaces.is_protected(client, warehouse_id, namespace_id),
         properties={key: value for key, value in properties.items() if key not in namespaces.SERVER_OWNED},
         location=properties.get("location"),
@@ -187,19 +189,20 @@ def get_catalog_config(*, server: Server, warehouse: str, project_id: str | None
     """Return the catalog's configuration for an active warehouse of a project; by default, of the default project."""
     client = reach(server)
     try:
-        found = catalog_config.get(client, warehouse, project_id)
+        config = catalog_config.get(client, warehouse, project_id)
     except NotFoundError:
-        where = f"project {project_id}" if project_id else "the default project"
+        location = f"project {project_id}" if project_id else "the default project"
         raise NothingFoundError(
-            f"no active warehouse `{warehouse}` is in {where} at {client.endpoint}, or it is hidden from this identity"
+            f"no active warehouse `{warehouse}` is in {location} at {client.endpoint}, or it is hidden from"
+            " this identity"
         ) from None
-    defaults, overrides = dict(found["defaults"]), dict(found["overrides"])
+    defaults, overrides = dict(config["defaults"]), dict(config["overrides"])
     return CatalogInfo(
         uri=overrides.get("uri") or f"{client.endpoint}/catalog",
         prefix=str(defaults.get("prefix") or overrides.get("prefix") or ""),
         defaults=defaults,
         overrides=overrides,
-        endpoints=tuple(found.get("endpoints") or ()),
+        endpoints=tuple(config.get("endpoints") or ()),
     )
 
 
@@ -207,15 +210,15 @@ def get_deleted_tables(*, server: Server, warehouse_id: str, namespace: str | No
     """Return the soft-deleted tables and views of an active warehouse, or of one of its namespaces; latest first."""
     client = reach(server)
     try:
-        tables = deleted_tables(client, warehouse_id)
+        tables = list_deleted_tables(client, warehouse_id)
     except NotFoundError:
-        raise nothing(client, warehouse_id, None) from None
+        raise make_nothing_error(client, warehouse_id, None) from None
     if not tables:
         require_active(client, warehouse_id)
     return [table for table in tables if namespace is None or table.namespace.casefold() == namespace.casefold()]
 
 
-def deleted_tables(client: Client, warehouse_id: str) -> list[DeletedTable]:
+def list_deleted_tables(client: Client, warehouse_id: str) -> list[DeletedTable]:
     """Return the soft-deleted tables and views of an active warehouse, latest first. Raises NotFoundError."""
     tables = [
         DeletedTable(
@@ -226,26 +229,26 @@ def deleted_tables(client: Client, warehouse_id: str) -> list[DeletedTable]:
             deleted_at=tabular["deleted-at"],
             expires_at=tabular["expiration-date"],
         )
-        for tabular in tabulars.deleted(client, warehouse_id)
+        for tabular in tabulars.list_deleted(client, warehouse_id)
     ]
     return sorted(tables, key=lambda table: (table.deleted_at, table.name), reverse=True)
 
 
-def _warehouse(found: warehouses.WarehouseResponse) -> WarehouseInfo:
+def _warehouse(response: warehouses.WarehouseResponse) -> WarehouseInfo:
     """Return a response as a look-up result: properties of the same name, and computed ones."""
-    profile: dict[str, Any] = found["storage-profile"]
-    credential: dict[str, Any] = found.get("storage-credential-type") or {}
-    same = {name: found.get(name.replace("_", "-")) for name in WarehouseInfo.model_fields}
+    profile: dict[str, Any] = response["storage-profile"]
+    credential: dict[str, Any] = response.get("storage-credential-type") or {}
+    same = {name: response.get(name.replace("_", "-")) for name in WarehouseInfo.model_fields}
     computed = {
-        "warehouse_id": warehouses.id_of(found),
-        "name": found["name"],
-        "project_id": found["project-id"],
-        "active": found["status"] == "active",
-        "protected": bool(found.get("protected")),
+        "warehouse_id": warehouses.read_id(response),
+        "name": response["name"],
+        "project_id": response["project-id"],
+        "active": response["status"] == "active",
+        "protected": bool(response.get("protected")),
         "storage": {key.replace("-", "_"): value for key, value in profile.items() if value is not None},
         "credential_type": credential.get("credential-type"),
-        "soft_delete_seconds": found["delete-profile"].get("expiration-seconds"),
-        "allowed_format_versions": tuple(found.get("allowed-format-versions") or ()),
+        "soft_delete_seconds": response["delete-profile"].get("expiration-seconds"),
+        "allowed_format_versions": tuple(response.get("allowed-format-versions") or ()),
     }
     return WarehouseInfo.model_validate(same | computed)
 
@@ -257,18 +260,18 @@ def require_active(client: Client, warehouse_id: str) -> None:
     """
     warehouse = warehouses.get(client, warehouse_id)
     if warehouse is None or warehouse["status"] != "active":
-        raise nothing(client, warehouse_id, None)
+        raise make_nothing_error(client, warehouse_id, None)
 
 
-def nothing(client: Client, warehouse_id: str, namespace: str | None) -> Exception:
+def make_nothing_error(client: Client, warehouse_id: str, namespace: str | None) -> Exception:
     """Return the error for a missing warehouse or namespace. An inactive warehouse hides its contents."""
     warehouse = warehouses.get(client, warehouse_id)
     if warehouse is None:
         return NothingFoundError(f"warehouse {warehouse_id} is not at {client.endpoint}, or hidden from this identity")
-    where = f"warehouse `{warehouse['name']}` ({warehouse_id}) at {client.endpoint}"
+    title = f"warehouse `{warehouse['name']}` ({warehouse_id}) at {client.endpoint}"
     if warehouse["status"] != "active":
-        return NothingFoundError(f"{where} is inactive, so its contents cannot be seen. Activate it first.")
-    return NothingFoundError(f"namespace `{namespace}` is not in {where}, or hidden from this identity")
+        return NothingFoundError(f"{title} is inactive, so its contents cannot be seen. Activate it first.")
+    return NothingFoundError(f"namespace `{namespace}` is not in {title}, or hidden from this identity")
 
 
 get_warehouse_output = as_output(get_warehouse)

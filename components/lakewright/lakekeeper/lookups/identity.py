@@ -7,7 +7,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from lakewright.lakekeeper.api.connection.errors import InvalidLookupError, NothingFoundError
 from lakewright.lakekeeper.api.management import grants, members, roles, users
-from lakewright.lakekeeper.lookups.base import LookupResult, Server, as_output, listed, reach
+from lakewright.lakekeeper.lookups.base import LookupResult, Server, as_output, format_names, reach
 
 
 class UserInfo(LookupResult):
@@ -52,20 +52,20 @@ class GrantInfo(LookupResult):
 
 def get_users(*, server: Server, name: str | None = None) -> list[UserInfo]:
     """Return the users that this identity may see, sorted by id; with `name`, only users of that name."""
-    found = [_user(user) for user in users.list_all(reach(server)) if name in {None, user["name"]}]
-    return sorted(found, key=lambda user: user.user_id)
+    user_infos = [_user(user) for user in users.list_all(reach(server)) if name in {None, user["name"]}]
+    return sorted(user_infos, key=lambda user: user.user_id)
 
 
 def get_user(*, server: Server, user_id: str) -> UserInfo:
     """Return a user by id. Raises NothingFoundError."""
     client = reach(server)
-    found = users.get(client, user_id)
-    if found is None:
+    user = users.get(client, user_id)
+    if user is None:
         raise NothingFoundError(
             f"user `{user_id}` is not at {client.endpoint}. A server records a user at the first request of the user."
             " To record the user earlier, declare a `User`."
         )
-    return _user(found)
+    return _user(user)
 
 
 def get_roles(*, server: Server, project_id: str) -> list[RoleInfo]:
@@ -91,28 +91,33 @@ def get_role(
     client = reach(server)
     match (role_id, name, provider_id, source_id):
         case (str(), None, None, None):
-            found, asked = roles.get(client, project_id, role_id), role_id
+            role, lookup_key = roles.get(client, project_id, role_id), role_id
         case (None, str(), None, None):
-            found, asked = roles.find_by_name(client, project_id, name), f"`{name}`"
+            role, lookup_key = roles.find_by_name(client, project_id, name), f"`{name}`"
         case (None, None, str(), str()):
-            found, asked = roles.of_source(client, project_id, provider_id, source_id), f"`{provider_id}~{source_id}`"
+            role, lookup_key = (
+                roles.find_by_source(client, project_id, provider_id, source_id),
+                f"`{provider_id}~{source_id}`",
+            )
         case _:
             raise InvalidLookupError("a role is looked up by `role_id`, by `name`, or by `provider_id` and `source_id`")
-    if found is None:
-        there = listed(role.name for role in get_roles(server=server, project_id=project_id))
-        raise NothingFoundError(f"role {asked} is not in project {project_id} at {client.endpoint}. Available: {there}")
-    return _role(found)
+    if role is None:
+        available = format_names(role.name for role in get_roles(server=server, project_id=project_id))
+        raise NothingFoundError(
+            f"role {lookup_key} is not in project {project_id} at {client.endpoint}. Available: {available}"
+        )
+    return _role(role)
 
 
 def get_role_members(*, server: Server, project_id: str, role_id: str) -> RoleMembersInfo:
     """Return the direct members of a role. Raises NothingFoundError."""
     client = reach(server)
-    found = members.of_role(client, project_id, role_id)
-    if found is None:
+    members_of_role = members.list_members(client, project_id, role_id)
+    if members_of_role is None:
         raise NothingFoundError(f"role {role_id} is not in project {project_id} at {client.endpoint}")
     return RoleMembersInfo(
-        users=tuple(sorted(principal for kind, principal in found if kind == "user")),
-        roles=tuple(sorted(principal for kind, principal in found if kind == "role")),
+        users=tuple(sorted(principal for kind, principal in members_of_role if kind == "user")),
+        roles=tuple(sorted(principal for kind, principal in members_of_role if kind == "role")),
     )
 
 
@@ -128,9 +133,9 @@ def get_grants(*, server: Server, on: Mapping[str, Any]) -> list[GrantInfo]:
     except ValidationError as error:
         reasons = "; ".join(f"{path}: {reason}" for path, reason in declared.failures(error, dict(on)))
         raise InvalidLookupError(f"`on` of a look-up is invalid: {reasons}") from None
-    found = grant_target.resolved_now(client, target)
-    held = grants.held(client, found) if found else None
-    if held is None:
+    target_object = grant_target.resolve_now(client, target)
+    live_grants = grants.list_grants(client, target_object) if target_object else None
+    if live_grants is None:
         raise NothingFoundError(f"{target} is not at {client.endpoint}")
     return [
         GrantInfo(
@@ -138,23 +143,23 @@ def get_grants(*, server: Server, on: Mapping[str, Any]) -> list[GrantInfo]:
             user=grant.principal if grant.kind == "user" else None,
             role=grant.principal if grant.kind == "role" else None,
         )
-        for grant in sorted(held)
+        for grant in sorted(live_grants)
     ]
 
 
-def _user(found: users.UserResponse) -> UserInfo:
-    return UserInfo(user_id=found["id"], name=found["name"], user_type=found["user-type"], email=found.get("email"))
+def _user(user: users.UserResponse) -> UserInfo:
+    return UserInfo(user_id=user["id"], name=user["name"], user_type=user["user-type"], email=user.get("email"))
 
 
-def _role(found: roles.RoleResponse) -> RoleInfo:
+def _role(role: roles.RoleResponse) -> RoleInfo:
     return RoleInfo(
-        role_id=found["id"],
-        project_id=found["project-id"],
-        name=found["name"],
-        description=found.get("description"),
-        provider_id=found.get("provider-id"),
-        source_id=found.get("source-id"),
-        ident=found.get("ident"),
+        role_id=role["id"],
+        project_id=role["project-id"],
+        name=role["name"],
+        description=role.get("description"),
+        provider_id=role.get("provider-id"),
+        source_id=role.get("source-id"),
+        ident=role.get("ident"),
     )
 
 

@@ -2,7 +2,7 @@
 
 from lakewright.lakekeeper.api.connection.errors import NothingFoundError
 from lakewright.lakekeeper.api.management import projects
-from lakewright.lakekeeper.lookups.base import LookupResult, Server, as_output, listed, reach
+from lakewright.lakekeeper.lookups.base import LookupResult, Server, as_output, format_names, reach
 
 
 class ServerInfo(LookupResult):
@@ -28,23 +28,23 @@ class ProjectInfo(LookupResult):
 
 def get_server_info(*, server: Server) -> ServerInfo:
     """Return the version, id and settings of a server."""
-    found = reach(server).server_now()
+    live_server = reach(server).server_now()
     return ServerInfo(
-        endpoint=found.endpoint,
-        version=found.version_text,
-        server_id=found.server_id,
-        bootstrapped=found.bootstrapped,
-        default_project_id=found.default_project_id,
-        authz_backend=found.authz_backend,
-        queues=found.queues,
+        endpoint=live_server.endpoint,
+        version=live_server.version_text,
+        server_id=live_server.server_id,
+        bootstrapped=live_server.bootstrapped,
+        default_project_id=live_server.default_project_id,
+        authz_backend=live_server.authz_backend,
+        queues=live_server.queues,
     )
 
 
 def get_projects(*, server: Server) -> list[ProjectInfo]:
     """Return the projects that this identity may see, sorted by name. Names are not unique; ids are."""
-    found = projects.list_all(reach(server))
-    known = [ProjectInfo(project_id=project_id, name=name) for project_id, name in found.items()]
-    return sorted(known, key=lambda project: (project.name, project.project_id))
+    visible_projects = projects.list_all(reach(server))
+    project_infos = [ProjectInfo(project_id=project_id, name=name) for project_id, name in visible_projects.items()]
+    return sorted(project_infos, key=lambda project: (project.name, project.project_id))
 
 
 def get_project(*, server: Server, project_id: str | None = None, name: str | None = None) -> ProjectInfo:
@@ -60,28 +60,29 @@ def get_project(*, server: Server, project_id: str | None = None, name: str | No
         project_id = project_id or client.server().default_project_id
         if project_id is None:
             raise NothingFoundError(f"{client.endpoint} has no default project. Pass `project_id` or `name`.")
-        found = projects.name_of(client, project_id)
-        if found is None:
+        project_name = projects.read_name(client, project_id)
+        if project_name is None:
             raise NothingFoundError(f"project {project_id} is not at {client.endpoint}. {_there_are(server)}")
-        return ProjectInfo(project_id=project_id, name=found)
-    named = [
+        return ProjectInfo(project_id=project_id, name=project_name)
+    matching_projects = [
         project
         for project in get_projects(server=server)
         if project.name == name and project_id in {None, project.project_id}
     ]
-    if len(named) == 1:
-        return named[0]
-    if not named:
+    if len(matching_projects) == 1:
+        return matching_projects[0]
+    if not matching_projects:
         raise NothingFoundError(f"no project at {client.endpoint} is named `{name}`. {_there_are(server)}")
     raise NothingFoundError(
-        f"{len(named)} projects at {client.endpoint} are named `{name}`:"
-        f" {listed(project.project_id for project in named)}. Names are not unique; look it up by `project_id`."
+        f"{len(matching_projects)} projects at {client.endpoint} are named `{name}`:"
+        f" {format_names(project.project_id for project in matching_projects)}. Names are not unique; look it"
+        " up by `project_id`."
     )
 
 
 def _there_are(server: Server) -> str:
-    found = listed(f"{project.project_id} ({project.name})" for project in get_projects(server=server))
-    return f"This identity sees: {found}."
+    visible_names = format_names(f"{project.project_id} ({project.name})" for project in get_projects(server=server))
+    return f"This identity sees: {visible_names}."
 
 
 get_server_info_output = as_output(get_server_info)

@@ -8,8 +8,8 @@ from typing import Any, Literal
 from lakewright.lakekeeper.api.catalog import namespaces, tables, tabulars, views
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import NotFoundError, NothingFoundError
-from lakewright.lakekeeper.lookups.base import LookupResult, Server, as_output, listed, reach
-from lakewright.lakekeeper.lookups.catalog import nothing, require_active
+from lakewright.lakekeeper.lookups.base import LookupResult, Server, as_output, format_names, reach
+from lakewright.lakekeeper.lookups.catalog import make_nothing_error, require_active
 from lakewright.lakekeeper.table.schema.columns import Json, current_schema, type_text
 from lakewright.lakekeeper.table.schema.layout import column_names, partitions, sort_texts
 from lakewright.names.types import namespace_parts
@@ -81,7 +81,7 @@ def get_table(*, server: Server, warehouse_id: str, namespace: str, name: str) -
     client = reach(server)
     metadata = tables.load(client, warehouse_id, tuple(namespace_parts(namespace)), name)
     if metadata is None:
-        raise _none_of(client, warehouse_id, namespace, name, "table")
+        raise _make_missing_error(client, warehouse_id, namespace, name, "table")
     names = column_names(metadata)
     schema = current_schema(metadata)
     snapshot = metadata.get("current-snapshot-id")
@@ -110,7 +110,7 @@ def get_view(*, server: Server, warehouse_id: str, namespace: str, name: str) ->
     path = tuple(namespace_parts(namespace))
     metadata = views.load(client, warehouse_id, path, name)
     if metadata is None:
-        raise _none_of(client, warehouse_id, namespace, name, "view")
+        raise _make_missing_error(client, warehouse_id, namespace, name, "view")
     version = next(entry for entry in metadata["versions"] if entry["version-id"] == metadata["current-version-id"])
     schema = next(entry for entry in metadata["schemas"] if entry["schema-id"] == version["schema-id"])
     view_id = str(metadata["view-uuid"])
@@ -152,11 +152,11 @@ def _entries(
 ) -> list[TabularEntry]:
     path = tuple(namespace_parts(namespace))
     try:
-        found = list(tabulars.listed(client, warehouse_id, path, kind))
-        below = namespaces.children(client, warehouse_id, path) if recursive else []
+        tabular_list = list(tabulars.list_kind(client, warehouse_id, path, kind))
+        below = namespaces.list_children(client, warehouse_id, path) if recursive else []
     except NotFoundError:
-        raise nothing(client, warehouse_id, namespace) from None
-    if not found:
+        raise make_nothing_error(client, warehouse_id, namespace) from None
+    if not tabular_list:
         require_active(client, warehouse_id)
     entries = [
         TabularEntry(
@@ -166,22 +166,24 @@ def _entries(
             name=tabular.name,
             protected=tabular.protected,
         )
-        for tabular in sorted(found)
+        for tabular in sorted(tabular_list)
     ]
     for child in sorted(below, key=lambda child: child.path):
         entries += _entries(client, warehouse_id, ".".join(child.path), kind, recursive=True)
     return entries
 
 
-def _none_of(client: Client, warehouse_id: str, namespace: str, name: str, kind: Literal["table", "view"]) -> Exception:
+def _make_missing_error(
+    client: Client, warehouse_id: str, namespace: str, name: str, kind: Literal["table", "view"]
+) -> Exception:
     """Return the error for a missing table or view, with the existing ones."""
     try:
-        there = _entries(client, warehouse_id, namespace, kind, recursive=False)
+        existing = _entries(client, warehouse_id, namespace, kind, recursive=False)
     except NothingFoundError as nothing_there:
         return nothing_there
     return NothingFoundError(
         f"{kind} `{namespace}.{name}` is not in warehouse {warehouse_id} at {client.endpoint}, or hidden from this"
-        f" identity. Available: {listed(tabular.name for tabular in there)}."
+        f" identity. Available: {format_names(tabular.name for tabular in existing)}."
     )
 
 

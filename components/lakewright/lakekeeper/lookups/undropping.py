@@ -10,8 +10,8 @@ from lakewright.lakekeeper.api.catalog.tabulars import Kind, Tabular
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError, NotFoundError, NothingFoundError
 from lakewright.lakekeeper.api.management import warehouses
-from lakewright.lakekeeper.lookups.base import listed
-from lakewright.lakekeeper.lookups.catalog import DeletedTable, deleted_tables
+from lakewright.lakekeeper.lookups.base import format_names
+from lakewright.lakekeeper.lookups.catalog import DeletedTable, list_deleted_tables
 from lakewright.lakekeeper.provider.errors import NotOwnedError
 from lakewright.names.table_name import QualifiedName
 
@@ -46,7 +46,7 @@ class DroppedTable:
         return f"{self.table.kind} {self.name} ({self.table.tabular_id})"
 
 
-def dropped(warehouse: WarehouseRef) -> list[DroppedTable]:
+def list_dropped(warehouse: WarehouseRef) -> list[DroppedTable]:
     """Return the restorable tables and views of a warehouse, latest first.
 
     Raises:
@@ -54,13 +54,13 @@ def dropped(warehouse: WarehouseRef) -> list[DroppedTable]:
     """
     unseen = NothingFoundError(f"{warehouse} is gone, inactive, or hidden from this identity")
     try:
-        found = deleted_tables(warehouse.client, warehouse.warehouse_id)
+        tables = list_deleted_tables(warehouse.client, warehouse.warehouse_id)
     except NotFoundError:
         raise unseen from None
     # For a minute after a warehouse was deactivated, servers return an empty list instead of refusing.
-    if not found and not warehouse.client.is_active(warehouse.warehouse_id):
+    if not tables and not warehouse.client.is_active(warehouse.warehouse_id):
         raise unseen
-    return [DroppedTable(warehouse, table) for table in found]
+    return [DroppedTable(warehouse, table) for table in tables]
 
 
 def find_by_name(warehouse: WarehouseRef, name: QualifiedName) -> list[DroppedTable]:
@@ -69,43 +69,43 @@ def find_by_name(warehouse: WarehouseRef, name: QualifiedName) -> list[DroppedTa
     Raises:
         NothingFoundError: If there is none.
     """
-    there = dropped(warehouse)
-    if found := [table for table in there if table.name.same_as(name)]:
-        return found
-    if live := _in_the_way(warehouse, name):
+    dropped_tables = list_dropped(warehouse)
+    if matches := [table for table in dropped_tables if table.name.same_as(name)]:
+        return matches
+    if live := _find_obstacle(warehouse, name):
         raise NothingFoundError(f"`{name}` is not dropped: the {live.kind} exists ({live.tabular_id})")
-    found = warehouses.get(warehouse.client, warehouse.warehouse_id)
-    keeps = not found or found["delete-profile"]["type"] == "soft"
+    live_warehouse = warehouses.get(warehouse.client, warehouse.warehouse_id)
+    keeps = not live_warehouse or live_warehouse["delete-profile"]["type"] == "soft"
     hint = "" if keeps else " The warehouse has no soft deletion: dropped tables are deleted immediately."
-    names = listed(str(table.name) for table in there)
+    names = format_names(str(table.name) for table in dropped_tables)
     raise NothingFoundError(f"`{name}` cannot be restored in {warehouse}. Restorable: {names}.{hint}")
 
 
-def bring_back(wanted: DroppedTable) -> None:
+def bring_back(dropped_table: DroppedTable) -> None:
     """Undrop a table or view.
 
     Raises:
         NotOwnedError: If another table or view has its name now.
         NothingFoundError: If it has expired or was purged.
     """
-    warehouse, table, name = wanted.warehouse, wanted.table, wanted.name
+    warehouse, table, name = dropped_table.warehouse, dropped_table.table, dropped_table.name
     target = Tabular(name.namespace, name.name, cast(Kind, table.kind), table.tabular_id, dropped=True)
     try:
         tabulars.undrop(warehouse.client, warehouse.warehouse_id, target)
     except AlreadyExistsError:
-        taken = _in_the_way(warehouse, name)
+        taken = _find_obstacle(warehouse, name)
         by = f"{taken.kind} {taken.tabular_id}" if taken else "another table or view"
         raise NotOwnedError(
-            f"{wanted} is not restored: {by} in {warehouse} has its name now. Rename that one"
+            f"{dropped_table} is not restored: {by} in {warehouse} has its name now. Rename that one"
             " (`ALTER TABLE ... RENAME TO ...`) or drop it, and run this again."
         ) from None
     except NotFoundError:
-        raise NothingFoundError(f"{wanted} cannot be restored: it has expired or was purged") from None
+        raise NothingFoundError(f"{dropped_table} cannot be restored: it has expired or was purged") from None
 
 
-def _in_the_way(warehouse: WarehouseRef, name: QualifiedName) -> Tabular | None:
+def _find_obstacle(warehouse: WarehouseRef, name: QualifiedName) -> Tabular | None:
     try:
-        there = tabulars.live(warehouse.client, warehouse.warehouse_id, name.namespace)
+        tabular_list = tabulars.live(warehouse.client, warehouse.warehouse_id, name.namespace)
     except NotFoundError:
         return None
-    return next((tabular for tabular in there if tabular.name.casefold() == name.name.casefold()), None)
+    return next((tabular for tabular in tabular_list if tabular.name.casefold() == name.name.casefold()), None)

@@ -35,7 +35,7 @@ class Place:
         return same_container and key_prefixes.overlaps(self.prefix, other.prefix)
 
 
-def place_of(profile: dict[str, Any]) -> Place:
+def read_place(profile: dict[str, Any]) -> Place:
     """Return the location of a storage profile in its request or response form."""
     kind = str(profile.get("type"))
     container = tuple(str(profile.get(key)) for key in _CONTAINER.get(kind, ("bucket",)))
@@ -82,32 +82,32 @@ class Neighbour:
         return f"{state}warehouse `{self.name}` ({self.id}) of project {self.project} at {self.place}"
 
 
-def overlap(place: Place, project_id: str, neighbours: Iterable[Neighbour], unseen: str) -> Check:
+def overlap(location: Place, project_id: str, neighbours: Iterable[Neighbour], unseen: str) -> Check:
     """Report whether the location is free.
 
     Args:
-        place: Location of the warehouse.
+        location: Location of the warehouse.
         project_id: Project of the warehouse.
         neighbours: Existing warehouses.
         unseen: Sentence on the warehouses that could not be listed; empty if there are none.
     """
-    blocking = [neighbour for neighbour in neighbours if neighbour.place.overlaps(place)]
+    blocking = [neighbour for neighbour in neighbours if neighbour.place.overlaps(location)]
     if not blocking:
-        return Check(name="overlap", status="passed", reason=f"no other warehouse uses {place}. {unseen}".rstrip())
+        return Check(name="overlap", status="passed", reason=f"no other warehouse uses {location}. {unseen}".rstrip())
     return Check(
         name="overlap",
         status="failed",
-        reason=" ".join(_blocked(place, project_id, neighbour) for neighbour in blocking),
+        reason=" ".join(_blocked(location, project_id, neighbour) for neighbour in blocking),
     )
 
 
-def _blocked(place: Place, project_id: str, by: Neighbour) -> str:
-    reason = f"{place} overlaps with {by}."
+def _blocked(location: Place, project_id: str, by: Neighbour) -> str:
+    reason = f"{location} overlaps with {by}."
     if by.project != project_id:
         reason += " The server compares warehouses of one project only, and would let both write there."
     if not by.place.prefix:
         return f"{reason} It holds the whole bucket, and its prefix cannot be changed: use another bucket."
-    if not place.prefix:
+    if not location.prefix:
         return (
             f"{reason} Declare a key prefix that does not overlap: without one, this warehouse needs the whole bucket."
         )

@@ -42,7 +42,7 @@ class Report(BaseModel):
         return any(check.status == "failed" for check in self.checks)
 
 
-def wanted() -> bool:
+def is_wanted() -> bool:
     """Return whether this run validates warehouses."""
     return bool(os.environ.get(FILE))
 
@@ -55,11 +55,11 @@ def write(report: Report) -> None:
 
 def read_reports(file: Path) -> list[Report]:
     """Return one report for each warehouse of a run, sorted by project and name."""
-    found: dict[tuple[str, str, str], Report] = {}
+    reports: dict[tuple[str, str, str], Report] = {}
     for line in file.read_text(encoding="utf-8").splitlines():
         report = Report.model_validate_json(line)
         key = (report.project_id, report.warehouse, report.endpoint)
         # The warehouse and the proof of its role report separately.
-        checks = [*found[key].checks, *report.checks] if key in found else report.checks
-        found[key] = report.model_copy(update={"checks": checks})
-    return [found[key] for key in sorted(found)]
+        checks = [*reports[key].checks, *report.checks] if key in reports else report.checks
+        reports[key] = report.model_copy(update={"checks": checks})
+    return [reports[key] for key in sorted(reports)]

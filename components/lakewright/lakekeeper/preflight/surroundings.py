@@ -7,7 +7,7 @@ from typing import Protocol
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import RefusedError
 from lakewright.lakekeeper.api.management import projects, warehouses
-from lakewright.lakekeeper.preflight.places import Neighbour, place_of
+from lakewright.lakekeeper.preflight.places import Neighbour, read_place
 from lakewright.names import key_prefixes
 
 
@@ -36,11 +36,11 @@ class Surroundings:
     neighbours: list[Neighbour]
     unseen: str
 
-    def within(self, own: Bucket, prefix: str, besides: Iterable[str] = ()) -> list[Neighbour]:
+    def find_overlapping(self, bucket: Bucket, prefix: str, besides: Iterable[str] = ()) -> list[Neighbour]:
         """Return the warehouses whose location overlaps with a key prefix of a bucket.
 
         Args:
-            own: The bucket.
+            bucket: The bucket.
             prefix: Key prefix.
             besides: Ids of warehouses to leave out.
         """
@@ -49,7 +49,7 @@ class Surroundings:
             neighbour
             for neighbour in self.neighbours
             if neighbour.id not in ours
-            and neighbour.is_in_bucket(own.bucket, own.endpoint)
+            and neighbour.is_in_bucket(bucket.bucket, bucket.endpoint)
             and key_prefixes.overlaps(neighbour.place.prefix, prefix)
         ]
 
@@ -68,32 +68,32 @@ def look_around_in_run(client: Client) -> Surroundings:
 
 
 def _look_around(client: Client) -> Surroundings:
-    found: list[Neighbour] = []
+    neighbours: list[Neighbour] = []
     refused: list[str] = []
     listed_projects = projects.list_all(client)
     for project_id, name in listed_projects.items():
         try:
-            listed = warehouses.list_all(client, project_id)
+            responses = warehouses.list_all(client, project_id)
         except RefusedError:
             refused.append(name)
             continue
-        found += [_neighbour(response, project_id) for response in listed]
+        neighbours += [_neighbour(response, project_id) for response in responses]
     unseen: list[str] = []
     if refused:
         unseen.append(f"The warehouses of {', '.join(sorted(refused))} could not be listed.")
     if why := client.server().unlisted:
         unseen.append(f"There may be others: {why}.")
-    return Surroundings(frozenset(listed_projects), found, " ".join(unseen))
+    return Surroundings(frozenset(listed_projects), neighbours, " ".join(unseen))
 
 
-def _neighbour(found: warehouses.WarehouseResponse, project_id: str) -> Neighbour:
-    profile = found["storage-profile"]
+def _neighbour(response: warehouses.WarehouseResponse, project_id: str) -> Neighbour:
+    profile = response["storage-profile"]
     return Neighbour(
-        id=warehouses.id_of(found),
-        name=str(found["name"]),
+        id=warehouses.read_id(response),
+        name=str(response["name"]),
         project=project_id,
-        active=found["status"] == "active",
-        place=place_of(profile),
+        active=response["status"] == "active",
+        place=read_place(profile),
         flavor=str(profile.get("flavor") or ""),
         endpoint=str(profile.get("endpoint") or ""),
     )

@@ -8,7 +8,7 @@ from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.connection import settings
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import BusyError, NotEmptyError, NotFoundError, ProtectedError
-from lakewright.lakekeeper.api.connection.retry import until
+from lakewright.lakekeeper.api.connection.retry import retry_until
 from lakewright.lakekeeper.api.management import warehouses
 from lakewright.lakekeeper.provider.diff import Change
 from lakewright.lakekeeper.provider.errors import CannotCountError, HoldsTablesError, ReplacementRefusedError
@@ -34,7 +34,7 @@ class DeclaredWarehouse(Protocol):
         ...
 
 
-def held(client: Client, warehouse_id: str, name: str) -> list[Tabular]:
+def list_tabulars(client: Client, warehouse_id: str, name: str) -> list[Tabular]:
     """Return the tables and views of a warehouse, including soft-deleted ones.
 
     The list is empty if the warehouse does not exist.
@@ -42,35 +42,35 @@ def held(client: Client, warehouse_id: str, name: str) -> list[Tabular]:
     Raises:
         CannotCountError: If the warehouse is inactive.
     """
-    found = warehouses.get(client, warehouse_id)
-    if found is None:
+    warehouse = warehouses.get(client, warehouse_id)
+    if warehouse is None:
         return []
-    if found["status"] != "active":
+    if warehouse["status"] != "active":
         raise CannotCountError(
             f"warehouse `{name}` ({warehouse_id}) at {client.endpoint} is inactive, so its tables cannot be counted."
             " Set `active: true` and run `up` first."
         )
-    return contents.of_warehouse(client, warehouse_id).tabulars
+    return contents.read_warehouse(client, warehouse_id).tabulars
 
 
-def in_the_way(client: Client, warehouse_id: str, name: str, own: list[str]) -> list[str]:
+def list_obstacles(client: Client, warehouse_id: str, name: str, own_namespaces: list[str]) -> list[str]:
     """Return the reasons why a warehouse without tables cannot be deleted.
 
-    Reasons are protection of the warehouse or of its contents, and namespaces that are not in `own`.
+    Reasons are protection of the warehouse or of its contents, and namespaces that are not in `own_namespaces`.
     """
-    found = warehouses.get(client, warehouse_id)
-    if found is None:
+    warehouse = warehouses.get(client, warehouse_id)
+    if warehouse is None:
         return []
-    inside = contents.of_warehouse(client, warehouse_id)
-    ours = {path.casefold() for path in own}
-    others = sorted(
+    inside = contents.read_warehouse(client, warehouse_id)
+    ours = {path.casefold() for path in own_namespaces}
+    other_namespaces = sorted(
         path for namespace in inside.namespaces if (path := ".".join(namespace.path)).casefold() not in ours
     )
-    reasons = _describe_protection(client, found, name, inside)
-    if others:
+    reasons = _describe_protection(client, warehouse, name, inside)
+    if other_namespaces:
         reasons.append(
             f"at {client.endpoint} warehouse `{name}` holds namespaces that the stack does not declare:"
-            f" {', '.join(others)}"
+            f" {', '.join(other_namespaces)}"
         )
     return reasons
 
@@ -91,19 +91,19 @@ def find_protected(client: Client, warehouse_id: str, name: str) -> list[str]:
             f"warehouse `{name}` ({warehouse_id}) at {client.endpoint} is inactive, so protected objects in it cannot"
             " be seen. Activate it first; `up --refresh` does that unless the program declares `active: false`."
         )
-    return _describe_protection(client, live_warehouse, name, contents.of_warehouse(client, warehouse_id))
+    return _describe_protection(client, live_warehouse, name, contents.read_warehouse(client, warehouse_id))
 
 
 def _describe_protection(
     client: Client, live_warehouse: warehouses.WarehouseResponse, name: str, inside: contents.Contents
 ) -> list[str]:
-    where = f"at {client.endpoint} warehouse `{name}`"
+    title = f"at {client.endpoint} warehouse `{name}`"
     reasons: list[str] = []
     if live_warehouse.get("protected"):
-        reasons.append(f"{where} is protected (set `protected: false` and run `up` first)")
+        reasons.append(f"{title} is protected (set `protected: false` and run `up` first)")
     if inside.protected:
         reasons.append(
-            f"{where} holds protected objects (remove their protection first): {', '.join(inside.protected)}"
+            f"{title} holds protected objects (remove their protection first): {', '.join(inside.protected)}"
         )
     return reasons
 
@@ -118,23 +118,24 @@ def refuse_replacement(
         ProtectedError: If `deletion` is `purge`, and the warehouse or an object in it is protected.
         ReplacementRefusedError: If `deletion: retain` keeps the warehouse and its name.
     """
-    what = ", ".join(str(change) for change in changes)
-    where = f"warehouse `{old.name}` ({warehouse_id}) at {client.endpoint}"
-    if old.deletion != "purge" and (tables := held(client, warehouse_id, old.name)):
+    listed_changes = ", ".join(str(change) for change in changes)
+    title = f"warehouse `{old.name}` ({warehouse_id}) at {client.endpoint}"
+    if old.deletion != "purge" and (tables := list_tabulars(client, warehouse_id, old.name)):
         raise HoldsTablesError(
-            f"{where} would be replaced, since the server cannot change {what}; it holds {contents.described(tables)}."
+            f"{title} would be replaced, since the server cannot change {listed_changes}; it holds"
+            f" {contents.describe(tables)}."
             f" `deletion` is `{old.deletion}` in the state: to lose the tables, set it to `purge`"
             " and run `up` before this change."
         )
     if old.deletion == "purge" and (reasons := find_protected(client, warehouse_id, old.name)):
         raise ProtectedError(
-            f"{where} would be replaced, since the server cannot change {what}. Nothing was deleted:"
+            f"{title} would be replaced, since the server cannot change {listed_changes}. Nothing was deleted:"
             f" {'; '.join(reasons)}."
         )
     same_name = new.name.casefold() == old.name.casefold() and new.project_id == old.project_id
     if old.deletion == "retain" and same_name:
         raise ReplacementRefusedError(
-            f"{where} cannot be replaced ({what}): `deletion: retain` keeps it, and its name stays taken."
+            f"{title} cannot be replaced ({listed_changes}): `deletion: retain` keeps it, and its name stays taken."
             " Choose another name for the new warehouse."
         )
 
@@ -147,7 +148,7 @@ def remove(client: Client, warehouse_id: str, name: str, deletion: Deletion) -> 
         _delete(client, warehouse_id)
     except (NotEmptyError, BusyError) as refused:
         if deletion != "purge":
-            raise _explained(client, warehouse_id, name, refused) from None
+            raise _explain_refusal(client, warehouse_id, name, refused) from None
         _purge(client, warehouse_id, name)
 
 
@@ -156,19 +157,22 @@ def _delete(client: Client, warehouse_id: str) -> None:
         warehouses.delete(client, warehouse_id)
 
 
-def _explained(client: Client, warehouse_id: str, name: str, refused: NotEmptyError | BusyError) -> Exception:
-    tables = held(client, warehouse_id, name)
+def _explain_refusal(client: Client, warehouse_id: str, name: str, refused: NotEmptyError | BusyError) -> Exception:
+    tables = list_tabulars(client, warehouse_id, name)
     if tables:
         return HoldsTablesError(
             f"warehouse `{name}` ({warehouse_id}) at {client.endpoint} is not deleted: it holds"
-            f" {contents.described(tables)}."
+            f" {contents.describe(tables)}."
             " Drop them, or set `deletion` to `purge` (or `retain`) and run `up` before destroying."
         )
-    others = [".".join(namespace.path) for namespace in contents.of_warehouse(client, warehouse_id).namespaces]
-    if others and isinstance(refused, NotEmptyError):
+    other_namespaces = [
+        ".".join(namespace.path) for namespace in contents.read_warehouse(client, warehouse_id).namespaces
+    ]
+    if other_namespaces and isinstance(refused, NotEmptyError):
         return NotEmptyError(
             f"warehouse `{name}` ({warehouse_id}) at {client.endpoint} is not deleted: it holds namespaces that are not"
-            f" declared: {', '.join(others)}. Drop them, or set `deletion` to `purge` and run `up` before destroying.",
+            f" declared: {', '.join(other_namespaces)}. Drop them, or set `deletion` to `purge` and run `up`"
+            " before destroying.",
             status=refused.status,
             kind=refused.kind,
         )
@@ -176,19 +180,19 @@ def _explained(client: Client, warehouse_id: str, name: str, refused: NotEmptyEr
 
 
 def _purge(client: Client, warehouse_id: str, name: str) -> None:
-    found = warehouses.get(client, warehouse_id)
-    if found is None:
+    warehouse = warehouses.get(client, warehouse_id)
+    if warehouse is None:
         return
-    if found.get("protected"):
+    if warehouse.get("protected"):
         raise ProtectedError(
             f"warehouse `{name}` ({warehouse_id}) at {client.endpoint} is protected; nothing was deleted."
             " Set `protected: false` and run `up` before destroying."
         )
-    if found["status"] != "active":
+    if warehouse["status"] != "active":
         warehouses.activate(client, warehouse_id)
     contents.purge(client, warehouse_id)
     # Dropped tables leave purge tasks, which the server completes in the background.
-    until(
+    retry_until(
         lambda: _delete(client, warehouse_id),
         lambda error: isinstance(error, BusyError),
         seconds=settings.purge_wait(),

@@ -56,11 +56,11 @@ class Adopter(Protocol):
         """Return the client of a server."""
         ...
 
-    def title(self, declared: Any) -> str:
+    def title(self, args: Any) -> str:
         """Return the name of a declared object for messages."""
         ...
 
-    def existing(self, client: Client, new: Any) -> tuple[str, ObservedResource[Any]] | None:
+    def find_existing(self, client: Client, new: Any) -> tuple[str, ObservedResource[Any]] | None:
         """Return the object that has a declaration's natural key, and its id."""
         ...
 
@@ -72,7 +72,7 @@ class Adopter(Protocol):
         """Return whether a change needs a new object."""
         ...
 
-    def adopting(self, there: ObservedResource[Any], new: Any) -> Adopting:
+    def plan_adoption(self, live: ObservedResource[Any], new: Any) -> Adopting:
         """Return what adopting an existing object changes."""
         ...
 
@@ -81,54 +81,54 @@ class Adopter(Protocol):
         """The running stack."""
         ...
 
-    def find_marked(self, client: Client, declared: Any) -> MarkedObject | None:
+    def find_marked(self, client: Client, args: Any) -> MarkedObject | None:
         """Return the object whose mark says who owns a declared object."""
         ...
 
 
-def refused(provider: Adopter, declared: ResourceInputs) -> str | None:
+def find_adoption_conflict(provider: Adopter, args: ResourceInputs) -> str | None:
     """Look for an existing object before creation, and print what adopting it changes.
 
     Returns:
         Why the object cannot be adopted; None if there is no such object, or it will be adopted.
     """
-    adopts = bool(getattr(declared, "adopt", False))
-    if not _can_look(provider, declared, adopts=adopts):
+    adopts = bool(getattr(args, "adopt", False))
+    if not _can_look(provider, args, adopts=adopts):
         return None
-    what = provider.title(declared)
+    title = provider.title(args)
     try:
-        client = provider.client(declared.server)
-        found = provider.existing(client, declared)
-        if found is None:
-            provider.run.own_objects.note_absent(_key(provider, declared))
+        client = provider.client(args.server)
+        existing = provider.find_existing(client, args)
+        if existing is None:
+            provider.run.own_objects.note_absent(_key(provider, args))
             if adopts:
-                provider.run.own_objects.note_compared(_key(provider, declared), Taking.CREATED)
-        if found is None or provider.run.own_objects.has(provider.kind, found[0]):
+                provider.run.own_objects.note_compared(_key(provider, args), Taking.CREATED)
+        if existing is None or provider.run.own_objects.has(provider.kind, existing[0]):
             return None
         if adopts:
-            missing = find_missing_consent(provider, client, declared)
-            return missing or _announce(provider, client, found, declared)
-        begun = is_begun(provider, declared)
-        owned = find_other_owner(provider, client, declared) if begun else None
-        differs = provider.contents(client, found[0], declared) if begun else ""
+            missing = find_missing_consent(provider, client, args)
+            return missing or _announce(provider, client, existing, args)
+        begun = is_begun(provider, args)
+        owned = find_other_owner(provider, client, args) if begun else None
+        differs = provider.contents(client, existing[0], args) if begun else ""
     except (LakekeeperError, UnresolvedCredentialError) as error:
         if adopts:
-            warn(f"{what}: could not check for an existing object to adopt: {error}")
+            warn(f"{title}: could not check for an existing object to adopt: {error}")
         return None
     if begun and not owned and not differs:
-        note(f"{what} ({found[0]}) exists already: an interrupted run of this stack began to create it")
+        note(f"{title} ({existing[0]}) exists already: an interrupted run of this stack began to create it")
         return None
-    return owned or refusal(what, differs)
+    return owned or refusal(title, differs)
 
 
-def find_missing_consent(provider: Adopter, client: Client, declared: ResourceInputs) -> str | None:
+def find_missing_consent(provider: Adopter, client: Client, args: ResourceInputs) -> str | None:
     """Return why `adopt` is not sufficient to adopt an existing object; None if it may be adopted.
 
     Settings of an object have no owner. What is in a project of this stack's state may be adopted with `adopt` alone,
     also if an earlier version made the project, without a mark.
     """
-    marked = provider.find_marked(client, declared) if provider.belongs_to_maker else None
-    if marked is None or (is_begun(provider, declared) and not marked.mark.names_owner):
+    marked = provider.find_marked(client, args) if provider.belongs_to_maker else None
+    if marked is None or (is_begun(provider, args) and not marked.mark.names_owner):
         return None
     is_in_own_project = provider.run.own_objects.has("Project", marked.consents[0].name)
     if is_in_own_project and not marked.mark.names_owner:
@@ -136,14 +136,14 @@ def find_missing_consent(provider: Adopter, client: Client, declared: ResourceIn
     return marked.find_adoption_problem(provider.claimant)
 
 
-def find_other_owner(provider: Adopter, client: Client, declared: ResourceInputs) -> str | None:
+def find_other_owner(provider: Adopter, client: Client, args: ResourceInputs) -> str | None:
     """Return why an object is not what an interrupted run of this stack made: its mark names another stack."""
-    marked = provider.find_marked(client, declared) if provider.belongs_to_maker else None
+    marked = provider.find_marked(client, args) if provider.belongs_to_maker else None
     return marked.find_interruption_problem(provider.claimant) if marked else None
 
 
 @contextmanager
-def creating(provider: Adopter, client: Client, declared: ResourceInputs) -> Generator[None]:
+def confirm_absence(provider: Adopter, client: Client, args: ResourceInputs) -> Generator[None]:
     """Look for an existing object before the block creates it, unless the check of this run did so.
 
     A create request without a response may or may not have taken effect. Only a lookup before the request can
@@ -152,39 +152,39 @@ def creating(provider: Adopter, client: Client, declared: ResourceInputs) -> Gen
     Raises:
         LakekeeperError: The lookup failed. Nothing was created.
     """
-    key = _key(provider, declared)
-    is_owned = provider.belongs_to_maker and provider.natural_key and not getattr(declared, "adopt", False)
+    key = _key(provider, args)
+    is_owned = provider.belongs_to_maker and provider.natural_key and not getattr(args, "adopt", False)
     try:
         if is_owned and not provider.run.own_objects.was_absent(key):
             try:
-                if provider.existing(client, declared) is None:
+                if provider.find_existing(client, args) is None:
                     provider.run.own_objects.note_absent(key)
             except LakekeeperError as error:
-                error.add(f"Nothing was created: it is not known whether {provider.title(declared)} exists already.")
+                error.add(f"Nothing was created: it is not known whether {provider.title(args)} exists already.")
                 raise
         yield
     finally:
-        provider.run.own_objects.created(key)
+        provider.run.own_objects.forget_absence(key)
 
 
-def was_absent(provider: Adopter, declared: ResourceInputs) -> bool:
+def was_absent(provider: Adopter, args: ResourceInputs) -> bool:
     """Return whether a lookup of this run, before the create request, found no such object."""
-    return provider.run.own_objects.was_absent(_key(provider, declared))
+    return provider.run.own_objects.was_absent(_key(provider, args))
 
 
-def appeared(what: str) -> str:
+def format_appearance(title: str) -> str:
     """Return the error message for an object that appeared after the lookup of this run."""
     return (
-        f"{what} exists now, but did not exist when this run looked for it. Another stack created it, or a gateway"
+        f"{title} exists now, but did not exist when this run looked for it. Another stack created it, or a gateway"
         " sent this run's request twice. If no other stack declares it, take it over with `adopt=True` (`adopt: true`"
         " in a tenant's spec), and configure the gateway not to repeat POST requests."
     )
 
 
-def note_adopt(provider: Adopter, declared: ResourceInputs, *, in_state: bool) -> None:
+def note_adopt(provider: Adopter, args: ResourceInputs, *, in_state: bool) -> None:
     """Record a declaration with `adopt` for `warn_of_spent_adopt`."""
-    if getattr(declared, "adopt", False):
-        provider.run.own_objects.checked_with_adopt(_key(provider, declared), in_state=in_state)
+    if getattr(args, "adopt", False):
+        provider.run.own_objects.note_adopting_check(_key(provider, args), in_state=in_state)
 
 
 def warn_of_spent_adopt(own_objects: OwnObjects) -> None:
@@ -203,16 +203,16 @@ def note_summary(own_objects: OwnObjects) -> None:
     if not unchanged + changed:
         return
     effect = f"{changed} of them change" if changed else "none of them changes"
-    others = f"; {created} do not exist and are created" if created else ""
-    note(f"adoption: {unchanged + changed} objects exist already and are taken over, {effect}{others}")
+    creations = f"; {created} do not exist and are created" if created else ""
+    note(f"adoption: {unchanged + changed} objects exist already and are taken over, {effect}{creations}")
 
 
-def _key(provider: Adopter, declared: ResourceInputs) -> NaturalKey:
-    natural = (str(getattr(declared, name)).casefold() for name in provider.natural_key)
-    return (provider.kind, "" if has_unknown(declared.server) else declared.server.endpoint, *natural)
+def _key(provider: Adopter, args: ResourceInputs) -> NaturalKey:
+    natural = (str(getattr(args, name)).casefold() for name in provider.natural_key)
+    return (provider.kind, "" if has_unknown(args.server) else args.server.endpoint, *natural)
 
 
-def refusal(what: str, differs: str) -> str:
+def refusal(title: str, differs: str) -> str:
     """Return the error message for an existing object that is not adopted."""
     recovery = (
         ""
@@ -220,56 +220,58 @@ def refusal(what: str, differs: str) -> str:
         else " If an interrupted run of this stack created it, run `lakewright up`, which takes it over automatically."
     )
     return (
-        f"{what} exists already{f', {differs}' if differs else ''}, and this stack did not make it."
+        f"{title} exists already{f', {differs}' if differs else ''}, and this stack did not make it."
         f" Choose another name, or take it over with `adopt=True` (`adopt: true` in a tenant's spec).{recovery}"
     )
 
 
-def is_begun(provider: Adopter, declared: ResourceInputs) -> bool:
+def is_begun(provider: Adopter, args: ResourceInputs) -> bool:
     """Return whether an interrupted run of this stack started to create the object."""
-    return pending.was_begun(provider.kind, declared, provider.natural_key)
+    return pending.was_begun(provider.kind, args, provider.natural_key)
 
 
 def _announce(
-    provider: Adopter, client: Client, found: tuple[str, ObservedResource[Any]], declared: ResourceInputs
+    provider: Adopter, client: Client, existing: tuple[str, ObservedResource[Any]], args: ResourceInputs
 ) -> str | None:
     """Print what will be adopted and changed. Return the reason if the object cannot be adopted."""
-    what, there = provider.title(declared), found[1].declared
-    if immutable := fixed(provider, client, there, declared):
+    title, live_args = provider.title(args), existing[1].declared
+    if immutable := find_fixed_changes(provider, client, live_args, args):
         changes = "; ".join(map(str, immutable))
-        return f"{what} exists already, and the server cannot change {changes}. Declare what is there."
-    adopting = provider.adopting(found[1], declared)
+        return f"{title} exists already, and the server cannot change {changes}. Declare what is there."
+    adopting = provider.plan_adoption(existing[1], args)
     if adopting.problems:
-        return f"{what} exists already, and cannot be taken over as it is declared: {' '.join(adopting.problems)}"
+        return f"{title} exists already, and cannot be taken over as it is declared: {' '.join(adopting.problems)}"
     changes = f"this changes: {'; '.join(adopting.changes)}" if adopting.changes else "nothing of it changes"
     if adopting.sent_again:
         changes += f"; sent again, as the server does not show it: {', '.join(adopting.sent_again)}"
     taking = Taking.CHANGED if adopting.changes else Taking.UNCHANGED
-    provider.run.own_objects.note_compared(_key(provider, declared), taking)
+    provider.run.own_objects.note_compared(_key(provider, args), taking)
     record_adopted_resource()
-    note(f"{what} ({found[0]}) exists already and is adopted; {changes}")
+    note(f"{title} ({existing[0]}) exists already and is adopted; {changes}")
     return None
 
 
-def _can_look(provider: Adopter, declared: ResourceInputs, *, adopts: bool) -> bool:
+def _can_look(provider: Adopter, args: ResourceInputs, *, adopts: bool) -> bool:
     """Return whether an existing object matters, and enough properties are known to look for it."""
-    key = [getattr(declared, name) for name in provider.natural_key]
-    if not (adopts or provider.belongs_to_maker) or not key or has_unknown([*key, declared.server]):
+    key = [getattr(args, name) for name in provider.natural_key]
+    if not (adopts or provider.belongs_to_maker) or not key or has_unknown([*key, args.server]):
         return False
-    later = ", ".join(f"`{name}`" for name in provider.seen_by if is_unknown(getattr(declared, name)))
+    later = ", ".join(f"`{name}`" for name in provider.seen_by if is_unknown(getattr(args, name)))
     if later and adopts:
-        what = provider.title(declared)
-        note(f"{what}: cannot compare an existing object until these properties are known: {later}")
+        title = provider.title(args)
+        note(f"{title}: cannot compare an existing object until these properties are known: {later}")
     return not later
 
 
-def fixed(provider: Adopter, client: Client, there: ResourceInputs, new: ResourceInputs) -> list[Change]:
+def find_fixed_changes(
+    provider: Adopter, client: Client, live_args: ResourceInputs, new: ResourceInputs
+) -> list[Change]:
     """Return the differences that need a new object."""
-    changes = difference.between(there, new)
+    changes = difference.list_changes(live_args, new)
     return [change for change in changes if change.known and provider.replaces(change, new, lambda: client)]
 
 
-def changes_of(there: ResourceInputs, new: ResourceInputs) -> Adopting:
+def plan_changes(live_args: ResourceInputs, new: ResourceInputs) -> Adopting:
     """Return the changes of an adoption, by property."""
-    changes = difference.between(there, new)
+    changes = difference.list_changes(live_args, new)
     return Adopting([str(change) for change in changes if difference.needs_calls([change])])

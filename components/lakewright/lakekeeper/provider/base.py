@@ -62,33 +62,33 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         """Create the object, or take over an existing one. Return its id and the object."""
 
     @abstractmethod
-    def find(self, client: Client, known: RecordedResource[D]) -> ObservedResource[D] | None:
+    def find(self, client: Client, resource: RecordedResource[D]) -> ObservedResource[D] | None:
         """Return the object as it is now, or None if it does not exist."""
 
     @abstractmethod
-    def change(self, client: Client, known: RecordedResource[D], new: D) -> ObservedResource[D]:
+    def change(self, client: Client, resource: RecordedResource[D], new: D) -> ObservedResource[D]:
         """Update the object in place to match its declaration."""
 
     @abstractmethod
-    def remove(self, client: Client, known: RecordedResource[D]) -> None:
+    def remove(self, client: Client, resource: RecordedResource[D]) -> None:
         """Delete the object. Succeed if it does not exist."""
 
     def replaces(self, change: Change, new: D, client: Callable[[], Client]) -> bool:  # noqa: ARG002 - for subclasses
         """Return whether a change needs a new object."""
         return isinstance(change.mark, Replace)
 
-    def before_replacement(self, client: Client, known: RecordedResource[D], new: D, changes: list[Change]) -> None:
+    def refuse_replacement(self, client: Client, resource: RecordedResource[D], new: D, changes: list[Change]) -> None:
         """Raise if the object must not be replaced. Called in previews too."""
 
-    def needs_calls(self, known: RecordedResource[D], new: D) -> bool:
+    def needs_calls(self, resource: RecordedResource[D], new: D) -> bool:
         """Return whether an update changes more than the state."""
-        return difference.needs_calls(difference.between(known.declared, new))
+        return difference.needs_calls(difference.list_changes(resource.declared, new))
 
-    def title(self, declared: D) -> str:
+    def title(self, args: D) -> str:
         """Return the name of a declared object for messages: kind, natural key and server."""
-        return f"{self.kind} at {declared.server.endpoint}"
+        return f"{self.kind} at {args.server.endpoint}"
 
-    def existing(self, client: Client, new: D) -> tuple[str, ObservedResource[D]] | None:  # noqa: ARG002 - for subclasses
+    def find_existing(self, client: Client, new: D) -> tuple[str, ObservedResource[D]] | None:  # noqa: ARG002 - for subclasses
         """Return the id and the object on the server that has a declaration's natural key, for `adopt`."""
         return None
 
@@ -99,20 +99,20 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         """
         return ""
 
-    def adopting(self, there: ObservedResource[D], new: D) -> Adopting:
+    def plan_adoption(self, live: ObservedResource[D], new: D) -> Adopting:
         """Return what adopting an existing object changes, and the reasons against it."""
-        return adoption.changes_of(there.declared, new)
+        return adoption.plan_changes(live.declared, new)
 
-    def find_marked(self, client: Client, declared: D) -> MarkedObject | None:  # noqa: ARG002 - for subclasses
+    def find_marked(self, client: Client, args: D) -> MarkedObject | None:  # noqa: ARG002 - for subclasses
         """Return the object whose mark says who owns a declared object; None if no mark can.
 
         A project's mark covers everything in it.
         """
         return None
 
-    def find_marked_for_deletion(self, client: Client, declared: D) -> list[MarkedObject]:
+    def find_marked_for_deletion(self, client: Client, args: D) -> list[MarkedObject]:
         """Return the objects whose marks are compared before a declared object is deleted."""
-        marked = self.find_marked(client, declared)
+        marked = self.find_marked(client, args)
         return [marked] if marked else []
 
     # Pulumi's hooks.
@@ -125,43 +125,43 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
         """Report all errors at once, or return the normalized properties."""
         try:
-            declared = self.args.parse(news)
+            args = self.args.parse(news)
         except ValidationError as error:
             return CheckResult(news, [CheckFailure(path, reason) for path, reason in failures(error, news)])
-        if not has_unknown(declared.server):
+        if not has_unknown(args.server):
             try:
-                require_tls(declared.server)
+                require_tls(args.server)
             except InsecureEndpointError as insecure:
                 return CheckResult(news, [CheckFailure("server", str(insecure))])
-        checked = self.checked(declared, _olds)
+        checked = self.complete_args(args, _olds)
         adoption.note_adopt(self, checked, in_state="server" in _olds)
-        if "server" not in _olds and (refused := adoption.refused(self, checked)):
+        if "server" not in _olds and (refused := adoption.find_adoption_conflict(self, checked)):
             return CheckResult(news, [CheckFailure("adopt", refused)])
         return CheckResult(checked.props(), [])
 
-    def checked(self, declared: D, olds: dict[str, Any]) -> D:  # noqa: ARG002 - for subclasses
+    def complete_args(self, args: D, olds: dict[str, Any]) -> D:  # noqa: ARG002 - for subclasses
         """Return a valid declaration with the properties that the provider adds."""
-        return declared
+        return args
 
-    def declared_again(self, recorded: D, found: D) -> D:  # noqa: ARG002 - for subclasses
+    def redeclare(self, recorded_args: D, live_args: D) -> D:  # noqa: ARG002 - for subclasses
         """Return the declaration of the last update as the same program would declare it now.
 
         Args:
-            recorded: The declaration in the state.
-            found: The object as it is now.
+            recorded_args: The declaration in the state.
+            live_args: The object as it is now.
         """
-        return recorded
+        return recorded_args
 
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
         """Return the changes, and whether they need a new object. Raise if a change is not allowed."""
         old, new = self.args.from_state(_olds), self.args.from_state(_news)
-        changes = difference.between(old, new)
+        changes = difference.list_changes(old, new)
         self.run.own_objects.add(self.kind, _id)
         if old.server != new.server and not has_unknown(new.server):
             server_identity.verify(self.client(new.server), _olds, self.title(old))
         replaced = [c for c in changes if self.replaces(c, new, lambda: self._reach(old.server, new.server))]
         if decided := [c for c in replaced if c.known]:
-            self.before_replacement(self._known_client(old, _olds), RecordedResource(_id, old, _olds), new, decided)
+            self.refuse_replacement(self._connect_verified(old, _olds), RecordedResource(_id, old, _olds), new, decided)
         return DiffResult(
             changes=bool(changes)
             or server_identity.is_outdated(_olds)
@@ -175,77 +175,79 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         """Create or adopt the object."""
         new = self.args.from_state(props)
         client = self.client(new.server)
-        recorded = self._to_record(client, new)
-        object_id, found = self._made(client, new)
-        return CreateResult(object_id, found.outs() | recorded)
+        identity_outputs = self._to_record(client, new)
+        object_id, observed = self._create_object(client, new)
+        return CreateResult(object_id, observed.outs() | identity_outputs)
 
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
         """Return the object as it is now, as properties of a declaration."""
         state = self.args.from_state(props)
-        client = self._known_client(state, props)
-        found = self.find(client, RecordedResource(id_, state, props))
-        if found is None:
+        client = self._connect_verified(state, props)
+        observed = self.find(client, RecordedResource(id_, state, props))
+        if observed is None:
             self._require_proven(client, props, state)
             return ReadResult(None, {})
-        recorded = server_identity.to_record(client) | record_identity.to_record(None, props)
-        return ReadResult(id_, found.outs() | recorded, found.declared.props())
+        identity_outputs = server_identity.to_record(client) | record_identity.to_record(None, props)
+        return ReadResult(id_, observed.outs() | identity_outputs, observed.declared.props())
 
     def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> UpdateResult:
         """Update the object in place. If only the state changes, request only the server's id."""
         old, new = self.args.from_state(_olds), self.args.from_state(_news)
-        known, client = RecordedResource(_id, old, _olds), self.client(new.server)
+        resource, client = RecordedResource(_id, old, _olds), self.client(new.server)
         server_identity.verify(client, _olds, self.title(old))
-        if server_identity.is_outdated(_olds) and self.find(client, known) is None:
+        if server_identity.is_outdated(_olds) and self.find(client, resource) is None:
             self._require_proven(client, _olds, old)
             raise errors.DeletedOutsideStackError(f"{self.title(old)} does not exist. Run `up --refresh`.")
         is_visible_again = inactive_warehouses.can_read(_olds, lambda: client)
-        if is_visible_again or self.needs_calls(known, new):
+        if is_visible_again or self.needs_calls(resource, new):
             self._refuse_foreign(lambda: [self.find_marked(client, old)], _olds)
-        recorded = self._to_record(client, new, _olds)
-        found = self._seen_again(client, known, new) if is_visible_again else self._updated(known, new)
-        return UpdateResult(found.outs() | recorded)
+        identity_outputs = self._to_record(client, new, _olds)
+        observed = (
+            self._update_visible_again(client, resource, new) if is_visible_again else self._apply_update(resource, new)
+        )
+        return UpdateResult(observed.outs() | identity_outputs)
 
-    def _updated(self, known: RecordedResource[D], new: D) -> ObservedResource[D]:
-        if self.needs_calls(known, new):
+    def _apply_update(self, resource: RecordedResource[D], new: D) -> ObservedResource[D]:
+        if self.needs_calls(resource, new):
             client = self.client(new.server)
             require_supported(client.server(), new)
-            return self.change(client, known, new)
-        computed = {key: value for key, value in known.outs.items() if key not in self.args.model_fields}
-        return ObservedResource(new, _without_own(computed))
+            return self.change(client, resource, new)
+        computed = {key: value for key, value in resource.outs.items() if key not in self.args.model_fields}
+        return ObservedResource(new, _drop_engine_keys(computed))
 
-    def _seen_again(self, client: Client, known: RecordedResource[D], new: D) -> ObservedResource[D]:
+    def _update_visible_again(self, client: Client, resource: RecordedResource[D], new: D) -> ObservedResource[D]:
         """Refresh an object that an earlier refresh could not see, and update it."""
         client.lists.forget()
-        found = self.find(client, known)
-        if found is None:
-            return self._made(client, new)[1]
-        now = RecordedResource(known.id, found.declared, found.outs())
-        changes = difference.between(now.declared, new)
+        observed = self.find(client, resource)
+        if observed is None:
+            return self._create_object(client, new)[1]
+        now = RecordedResource(resource.id, observed.declared, observed.outs())
+        changes = difference.list_changes(now.declared, new)
         if replaced := [change for change in changes if self.replaces(change, new, lambda: client)]:
-            self.before_replacement(client, now, new, replaced)
+            self.refuse_replacement(client, now, new, replaced)
             self.remove(client, now)
-            return self._made(client, new)[1]
-        return self._updated(now, new)
+            return self._create_object(client, new)[1]
+        return self._apply_update(now, new)
 
-    def _made(self, client: Client, new: D) -> tuple[str, ObservedResource[D]]:
-        with adoption.creating(self, client, new):
+    def _create_object(self, client: Client, new: D) -> tuple[str, ObservedResource[D]]:
+        with adoption.confirm_absence(self, client, new):
             require_supported(client.server(), new)
             return self.make(client, new)
 
     def delete(self, _id: str, _props: dict[str, Any]) -> None:
         """Delete the object according to the `deletion` in the state."""
         state = self.args.from_state(_props)
-        client, known = self._known_client(state, _props), RecordedResource(_id, state, _props)
+        client, resource = self._connect_verified(state, _props), RecordedResource(_id, state, _props)
         is_uncertain = getattr(state, "deletion", None) == "protect" and not server_identity.is_proven(client, _props)
-        if is_uncertain and self.find(client, known) is None:
-            raise server_identity.unproven(client, self.title(state))
+        if is_uncertain and self.find(client, resource) is None:
+            raise server_identity.make_unproven_error(client, self.title(state))
         try:
             self._refuse_foreign(lambda: self.find_marked_for_deletion(client, state), _props)
         except ForbiddenError:
             # Nothing is deleted by `retain`, and of an object that does not exist, whose project is refused as well.
-            if getattr(state, "deletion", None) != "retain" and self._may_exist(client, known):
+            if getattr(state, "deletion", None) != "retain" and self._may_exist(client, resource):
                 raise
-        self.remove(client, known)
+        self.remove(client, resource)
 
     # Methods that subclasses share.
 
@@ -266,30 +268,30 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
 
     def _refuse_foreign(self, find_marked: Callable[[], Sequence[MarkedObject | None]], outs: dict[str, Any]) -> None:
         """Raise NotOwnedError if the mark of an object in the state names another stack."""
-        recorded = record_identity.find_recorded(outs)
-        if self.may_be_on_foreign_objects and not recorded:
+        recorded_id = record_identity.find_recorded(outs)
+        if self.may_be_on_foreign_objects and not recorded_id:
             return
-        claimant = Claimant(find_running_stack(), self.run.record_id or recorded)
+        claimant = Claimant(find_running_stack(), self.run.record_id or recorded_id)
         if claimant == Claimant():
             return  # nothing to compare
         for marked in find_marked():
             if marked and (problem := marked.find_change_problem(claimant)):
                 raise errors.NotOwnedError(problem)
 
-    def _may_exist(self, client: Client, known: RecordedResource[D]) -> bool:
+    def _may_exist(self, client: Client, resource: RecordedResource[D]) -> bool:
         client.lists.forget()
         try:
-            return self.find(client, known) is not None
+            return self.find(client, resource) is not None
         except RefusedError:
             return True
 
     def _to_record(self, client: Client, new: D, outs: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return the outputs that identify the server, and the tenant's record whose mark the object has."""
-        recorded = record_identity.to_record(self.run.record_id, outs)
-        is_new = recorded != record_identity.to_record(None, outs)
+        identity_outputs = record_identity.to_record(self.run.record_id, outs)
+        is_new = identity_outputs != record_identity.to_record(None, outs)
         if is_new and self.may_be_on_foreign_objects and self._is_foreign(client, new):
-            recorded = {}
-        return server_identity.to_record(client) | recorded
+            identity_outputs = {}
+        return server_identity.to_record(client) | identity_outputs
 
     def _is_foreign(self, client: Client, new: D) -> bool:
         """Return whether the mark of an object names another stack, or may not be read."""
@@ -300,13 +302,13 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         return marked is not None and marked.mark.compare(self.claimant) is Ownership.FOREIGN
 
     def require_ours(
-        self, client: Client, there: D, new: D, origin: Origin, differs: str = "", *, object_id: str | None = None
+        self, client: Client, live_args: D, new: D, origin: Origin, differs: str = "", *, object_id: str | None = None
     ) -> None:
         """Raise NotOwnedError for an object that this stack did not create and may not adopt.
 
         Args:
             client: Client of the server.
-            there: The existing object.
+            live_args: The existing object.
             new: The declaration.
             origin: Origin of the object, according to the create call.
             differs: Description of how the object differs from what an interrupted creation of `new` leaves.
@@ -327,20 +329,22 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         if getattr(new, "adopt", False):
             if refused := adoption.find_missing_consent(self, client, new):
                 raise errors.NotOwnedError(refused)
-            if not (fixed := adoption.fixed(self, client, there, new)):
+            if not (fixed := adoption.find_fixed_changes(self, client, live_args, new)):
                 return
             raise errors.NotOwnedError(
                 f"{self.title(new)} exists already. The server cannot change {', '.join(c.path for c in fixed)}."
                 " Declare the existing values to take it over."
             )
-        what = self.title(new)
-        raise errors.NotOwnedError(adoption.appeared(what) if may_be_this_runs else adoption.refusal(what, differs))
+        title = self.title(new)
+        raise errors.NotOwnedError(
+            adoption.format_appearance(title) if may_be_this_runs else adoption.refusal(title, differs)
+        )
 
     def client(self, server: ServerRef) -> Client:
         """Return the client of this process for a server whose version is supported."""
         return self.run.client(server, self.secret)
 
-    def recorded_client(self, server: ServerRef) -> Client:
+    def connect_as_recorded(self, server: ServerRef) -> Client:
         """Return the client of this process for a server as recorded in the state."""
         return self.client(as_recorded(server))
 
@@ -352,20 +356,20 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         """
         return credentials.resolve(reference, self.config)
 
-    def _known_client(self, state: D, outs: dict[str, Any]) -> Client:
+    def _connect_verified(self, state: D, outs: dict[str, Any]) -> Client:
         """Return the client for an object in the state. Raises errors.MovedServerError."""
-        client = self.recorded_client(state.server)
+        client = self.connect_as_recorded(state.server)
         server_identity.verify(client, outs, self.title(state))
         return client
 
     def _require_proven(self, client: Client, outs: dict[str, Any], state: D) -> None:
         """Raise MovedServerError if an object may be missing because the endpoint is a different server."""
         if not server_identity.is_proven(client, outs):
-            raise server_identity.unproven(client, self.title(state))
+            raise server_identity.make_unproven_error(client, self.title(state))
 
     def _reach(self, old: ServerRef, new: ServerRef) -> Client:
-        return self.recorded_client(old) if has_unknown(new) else self.client(new)
+        return self.connect_as_recorded(old) if has_unknown(new) else self.client(new)
 
 
-def _without_own(props: dict[str, Any]) -> dict[str, Any]:
+def _drop_engine_keys(props: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in props.items() if not key.startswith("__")}

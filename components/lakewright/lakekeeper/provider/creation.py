@@ -31,7 +31,7 @@ class Origin(Enum):
     """The server refused the create request, because the object exists."""
 
 
-def created_or_found(create: Callable[[], T], look: Callable[[], T | None]) -> tuple[T, Origin]:
+def create_or_find(create: Callable[[], T], look: Callable[[], T | None]) -> tuple[T, Origin]:
     """Create an object, or find an existing one.
 
     A create request without a response is sent again only after a lookup.
@@ -42,30 +42,30 @@ def created_or_found(create: Callable[[], T], look: Callable[[], T | None]) -> t
             return create(), Origin.CREATED
         except UnconfirmedError as unanswered:
             unconfirmed = True
-            if (found := _look_for_own(look, unanswered)) is not None:
-                return found, Origin.UNCONFIRMED
+            if (existing := _look_for_own(look, unanswered)) is not None:
+                return existing, Origin.UNCONFIRMED
             if not tries_left:
                 raise _perhaps_made(unanswered) from None
         except ResponseTimeoutError as unanswered:
-            if (found := _look_for_own(look, unanswered)) is not None:
-                return found, Origin.UNCONFIRMED
+            if (existing := _look_for_own(look, unanswered)) is not None:
+                return existing, Origin.UNCONFIRMED
             raise _perhaps_made(unanswered) from None
         except AlreadyExistsError as refused:
             sent_before = unconfirmed or refused.after_retry
-            if (found := (_look_for_own if sent_before else looked)(look, refused)) is not None:
-                return found, Origin.UNCONFIRMED if sent_before else Origin.EXISTED
+            if (existing := (_look_for_own if sent_before else look_up_existing)(look, refused)) is not None:
+                return existing, Origin.UNCONFIRMED if sent_before else Origin.EXISTED
             raise
         except RefusedError as refused:
             if refused.status not in {429, 503}:
                 raise
             # A gateway may send these responses after the server applied the request.
-            if (found := _look_for_own(look, refused)) is not None:
-                return found, Origin.UNCONFIRMED
+            if (existing := _look_for_own(look, refused)) is not None:
+                return existing, Origin.UNCONFIRMED
             raise
     raise AssertionError("the last try returns or raises")
 
 
-def looked(look: Callable[[], T | None], after: LakekeeperError) -> T | None:
+def look_up_existing(look: Callable[[], T | None], after: LakekeeperError) -> T | None:
     """Return the existing object. If the lookup fails too, add its error to the first one."""
     try:
         return look()
@@ -75,13 +75,13 @@ def looked(look: Callable[[], T | None], after: LakekeeperError) -> T | None:
 
 
 @contextmanager
-def finishing(what: str, origin: Origin, *, adopts: bool) -> Generator[None]:
+def explain_unfinished(title: str, origin: Origin, *, adopts: bool) -> Generator[None]:
     """Add to an error after a create request that the object exists, and what the next `up` needs.
 
     The engine drops a creation that fails, so its state does not show that this stack made the object.
 
     Args:
-        what: The object, for messages.
+        title: The object, for messages.
         origin: Origin of the object. The error of an object that existed is unchanged: another stack may own it.
         adopts: Whether the declaration has `adopt`.
     """
@@ -91,13 +91,13 @@ def finishing(what: str, origin: Origin, *, adopts: bool) -> Generator[None]:
         raise
     except LakekeeperError as error:
         if origin is not Origin.EXISTED and not adopts:
-            error.add(f"{what} exists now, unfinished: the next `up` needs `adopt` to take it over.")
+            error.add(f"{title} exists now, unfinished: the next `up` needs `adopt` to take it over.")
         raise
 
 
 def _look_for_own(look: Callable[[], T | None], after: LakekeeperError) -> T | None:
     try:
-        return looked(look, after)
+        return look_up_existing(look, after)
     except LakekeeperError as blind:
         blind.add("If the object was created, the next `up` needs `adopt` to take it over.")
         raise

@@ -11,10 +11,10 @@ def warn(message: str) -> None:
     print(f"warning: {escape_line(message)}", file=sys.stderr, flush=True)
 
 
-def unenforced(server: Server, what: str) -> None:
+def warn_of_unenforced_grants(server: Server, subject: str) -> None:
     """Warn that a server enforces no grants."""
     if server.authz_backend == "allow-all":
-        warn(f"{what}: {server.endpoint} keeps it and enforces nothing, since its authorizer is `allow-all`")
+        warn(f"{subject}: {server.endpoint} keeps it and enforces nothing, since its authorizer is `allow-all`")
 
 
 def note(message: str) -> None:

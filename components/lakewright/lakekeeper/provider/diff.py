@@ -45,9 +45,9 @@ def _describe(value: Any) -> str:
     return repr(value.props() if isinstance(value, Declared) else value)
 
 
-def between(old: Declared, new: Declared) -> list[Change]:
+def list_changes(old: Declared, new: Declared) -> list[Change]:
     """Return the differences that matter, with their paths. Both declarations are of one class."""
-    return _between(old, new, "", Replace())
+    return _list_changes(old, new, "", Replace())
 
 
 def via(changes: list[Change]) -> set[str]:
@@ -60,7 +60,7 @@ def needs_calls(changes: list[Change]) -> bool:
     return any(not isinstance(change.mark, StateOnly) for change in changes)
 
 
-def _between(old: Declared, new: Declared, prefix: str, inherited: Mark) -> list[Change]:
+def _list_changes(old: Declared, new: Declared, prefix: str, inherited: Mark) -> list[Change]:
     changes: list[Change] = []
     for name, field in type(new).model_fields.items():
         was, now = getattr(old, name), getattr(new, name)
@@ -71,7 +71,7 @@ def _between(old: Declared, new: Declared, prefix: str, inherited: Mark) -> list
             continue
         path = f"{prefix}{name}"
         if isinstance(now, Declared) and type(was) is type(now):
-            changes += _between(was, now, f"{path}.", mark)
+            changes += _list_changes(was, now, f"{path}.", mark)
         else:
             changes.append(Change(path, was, now, mark))
     return changes

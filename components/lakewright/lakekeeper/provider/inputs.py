@@ -25,7 +25,7 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})
 """Types of most values. They contain no other values, and are checked first for speed."""
 
 
-def _unchanged(value: Any) -> Any:
+def _return_unchanged(value: Any) -> Any:
     return value
 
 
@@ -91,9 +91,9 @@ class Wire:
     """Whether the request that creates the object has it."""
     optional: bool = False
     """Whether responses may lack it."""
-    to_wire: Callable[[Any], Any] = _unchanged
+    to_wire: Callable[[Any], Any] = _return_unchanged
     """Converts a declared value to JSON."""
-    from_wire: Callable[[Any], Any] = _unchanged
+    from_wire: Callable[[Any], Any] = _return_unchanged
     """Converts the JSON of a response, or None, to a declared value."""
 
 
@@ -119,12 +119,12 @@ class Declared(BaseModel):
     @classmethod
     def parse(cls, props: dict[str, Any]) -> Self:
         """Parse properties as the engine passes them. Raises pydantic.ValidationError."""
-        return cls.model_validate(tidied(props))
+        return cls.model_validate(tidy(props))
 
     @classmethod
     def from_state(cls, props: dict[str, Any]) -> Self:
         """Parse properties of the state, which also has computed ones. Raises pydantic.ValidationError."""
-        return cls.model_validate(tidied(props), extra="ignore", context=RECORDED)
+        return cls.model_validate(tidy(props), extra="ignore", context=RECORDED)
 
     def props(self) -> dict[str, Any]:
         """Return the properties for the engine: plain values, without unset ones."""
@@ -154,20 +154,20 @@ def find_mark(field: FieldInfo, kind: type[M]) -> M | None:
     return next((mark for mark in field.metadata if isinstance(mark, kind)), None)
 
 
-def require_supported(server: Server, declared: Declared, prefix: str = "") -> None:
+def require_supported(server: Server, args: Declared, prefix: str = "") -> None:
     """Refuse declared properties that a server does not support.
 
     Args:
         server: The server.
-        declared: The declaration. All its properties are known.
+        args: The declaration. All its properties are known.
         prefix: Path of the declaration within another one, with a dot at its end.
 
     Raises:
         UnsupportedServerError: A property with `Since` or `NeedsOpenFga` is set, and the server is older or has another
             authorizer.
     """
-    for name, field in type(declared).model_fields.items():
-        value, path = getattr(declared, name), f"{prefix}{name}"
+    for name, field in type(args).model_fields.items():
+        value, path = getattr(args, name), f"{prefix}{name}"
         if value is None:
             continue
         if since := find_mark(field, Since):
@@ -178,14 +178,14 @@ def require_supported(server: Server, declared: Declared, prefix: str = "") -> N
             require_supported(server, value, f"{path}.")
 
 
-def _type_of(value: Any) -> Any:
+def _read_type(value: Any) -> Any:
     return cast(dict[str, Any], value).get("type") if isinstance(value, dict) else getattr(value, "type", None)
 
 
-def one_of(*types: str, default: str | None = None) -> Discriminator:
+def discriminate_by_type(*types: str, default: str | None = None) -> Discriminator:
     """Return a discriminator by `type`, which may be left out if there is a default."""
     return Discriminator(
-        lambda value: _type_of(value) or default,
+        lambda value: _read_type(value) or default,
         custom_error_type="unknown_type",
         custom_error_message=f"`type` must be one of {', '.join(f'`{name}`' for name in types)}",
     )
@@ -197,9 +197,9 @@ def _nests_declared(annotation: Any) -> bool:
     return any(_nests_declared(argument) for argument in get_args(annotation))
 
 
-def _with_unknown(declared: Declared, props: dict[str, Any]) -> dict[str, Any]:
+def _with_unknown(args: Declared, props: dict[str, Any]) -> dict[str, Any]:
     """Add unknown values to props, because pydantic dumps an unknown model as an empty one."""
-    for name, value in vars(declared).items():
+    for name, value in vars(args).items():
         if type(value) in _SCALARS:
             continue
         if isinstance(value, Unknown):
@@ -227,15 +227,15 @@ def has_unknown(value: Any) -> bool:
     return is_unknown(value)
 
 
-def tidied(value: Any) -> Any:
+def tidy(value: Any) -> Any:
     """Undo changes of the engine: it converts integers to floats, and adds its own keys."""
     if type(value) is str:
         return value
     if isinstance(value, dict):
         items = cast(dict[str, Any], value).items()
-        return {key: tidied(item) for key, item in items if item is not None and not key.startswith("__")}
+        return {key: tidy(item) for key, item in items if item is not None and not key.startswith("__")}
     if isinstance(value, list):
-        return [tidied(item) for item in cast(list[Any], value)]
+        return [tidy(item) for item in cast(list[Any], value)]
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value
@@ -243,15 +243,15 @@ def tidied(value: Any) -> Any:
 
 def failures(error: ValidationError, props: dict[str, Any]) -> list[tuple[str, str]]:
     """Return path and reason of each error. A reason never contains the value, which may be a secret."""
-    found: list[tuple[str, str]] = []
+    failures_found: list[tuple[str, str]] = []
     for details in error.errors(include_url=False, include_context=False, include_input=False):
         reason = details["msg"].removeprefix("Value error, ")
         if details["type"] == "extra_forbidden":
             reason = "is not a property here"
         elif details["type"] == "missing":
             reason = "is required"
-        found.append((_path(details["loc"], props, missing=details["type"] == "missing"), reason))
-    return found
+        failures_found.append((_path(details["loc"], props, missing=details["type"] == "missing"), reason))
+    return failures_found
 
 
 def _path(location: tuple[int | str, ...], props: Any, *, missing: bool) -> str:

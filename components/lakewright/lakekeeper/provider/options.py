@@ -11,7 +11,7 @@ ServerInput = pulumi.Input[Mapping[str, Any]]
 """`{"endpoint": ..., "auth": {...}}` with references in place of secrets: the fields of `api.server.ServerRef`."""
 
 
-def given(**props: Any) -> dict[str, Any]:
+def drop_none(**props: Any) -> dict[str, Any]:
     """Return the properties that are not None."""
     return {name: value for name, value in props.items() if value is not None}
 

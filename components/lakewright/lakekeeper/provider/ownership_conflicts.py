@@ -66,8 +66,8 @@ class Claims:
     def entries_of_others(self, key: ClaimKey, claim: Claim) -> frozenset[GrantEntry]:
         """Return the grants that other resources of this run declare on the object."""
         with self._lock:
-            others = [other for other in self._by_key.get(key, []) if not other.is_same_resource(claim)]
-            return frozenset(entry for other in others for entry in other.entries)
+            other_claims = [other for other in self._by_key.get(key, []) if not other.is_same_resource(claim)]
+            return frozenset(entry for other in other_claims for entry in other.entries)
 
 
 def _conflict(claim: Claim, other: Claim) -> str:

@@ -14,7 +14,7 @@ import pulumi
 from pydantic import ValidationError
 
 from lakewright.lakekeeper.api.connection.server import ServerRef
-from lakewright.lakekeeper.provider.inputs import ResourceInputs, tidied
+from lakewright.lakekeeper.provider.inputs import ResourceInputs, tidy
 
 FILE = "LAKEWRIGHT_PENDING_CREATIONS"
 """Environment variable: path of a JSON list of objects with `urn`, `type` and `inputs`."""
@@ -28,10 +28,10 @@ def refuse_other_stack() -> None:
     A program knows its stack, a provider's process does not. A nested run inherits the environment of the outer run.
     """
     for creation in _creations():
-        found, stack, project = _stack_of(creation["urn"]), pulumi.get_stack(), pulumi.get_project()
-        if found != (stack, project):
+        owner, stack, project = _parse_stack(creation["urn"]), pulumi.get_stack(), pulumi.get_project()
+        if owner != (stack, project):
             raise pulumi.RunError(
-                f"{FILE} names the interrupted creations of stack `{found[0]}` of project `{found[1]}`, and this is"
+                f"{FILE} names the interrupted creations of stack `{owner[0]}` of project `{owner[1]}`, and this is"
                 f" stack `{stack}` of project `{project}`. Unset the variable: `lakewright` sets it for each run."
             )
 
@@ -45,27 +45,27 @@ def is_reported() -> bool:
     return bool(path) and Path(path).is_file()
 
 
-def was_begun(kind: str, declared: ResourceInputs, natural_key: tuple[str, ...]) -> bool:
+def was_begun(kind: str, args: ResourceInputs, natural_key: tuple[str, ...]) -> bool:
     """Return whether an interrupted run of this stack started to create this object on this server.
 
     Args:
         kind: Name of the resource class.
-        declared: The declaration to create now.
+        args: The declaration to create now.
         natural_key: Names of the properties that identify the object on its server.
     """
-    wanted = declared.props()
+    inputs = args.props()
     return bool(natural_key) and any(
         creation["type"].rpartition(":")[2] == kind
-        and all(tidied(creation["inputs"]).get(name) == wanted.get(name) for name in natural_key)
-        and _endpoint(creation["inputs"]) == declared.server.endpoint
-        for creation in _reported()
+        and all(tidy(creation["inputs"]).get(name) == inputs.get(name) for name in natural_key)
+        and _endpoint(creation["inputs"]) == args.server.endpoint
+        for creation in _list_pending()
     )
 
 
-def _reported() -> list[dict[str, Any]]:
+def _list_pending() -> list[dict[str, Any]]:
     """Return the pending creations of the running project. A program of another stack was refused before."""
     project = os.environ.get(PROJECT)
-    return [creation for creation in _creations() if not project or _stack_of(creation["urn"])[1] == project]
+    return [creation for creation in _creations() if not project or _parse_stack(creation["urn"])[1] == project]
 
 
 def _creations() -> list[dict[str, Any]]:
@@ -75,14 +75,14 @@ def _creations() -> list[dict[str, Any]]:
         return []
 
 
-def _stack_of(urn: str) -> tuple[str, str]:
+def _parse_stack(urn: str) -> tuple[str, str]:
     """Return the stack and the project of `urn:pulumi:STACK::PROJECT::TYPE::NAME`."""
-    head, _, rest = urn.partition("::")
-    return head.removeprefix("urn:pulumi:"), rest.partition("::")[0]
+    head, _, remainder = urn.partition("::")
+    return head.removeprefix("urn:pulumi:"), remainder.partition("::")[0]
 
 
 def _endpoint(inputs: dict[str, Any]) -> str | None:
     try:
-        return ServerRef.model_validate(tidied(inputs.get("server"))).endpoint
+        return ServerRef.model_validate(tidy(inputs.get("server"))).endpoint
     except ValidationError:
         return None

@@ -60,12 +60,12 @@ class OwnObjects:
         with self._lock:
             return key in self._absent
 
-    def created(self, key: NaturalKey) -> None:
+    def forget_absence(self, key: NaturalKey) -> None:
         """Drop the record of absence: it proves nothing for a later create."""
         with self._lock:
             self._absent.discard(key)
 
-    def checked_with_adopt(self, key: NaturalKey, *, in_state: bool) -> None:
+    def note_adopting_check(self, key: NaturalKey, *, in_state: bool) -> None:
         """Record a declaration with `adopt`, and whether its object is in the state already."""
         with self._lock:
             self._with_adopt[key] = in_state and self._with_adopt.get(key, True)

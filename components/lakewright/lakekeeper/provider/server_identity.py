@@ -23,8 +23,8 @@ def to_record(client: Client) -> dict[str, Any]:
 
 def is_outdated(outs: Mapping[str, Any]) -> bool:
     """Return whether an `up` must record the server's id: none is recorded, or the user accepted a different server."""
-    recorded, accepted = outs.get(RECORDED), settings.accepted_server_id()
-    return not recorded or (accepted is not None and recorded != accepted)
+    recorded_id, accepted = outs.get(RECORDED), settings.read_accepted_server_id()
+    return not recorded_id or (accepted is not None and recorded_id != accepted)
 
 
 def is_proven(client: Client, outs: Mapping[str, Any]) -> bool:
@@ -32,16 +32,16 @@ def is_proven(client: Client, outs: Mapping[str, Any]) -> bool:
 
     State of earlier versions records no server. The user can then confirm the server by its id.
     """
-    return bool(outs.get(RECORDED)) or client.server().server_id == settings.accepted_server_id()
+    return bool(outs.get(RECORDED)) or client.server().server_id == settings.read_accepted_server_id()
 
 
-def unproven(client: Client, missing: str) -> MovedServerError:
+def make_unproven_error(client: Client, missing: str) -> MovedServerError:
     """Return the error for an object that is missing on a server that may not be its own."""
-    found = client.server().server_id
+    live_id = client.server().server_id
     confirm = (
         f" If it is the right server and the object was deleted there, run once with"
-        f" {settings.ACCEPTED_SERVER_ID}={found}."
-        if found
+        f" {settings.ACCEPTED_SERVER_ID}={live_id}."
+        if live_id
         else ""
     )
     return MovedServerError(
@@ -52,11 +52,13 @@ def unproven(client: Client, missing: str) -> MovedServerError:
 
 def verify(client: Client, outs: Mapping[str, Any], title: str) -> None:
     """Raise MovedServerError if the server is not the one in the state."""
-    recorded, found = outs.get(RECORDED), client.server().server_id
-    if not recorded or not found or found in (recorded, settings.accepted_server_id()):
+    recorded_id, live_id = outs.get(RECORDED), client.server().server_id
+    if not recorded_id or not live_id or live_id in (recorded_id, settings.read_accepted_server_id()):
         return
     raise MovedServerError(
-        f"{title}: expected the Lakekeeper with server id {recorded}, as the state has it; {client.endpoint} is another"
-        f" one, {found}. Nothing was changed. Set `endpoint` to the server that has this stack's objects. If that"
-        f" server's catalog was restored or migrated to this one, run once with {settings.ACCEPTED_SERVER_ID}={found}."
+        f"{title}: expected the Lakekeeper with server id {recorded_id}, as the state has it; {client.endpoint}"
+        " is another"
+        f" one, {live_id}. Nothing was changed. Set `endpoint` to the server that has this stack's objects. If that"
+        " server's catalog was restored or migrated to this one, run once with"
+        f" {settings.ACCEPTED_SERVER_ID}={live_id}."
     )

@@ -12,11 +12,11 @@ from lakewright.lakekeeper.api.connection.versions import Server
 from lakewright.lakekeeper.api.management import projects
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.inputs import CreateOnly, ResourceInputs
-from lakewright.lakekeeper.provider.options import ServerInput, given, not_imported
+from lakewright.lakekeeper.provider.options import ServerInput, drop_none, not_imported
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 
 
-def _accepted(value: object) -> object:
+def _require_acceptance(value: object) -> object:
     if not value:
         raise ValueError("must be true: a server is not bootstrapped without accepting Lakekeeper's terms of use")
     return value
@@ -25,7 +25,7 @@ def _accepted(value: object) -> object:
 class BootstrapArgs(ResourceInputs):
     """Inputs of a bootstrap. They are used only once."""
 
-    accept_terms_of_use: Annotated[bool, AfterValidator(_accepted), CreateOnly()]
+    accept_terms_of_use: Annotated[bool, AfterValidator(_require_acceptance), CreateOnly()]
     """Must be true: accept Lakekeeper's terms of use."""
     is_operator: Annotated[bool, CreateOnly()] = False
     """Whether the bootstrapping identity becomes an operator instead of an administrator of the server."""
@@ -49,27 +49,27 @@ class BootstrapProvider(LakekeeperProvider[BootstrapArgs]):
             body = new.model_dump(exclude_none=True, exclude={"server"})
             projects.bootstrap(client, {key.replace("_", "-"): value for key, value in body.items()})
             server = client.server_now()
-        return server.server_id, _found(new, server)
+        return server.server_id, _observe(new, server)
 
     @override
-    def find(self, client: Client, known: RecordedResource[BootstrapArgs]) -> ObservedResource[BootstrapArgs] | None:
+    def find(self, client: Client, resource: RecordedResource[BootstrapArgs]) -> ObservedResource[BootstrapArgs] | None:
         server = client.lists.get_cached((client.identity, "info"), client.server_now)
-        return _found(known.declared, server) if server.bootstrapped else None
+        return _observe(resource.declared, server) if server.bootstrapped else None
 
     @override
     def change(
-        self, client: Client, known: RecordedResource[BootstrapArgs], new: BootstrapArgs
+        self, client: Client, resource: RecordedResource[BootstrapArgs], new: BootstrapArgs
     ) -> ObservedResource[BootstrapArgs]:
-        return _found(new, client.server_now())
+        return _observe(new, client.server_now())
 
     @override
-    def remove(self, client: Client, known: RecordedResource[BootstrapArgs]) -> None:
+    def remove(self, client: Client, resource: RecordedResource[BootstrapArgs]) -> None:
         """Do nothing: a bootstrap cannot be undone."""
 
 
-def _found(declared: BootstrapArgs, server: Server) -> ObservedResource[BootstrapArgs]:
+def _observe(args: BootstrapArgs, server: Server) -> ObservedResource[BootstrapArgs]:
     computed = {"default_project_id": server.default_project_id, "authz_backend": server.authz_backend}
-    return ObservedResource(declared, computed)
+    return ObservedResource(args, computed)
 
 
 class Bootstrap(Resource, module="lakekeeper", name="Bootstrap"):
@@ -91,7 +91,7 @@ class Bootstrap(Resource, module="lakekeeper", name="Bootstrap"):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the resource."""
-        props = given(
+        props = drop_none(
             server=server,
             accept_terms_of_use=accept_terms_of_use,
             is_operator=is_operator,

@@ -17,10 +17,10 @@ from lakewright.lakekeeper.api.connection.errors import (
 from lakewright.lakekeeper.api.management import project_record, projects, warehouses
 from lakewright.lakekeeper.provider.adoption import Adopting
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
-from lakewright.lakekeeper.provider.creation import created_or_found
+from lakewright.lakekeeper.provider.creation import create_or_find
 from lakewright.lakekeeper.provider.diagnostics import note
 from lakewright.lakekeeper.provider.inputs import CreateOnly, Deletable, Replace, ServerKeeps, StateOnly, Update
-from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
+from lakewright.lakekeeper.provider.options import ServerInput, delete_first, drop_none
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.names.types import Deletion, ProjectId, ProjectName
 from lakewright.ownership.mark import Claimant, Ownership, OwnershipMark
@@ -57,25 +57,25 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
     natural_key = ("project_id",)
 
     @override
-    def checked(self, declared: ProjectArgs, olds: dict[str, Any]) -> ProjectArgs:
-        return declared.model_copy(update={"stack": find_running_stack() or olds.get("stack")})
+    def complete_args(self, args: ProjectArgs, olds: dict[str, Any]) -> ProjectArgs:
+        return args.model_copy(update={"stack": find_running_stack() or olds.get("stack")})
 
     @override
-    def title(self, declared: ProjectArgs) -> str:
-        return f"project {declared.project_id} at {declared.server.endpoint}"
+    def title(self, args: ProjectArgs) -> str:
+        return f"project {args.project_id} at {args.server.endpoint}"
 
     @override
-    def find_marked(self, client: Client, declared: ProjectArgs) -> MarkedObject:
-        return project_record.find_marked_project(client, declared.project_id)
+    def find_marked(self, client: Client, args: ProjectArgs) -> MarkedObject:
+        return project_record.find_marked_project(client, args.project_id)
 
     @override
-    def find_marked_for_deletion(self, client: Client, declared: ProjectArgs) -> list[MarkedObject]:
+    def find_marked_for_deletion(self, client: Client, args: ProjectArgs) -> list[MarkedObject]:
         """Return the project with the mark that it has now."""
-        return [project_record.find_live_marked_project(client, declared.project_id)]
+        return [project_record.find_live_marked_project(client, args.project_id)]
 
     @override
-    def existing(self, client: Client, new: ProjectArgs) -> tuple[str, ObservedResource[ProjectArgs]] | None:
-        name = projects.name_of(client, new.project_id)
+    def find_existing(self, client: Client, new: ProjectArgs) -> tuple[str, ObservedResource[ProjectArgs]] | None:
+        name = projects.read_name(client, new.project_id)
         if name is None:
             return None
         mark = project_record.read_cached_mark(client, new.project_id)
@@ -83,10 +83,10 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
         return new.project_id, ObservedResource(new.model_copy(update=update))
 
     @override
-    def adopting(self, there: ObservedResource[ProjectArgs], new: ProjectArgs) -> Adopting:
+    def plan_adoption(self, live: ObservedResource[ProjectArgs], new: ProjectArgs) -> Adopting:
         """Return what adopting a project changes. A mark is no setting, and its owner is named if it is another one."""
-        mark, unmarked = there.declared.mark, {"stack": new.stack, "record": new.record}
-        adopting = super().adopting(ObservedResource(there.declared.model_copy(update=unmarked)), new)
+        mark, unmarked = live.declared.mark, {"stack": new.stack, "record": new.record}
+        adopting = super().plan_adoption(ObservedResource(live.declared.model_copy(update=unmarked)), new)
         owner = [f"owner: {mark.stack} -> {new.stack}"] if mark.stack and mark.stack != new.stack else []
         return Adopting([*adopting.changes, *owner], adopting.problems)
 
@@ -101,60 +101,62 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
             projects.create(client, new.project_id, new.name)
             return new.name
 
-        name, origin = created_or_found(create, lambda: projects.name_of(client, new.project_id))
+        name, origin = create_or_find(create, lambda: projects.read_name(client, new.project_id))
         differs = "" if name == new.name else f"named `{name}`; declared is `{new.name}`"
-        there = new.model_copy(update={"name": name})
-        self.require_ours(client, there, new, origin, differs, object_id=new.project_id)
+        live_args = new.model_copy(update={"name": name})
+        self.require_ours(client, live_args, new, origin, differs, object_id=new.project_id)
         if differs:
             projects.rename(client, new.project_id, new.name)
         self._mark(client, new)
         return new.project_id, ObservedResource(new)
 
     @override
-    def find(self, client: Client, known: RecordedResource[ProjectArgs]) -> ObservedResource[ProjectArgs] | None:
-        name = projects.get_cached(client, known.id)
+    def find(self, client: Client, resource: RecordedResource[ProjectArgs]) -> ObservedResource[ProjectArgs] | None:
+        name = projects.get_cached(client, resource.id)
         if name is None:
             return None
-        seen = known.declared.model_copy(update={"name": name})
-        if seen.mark.names_owner:
-            mark = project_record.read_cached_mark(client, known.id)
-            is_consented = mark.compare(Claimant(seen.stack, seen.record)) is Ownership.CONSENTED
+        live_args = resource.declared.model_copy(update={"name": name})
+        if live_args.mark.names_owner:
+            mark = project_record.read_cached_mark(client, resource.id)
+            is_consented = mark.compare(Claimant(live_args.stack, live_args.record)) is Ownership.CONSENTED
             if is_consented or not mark.names_owner:
                 # Without a consent, the mark of another stack is no drift, which `up` would revert. It refuses instead.
-                seen = seen.model_copy(update={"stack": None, "record": None})
-        return ObservedResource(seen)
+                live_args = live_args.model_copy(update={"stack": None, "record": None})
+        return ObservedResource(live_args)
 
     @override
     def change(
-        self, client: Client, known: RecordedResource[ProjectArgs], new: ProjectArgs
+        self, client: Client, resource: RecordedResource[ProjectArgs], new: ProjectArgs
     ) -> ObservedResource[ProjectArgs]:
-        if new.name != known.declared.name:
-            projects.rename(client, known.id, new.name)
+        if new.name != resource.declared.name:
+            projects.rename(client, resource.id, new.name)
         self._mark(client, new)
         return ObservedResource(new)
 
     @override
-    def remove(self, client: Client, known: RecordedResource[ProjectArgs]) -> None:
-        if known.declared.deletion == "retain":
+    def remove(self, client: Client, resource: RecordedResource[ProjectArgs]) -> None:
+        if resource.declared.deletion == "retain":
             return
-        retained = known.declared.kept_warehouses or []
-        stays = f"{self.title(known.declared)} is kept: `deletion: retain` keeps its warehouse {', '.join(retained)}"
+        retained = resource.declared.kept_warehouses or []
+        retention_note = (
+            f"{self.title(resource.declared)} is kept: `deletion: retain` keeps its warehouse {', '.join(retained)}"
+        )
         try:
-            if _has_any(client, known.id, retained):
-                note(stays)
+            if _has_any(client, resource.id, retained):
+                note(retention_note)
                 return
-            self._delete(client, known.id)
+            self._delete(client, resource.id)
         except NotFoundError:
             pass
         except NotEmptyError as refused:
             if (unlisted := client.server().unlisted) and retained:
-                note(stays)
+                note(retention_note)
                 return
             if unlisted:
                 refused.add(f"Its contents may not be listed, since {unlisted}.")
             raise
         except ForbiddenError:
-            if projects.name_of(client, known.id) is not None:
+            if projects.read_name(client, resource.id) is not None:
                 raise
 
     @staticmethod
@@ -178,7 +180,7 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
 def _restore_mark(client: Client, project_id: str, mark: OwnershipMark, failed: BaseException) -> None:
     """Write the mark of a project again after a failed deletion, which may have taken effect nevertheless."""
     try:
-        if projects.name_of(client, project_id) is not None:
+        if projects.read_name(client, project_id) is not None:
             project_record.write_mark(client, project_id, mark)
     except LakekeeperError as unmarked:
         if isinstance(failed, LakekeeperError):
@@ -189,8 +191,10 @@ def _has_any(client: Client, project_id: str, names: list[str]) -> bool:
     """Return whether a warehouse of the project has one of the names."""
     if not names:
         return False
-    wanted = {name.casefold() for name in names}
-    return any(str(warehouse["name"]).casefold() in wanted for warehouse in warehouses.list_all(client, project_id))
+    folded_names = {name.casefold() for name in names}
+    return any(
+        str(warehouse["name"]).casefold() in folded_names for warehouse in warehouses.list_all(client, project_id)
+    )
 
 
 class Project(Resource, module="lakekeeper", name="Project"):
@@ -213,7 +217,7 @@ class Project(Resource, module="lakekeeper", name="Project"):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the resource."""
-        props = given(
+        props = drop_none(
             server=server,
             project_id=project_id,
             name=name,

@@ -14,7 +14,7 @@ DEFAULT_AUTHORITY = "https://login.microsoftonline.com/"
 WEEK = 7 * 24 * 3600
 
 
-def _matching(pattern: str, rule: str) -> AfterValidator:
+def _require_match(pattern: str, rule: str) -> AfterValidator:
     def check(value: str) -> str:
         if not re.fullmatch(pattern, value):
             raise ValueError(rule)
@@ -36,16 +36,16 @@ def _none_if(default: str) -> AfterValidator:
 
 
 AccountName = Annotated[
-    str, _matching(r"[a-z0-9]{3,24}", "a storage account has 3 to 24 lower-case letters and digits")
+    str, _require_match(r"[a-z0-9]{3,24}", "a storage account has 3 to 24 lower-case letters and digits")
 ]
 Filesystem = Annotated[
     str,
-    _matching(
+    _require_match(
         r"(?!.*--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]",
         "a filesystem has 3 to 63 lower-case letters, digits and single `-`, which is not first or last",
     ),
 ]
-Host = Annotated[str, _matching(r"[A-Za-z0-9.-]+", "a host looks like `dfs.core.windows.net`")]
+Host = Annotated[str, _require_match(r"[A-Za-z0-9.-]+", "a host looks like `dfs.core.windows.net`")]
 
 
 class AdlsProfile(Declared):
@@ -89,10 +89,10 @@ class AdlsProfile(Declared):
         return f"abfss://{self.filesystem}@{self.account_name}.{host}/{self.key_prefix}".rstrip("/")
 
 
-def adls_defaults_left_out(found: dict[str, Any]) -> dict[str, Any]:
+def adls_defaults_left_out(profile: dict[str, Any]) -> dict[str, Any]:
     """Return the hosts of a response, with None instead of a default."""
-    authority = found["authority_host"] and f"{found['authority_host'].rstrip('/')}/"
+    authority = profile["authority_host"] and f"{profile['authority_host'].rstrip('/')}/"
     return {
-        "host": None if found["host"] == DEFAULT_HOST else found["host"],
+        "host": None if profile["host"] == DEFAULT_HOST else profile["host"],
         "authority_host": None if authority == DEFAULT_AUTHORITY else authority,
     }

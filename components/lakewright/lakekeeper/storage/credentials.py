@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 from pydantic import Tag
 
 from lakewright.credentials.references import Reference, UnresolvedCredentialError
-from lakewright.lakekeeper.provider.inputs import Declared, has_unknown, one_of
+from lakewright.lakekeeper.provider.inputs import Declared, discriminate_by_type, has_unknown
 from lakewright.names.types import ExternalIdValue, NotBlank
 
 
@@ -156,7 +156,7 @@ Credential = Annotated[
     | Annotated[GoogleServiceAccount, Tag("service-account-key")]
     | Annotated[GoogleSystemIdentity, Tag("gcp-system-identity")]
     | Annotated[UndeclaredCredential, Tag("undeclared")],
-    one_of(
+    discriminate_by_type(
         "access-key",
         "aws-system-identity",
         "cloudflare-r2",

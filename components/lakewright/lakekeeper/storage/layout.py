@@ -21,16 +21,16 @@ class StorageLayout(Declared):
     def _templates(self) -> Self:
         if has_unknown([self.type, self.tabular, self.namespace]):
             return self
-        wanted = {"default": set[str](), "tabular-only": {"tabular"}, "full-hierarchy": {"tabular", "namespace"}}[
+        expected = {"default": set[str](), "tabular-only": {"tabular"}, "full-hierarchy": {"tabular", "namespace"}}[
             self.type
         ]
-        given = {name for name in ("tabular", "namespace") if getattr(self, name)}
-        if given != wanted:
-            names = " and ".join(f"`{name}`" for name in sorted(wanted)) or "no template"
+        templates = {name for name in ("tabular", "namespace") if getattr(self, name)}
+        if templates != expected:
+            names = " and ".join(f"`{name}`" for name in sorted(expected)) or "no template"
             raise ValueError(f"a layout of type `{self.type}` needs exactly: {names}")
         if self.type == "tabular-only" and "{uuid}" not in (self.tabular or ""):
             raise ValueError("`tabular` must contain {uuid}: without namespaces in the path, names alone would collide")
-        for name in sorted(given):
+        for name in sorted(templates):
             if not any(part in getattr(self, name) for part in ("{uuid}", "{name}")):
                 raise ValueError(f"`{name}` must contain {{uuid}} or {{name}}")
         return self

@@ -4,7 +4,15 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, Tag, model_validator
 
-from lakewright.lakekeeper.provider.inputs import Declared, Replace, ServerKeeps, Since, has_unknown, is_unknown, one_of
+from lakewright.lakekeeper.provider.inputs import (
+    Declared,
+    Replace,
+    ServerKeeps,
+    Since,
+    discriminate_by_type,
+    has_unknown,
+    is_unknown,
+)
 from lakewright.lakekeeper.storage.adls import AdlsProfile, adls_defaults_left_out
 from lakewright.lakekeeper.storage.credentials import AnyCredential, CloudflareR2, UndeclaredCredential
 from lakewright.lakekeeper.storage.gcs import GcsProfile
@@ -68,7 +76,7 @@ class S3Profile(Declared):
     """Layout of the folders of new tables below the prefix. If omitted, the server's value stays."""
 
     @model_validator(mode="after")
-    def _vending_needs_a_role(self) -> Self:
+    def _require_vending_role(self) -> Self:
         if has_unknown([self.flavor, self.sts_enabled, self.assume_role_arn, self.sts_role_arn]):
             return self
         if self.flavor == "aws" and self.sts_enabled and not (self.assume_role_arn or self.sts_role_arn):
@@ -103,7 +111,7 @@ FAMILY = {"s3": "s3", "adls": "az", "gcs": "gcs"}
 
 StorageProfile = Annotated[
     Annotated[S3Profile, Tag("s3")] | Annotated[AdlsProfile, Tag("adls")] | Annotated[GcsProfile, Tag("gcs")],
-    one_of("s3", "adls", "gcs", default="s3"),
+    discriminate_by_type("s3", "adls", "gcs", default="s3"),
 ]
 
 
@@ -125,7 +133,7 @@ class SoftDelete(Declared):
 
 DeleteProfile = Annotated[
     Annotated[HardDelete, Tag("hard")] | Annotated[SoftDelete, Tag("soft")],
-    one_of("hard", "soft"),
+    discriminate_by_type("hard", "soft"),
 ]
 
 
@@ -139,7 +147,7 @@ def profile_request(profile: Profile) -> dict[str, Any]:
     return body | {"key-prefix": profile.key_prefix or None}
 
 
-def profile_observed(found: dict[str, Any], declared: Profile) -> Profile:
+def profile_observed(response: dict[str, Any], args: Profile) -> Profile:
     """Return a response as a storage profile, comparable with the declared one.
 
     A field that an older server does not report has its default. An omitted storage layout stays omitted.
@@ -147,13 +155,13 @@ def profile_observed(found: dict[str, Any], declared: Profile) -> Profile:
     Raises:
         KeyError: If the type of storage is not supported.
     """
-    profile = PROFILES[found["type"]]
+    profile = PROFILES[response["type"]]
     values: dict[str, Any] = {}
     for name, field in profile.model_fields.items():
-        value = found.get(_wire(name))
+        value = response.get(_wire(name))
         values[name] = field.get_default(call_default_factory=True) if value is None else value
-    layout: dict[str, Any] = found.get("storage-layout") or {"type": "default"}
-    values["storage_layout"] = StorageLayout.model_construct(None, **layout) if declared.storage_layout else None
+    layout: dict[str, Any] = response.get("storage-layout") or {"type": "default"}
+    values["storage_layout"] = StorageLayout.model_construct(None, **layout) if args.storage_layout else None
     if profile is AdlsProfile:
         values |= adls_defaults_left_out(values)
     return profile.model_construct(None, **values)
@@ -193,8 +201,8 @@ def delete_profile_request(profile: HardDelete | SoftDelete) -> dict[str, Any]:
     return {_wire(key): value for key, value in profile.model_dump().items()}
 
 
-def delete_profile_observed(found: dict[str, Any]) -> HardDelete | SoftDelete:
+def delete_profile_observed(response: dict[str, Any]) -> HardDelete | SoftDelete:
     """Return a response as a delete profile."""
-    if found["type"] == "soft":
-        return SoftDelete.model_construct(type="soft", expiration_seconds=found["expiration-seconds"])
+    if response["type"] == "soft":
+        return SoftDelete.model_construct(type="soft", expiration_seconds=response["expiration-seconds"])
     return HardDelete()

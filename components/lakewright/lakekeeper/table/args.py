@@ -16,7 +16,7 @@ from lakewright.lakekeeper.provider.inputs import (
     StateOnly,
     Update,
     has_unknown,
-    tidied,
+    tidy,
 )
 from lakewright.lakekeeper.table.schema.columns import OBSERVED, Columns, is_observed
 from lakewright.lakekeeper.table.schema.layout import PartitionText, SortingText, layout_mistakes
@@ -63,7 +63,7 @@ class TableArgs(Deletable):
     @classmethod
     @override
     def from_state(cls, props: dict[str, Any]) -> Self:
-        return cls.model_validate(tidied(props), extra="ignore", context=OBSERVED)
+        return cls.model_validate(tidy(props), extra="ignore", context=OBSERVED)
 
     @property
     def path(self) -> Path:

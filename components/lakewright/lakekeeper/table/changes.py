@@ -13,7 +13,7 @@ from lakewright.lakekeeper.api.connection.errors import (
     ResponseTimeoutError,
     UnconfirmedError,
 )
-from lakewright.lakekeeper.provider.creation import looked
+from lakewright.lakekeeper.provider.creation import look_up_existing
 from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError, EvolutionRefusedError, NotOwnedError
 from lakewright.lakekeeper.table import finding as table_finding
 from lakewright.lakekeeper.table.args import TableArgs
@@ -49,7 +49,7 @@ def find_hidden_drift(live_table: LoadedTable, state: TableArgs, *, is_recreated
 
 def expiry(client: Client, warehouse_id: str, dropped: Tabular) -> str:
     """Return until when (UTC) a soft-deleted table can be restored."""
-    deleted_tables = tabulars.deleted(client, warehouse_id)
+    deleted_tables = tabulars.list_deleted(client, warehouse_id)
     return next((str(table["expiration-date"]) for table in deleted_tables if table["id"] == dropped.tabular_id), "now")
 
 
@@ -94,7 +94,7 @@ def rename(client: Client, live_table: LoadedTable, new: TableArgs) -> LoadedTab
         except AlreadyExistsError:
             raise _name_taken(live_table, new) from None
         except (UnconfirmedError, ResponseTimeoutError, NotFoundError) as error:
-            confirmed_table = looked(
+            confirmed_table = look_up_existing(
                 lambda: table_finding.find_by_name(client, new.warehouse_id, new.path, new.name), error
             )
             if confirmed_table and confirmed_table.table_id == live_table.table_id:
@@ -115,7 +115,7 @@ def _is_refused_name(client: Client, live_table: LoadedTable, new: TableArgs, mi
     """
     if missing.kind != "NoSuchTableException":
         return False
-    source = looked(
+    source = look_up_existing(
         lambda: table_finding.find_by_name(client, new.warehouse_id, live_table.path, live_table.name), missing
     )
     return source is not None and source.table_id == live_table.table_id
@@ -157,7 +157,7 @@ def commit_changes(
 
 
 def _read_again(client: Client, live_table: LoadedTable, new: TableArgs, after: LakekeeperError) -> LoadedTable:
-    current_table = looked(
+    current_table = look_up_existing(
         lambda: table_finding.find_by_name(client, new.warehouse_id, live_table.path, live_table.name), after
     )
     if current_table is None or current_table.table_id != live_table.table_id:

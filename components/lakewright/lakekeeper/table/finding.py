@@ -36,21 +36,23 @@ def elsewhere(client: Client, warehouse_id: str, path: Path, table_id: str) -> L
     """Find a table that was renamed, or (returned as a Tabular) soft-deleted. Search its namespace first."""
     if tabular := _find_in_namespace(client, warehouse_id, path, table_id):
         return find_by_name(client, warehouse_id, tabular.namespace, tabular.name)
-    dropped = next((table for table in tabulars.dropped(client, warehouse_id) if table.tabular_id == table_id), None)
+    dropped = next(
+        (table for table in tabulars.list_dropped(client, warehouse_id) if table.tabular_id == table_id), None
+    )
     if dropped:
         return dropped
-    pending = [child.path for child in namespaces.children(client, warehouse_id)]
+    pending = [child.path for child in namespaces.list_children(client, warehouse_id)]
     while pending:
         other = pending.pop(0)
         if other != path and (tabular := _find_in_namespace(client, warehouse_id, other, table_id)):
             return find_by_name(client, warehouse_id, tabular.namespace, tabular.name)
-        pending += [child.path for child in namespaces.children(client, warehouse_id, other)]
+        pending += [child.path for child in namespaces.list_children(client, warehouse_id, other)]
     return None
 
 
 def _find_in_namespace(client: Client, warehouse_id: str, path: Path, table_id: str) -> Tabular | None:
     try:
-        tabulars_of_namespace = tabulars.listed(client, warehouse_id, path, "table")
+        tabulars_of_namespace = tabulars.list_kind(client, warehouse_id, path, "table")
         return next((table for table in tabulars_of_namespace if table.tabular_id == table_id), None)
     except NotFoundError:
         return None

@@ -16,12 +16,12 @@ from lakewright.lakekeeper.api.management import project_record
 from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.provider.adoption import Adopting
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
-from lakewright.lakekeeper.provider.creation import Origin, created_or_found, finishing
+from lakewright.lakekeeper.provider.creation import Origin, create_or_find, explain_unfinished
 from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.diff import Change
 from lakewright.lakekeeper.provider.errors import NotOwnedError
 from lakewright.lakekeeper.provider.inputs import Replace, has_unknown
-from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
+from lakewright.lakekeeper.provider.options import ServerInput, delete_first, drop_none
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.lakekeeper.table import changes as table_changes
 from lakewright.lakekeeper.table import finding as table_finding
@@ -51,50 +51,52 @@ class TableProvider(LakekeeperProvider[TableArgs]):
     natural_key = ("warehouse_id", "namespace", "name")
 
     @override
-    def title(self, declared: TableArgs) -> str:
-        return describe_table(declared)
+    def title(self, args: TableArgs) -> str:
+        return describe_table(args)
 
     @override
-    def find_marked(self, client: Client, declared: TableArgs) -> MarkedObject | None:
-        return project_record.find_marked_warehouse(client, declared.warehouse_id)
+    def find_marked(self, client: Client, args: TableArgs) -> MarkedObject | None:
+        return project_record.find_marked_warehouse(client, args.warehouse_id)
 
     @override
-    def existing(self, client: Client, new: TableArgs) -> tuple[str, ObservedResource[TableArgs]] | None:
-        there = table_finding.find_by_name(client, new.warehouse_id, new.path, new.name)
-        if there is None:
+    def find_existing(self, client: Client, new: TableArgs) -> tuple[str, ObservedResource[TableArgs]] | None:
+        live_table = table_finding.find_by_name(client, new.warehouse_id, new.path, new.name)
+        if live_table is None:
             return None
-        now = observe(there.metadata, new).model_copy(update={"protected": self._protected(client, there, new)})
-        return there.table_id, ObservedResource(now, {"metadata": there.metadata})
+        now = observe(live_table.metadata, new).model_copy(
+            update={"protected": self._protected(client, live_table, new)}
+        )
+        return live_table.table_id, ObservedResource(now, {"metadata": live_table.metadata})
 
     @override
-    def adopting(self, there: ObservedResource[TableArgs], new: TableArgs) -> Adopting:
-        needed = commit(there.computed["metadata"], None, new, {})
-        also = ["protected"] if there.declared.protected != new.protected else []
+    def plan_adoption(self, live: ObservedResource[TableArgs], new: TableArgs) -> Adopting:
+        needed = commit(live.computed["metadata"], None, new, {})
+        also = ["protected"] if live.declared.protected != new.protected else []
         return Adopting([*needed.changes, *also], needed.problems)
 
     @override
     def make(self, client: Client, new: TableArgs) -> tuple[str, ObservedResource[TableArgs]]:
         body = create_request(new)
-        metadata, origin = created_or_found(
+        metadata, origin = create_or_find(
             lambda: tables.create(client, new.warehouse_id, new.path, body),
             lambda: tables.load(client, new.warehouse_id, new.path, new.name),
         )
-        there = LoadedTable(new.path, new.name, metadata)
-        with finishing(self.title(new), origin, adopts=new.adopt):
+        live_table = LoadedTable(new.path, new.name, metadata)
+        with explain_unfinished(self.title(new), origin, adopts=new.adopt):
             if origin is not Origin.CREATED:
-                there = self._taken_over(client, there, new, origin)
-            self._protect(client, there, new)
-        return there.table_id, _found(new, there)
+                live_table = self._take_over(client, live_table, new, origin)
+            self._protect(client, live_table, new)
+        return live_table.table_id, _to_observed(new, live_table)
 
     @override
-    def find(self, client: Client, known: RecordedResource[TableArgs]) -> ObservedResource[TableArgs] | None:
-        state, table_id = known.declared, _table_id(known)
-        there = table_finding.find_by_name(client, state.warehouse_id, state.path, state.name)
-        if there is None:
+    def find(self, client: Client, resource: RecordedResource[TableArgs]) -> ObservedResource[TableArgs] | None:
+        state, table_id = resource.declared, _table_id(resource)
+        live_table = table_finding.find_by_name(client, state.warehouse_id, state.path, state.name)
+        if live_table is None:
             active = client.is_active(state.warehouse_id)
             if active is False:
                 warn(f"{describe_table(state)} cannot be seen while its warehouse is inactive")
-                return ObservedResource(state, _computed(known), state.warehouse_id)
+                return ObservedResource(state, _computed(resource), state.warehouse_id)
             lost = table_finding.elsewhere(client, state.warehouse_id, state.path, table_id) if active else None
             if lost is None:
                 return None
@@ -102,50 +104,50 @@ class TableProvider(LakekeeperProvider[TableArgs]):
                 until = table_changes.expiry(client, state.warehouse_id, lost)
                 warn(f"{describe_table(state)} was dropped; `up --refresh` restores it if it runs before {until}")
                 return ObservedResource(
-                    state, {**_computed(known), "drift": [f"dropped; can be restored until {until}"]}
+                    state, {**_computed(resource), "drift": [f"dropped; can be restored until {until}"]}
                 )
-            there = lost
-        return self._seen(client, known, there)
+            live_table = lost
+        return self._observe_live(client, resource, live_table)
 
-    def _seen(
-        self, client: Client, known: RecordedResource[TableArgs], there: LoadedTable
+    def _observe_live(
+        self, client: Client, resource: RecordedResource[TableArgs], live_table: LoadedTable
     ) -> ObservedResource[TableArgs]:
-        state, again = known.declared, there.table_id != _table_id(known)
-        where_now = {"namespace": ".".join(there.path), "name": there.name}
-        now = observe(there.metadata, state).model_copy(
-            update=where_now | {"protected": self._protected(client, there, state), "location": state.location}
+        state, is_recreated = resource.declared, live_table.table_id != _table_id(resource)
+        where_now = {"namespace": ".".join(live_table.path), "name": live_table.name}
+        now = observe(live_table.metadata, state).model_copy(
+            update=where_now | {"protected": self._protected(client, live_table, state), "location": state.location}
         )
-        ids = {} if again else _ids(known)
-        refused = commit(there.metadata, now, state, ids).problems
-        found = _found(now, there)
-        found.computed["field_ids"] = {**ids, **found.computed["field_ids"]}
+        ids = {} if is_recreated else _ids(resource)
+        refused = commit(live_table.metadata, now, state, ids).problems
+        observed = _to_observed(now, live_table)
+        observed.computed["field_ids"] = {**ids, **observed.computed["field_ids"]}
         # The state may come from an earlier refresh. Without later changes, the refused changes are also the same.
-        found.computed["unsafe"] = refused if difference.between(now, state) else [*refused, *_unsafe(known)]
+        observed.computed["unsafe"] = refused if difference.list_changes(now, state) else [*refused, *_unsafe(resource)]
         # A declaration of what was found does not solve these.
-        lasting = set(commit(there.metadata, now, now, ids).problems) | {*_drift(known)}
-        found.computed["drift"] = [
-            *table_changes.find_hidden_drift(there, state, is_recreated=again),
-            *(problem for problem in found.computed["unsafe"] if problem in lasting),
+        lasting = set(commit(live_table.metadata, now, now, ids).problems) | {*_drift(resource)}
+        observed.computed["drift"] = [
+            *table_changes.find_hidden_drift(live_table, state, is_recreated=is_recreated),
+            *(problem for problem in observed.computed["unsafe"] if problem in lasting),
         ]
-        if again:
+        if is_recreated:
             warn(
-                f"{describe_table(state)} was dropped and recreated: its uuid is {there.table_id} now, was"
-                f" {_table_id(known)}"
+                f"{describe_table(state)} was dropped and recreated: its uuid is {live_table.table_id} now, was"
+                f" {_table_id(resource)}"
             )
-        return found
+        return observed
 
     @override
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
         """Return the changes. Refuse changes that would lose data of the table."""
         result = super().diff(_id, _olds, _news)
-        known, new = RecordedResource(_id, self.args.from_state(_olds), _olds), self.args.from_state(_news)
-        if not result.replaces and self.needs_calls(known, new):
+        resource, new = RecordedResource(_id, self.args.from_state(_olds), _olds), self.args.from_state(_news)
+        if not result.replaces and self.needs_calls(resource, new):
             # A refresh calls this too, and must not fail because of drift, which `check` refuses.
             table_changes.refuse(
-                new, [problem for problem in self._refused(known, new) if problem not in _unsafe(known)]
+                new, [problem for problem in self._find_refusals(resource, new) if problem not in _unsafe(resource)]
             )
         # A program never declares `unsafe`. The inputs have it from a refresh, until the program runs again.
-        result.changes = bool(result.changes or _drift(known) or _news.get("unsafe"))
+        result.changes = bool(result.changes or _drift(resource) or _news.get("unsafe"))
         return result
 
     @override
@@ -155,18 +157,18 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         The engine calls this only for programs, so a refresh reports such drift and does not fail.
         """
         result = super().check(_olds, news)
-        known = (
+        resource = (
             RecordedResource(str(_olds.get("table_id")), self.args.from_state(_olds), _olds)
             if _olds.get("unsafe")
             else None
         )
-        if result.failures or known is None:
+        if result.failures or resource is None:
             return result
         new = self.args.from_state(result.inputs)
-        moved = difference.between(known.declared, new)
+        moved = difference.list_changes(resource.declared, new)
         if any(isinstance(change.mark, Replace) for change in moved):
             return result  # `diff` decides on replacements
-        problems = self._refused(known, new)
+        problems = self._find_refusals(resource, new)
         return (
             CheckResult(news, [CheckFailure("", table_changes.format_refusal(new, problems))]) if problems else result
         )
@@ -177,44 +179,46 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         result = super().read(id_, props)
         outs = result.outs or {}
         if outs.get("unsafe"):
-            recorded = {key: outs[key] for key in ("table_id", "field_ids", "unsafe")}
-            result.inputs = {**(result.inputs or {}), **recorded}
+            recorded_outputs = {key: outs[key] for key in ("table_id", "field_ids", "unsafe")}
+            result.inputs = {**(result.inputs or {}), **recorded_outputs}
         return result
 
-    def _refused(self, known: RecordedResource[TableArgs], new: TableArgs) -> list[str]:
+    def _find_refusals(self, resource: RecordedResource[TableArgs], new: TableArgs) -> list[str]:
         """Return why `up` would refuse to change the table to a declaration; empty if that is not known."""
-        old = known.declared
+        old = resource.declared
         if has_unknown(list(new.props().values())):
             return []
-        there = table_finding.find_by_name(self.recorded_client(old.server), old.warehouse_id, old.path, old.name)
-        if there is None or there.table_id != _table_id(known):
+        there = table_finding.find_by_name(self.connect_as_recorded(old.server), old.warehouse_id, old.path, old.name)
+        if there is None or there.table_id != _table_id(resource):
             return []
-        return commit(there.metadata, old, new, _ids(known)).problems
+        return commit(there.metadata, old, new, _ids(resource)).problems
 
     @override
-    def needs_calls(self, known: RecordedResource[TableArgs], new: TableArgs) -> bool:
+    def needs_calls(self, resource: RecordedResource[TableArgs], new: TableArgs) -> bool:
         """Return whether an update changes more than the state. Drift that no property shows also needs calls."""
-        return bool(_drift(known)) or super().needs_calls(known, new)
+        return bool(_drift(resource)) or super().needs_calls(resource, new)
 
     @override
-    def change(self, client: Client, known: RecordedResource[TableArgs], new: TableArgs) -> ObservedResource[TableArgs]:
-        there = table_changes.find_or_restore(client, known.declared, new, _table_id(known))
+    def change(
+        self, client: Client, resource: RecordedResource[TableArgs], new: TableArgs
+    ) -> ObservedResource[TableArgs]:
+        there = table_changes.find_or_restore(client, resource.declared, new, _table_id(resource))
         there = table_changes.rename(client, there, new)
-        there = table_changes.commit_changes(client, there, known.declared, new, _ids(known))
+        there = table_changes.commit_changes(client, there, resource.declared, new, _ids(resource))
         self._protect(client, there, new)
-        return _found(new, there)
+        return _to_observed(new, there)
 
     @override
-    def before_replacement(
-        self, client: Client, known: RecordedResource[TableArgs], new: TableArgs, changes: list[Change]
+    def refuse_replacement(
+        self, client: Client, resource: RecordedResource[TableArgs], new: TableArgs, changes: list[Change]
     ) -> None:
-        table_removal.refuse_replacement(client, known.declared, new, _table_id(known), changes)
+        table_removal.refuse_replacement(client, resource.declared, new, _table_id(resource), changes)
 
     @override
-    def remove(self, client: Client, known: RecordedResource[TableArgs]) -> None:
-        table_removal.remove(client, known.declared, _table_id(known))
+    def remove(self, client: Client, resource: RecordedResource[TableArgs]) -> None:
+        table_removal.remove(client, resource.declared, _table_id(resource))
 
-    def _taken_over(self, client: Client, there: LoadedTable, new: TableArgs, origin: Origin) -> LoadedTable:
+    def _take_over(self, client: Client, there: LoadedTable, new: TableArgs, origin: Origin) -> LoadedTable:
         """Change an existing table to match the declaration. Raise NotOwnedError if it must not be adopted."""
         differs = commit(there.metadata, None, new, {})
         location = str(there.metadata["location"]).rstrip("/")
@@ -233,39 +237,39 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         if new.protected is not None and self._protected(client, there, new) != new.protected:
             tables.protect(client, new.warehouse_id, there.table_id, protected=new.protected)
 
-    def _protected(self, client: Client, there: LoadedTable, declared: TableArgs) -> bool | None:
-        if declared.protected is None:  # needs a separate call
+    def _protected(self, client: Client, there: LoadedTable, args: TableArgs) -> bool | None:
+        if args.protected is None:  # needs a separate call
             return None
-        return tables.is_protected(client, declared.warehouse_id, there.table_id)
+        return tables.is_protected(client, args.warehouse_id, there.table_id)
 
 
-def _table_id(known: RecordedResource[TableArgs]) -> str:
-    return str(known.outs.get("table_id") or known.id)
+def _table_id(resource: RecordedResource[TableArgs]) -> str:
+    return str(resource.outs.get("table_id") or resource.id)
 
 
-def _unsafe(known: RecordedResource[TableArgs]) -> list[str]:
-    return cast(list[str], known.outs.get("unsafe") or [])
+def _unsafe(resource: RecordedResource[TableArgs]) -> list[str]:
+    return cast(list[str], resource.outs.get("unsafe") or [])
 
 
-def _drift(known: RecordedResource[TableArgs]) -> list[str]:
-    return cast(list[str], known.outs.get("drift") or [])
+def _drift(resource: RecordedResource[TableArgs]) -> list[str]:
+    return cast(list[str], resource.outs.get("drift") or [])
 
 
-def _ids(known: RecordedResource[TableArgs]) -> dict[str, int]:
-    found = cast(dict[str, float], known.outs.get("field_ids") or {})
+def _ids(resource: RecordedResource[TableArgs]) -> dict[str, int]:
+    found = cast(dict[str, float], resource.outs.get("field_ids") or {})
     return {path: int(number) for path, number in found.items()}
 
 
-def _computed(known: RecordedResource[TableArgs]) -> dict[str, Any]:
-    return {key: known.outs.get(key) for key in COMPUTED}
+def _computed(resource: RecordedResource[TableArgs]) -> dict[str, Any]:
+    return {key: resource.outs.get(key) for key in COMPUTED}
 
 
-def _found(declared: TableArgs, there: LoadedTable) -> ObservedResource[TableArgs]:
+def _to_observed(args: TableArgs, there: LoadedTable) -> ObservedResource[TableArgs]:
     ids = ids_by_path(current_schema(there.metadata))
-    mine = {path: ids[path] for path, _, _ in paths(declared.columns) if path in ids}
+    mine = {path: ids[path] for path, _, _ in paths(args.columns) if path in ids}
     location = str(there.metadata["location"]).rstrip("/")
     computed: dict[str, Any] = {"table_id": there.table_id, "table_location": location, "field_ids": mine}
-    return ObservedResource(declared, {**computed, "drift": [], "unsafe": []})
+    return ObservedResource(args, {**computed, "drift": [], "unsafe": []})
 
 
 class Table(Resource, module="lakekeeper", name="Table"):
@@ -308,7 +312,7 @@ class Table(Resource, module="lakekeeper", name="Table"):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the resource."""
-        props = given(
+        props = drop_none(
             server=server,
             warehouse_id=warehouse_id,
             namespace=namespace,

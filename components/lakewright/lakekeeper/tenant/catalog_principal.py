@@ -10,13 +10,13 @@ from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.provider.errors import MissingPrincipalError
 
 
-def refuse_missing(own: OwnBucket, principal_arn: str) -> None:
+def refuse_missing(bucket: OwnBucket, principal_arn: str) -> None:
     """Raise MissingPrincipalError if a user or role belongs to the account of a bucket and does not exist.
 
     A principal of another account cannot be looked up, nor one that the stack's identity may not read.
 
     Args:
-        own: A bucket that the stack makes, with the identity to look up with.
+        bucket: A bucket that the stack makes, with the identity to look up with.
         principal_arn: ARN of the principal.
     """
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - slow to load
@@ -27,13 +27,13 @@ def refuse_missing(own: OwnBucket, principal_arn: str) -> None:
     if kind not in {"role", "user"}:
         return
     try:
-        if own_bucket.client_of(own, "sts").get_caller_identity()["Account"] != account:
+        if own_bucket.open_client(bucket, "sts").get_caller_identity()["Account"] != account:
             return
-        iam = own_bucket.client_of(own, "iam")
-        found = iam.get_role(RoleName=name)["Role"] if kind == "role" else iam.get_user(UserName=name)["User"]
-        arn = cast(str, found["Arn"])
+        iam = own_bucket.open_client(bucket, "iam")
+        principal = iam.get_role(RoleName=name)["Role"] if kind == "role" else iam.get_user(UserName=name)["User"]
+        arn = cast(str, principal["Arn"])
     except ClientError as error:
-        if own_bucket.code_of(error) != "NoSuchEntity":
+        if own_bucket.read_code(error) != "NoSuchEntity":
             return
         arn = None
     except BotoCoreError:

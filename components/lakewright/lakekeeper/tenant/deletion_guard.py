@@ -20,7 +20,7 @@ from lakewright.lakekeeper.provider import adoption, server_identity
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.errors import CannotCountError, HoldsTablesError, NotOwnedError, StillHeldError
 from lakewright.lakekeeper.provider.inputs import Deletable, StateOnly
-from lakewright.lakekeeper.provider.options import ServerInput, given, not_imported
+from lakewright.lakekeeper.provider.options import ServerInput, drop_none, not_imported
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.lakekeeper.tenant import protected_removals
 from lakewright.names.types import Deletion
@@ -70,29 +70,29 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
     args = DeletionGuardArgs
 
     @override
-    def checked(self, declared: DeletionGuardArgs, olds: dict[str, Any]) -> DeletionGuardArgs:
+    def complete_args(self, args: DeletionGuardArgs, olds: dict[str, Any]) -> DeletionGuardArgs:
         """Return the declaration. The guard depends on all other resources, so this is the last check of a run."""
         adoption.warn_of_spent_adopt(self.run.own_objects)
         adoption.note_summary(self.run.own_objects)
-        return super().checked(declared, olds)
+        return super().complete_args(args, olds)
 
     @override
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
         """Return the changes. Refuse to remove a guarded warehouse with contents, in previews too."""
         result = super().diff(_id, _olds, _news)
-        declared, old = _news.get("declared"), self.args.from_state(_olds)
-        if old.deletion == "protect" and isinstance(declared, dict):
-            leaving = _leaving(old, cast(dict[str, Any], declared))
+        declared_warehouses, old = _news.get("declared"), self.args.from_state(_olds)
+        if old.deletion == "protect" and isinstance(declared_warehouses, dict):
+            leaving = _list_leaving(old, cast(dict[str, Any], declared_warehouses))
             if leaving:
-                self._refuse_removal(self.recorded_client(old.server), old, leaving)
+                self._refuse_removal(self.connect_as_recorded(old.server), old, leaving)
         return result
 
     def _refuse_removal(self, client: Client, old: DeletionGuardArgs, leaving: list[str]) -> None:
-        tables, others, uncounted = _inside(client, old, leaving)
-        if tables or others or uncounted:
-            raise (HoldsTablesError if tables else StillHeldError if others else CannotCountError)(
+        tables, obstacles, uncounted = _inside(client, old, leaving)
+        if tables or obstacles or uncounted:
+            raise (HoldsTablesError if tables else StillHeldError if obstacles else CannotCountError)(
                 f"warehouse {', '.join(f'`{name}`' for name in leaving)} is not declared any more, and its `deletion`"
-                f" is `protect` in the state: {'; '.join([*tables, *others, *uncounted])}. To rename it, use"
+                f" is `protect` in the state: {'; '.join([*tables, *obstacles, *uncounted])}. To rename it, use"
                 " `renamed_from`; otherwise restore it, or set its `deletion` to `retain` or `purge` and run `up`"
                 " before removing it."
             )
@@ -103,25 +103,27 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
 
     @override
     def find(
-        self, client: Client, known: RecordedResource[DeletionGuardArgs]
+        self, client: Client, resource: RecordedResource[DeletionGuardArgs]
     ) -> ObservedResource[DeletionGuardArgs] | None:
         """Return the guard of the state. Raise MovedServerError if its warehouses may be on another server."""
-        state = known.declared
-        if state.deletion == "protect" and not server_identity.is_proven(client, known.outs):
+        state = resource.declared
+        if state.deletion == "protect" and not server_identity.is_proven(client, resource.outs):
             for name, warehouse_id in sorted(state.warehouses.items()):
                 if warehouses.get(client, warehouse_id) is None:
-                    raise server_identity.unproven(client, f"warehouse `{name}` ({warehouse_id}) at {client.endpoint}")
+                    raise server_identity.make_unproven_error(
+                        client, f"warehouse `{name}` ({warehouse_id}) at {client.endpoint}"
+                    )
         return ObservedResource(state)
 
     @override
     def change(
-        self, client: Client, known: RecordedResource[DeletionGuardArgs], new: DeletionGuardArgs
+        self, client: Client, resource: RecordedResource[DeletionGuardArgs], new: DeletionGuardArgs
     ) -> ObservedResource[DeletionGuardArgs]:
         return ObservedResource(new)
 
     @override
-    def remove(self, client: Client, known: RecordedResource[DeletionGuardArgs]) -> None:
-        state = known.declared
+    def remove(self, client: Client, resource: RecordedResource[DeletionGuardArgs]) -> None:
+        state = resource.declared
         self._refuse_foreign_objects(client, state)
         if state.deletion != "protect":
             return
@@ -130,26 +132,26 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
                 "nothing was destroyed: the state is of an earlier version, which does not record the allowed contents"
                 " of buckets. Run `up` first, without other changes, and then `destroy`."
             )
-        tables, others, uncounted = _inside(client, state, sorted(state.warehouses))
+        tables, obstacles, uncounted = _inside(client, state, sorted(state.warehouses))
         for project_id, ours in sorted((state.projects or {}).items()):
             own_roles = None if state.roles is None else state.roles.get(project_id)
-            others += _strangers(client, project_id, ours, own_roles)
-        for bucket in [bucket.resolving(self.secret) for bucket in state.buckets or []]:
-            with _noting(uncounted):
-                if not bucket.kept and (content := own_bucket.held(bucket, besides=bucket.emptied)):
+            obstacles += _strangers(client, project_id, ours, own_roles)
+        for bucket in [bucket.with_resolver(self.secret) for bucket in state.buckets or []]:
+            with _collect_uncounted(uncounted):
+                if not bucket.kept and (content := own_bucket.describe_contents(bucket, besides=bucket.emptied)):
                     outside = " outside the key prefixes of warehouses with `deletion: purge`" if bucket.emptied else ""
-                    others.append(f"{bucket.where} holds {content}{outside}")
+                    obstacles.append(f"{bucket.where} holds {content}{outside}")
             if not bucket.kept:
-                others += _neighbours(client, bucket, (state.declared or {}).values())
-            with _noting(uncounted):
-                others += self._find_unexplained(client, bucket, state)
+                obstacles += _neighbours(client, bucket, (state.declared or {}).values())
+            with _collect_uncounted(uncounted):
+                obstacles += self._find_unexplained(client, bucket, state)
         protected = protected_removals.find_at_destruction(client, state, uncounted)
-        if tables or others:
-            found = "; ".join([*tables, *others, *protected, *uncounted])
+        if tables or obstacles:
+            contents_text = "; ".join([*tables, *obstacles, *protected, *uncounted])
             if not state.warehouses:
-                raise StillHeldError(f"nothing was destroyed: {found}. Remove that, and run `destroy` again.")
+                raise StillHeldError(f"nothing was destroyed: {contents_text}. Remove that, and run `destroy` again.")
             raise (HoldsTablesError if tables else StillHeldError)(
-                f"nothing was destroyed, because `deletion` is `protect`: {found}."
+                f"nothing was destroyed, because `deletion` is `protect`: {contents_text}."
                 " Remove that, or set `deletion` to `purge` (which removes it) or `retain` (which keeps it) and run"
                 " `up` before destroying."
             )
@@ -168,11 +170,11 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
         if claimant == Claimant():
             return
         project_ids: set[str] = {*(state.projects or {}), *(state.roles or {})}
-        buckets = [bucket.resolving(self.secret) for bucket in state.buckets or []]
-        found = [project_record.find_marked_project(client, project_id) for project_id in sorted(project_ids)]
-        found += bucket_mark.find_marked_buckets(buckets)
-        found += bucket_mark.find_marked_logs([(bucket, bucket.log_bucket) for bucket in buckets])
-        problems = [problem for marked in found if (problem := marked.find_change_problem(claimant))]
+        buckets = [bucket.with_resolver(self.secret) for bucket in state.buckets or []]
+        marked_objects = [project_record.find_marked_project(client, project_id) for project_id in sorted(project_ids)]
+        marked_objects += bucket_mark.find_marked_buckets(buckets)
+        marked_objects += bucket_mark.find_marked_logs([(bucket, bucket.log_bucket) for bucket in buckets])
+        problems = [problem for marked in marked_objects if (problem := marked.find_change_problem(claimant))]
         if problems:
             raise NotOwnedError(" ".join(problems))
 
@@ -194,24 +196,26 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
 def _inside(client: Client, state: DeletionGuardArgs, names: list[str]) -> tuple[list[str], list[str], list[str]]:
     """Return the contents of warehouses: tables, other blocking objects, and errors of counting."""
     tables: list[str] = []
-    others: list[str] = []
+    obstacles: list[str] = []
     uncounted: list[str] = []
     for name in names:
         warehouse_id = state.warehouses[name]
-        own = None if state.namespaces is None else state.namespaces.get(name)
-        with _noting(uncounted):
-            if found := warehouse_removal.held(client, warehouse_id, name):
-                tables.append(f"at {client.endpoint} warehouse `{name}` holds {contents.described(found)}")
-            elif own is not None:
-                others += warehouse_removal.in_the_way(client, warehouse_id, name, own)
-    return tables, others, uncounted
+        own_namespaces = None if state.namespaces is None else state.namespaces.get(name)
+        with _collect_uncounted(uncounted):
+            if tabulars := warehouse_removal.list_tabulars(client, warehouse_id, name):
+                tables.append(f"at {client.endpoint} warehouse `{name}` holds {contents.describe(tabulars)}")
+            elif own_namespaces is not None:
+                obstacles += warehouse_removal.list_obstacles(client, warehouse_id, name, own_namespaces)
+    return tables, obstacles, uncounted
 
 
-def _leaving(old: DeletionGuardArgs, declared: dict[str, Any]) -> list[str]:
+def _list_leaving(old: DeletionGuardArgs, declared: dict[str, Any]) -> list[str]:
     """Return the guarded warehouses that the stack no longer declares under any name."""
-    known = {warehouse_id for warehouse_id in declared.values() if isinstance(warehouse_id, str)}
+    declared_ids = {warehouse_id for warehouse_id in declared.values() if isinstance(warehouse_id, str)}
     return sorted(
-        name for name, warehouse_id in old.warehouses.items() if name not in declared and warehouse_id not in known
+        name
+        for name, warehouse_id in old.warehouses.items()
+        if name not in declared and warehouse_id not in declared_ids
     )
 
 
@@ -220,18 +224,18 @@ def _neighbours(client: Client, bucket: GuardedBucket, ours: Iterable[str]) -> l
     if not bucket.emptied:
         return []
     around = surroundings.look_around(client)
-    known = [*ours]
+    warehouse_ids = [*ours]
     return [
         *{
-            found.id: f"{bucket.where} has {found} under a key prefix of a warehouse with `deletion: purge`"
+            neighbour.id: f"{bucket.where} has {neighbour} under a key prefix of a warehouse with `deletion: purge`"
             for prefix in bucket.emptied
-            for found in around.within(bucket, prefix, known)
+            for neighbour in around.find_overlapping(bucket, prefix, warehouse_ids)
         }.values()
     ]
 
 
 @contextmanager
-def _noting(uncounted: list[str]) -> Generator[None]:
+def _collect_uncounted(uncounted: list[str]) -> Generator[None]:
     """Collect errors of counting, to report them together with other problems."""
     try:
         yield
@@ -242,32 +246,32 @@ def _noting(uncounted: list[str]) -> Generator[None]:
 def _strangers(client: Client, project_id: str, ours: list[str], our_roles: list[str] | None) -> list[str]:
     """Describe objects of a project outside the stack, which block its deletion; none if it does not exist."""
     try:
-        found = {
+        objects = {
             "warehouses": [
                 warehouse
                 for warehouse in warehouses.list_all(client, project_id)
-                if warehouses.id_of(warehouse) not in ours
+                if warehouses.read_id(warehouse) not in ours
             ]
         }
         if our_roles is not None:
-            known = {name.casefold() for name in our_roles}
-            found["roles"] = [
-                role for role in roles.list_all(client, project_id) if _name(role).casefold() not in known
+            own_names = {name.casefold() for name in our_roles}
+            objects["roles"] = [
+                role for role in roles.list_all(client, project_id) if _name(role).casefold() not in own_names
             ]
     except (NotFoundError, ForbiddenError):
-        if projects.name_of(client, project_id) is not None:
+        if projects.read_name(client, project_id) is not None:
             raise
         return []
     return [
         f"at {client.endpoint} project {project_id} holds {kind} that the stack does not declare"
         f" (delete them first): {', '.join(sorted(map(_name, strangers)))}"
-        for kind, strangers in found.items()
+        for kind, strangers in objects.items()
         if strangers
     ]
 
 
-def _name(found: dict[str, Any]) -> str:
-    return str(found["name"])
+def _name(document: dict[str, Any]) -> str:
+    return str(document["name"])
 
 
 class DeletionGuard(Resource, module="lakekeeper", name="DeletionGuard"):
@@ -296,7 +300,7 @@ class DeletionGuard(Resource, module="lakekeeper", name="DeletionGuard"):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the resource."""
-        props = given(
+        props = drop_none(
             server=server,
             warehouses=warehouses,
             namespaces=namespaces,

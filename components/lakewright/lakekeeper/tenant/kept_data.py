@@ -12,7 +12,7 @@ from lakewright.lakekeeper.provider.errors import CannotCountError
 from lakewright.lakekeeper.tenant.tenant_history import KeptData
 
 
-def is_gone(client: Client, project_id: str, buckets: Mapping[str, OwnBucket], kept: KeptData) -> bool:
+def is_gone(client: Client, project_id: str, buckets: Mapping[str, OwnBucket], data: KeptData) -> bool:
     """Return whether a warehouse has neither an object on the server nor files under its key prefix.
 
     Data counts as existing if it cannot be checked.
@@ -21,15 +21,18 @@ def is_gone(client: Client, project_id: str, buckets: Mapping[str, OwnBucket], k
         client: Client of the server.
         project_id: Id of the tenant's project.
         buckets: Buckets of the stack. Other buckets cannot be read.
-        kept: Data that may remain of the warehouse.
+        data: Data that may remain of the warehouse.
     """
-    own = next((bucket for bucket in buckets.values() if bucket.bucket == kept.bucket), None)
-    if own is None:
+    bucket = next((bucket for bucket in buckets.values() if bucket.bucket == data.bucket), None)
+    if bucket is None:
         return False
     try:
-        return not _is_on_server(client, project_id, kept.name) and own_bucket.held(own, within=kept.key_prefix) is None
+        return (
+            not _is_on_server(client, project_id, data.name)
+            and own_bucket.describe_contents(bucket, within=data.key_prefix) is None
+        )
     except (LakekeeperError, CannotCountError) as error:
-        warn(f"Could not check what is left of warehouse `{kept.name}`, so it stays in the tenant's record: {error}")
+        warn(f"Could not check what is left of warehouse `{data.name}`, so it stays in the tenant's record: {error}")
         return False
 
 

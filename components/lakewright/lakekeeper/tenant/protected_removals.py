@@ -11,7 +11,7 @@ from lakewright.lakekeeper.api.connection.errors import NotFoundError, Protected
 from lakewright.lakekeeper.api.management import warehouses
 from lakewright.lakekeeper.preflight import warehouse_contents
 from lakewright.lakekeeper.provider.errors import CannotCountError
-from lakewright.lakekeeper.tenant.tenant_history import RecordedWarehouse, Warehouses, origin_of
+from lakewright.lakekeeper.tenant.tenant_history import RecordedWarehouse, Warehouses, find_origin
 from lakewright.names.table_name import parse_parts
 from lakewright.names.types import namespace_parts
 
@@ -63,7 +63,9 @@ def find_at_destruction(client: Client, guarded: GuardedObjects, uncounted: list
     return reasons
 
 
-def refuse_removal(client: Callable[[], Client], project_id: str, before: Warehouses, declared: Warehouses) -> None:
+def refuse_removal(
+    client: Callable[[], Client], project_id: str, before: Warehouses, declared_warehouses: Warehouses
+) -> None:
     """Raise if the spec no longer declares an object that is protected, or that contains protected objects.
 
     The server is asked only about objects that leave the spec and whose `deletion` in the state deletes them.
@@ -72,16 +74,16 @@ def refuse_removal(client: Callable[[], Client], project_id: str, before: Wareho
         client: Returns a client of the server that has the objects.
         project_id: Id of the tenant's project.
         before: Warehouses of the record in the state.
-        declared: Warehouses of the spec, each with its origin.
+        declared_warehouses: Warehouses of the spec, each with its origin.
 
     Raises:
         CannotCountError: A warehouse is inactive.
         ProtectedError: An object that leaves the spec is protected.
     """
-    by_origin = {origin_of(name, warehouse): warehouse for name, warehouse in declared.items()}
+    by_origin = {find_origin(name, warehouse): warehouse for name, warehouse in declared_warehouses.items()}
     reasons: list[str] = []
     for name, earlier in sorted(before.items()):
-        after = by_origin.get(origin_of(name, earlier))
+        after = by_origin.get(find_origin(name, earlier))
         leaving_tables = _find_leaving_tables(earlier, after)
         leaving_namespaces = _find_leaving_namespaces(earlier, after)
         is_deleted = after is None and earlier.deletion != "retain"
@@ -90,15 +92,15 @@ def refuse_removal(client: Callable[[], Client], project_id: str, before: Wareho
         live_warehouse = warehouses.find_by_name(client(), project_id, name)
         if live_warehouse is None:
             continue
-        warehouse_id = warehouses.id_of(live_warehouse)
+        warehouse_id = warehouses.read_id(live_warehouse)
         if is_deleted:
             reasons += warehouse_contents.find_protected(client(), warehouse_id, name)
             continue
         for path in leaving_namespaces:
             reasons += _find_protected_in_namespace(client(), warehouse_id, name, path)
         # A namespace that leaves the spec is checked with the tables in it.
-        others = [levels for levels in leaving_tables if levels[:-1] not in leaving_namespaces]
-        reasons += _find_protected_tables(client(), warehouse_id, name, others)
+        remaining_tables = [levels for levels in leaving_tables if levels[:-1] not in leaving_namespaces]
+        reasons += _find_protected_tables(client(), warehouse_id, name, remaining_tables)
     if reasons:
         raise ProtectedError(
             "the spec no longer declares objects that are protected, or that contain protected objects. Nothing was"
@@ -107,8 +109,8 @@ def refuse_removal(client: Callable[[], Client], project_id: str, before: Wareho
 
 
 def _find_leaving_tables(earlier: RecordedWarehouse, after: RecordedWarehouse | None) -> list[Path]:
-    declared = [*(after.tables or {}), *(after.renamed_tables or [])] if after else []
-    stay = {name.casefold() for name in declared}
+    declared_names = [*(after.tables or {}), *(after.renamed_tables or [])] if after else []
+    stay = {name.casefold() for name in declared_names}
     return [
         (*parse_parts(name),)
         for name, deletion in sorted((earlier.tables or {}).items())
@@ -127,12 +129,12 @@ def _find_protected_in_namespace(client: Client, warehouse_id: str, warehouse: s
     live_namespace = namespaces.get(client, warehouse_id, path)
     if live_namespace is None:
         return []
-    where = f"at {client.endpoint} namespace `{'.'.join(path)}` of warehouse `{warehouse}`"
+    title = f"at {client.endpoint} namespace `{'.'.join(path)}` of warehouse `{warehouse}`"
     reasons: list[str] = []
-    if namespaces.is_protected(client, warehouse_id, namespaces.id_of(live_namespace)):
-        reasons.append(f"{where} is protected")
-    if inside := contents.of_namespace(client, warehouse_id, path).protected:
-        reasons.append(f"{where} holds protected objects: {', '.join(inside)}")
+    if namespaces.is_protected(client, warehouse_id, namespaces.read_id(live_namespace)):
+        reasons.append(f"{title} is protected")
+    if inside := contents.read_namespace(client, warehouse_id, path).protected:
+        reasons.append(f"{title} holds protected objects: {', '.join(inside)}")
     return reasons
 
 
@@ -151,6 +153,6 @@ def _find_protected_tables(client: Client, warehouse_id: str, warehouse: str, re
 
 def _list_tables(client: Client, warehouse_id: str, namespace: Path) -> list[Tabular]:
     try:
-        return [*tabulars.listed(client, warehouse_id, namespace, "table")]
+        return [*tabulars.list_kind(client, warehouse_id, namespace, "table")]
     except NotFoundError:
         return []

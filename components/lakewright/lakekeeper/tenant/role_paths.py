@@ -9,7 +9,7 @@ from typing import cast
 from lakewright.lakekeeper.buckets import own_bucket
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.provider.errors import CannotCountError
-from lakewright.lakekeeper.tenant.tenant_history import KeptData, RecordedWarehouse, Warehouses, origin_of
+from lakewright.lakekeeper.tenant.tenant_history import KeptData, RecordedWarehouse, Warehouses, find_origin
 from lakewright.names.object_names import FORMER_ROLE_PATH, ROLE_PATH, role_name
 
 FindPath = Callable[[str], str | None]
@@ -18,7 +18,7 @@ FindPath = Callable[[str], str | None]
 
 def with_role_paths(
     tenant: str,
-    named: Warehouses,
+    identified: Warehouses,
     before: Warehouses,
     kept: list[KeptData],
     *,
@@ -31,7 +31,7 @@ def with_role_paths(
 
     Args:
         tenant: Name of the tenant.
-        named: Warehouses of the spec, each with its origin.
+        identified: Warehouses of the spec, each with its origin.
         before: Warehouses of the earlier record, by name.
         kept: Remaining data of earlier warehouses, whose roles may remain, too.
         made_now: Names of the buckets that the stack creates. Only their warehouses have roles of the stack.
@@ -39,21 +39,22 @@ def with_role_paths(
         find_path: Looks up an existing role.
         unrecorded: Whether a warehouse, by name, may have a role that the record does not know.
     """
-    earlier = {origin_of(name, warehouse): warehouse for name, warehouse in before.items()}
-    left = {data.origin for data in kept}
+    earlier = {find_origin(name, warehouse): warehouse for name, warehouse in before.items()}
+    retained_origins = {data.origin for data in kept}
 
-    def path_of(name: str, warehouse: RecordedWarehouse) -> str | None:
-        origin = origin_of(name, warehouse)
+    def choose_path(name: str, warehouse: RecordedWarehouse) -> str | None:
+        origin = find_origin(name, warehouse)
         if warehouse.bucket not in made_now:
             return None
-        if (known := earlier.get(origin)) and known.bucket in made_before:
-            return known.role_path
-        if (origin in left or unrecorded(name)) and (found := find_path(role_name(tenant, origin))):
-            return None if found == FORMER_ROLE_PATH else found
+        if (earlier_warehouse := earlier.get(origin)) and earlier_warehouse.bucket in made_before:
+            return earlier_warehouse.role_path
+        if (origin in retained_origins or unrecorded(name)) and (live_path := find_path(role_name(tenant, origin))):
+            return None if live_path == FORMER_ROLE_PATH else live_path
         return ROLE_PATH
 
     return {
-        name: warehouse.model_copy(update={"role_path": path_of(name, warehouse)}) for name, warehouse in named.items()
+        name: warehouse.model_copy(update={"role_path": choose_path(name, warehouse)})
+        for name, warehouse in identified.items()
     }
 
 
@@ -66,9 +67,9 @@ def find_role_path(own: OwnBucket, role: str) -> str | None:
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - slow to load
 
     try:
-        return cast(str, own_bucket.client_of(own, "iam").get_role(RoleName=role)["Role"]["Path"])
+        return cast(str, own_bucket.open_client(own, "iam").get_role(RoleName=role)["Role"]["Path"])
     except ClientError as error:
-        code = own_bucket.code_of(error)
+        code = own_bucket.read_code(error)
         if code == "NoSuchEntity":
             return None
         raise CannotCountError(

@@ -21,7 +21,7 @@ from lakewright.lakekeeper.buckets import bucket_mark
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.errors import BucketTagsDeniedError, CannotCountError, NotOwnedError
-from lakewright.lakekeeper.tenant.tenant_history import RecordedBucket, Warehouses, removed
+from lakewright.lakekeeper.tenant.tenant_history import RecordedBucket, Warehouses, list_removed
 from lakewright.ownership.mark import Claimant, Ownership, OwnershipMark
 
 _UNCHECKED = (
@@ -60,13 +60,13 @@ class OwnedPlaces(Protocol):
 
 
 def refuse_foreign(
-    connect: Callable[[], Client], declared: OwnedPlaces, before: OwnedPlaces | None, claimant: Claimant
+    connect: Callable[[], Client], places: OwnedPlaces, before: OwnedPlaces | None, claimant: Claimant
 ) -> None:
     """Check that the project and the buckets of a tenant belong to no other stack.
 
     Args:
         connect: Returns a client of the server.
-        declared: The record of the spec.
+        places: The record of the spec.
         before: The record of the state, if there is one.
         claimant: The running stack.
 
@@ -78,20 +78,20 @@ def refuse_foreign(
     """
     if not claimant.stack:
         return  # no engine runs the check
-    if_unread = _warn if _keeps_all(declared, before) else _refuse
+    if_unread = _warn if _keeps_all(places, before) else _refuse
     problems: list[str | None] = []
     if before is not None:
         problems += _check(lambda: [_find_project_problem(connect(), before.project, claimant)], if_unread)
-    elif declared.adopting:
-        problems += _check(lambda: [_find_adoption_right(connect(), declared.project, claimant)], if_unread)
-    buckets = {own.bucket: own for own in (before.buckets if before else {}).values()}
-    declared_names = {own.bucket for own in declared.buckets.values()}
-    staying = [own for name, own in buckets.items() if name in declared_names]
+    elif places.adopting:
+        problems += _check(lambda: [_find_adoption_right(connect(), places.project, claimant)], if_unread)
+    buckets = {bucket.bucket: bucket for bucket in (before.buckets if before else {}).values()}
+    declared_names = {bucket.bucket for bucket in places.buckets.values()}
+    staying = [bucket for name, bucket in buckets.items() if name in declared_names]
     problems += _check(lambda: _find_bucket_problems(staying, claimant), if_unread)
-    for own in [own for name, own in buckets.items() if name not in declared_names]:
-        problems += _check_readable(lambda own=own: _find_bucket_problems([own], claimant), if_unread)
-    for own in [own for own in declared.buckets.values() if own.bucket not in buckets]:
-        problems += _check_readable(lambda own=own: _find_new_bucket_problem(own, claimant), if_unread)
+    for bucket in [own for name, own in buckets.items() if name not in declared_names]:
+        problems += _check_readable(lambda bucket=bucket: _find_bucket_problems([bucket], claimant), if_unread)
+    for bucket in [bucket for bucket in places.buckets.values() if bucket.bucket not in buckets]:
+        problems += _check_readable(lambda bucket=bucket: _find_new_bucket_problem(bucket, claimant), if_unread)
     if refusals := [problem for problem in problems if problem]:
         raise NotOwnedError(" ".join(refusals))
 
@@ -115,20 +115,20 @@ def _find_bucket_problems(buckets: Sequence[OwnBucket], claimant: Claimant) -> l
     return [marked.find_change_problem(claimant) for marked in bucket_mark.find_marked_buckets(buckets)]
 
 
-def _find_new_bucket_problem(own: OwnBucket, claimant: Claimant) -> list[str | None]:
-    marked = bucket_mark.find_marked_bucket(own)
+def _find_new_bucket_problem(bucket: OwnBucket, claimant: Claimant) -> list[str | None]:
+    marked = bucket_mark.find_marked_bucket(bucket)
     return [marked.find_adoption_problem(claimant)] if marked.mark.names_owner else []
 
 
-def _keeps_all(declared: OwnedPlaces, before: OwnedPlaces | None) -> bool:
+def _keeps_all(places: OwnedPlaces, before: OwnedPlaces | None) -> bool:
     """Return whether a run deletes no warehouse or bucket, and adopts nothing."""
-    if declared.adopting:
+    if places.adopting:
         return False
     if before is None:
         return True
-    names = {own.bucket for own in declared.buckets.values()}
-    return all(own.bucket in names for own in before.buckets.values()) and not removed(
-        declared.warehouses, before.warehouses
+    names = {bucket.bucket for bucket in places.buckets.values()}
+    return all(bucket.bucket in names for bucket in before.buckets.values()) and not list_removed(
+        places.warehouses, before.warehouses
     )
 
 
@@ -176,11 +176,11 @@ def release(client: Client, project_id: str, buckets: Sequence[OwnBucket], claim
     mark = project_record.read_mark(client, project_id)
     if mark.names_owner and mark.compare(claimant) is Ownership.OWN:
         project_record.write_mark(client, project_id, mark.permit(claimant.stack))
-    for own in buckets:
+    for bucket in buckets:
         try:
-            kept_mark = bucket_mark.find_marked_bucket(own).mark
+            kept_mark = bucket_mark.find_marked_bucket(bucket).mark
         except BucketTagsDeniedError as denied:
-            warn(f"{own.where} keeps its mark if it exists: {denied}")
+            warn(f"{bucket.where} keeps its mark if it exists: {denied}")
             continue
         if kept_mark.names_owner and kept_mark.compare(claimant) is Ownership.OWN:
-            bucket_mark.write_mark(own, kept_mark.permit(claimant.stack))
+            bucket_mark.write_mark(bucket, kept_mark.permit(claimant.stack))

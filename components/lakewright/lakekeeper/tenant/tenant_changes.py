@@ -19,12 +19,12 @@ from lakewright.lakekeeper.tenant.tenant_history import (
     RecordedBucket,
     RecordedWarehouse,
     Warehouses,
-    added,
-    removed,
+    find_threatened,
+    find_unnamed_renames,
+    list_added,
+    list_removed,
     rename_conflicts,
     share_place,
-    threatened,
-    unnamed_renames,
 )
 from lakewright.names import key_prefixes
 from lakewright.names.object_names import LONGEST_ROLE_NAME, role_name
@@ -88,8 +88,8 @@ def refuse(client: Callable[[], Client], old: Recorded, new: Recorded) -> list[s
     """
     _refuse_places(new)
     _refuse_purging(old, new)
-    leaving = removed(new.warehouses, old.warehouses)
-    joining = added(new.warehouses, old.warehouses)
+    leaving = list_removed(new.warehouses, old.warehouses)
+    joining = list_added(new.warehouses, old.warehouses)
     explained: list[str] = []
     for name, warehouse in sorted(leaving.items()):
         if warehouse.deletion == "protect":
@@ -115,32 +115,32 @@ def _refuse_unexplained(client: Client, old: Recorded, name: str, warehouse: Rec
     Returns:
         The warehouse's id; empty if there is nothing to check.
     """
-    own = next((bucket for bucket in old.buckets.values() if bucket.bucket == warehouse.bucket), None)
-    live_warehouse = warehouses.find_by_name(client, old.project, name) if own else None
-    if own is None or live_warehouse is None:
+    bucket = next((bucket for bucket in old.buckets.values() if bucket.bucket == warehouse.bucket), None)
+    live_warehouse = warehouses.find_by_name(client, old.project, name) if bucket else None
+    if bucket is None or live_warehouse is None:
         return []
-    warehouse_id = warehouses.id_of(live_warehouse)
-    if problem := unexplained_objects.describe_problem(client, warehouse_id, name, own, warehouse.key_prefix or ""):
+    warehouse_id = warehouses.read_id(live_warehouse)
+    if problem := unexplained_objects.describe_problem(client, warehouse_id, name, bucket, warehouse.key_prefix or ""):
         raise RemovalRefusedError(f"nothing was changed: {problem}.")
     return [warehouse_id]
 
 
-def key_prefixes_by_bucket(named: Warehouses) -> dict[str, list[str]]:
+def key_prefixes_by_bucket(identified: Warehouses) -> dict[str, list[str]]:
     """Return the key prefixes of warehouses, by bucket."""
-    found: dict[str, list[str]] = {}
-    for warehouse in named.values():
-        found.setdefault(warehouse.bucket, []).append(warehouse.key_prefix or "")
-    return found
+    prefixes: dict[str, list[str]] = {}
+    for warehouse in identified.values():
+        prefixes.setdefault(warehouse.bucket, []).append(warehouse.key_prefix or "")
+    return prefixes
 
 
-def refuse_names(tenant: str, declared: Warehouses, before: Warehouses, kept: list[KeptData]) -> None:
+def refuse_names(tenant: str, declared: Warehouses, before: Warehouses, retained: list[KeptData]) -> None:
     """Raise RemovalRefusedError if a warehouse would be confused with another. Compare only names and places.
 
     Args:
         tenant: Name of the tenant.
         declared: Warehouses of the spec, as written.
         before: Warehouses of the earlier record, by name.
-        kept: Remaining data of earlier warehouses.
+        retained: Remaining data of earlier warehouses.
     """
     for name, earlier in rename_conflicts(declared, before):
         raise RemovalRefusedError(
@@ -148,7 +148,7 @@ def refuse_names(tenant: str, declared: Warehouses, before: Warehouses, kept: li
             f" was changed. Remove `renamed_from` and restore `{earlier}`. To rename it, first remove `{name}` in a"
             " separate `up`."
         )
-    for name, earlier in unnamed_renames(tenant, declared, before, kept):
+    for name, earlier in find_unnamed_renames(tenant, declared, before, retained):
         raise RemovalRefusedError(
             f"warehouse `{name}` would take the role or the key prefix of warehouse `{earlier}`, which leaves the spec."
             f" Nothing was changed. To rename it, give `{name}` `renamed_from: {earlier}`. To remove `{earlier}`, do so"
@@ -156,20 +156,22 @@ def refuse_names(tenant: str, declared: Warehouses, before: Warehouses, kept: li
         )
 
 
-def refuse_role_names(tenant: str, named: Warehouses, before: Warehouses, buckets: dict[str, RecordedBucket]) -> None:
+def refuse_role_names(
+    tenant: str, identified: Warehouses, before: Warehouses, buckets: dict[str, RecordedBucket]
+) -> None:
     """Raise RemovalRefusedError if the role of a warehouse would have a longer name than IAM allows.
 
     Args:
         tenant: Name of the tenant.
-        named: Warehouses of the spec, each with its origin.
+        identified: Warehouses of the spec, each with its origin.
         before: Warehouses of the earlier record. Their roles exist.
         buckets: Buckets that the stack creates. Only their warehouses have roles of the stack.
     """
-    existing = {tenant_history.origin_of(name, earlier) for name, earlier in before.items()}
-    made = {bucket.bucket for bucket in buckets.values() if not bucket.is_in_store}
-    for name, warehouse in named.items():
-        role = role_name(tenant, tenant_history.origin_of(name, warehouse))
-        if warehouse.bucket in made and warehouse.origin not in existing and len(role) > LONGEST_ROLE_NAME:
+    existing = {tenant_history.find_origin(name, earlier) for name, earlier in before.items()}
+    made_buckets = {bucket.bucket for bucket in buckets.values() if not bucket.is_in_store}
+    for name, warehouse in identified.items():
+        role = role_name(tenant, tenant_history.find_origin(name, warehouse))
+        if warehouse.bucket in made_buckets and warehouse.origin not in existing and len(role) > LONGEST_ROLE_NAME:
             raise RemovalRefusedError(
                 f"warehouse `{name}` would have the role `{role}` with {len(role)} characters; IAM allows"
                 f" {LONGEST_ROLE_NAME}. Nothing was changed. Use a shorter name of the warehouse or of `renamed_from`."
@@ -192,21 +194,21 @@ def refuse_covering(client: Callable[[], Client], old: Recorded | None, new: Rec
         if warehouse.deletion == "purge" and warehouse.bucket in buckets and _place(warehouse) not in before
     }
     # A bucket that does not exist yet is empty.
-    for name, wanted in coming.items():
-        if not own_bucket.exists(buckets[wanted.bucket]):
+    for name, warehouse in coming.items():
+        if not own_bucket.exists(buckets[warehouse.bucket]):
             continue
         around = surroundings.look_around(client())
         if around.unseen:
             warn(
-                f"warehouse `{name}` with `deletion: purge` will be emptied at {wanted.key_prefix}/ of bucket"
-                f" `{wanted.bucket}`, and not every warehouse can be seen. {around.unseen} Check that no other"
+                f"warehouse `{name}` with `deletion: purge` will be emptied at {warehouse.key_prefix}/ of bucket"
+                f" `{warehouse.bucket}`, and not every warehouse can be seen. {around.unseen} Check that no other"
                 " warehouse uses this place."
             )
-        for other in around.within(buckets[wanted.bucket], wanted.key_prefix or ""):
+        for other in around.find_overlapping(buckets[warehouse.bucket], warehouse.key_prefix or ""):
             if other.project != new.project:
                 raise RemovalRefusedError(
-                    f"warehouse `{name}` with `deletion: purge` would be at {wanted.key_prefix}/ of bucket"
-                    f" `{wanted.bucket}`, which overlaps with {other}. Nothing was changed. Give it another"
+                    f"warehouse `{name}` with `deletion: purge` would be at {warehouse.key_prefix}/ of bucket"
+                    f" `{warehouse.bucket}`, which overlaps with {other}. Nothing was changed. Give it another"
                     " `key_prefix`."
                 )
 
@@ -220,7 +222,7 @@ def _refuse_removal(client: Client, project_id: str, name: str, joining: list[st
     if tables:
         raise HoldsTablesError(
             f"warehouse `{name}` is not in the spec any more, and its `deletion` is `protect` in the state; at"
-            f" {client.endpoint} it holds {contents.described(tables)}. Nothing was changed. {_rename(name, joining)}"
+            f" {client.endpoint} it holds {contents.describe(tables)}. Nothing was changed. {_rename(name, joining)}"
             "Restore it, or set its `deletion` to `retain` or `purge` and run `up` before removing it."
         )
 
@@ -230,7 +232,7 @@ def _refuse_replacing(client: Client, project_id: str, name: str, joining: list[
     if tables:
         raise HoldsTablesError(
             f"warehouse `{name}` leaves the spec while {', '.join(f'`{new}`' for new in joining)} joins it; at"
-            f" {client.endpoint} it holds {contents.described(tables)}, which `purge` would drop. Nothing was changed."
+            f" {client.endpoint} it holds {contents.describe(tables)}, which `purge` would drop. Nothing was changed."
             f" {_rename(name, joining)}To drop its tables, name it in `dropped_warehouses`."
         )
 
@@ -241,49 +243,51 @@ def _rename(name: str, joining: list[str]) -> str:
 
 
 def _tables(client: Client, project_id: str, name: str) -> list[Tabular]:
-    found = warehouses.find_by_name(client, project_id, name)
-    return warehouse_removal.held(client, warehouses.id_of(found), name) if found else []
+    live_warehouse = warehouses.find_by_name(client, project_id, name)
+    return warehouse_removal.list_tabulars(client, warehouses.read_id(live_warehouse), name) if live_warehouse else []
 
 
 def _refuse_places(new: Recorded) -> None:
     """Refuse a warehouse at the place of another warehouse or of retained data."""
-    for name, wanted in new.warehouses.items():
+    for name, warehouse in new.warehouses.items():
         for other in new.kept:
             if (
                 other.deletion == "retain"
-                and wanted.bucket == other.bucket
-                and (wanted.origin, wanted.key_prefix) != (other.origin, other.key_prefix)
-                and key_prefixes.overlaps(wanted.key_prefix or "", other.key_prefix)
+                and warehouse.bucket == other.bucket
+                and (warehouse.origin, warehouse.key_prefix) != (other.origin, other.key_prefix)
+                and key_prefixes.overlaps(warehouse.key_prefix or "", other.key_prefix)
             ):
                 raise RemovalRefusedError(
-                    f"warehouse `{name}` would be at {wanted.key_prefix}/ of bucket `{wanted.bucket}`, where `deletion:"
+                    f"warehouse `{name}` would be at {warehouse.key_prefix}/ of bucket `{warehouse.bucket}`,"
+                    " where `deletion:"
                     f" retain` keeps what warehouse `{other.name}` left at {other.key_prefix}/. Give it another"
                     " `key_prefix`. If that data is deleted, run `up --refresh` to forget it."
                 )
         for second, another in new.warehouses.items():
-            if name < second and share_place(wanted, another):
+            if name < second and share_place(warehouse, another):
                 raise RemovalRefusedError(
-                    f"warehouse `{name}` at {wanted.key_prefix}/ and warehouse `{second}` at {another.key_prefix}/ of"
-                    f" bucket `{wanted.bucket}` overlap. Give one of them another `key_prefix`."
+                    f"warehouse `{name}` at {warehouse.key_prefix}/ and warehouse `{second}` at"
+                    f" {another.key_prefix}/ of"
+                    f" bucket `{warehouse.bucket}` overlap. Give one of them another `key_prefix`."
                 )
 
 
 def _refuse_purging(old: Recorded, new: Recorded) -> None:
     """Refuse a `purge` of files that a protected warehouse left, unless the spec allows it explicitly."""
     buckets = {bucket.bucket: bucket for bucket in new.buckets.values()}
-    kept = {(left.bucket, left.key_prefix): left for left in [*old.kept, *new.kept]}
-    for name, left in threatened(new.warehouses, old.warehouses, [*kept.values()], new.dropped_warehouses):
-        if left.bucket not in buckets:
+    retained = {(data.bucket, data.key_prefix): data for data in [*old.kept, *new.kept]}
+    for name, data in find_threatened(new.warehouses, old.warehouses, [*retained.values()], new.dropped_warehouses):
+        if data.bucket not in buckets:
             continue  # buckets outside the stack are never emptied
-        if content := own_bucket.held(buckets[left.bucket], within=left.key_prefix):
-            again = (
+        if content := own_bucket.describe_contents(buckets[data.bucket], within=data.key_prefix):
+            advice = (
                 "Declare it with `deletion: protect` and run `up` before you change that to `purge`."
-                if name == left.name
-                else f"Give it another `key_prefix`, or name `{left.name}` in `dropped_warehouses` to delete its files."
+                if name == data.name
+                else f"Give it another `key_prefix`, or name `{data.name}` in `dropped_warehouses` to delete its files."
             )
             raise RemovalRefusedError(
-                f"warehouse `{name}` with `deletion: purge` would be at a place of bucket `{left.bucket}` where"
-                f" the protected warehouse `{left.name}` left {content}. Nothing was changed. {again}"
+                f"warehouse `{name}` with `deletion: purge` would be at a place of bucket `{data.bucket}` where"
+                f" the protected warehouse `{data.name}` left {content}. Nothing was changed. {advice}"
             )
 
 
@@ -307,16 +311,16 @@ def _refuse_disowning(storage: str, bucket: RecordedBucket, stores: dict[str, Re
             )
 
 
-def _refuse_bucket(storage: str, bucket: RecordedBucket, before: Warehouses, kept: list[KeptData]) -> None:
+def _refuse_bucket(storage: str, bucket: RecordedBucket, before: Warehouses, retained: list[KeptData]) -> None:
     """Refuse to remove a bucket with data, unless its warehouses are purged or one of them is retained."""
-    if any(left.bucket == bucket.bucket and left.deletion == "retain" for left in kept):
+    if any(data.bucket == bucket.bucket and data.deletion == "retain" for data in retained):
         return
     emptied = [
         warehouse.key_prefix or ""
         for warehouse in before.values()
         if warehouse.bucket == bucket.bucket and warehouse.deletion == "purge"
     ]
-    if content := own_bucket.held(bucket, besides=emptied):
+    if content := own_bucket.describe_contents(bucket, besides=emptied):
         raise RemovalRefusedError(
             f"storage `{storage}` no longer names {bucket.where}, which holds {content}. Nothing was changed. Restore"
             " the storage, or delete the contents of the bucket first."
@@ -339,10 +343,10 @@ def _refuse_key(storage: str, bucket: RecordedBucket, has_own_key: Callable[[], 
         " the bucket, including old versions, is encrypted with its key."
     )
     try:
-        found = bucket_key.encrypted(bucket) if has_own_key() else None
+        encrypted_key = bucket_key.find_encrypted_object(bucket) if has_own_key() else None
     except CannotCountError as error:
         raise KeyInUseError(f"Could not check whether the key of {bucket.where} is in use: {error} {way_out}") from None
-    if found:
+    if encrypted_key:
         raise KeyInUseError(
-            f"{bucket.where} holds objects encrypted with the stack's own key, such as {found}. {way_out}"
+            f"{bucket.where} holds objects encrypted with the stack's own key, such as {encrypted_key}. {way_out}"
         )

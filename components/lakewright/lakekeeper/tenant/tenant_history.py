@@ -62,88 +62,89 @@ class KeptData(Declared):
 Warehouses = dict[str, RecordedWarehouse]
 
 
-def identified(tenant: str, declared: Warehouses, before: Warehouses, kept: list[KeptData]) -> Warehouses:
+def identify(tenant: str, warehouses: Warehouses, before: Warehouses, retained: list[KeptData]) -> Warehouses:
     """Return the declared warehouses, each with its origin and its key prefix.
 
     Args:
         tenant: Name of the tenant.
-        declared: Warehouses of the spec, by name.
+        warehouses: Warehouses of the spec, by name.
         before: Warehouses of the earlier record, by name.
-        kept: Remaining data of earlier warehouses.
+        retained: Remaining data of earlier warehouses.
     """
-    found: dict[str, str] = {}
-    left = {data.name: data.origin for data in kept}
-    for name, warehouse in declared.items():
+    origins: dict[str, str] = {}
+    retained_origins = {data.name: data.origin for data in retained}
+    for name, warehouse in warehouses.items():
         if name in before:
-            found[name] = origin_of(name, before[name])
+            origins[name] = find_origin(name, before[name])
         elif warehouse.renamed_from:
             earlier = before.get(warehouse.renamed_from)
-            found[name] = origin_of(warehouse.renamed_from, earlier) if earlier else warehouse.renamed_from
-        elif name in left:
-            found[name] = left[name]
-    taken = {*found.values(), *left.values()}
-    for name in declared:
-        if name not in found:
-            found[name] = _free(name, taken)
-            taken.add(found[name])
+            origins[name] = find_origin(warehouse.renamed_from, earlier) if earlier else warehouse.renamed_from
+        elif name in retained_origins:
+            origins[name] = retained_origins[name]
+    taken = {*origins.values(), *retained_origins.values()}
+    for name in warehouses:
+        if name not in origins:
+            origins[name] = _free(name, taken)
+            taken.add(origins[name])
     return {
         name: warehouse.model_copy(
             update={
-                "origin": found[name],
-                "key_prefix": warehouse.key_prefix or f"{tenant}/{found[name]}",
+                "origin": origins[name],
+                "key_prefix": warehouse.key_prefix or f"{tenant}/{origins[name]}",
                 "renamed_from": None,
             }
         )
-        for name, warehouse in declared.items()
+        for name, warehouse in warehouses.items()
     }
 
 
-def note_adopted(named: Warehouses, before: Warehouses, adopting: Sequence[str]) -> Warehouses:
+def note_adopted(identified: Warehouses, before: Warehouses, adopting: Sequence[str]) -> Warehouses:
     """Return the warehouses, each with whether the stack adopted it, in this run or earlier.
 
     Args:
-        named: Declared warehouses, with their origins.
+        identified: Declared warehouses, with their origins.
         before: Warehouses of the earlier record.
         adopting: Names of warehouses that the spec takes over if they exist.
     """
-    earlier = {origin_of(name, warehouse): warehouse for name, warehouse in before.items()}
+    earlier = {find_origin(name, warehouse): warehouse for name, warehouse in before.items()}
 
     def is_adopted(name: str, warehouse: RecordedWarehouse) -> bool | None:
-        recorded = earlier.get(warehouse.origin or name)
-        return recorded.is_adopted if recorded else (name in adopting or None)
+        earlier_warehouse = earlier.get(warehouse.origin or name)
+        return earlier_warehouse.is_adopted if earlier_warehouse else (name in adopting or None)
 
     return {
         name: warehouse.model_copy(update={"is_adopted": is_adopted(name, warehouse)})
-        for name, warehouse in named.items()
+        for name, warehouse in identified.items()
     }
 
 
-def rename_conflicts(declared: Warehouses, before: Warehouses) -> list[tuple[str, str]]:
+def rename_conflicts(warehouses: Warehouses, before: Warehouses) -> list[tuple[str, str]]:
     """Return declared names and their `renamed_from` where both are different warehouses of the earlier record."""
-    renamed = [(name, warehouse.renamed_from) for name, warehouse in declared.items() if name in before]
-    return [(name, earlier) for name, earlier in renamed if earlier in before and earlier not in declared]
+    renamed = [(name, warehouse.renamed_from) for name, warehouse in warehouses.items() if name in before]
+    return [(name, earlier) for name, earlier in renamed if earlier in before and earlier not in warehouses]
 
 
-def unnamed_renames(
-    tenant: str, declared: Warehouses, before: Warehouses, kept: list[KeptData]
+def find_unnamed_renames(
+    tenant: str, warehouses: Warehouses, before: Warehouses, retained: list[KeptData]
 ) -> list[tuple[str, str]]:
     """Return new names, each with a removed warehouse whose origin or place it would take without `renamed_from`."""
-    named = identified(tenant, declared, before, kept)
-    renamed = {warehouse.renamed_from for warehouse in declared.values()}
-    leaving = {name: earlier for name, earlier in before.items() if name not in declared and name not in renamed}
+    identified = identify(tenant, warehouses, before, retained)
+    renamed = {warehouse.renamed_from for warehouse in warehouses.values()}
+    leaving = {name: earlier for name, earlier in before.items() if name not in warehouses and name not in renamed}
     return [
         (new, old)
-        for new, warehouse in named.items()
-        if new not in before and declared[new].renamed_from not in before
+        for new, warehouse in identified.items()
+        if new not in before and warehouses[new].renamed_from not in before
         for old, earlier in leaving.items()
-        if (warehouse.origin or new).casefold() == origin_of(old, earlier).casefold() or share_place(warehouse, earlier)
+        if (warehouse.origin or new).casefold() == find_origin(old, earlier).casefold()
+        or share_place(warehouse, earlier)
     ]
 
 
-def left_behind(
-    declared: Warehouses,
+def find_retained_data(
+    warehouses: Warehouses,
     before: Warehouses,
-    kept: list[KeptData],
+    earlier_data: list[KeptData],
     dropped: Sequence[str] = (),
     adopting: Sequence[str] = (),
 ) -> list[KeptData]:
@@ -153,17 +154,19 @@ def left_behind(
     refresh removes entries without data.
 
     Args:
-        declared: Warehouses of the spec, with origins and key prefixes.
+        warehouses: Warehouses of the spec, with origins and key prefixes.
         before: Warehouses of the earlier record.
-        kept: Remaining data of earlier warehouses.
+        earlier_data: Remaining data of earlier warehouses.
         dropped: Names of warehouses whose data no longer needs protection. Retained data stays recorded.
         adopting: Names of warehouses that the spec takes over.
     """
-    places = {(warehouse.bucket, warehouse.key_prefix, warehouse.origin): name for name, warehouse in declared.items()}
+    places = {
+        (warehouse.bucket, warehouse.key_prefix, warehouse.origin): name for name, warehouse in warehouses.items()
+    }
     leaving = [
         KeptData(
             name=name,
-            origin=origin_of(name, earlier),
+            origin=find_origin(name, earlier),
             bucket=earlier.bucket,
             key_prefix=earlier.key_prefix or "",
             deletion=earlier.deletion,
@@ -171,50 +174,50 @@ def left_behind(
         for name, earlier in before.items()
         if earlier.deletion != "purge"
     ]
-    retained = [data for data in kept if data.deletion == "retain"]
-    every = {(data.bucket, data.key_prefix): data for data in [*kept, *leaving, *retained]}
-    left: list[KeptData] = []
+    retained = [data for data in earlier_data if data.deletion == "retain"]
+    every = {(data.bucket, data.key_prefix): data for data in [*earlier_data, *leaving, *retained]}
+    remaining: list[KeptData] = []
     for data in every.values():
-        again = places.get((data.bucket, data.key_prefix, data.origin))
-        if again is None and not (data.deletion == "protect" and data.name in dropped):
-            left.append(data.model_copy(update={"is_declared": None}))
-        elif again is not None and data in retained:
+        successor = places.get((data.bucket, data.key_prefix, data.origin))
+        if successor is None and not (data.deletion == "protect" and data.name in dropped):
+            remaining.append(data.model_copy(update={"is_declared": None}))
+        elif successor is not None and data in retained:
             # The first `up` that declares it may be refused.
-            is_taken_over = again in before and again not in adopting
-            left.append(data.model_copy(update={"is_declared": is_taken_over or None}))
-    return sorted(left, key=lambda data: (data.bucket, data.key_prefix))
+            is_taken_over = successor in before and successor not in adopting
+            remaining.append(data.model_copy(update={"is_declared": is_taken_over or None}))
+    return sorted(remaining, key=lambda data: (data.bucket, data.key_prefix))
 
 
-def removed(declared: Warehouses, before: Warehouses) -> dict[str, RecordedWarehouse]:
+def list_removed(warehouses: Warehouses, before: Warehouses) -> dict[str, RecordedWarehouse]:
     """Return the recorded warehouses that the spec no longer declares under any name."""
-    origins = {warehouse.origin for warehouse in declared.values()}
-    return {name: earlier for name, earlier in before.items() if origin_of(name, earlier) not in origins}
+    origins = {warehouse.origin for warehouse in warehouses.values()}
+    return {name: earlier for name, earlier in before.items() if find_origin(name, earlier) not in origins}
 
 
-def added(declared: Warehouses, before: Warehouses) -> list[str]:
+def list_added(warehouses: Warehouses, before: Warehouses) -> list[str]:
     """Return the names of new warehouses. A renamed warehouse is not new."""
-    origins = {origin_of(name, earlier) for name, earlier in before.items()}
-    return [name for name, warehouse in declared.items() if warehouse.origin not in origins]
+    origins = {find_origin(name, earlier) for name, earlier in before.items()}
+    return [name for name, warehouse in warehouses.items() if warehouse.origin not in origins]
 
 
-def threatened(
-    declared: Warehouses, before: Warehouses, kept: list[KeptData], dropped: Sequence[str]
+def find_threatened(
+    warehouses: Warehouses, before: Warehouses, retained: list[KeptData], dropped: Sequence[str]
 ) -> list[tuple[str, KeptData]]:
     """Return the purged warehouses at the place of an earlier protected one, each with the data that may remain there.
 
     Args:
-        declared: Warehouses of the spec, with origins and key prefixes.
+        warehouses: Warehouses of the spec, with origins and key prefixes.
         before: Warehouses of the earlier record.
-        kept: Remaining data of earlier warehouses, and of those removed now.
+        retained: Remaining data of earlier warehouses, and of those removed now.
         dropped: Names of warehouses whose data no longer needs protection.
     """
     return [
-        (name, left)
-        for name, warehouse in declared.items()
+        (name, data)
+        for name, warehouse in warehouses.items()
         if warehouse.deletion == "purge" and not _was_purged_there(warehouse, before)
-        for left in kept
-        if left.deletion == "protect" and left.name not in dropped and warehouse.bucket == left.bucket
-        if key_prefixes.overlaps(warehouse.key_prefix or "", left.key_prefix)
+        for data in retained
+        if data.deletion == "protect" and data.name not in dropped and warehouse.bucket == data.bucket
+        if key_prefixes.overlaps(warehouse.key_prefix or "", data.key_prefix)
     ]
 
 
@@ -223,9 +226,9 @@ def share_place(first: RecordedWarehouse, second: RecordedWarehouse) -> bool:
     return first.bucket == second.bucket and key_prefixes.overlaps(first.key_prefix or "", second.key_prefix or "")
 
 
-def origin_of(name: str, recorded: RecordedWarehouse) -> str:
+def find_origin(name: str, warehouse: RecordedWarehouse) -> str:
     """Return a warehouse's first name."""
-    return recorded.origin or name
+    return warehouse.origin or name
 
 
 def _was_purged_there(warehouse: RecordedWarehouse, before: Warehouses) -> bool:

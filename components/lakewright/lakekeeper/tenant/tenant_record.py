@@ -19,7 +19,7 @@ from lakewright.lakekeeper.buckets.existing_bucket import ExistingBucket
 from lakewright.lakekeeper.buckets.store_preflight import RecordedStore
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.inputs import CreateOnly, ResourceInputs, StateOnly, has_unknown
-from lakewright.lakekeeper.provider.options import ServerInput, given, not_imported
+from lakewright.lakekeeper.provider.options import ServerInput, drop_none, not_imported
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.lakekeeper.tenant import (
     catalog_principal,
@@ -74,77 +74,77 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
     args = TenantRecordArgs
 
     @override
-    def checked(self, declared: TenantRecordArgs, olds: dict[str, Any]) -> TenantRecordArgs:
+    def complete_args(self, args: TenantRecordArgs, olds: dict[str, Any]) -> TenantRecordArgs:
         before = self._from_state(olds) if "warehouses" in olds else None
         warehouses, kept = (before.warehouses, before.kept) if before else ({}, [])
-        tenant_changes.refuse_names(declared.tenant, declared.warehouses, warehouses, kept)
-        named = tenant_history.identified(declared.tenant, declared.warehouses, warehouses, kept)
-        named = tenant_history.note_adopted(named, warehouses, declared.adopting)
-        if not has_unknown(declared.stores):
-            places = tenant_changes.key_prefixes_by_bucket(named)
-            known = before.stores if before else {}
-            in_use = {warehouse.bucket for warehouse in warehouses.values()} if not known else set[str]()
-            store_preflight.check(self._resolving(declared).stores, known, places, in_use)
-            self.run.store_certificates.update(store_preflight.certificates(declared.stores))
-        existing_bucket.refuse_missing(
-            declared.existing_buckets, {warehouse.bucket for warehouse in warehouses.values()}
+        tenant_changes.refuse_names(args.tenant, args.warehouses, warehouses, kept)
+        identified = tenant_history.identify(args.tenant, args.warehouses, warehouses, kept)
+        identified = tenant_history.note_adopted(identified, warehouses, args.adopting)
+        if not has_unknown(args.stores):
+            places = tenant_changes.key_prefixes_by_bucket(identified)
+            earlier_stores = before.stores if before else {}
+            in_use = {warehouse.bucket for warehouse in warehouses.values()} if not earlier_stores else set[str]()
+            store_preflight.check(self._resolve_references(args).stores, earlier_stores, places, in_use)
+            self.run.store_certificates.update(store_preflight.certificates(args.stores))
+        existing_bucket.refuse_missing(args.existing_buckets, {warehouse.bucket for warehouse in warehouses.values()})
+        if before is None and not has_unknown(args.buckets):
+            tenant_changes.refuse_unrecorded_keys(args.buckets)
+        tenant_changes.refuse_role_names(args.tenant, identified, warehouses, args.buckets)
+        identified = self._with_role_paths(args, identified, before)
+        retained = tenant_history.find_retained_data(
+            identified, warehouses, kept, args.dropped_warehouses, args.adopting
         )
-        if before is None and not has_unknown(declared.buckets):
-            tenant_changes.refuse_unrecorded_keys(declared.buckets)
-        tenant_changes.refuse_role_names(declared.tenant, named, warehouses, declared.buckets)
-        named = self._with_role_paths(declared, named, before)
-        left = tenant_history.left_behind(named, warehouses, kept, declared.dropped_warehouses, declared.adopting)
-        tag = (before.bucket_tag if before else None) or plan_seed.make_random_hex(
-            f"bucket tag of {declared.tenant}", 8
-        )
-        checked = declared.model_copy(update={"warehouses": named, "kept": left, "bucket_tag": tag})
+        tag = (before.bucket_tag if before else None) or plan_seed.make_random_hex(f"bucket tag of {args.tenant}", 8)
+        checked = args.model_copy(update={"warehouses": identified, "kept": retained, "bucket_tag": tag})
         self.run.record_id = tag
-        if not has_unknown([declared.server, declared.buckets, declared.stores]):
+        if not has_unknown([args.server, args.buckets, args.stores]):
             stack_ownership.refuse_foreign(
-                lambda: self.client(declared.server), self._resolving(checked), before, self.claimant
+                lambda: self.client(args.server), self._resolve_references(checked), before, self.claimant
             )
-        if not has_unknown([declared.server, declared.buckets]):
-            tenant_changes.refuse_covering(lambda: self.client(declared.server), before, self._resolving(checked))
+        if not has_unknown([args.server, args.buckets]):
+            tenant_changes.refuse_covering(lambda: self.client(args.server), before, self._resolve_references(checked))
         return checked
 
     @staticmethod
-    def _with_role_paths(declared: TenantRecordArgs, named: Warehouses, before: TenantRecordArgs | None) -> Warehouses:
+    def _with_role_paths(
+        declared: TenantRecordArgs, identified: Warehouses, before: TenantRecordArgs | None
+    ) -> Warehouses:
         """Return the warehouses with the paths of their roles, after a check of the principal that they trust.
 
         IAM is asked only about roles without a record.
         """
         if has_unknown(declared.buckets):
-            return named
+            return identified
         # Warehouses in stores have no roles.
         buckets = {bucket.bucket: bucket for bucket in declared.buckets.values() if not bucket.is_in_store}
-        recorded = before.buckets.values() if before else ()
+        earlier_buckets = before.buckets.values() if before else ()
         account = next(iter(buckets.values()), None)
         if before is None and account and declared.principal_arn:
             catalog_principal.refuse_missing(account, declared.principal_arn)
         return role_paths.with_role_paths(
             declared.tenant,
-            named,
+            identified,
             before.warehouses if before else {},
             before.kept if before else [],
             made_now=buckets,
-            made_before={bucket.bucket for bucket in recorded if not bucket.access_key_id},
+            made_before={bucket.bucket for bucket in earlier_buckets if not bucket.access_key_id},
             find_path=lambda role: role_paths.find_role_path(account, role) if account else None,
             unrecorded=lambda name: before is None or name in declared.adopting,
         )
 
     @override
-    def declared_again(self, recorded: TenantRecordArgs, found: TenantRecordArgs) -> TenantRecordArgs:
-        return recorded.model_copy(update={"kept": found.kept})
+    def redeclare(self, recorded_args: TenantRecordArgs, live_args: TenantRecordArgs) -> TenantRecordArgs:
+        return recorded_args.model_copy(update={"kept": live_args.kept})
 
     @override
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
         result = super().diff(_id, _olds, _news)
         old, new = self._from_state(_olds), self._from_state(_news)
         if result.changes:
-            explained = tenant_changes.refuse(lambda: self.recorded_client(old.server), old, new)
+            explained = tenant_changes.refuse(lambda: self.connect_as_recorded(old.server), old, new)
             self.run.explained_warehouses.update(explained)
             protected_removals.refuse_removal(
-                lambda: self.recorded_client(old.server), old.project, old.warehouses, new.warehouses
+                lambda: self.connect_as_recorded(old.server), old.project, old.warehouses, new.warehouses
             )
         return result
 
@@ -154,40 +154,42 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
 
     @override
     def find(
-        self, client: Client, known: RecordedResource[TenantRecordArgs]
+        self, client: Client, resource: RecordedResource[TenantRecordArgs]
     ) -> ObservedResource[TenantRecordArgs] | None:
         """Return the record without the retained data that no longer exists."""
-        state = known.declared
-        buckets = self._resolving(state).buckets
+        state = resource.declared
+        buckets = self._resolve_references(state).buckets
         kept = [data for data in state.kept if not kept_data.is_gone(client, state.project, buckets, data)]
         return ObservedResource(state.model_copy(update={"kept": kept}))
 
     @override
     def change(
-        self, client: Client, known: RecordedResource[TenantRecordArgs], new: TenantRecordArgs
+        self, client: Client, resource: RecordedResource[TenantRecordArgs], new: TenantRecordArgs
     ) -> ObservedResource[TenantRecordArgs]:
         return ObservedResource(new)
 
     @override
-    def remove(self, client: Client, known: RecordedResource[TenantRecordArgs]) -> None:
+    def remove(self, client: Client, resource: RecordedResource[TenantRecordArgs]) -> None:
         """Delete the buckets that a killed run created without their `BucketRemoval`. Release what `retain` keeps."""
-        state = self._resolving(known.declared)
+        state = self._resolve_references(resource.declared)
         self.run.record_id = state.bucket_tag
-        stays = {data.bucket for data in [*state.warehouses.values(), *state.kept] if data.deletion == "retain"}
+        retained_buckets = {
+            data.bucket for data in [*state.warehouses.values(), *state.kept] if data.deletion == "retain"
+        }
         for bucket in state.buckets.values():
-            if bucket.bucket not in stays and state.bucket_tag:
+            if bucket.bucket not in retained_buckets and state.bucket_tag:
                 bucket_removal.remove_left_over(bucket, state.bucket_tag)
         stack_ownership.release(client, state.project, [*state.buckets.values()], self.claimant)
 
     def _from_state(self, props: dict[str, Any]) -> TenantRecordArgs:
-        return self._resolving(self.args.from_state(props))
+        return self._resolve_references(self.args.from_state(props))
 
-    def _resolving(self, record: TenantRecordArgs) -> TenantRecordArgs:
+    def _resolve_references(self, record: TenantRecordArgs) -> TenantRecordArgs:
         """Return the record with buckets whose references this provider resolves."""
         if has_unknown([record.buckets, record.stores]):
             return record
-        buckets = {name: bucket.resolving(self.secret) for name, bucket in record.buckets.items()}
-        stores = {name: store.resolving(self.secret) for name, store in record.stores.items()}
+        buckets = {name: bucket.with_resolver(self.secret) for name, bucket in record.buckets.items()}
+        stores = {name: store.with_resolver(self.secret) for name, store in record.stores.items()}
         return record.model_copy(update={"buckets": buckets, "stores": stores})
 
 
@@ -216,7 +218,7 @@ class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the resource."""
-        props = given(
+        props = drop_none(
             server=server,
             tenant=tenant,
             project_id=project_id,
@@ -231,7 +233,7 @@ class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
         computed = {"kept": None, "bucket_tag": None}
         super().__init__(TenantRecordProvider(), resource_name, {**props, **computed}, not_imported(opts))
 
-    def of_warehouse(self, name: str, field: str) -> pulumi.Output[str]:
+    def read_warehouse(self, name: str, field: str) -> pulumi.Output[str]:
         """Return a field of a warehouse: `key_prefix` or `origin`."""
         return self.warehouses.apply(lambda warehouses: str(warehouses[name][field]))
 
@@ -239,7 +241,7 @@ class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
         """Return tags of an AWS object together with the mark of this stack."""
         return {**tags, STACK_TAG: find_program_stack(), RECORD_TAG: self.bucket_tag}
 
-    def adopted_prefixes(self, names: Sequence[str]) -> pulumi.Output[dict[str, str]]:
+    def list_adopted_prefixes(self, names: Sequence[str]) -> pulumi.Output[dict[str, str]]:
         """Return the key prefixes of those warehouses that the stack adopted, by name."""
         return self.warehouses.apply(
             lambda recorded: {
@@ -255,7 +257,7 @@ class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
         """Return the IAM path of a warehouse's role."""
         return self.warehouses.apply(lambda warehouses: str(warehouses[name].get("role_path") or FORMER_ROLE_PATH))
 
-    def kept_warehouses(self, bucket: str | None = None) -> pulumi.Output[list[str]]:
+    def list_kept_warehouses(self, bucket: str | None = None) -> pulumi.Output[list[str]]:
         """Return the names of warehouses whose data `retain` keeps, in one bucket or in any.
 
         Warehouses that the spec declares again and took over are not included: their own `deletion` applies.

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from lakewright.lakekeeper.api.connection import settings
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError, RefusedError
-from lakewright.lakekeeper.api.connection.retry import until
+from lakewright.lakekeeper.api.connection.retry import retry_until
 from lakewright.lakekeeper.api.management import managed_access, warehouses
 from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.provider.errors import NotOwnedError
@@ -30,15 +30,15 @@ NAME_CONSTRAINT = "unique_warehouse_name_in_project"
 """Text in the 503 response to a rename when the new name is taken."""
 
 
-def needed(there: WarehouseArgs, new: WarehouseArgs, *, resend: bool) -> set[str]:
+def list_needed_calls(live_args: WarehouseArgs, new: WarehouseArgs, *, resend: bool) -> set[str]:
     """Return the names of the calls that change one declaration into another.
 
     Args:
-        there: The warehouse as it is.
+        live_args: The warehouse as it is.
         new: The warehouse as it is declared.
         resend: Whether to send the credential even if it has not changed.
     """
-    changes = difference.between(there, new)
+    changes = difference.list_changes(live_args, new)
     calls = difference.via(changes)
     # The diff marks a region as a replacement. Here the region changes in place.
     if any(change.path.startswith("storage.") for change in changes):
@@ -78,21 +78,21 @@ class Changes:
         if self.new.active and not active and not waking:
             warehouses.activate(self.client, self.warehouse_id)
 
-    def _change(self, what: str, body: dict[str, Any]) -> None:
-        warehouses.change(self.client, self.warehouse_id, what, body)
+    def _change(self, change: str, body: dict[str, Any]) -> None:
+        warehouses.change(self.client, self.warehouse_id, change, body)
 
-    def _storage(self, what: str, body: dict[str, Any]) -> None:
+    def _storage(self, change: str, body: dict[str, Any]) -> None:
         patiently(
-            lambda: warehouses.change_storage(self.client, self.warehouse_id, what, body), fresh_role=self.fresh_role
+            lambda: warehouses.change_storage(self.client, self.warehouse_id, change, body), fresh_role=self.fresh_role
         )
 
     def _rename(self) -> None:
         new = self.new
         taken = warehouses.find_by_name(self.client, new.project_id, new.name)
-        if taken and warehouses.id_of(taken) != self.warehouse_id:
+        if taken and warehouses.read_id(taken) != self.warehouse_id:
             raise NotOwnedError(
                 f"warehouse {self.warehouse_id} at {self.client.endpoint} cannot be named `{new.name}`: warehouse"
-                f" {warehouses.id_of(taken)} of project {new.project_id} has that name. Choose another."
+                f" {warehouses.read_id(taken)} of project {new.project_id} has that name. Choose another."
             )
         try:
             self._change("rename", {"new-name": new.name})
@@ -107,7 +107,7 @@ class Changes:
             ) from None
 
 
-def unlisted_holder(client: Client, taken: AlreadyExistsError) -> AlreadyExistsError:
+def explain_unlisted_holder(client: Client, taken: AlreadyExistsError) -> AlreadyExistsError:
     """Add to the error why lists do not show the warehouse that holds the name, and return the error."""
     unlisted = client.server().unlisted
     if unlisted and taken.kind in warehouses.NAME_TAKEN:
@@ -123,7 +123,7 @@ def unlisted_holder(client: Client, taken: AlreadyExistsError) -> AlreadyExistsE
 def patiently(call: Callable[[], T], *, fresh_role: bool) -> T:
     """Retry a call that probes storage while a new role is not usable yet."""
     try:
-        return until(call, is_not_yet, seconds=settings.role_propagation(), every=1) if fresh_role else call()
+        return retry_until(call, is_not_yet, seconds=settings.role_propagation(), every=1) if fresh_role else call()
     except RefusedError as refused:
         if _is_put_without_answer(refused):
             refused.add(
@@ -145,8 +145,8 @@ def _is_put_without_answer(refused: RefusedError) -> bool:
 @contextmanager
 def awake(client: Client, warehouse_id: str | None) -> Generator[None]:
     """Activate an inactive warehouse while the block runs. Do nothing if the warehouse is missing or active."""
-    found = warehouses.get(client, warehouse_id) if warehouse_id else None
-    asleep = found is not None and found["status"] != "active"
+    warehouse = warehouses.get(client, warehouse_id) if warehouse_id else None
+    asleep = warehouse is not None and warehouse["status"] != "active"
     if not warehouse_id or not asleep:
         yield
         return

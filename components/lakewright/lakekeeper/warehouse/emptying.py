@@ -11,37 +11,40 @@ from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.names import key_prefixes
 
 
-def empty(client: Client, warehouse_id: str, own: OwnBucket, key_prefix: str) -> None:
+def empty(client: Client, warehouse_id: str, bucket: OwnBucket, key_prefix: str) -> None:
     """Delete the objects under the key prefix of a deleted warehouse.
 
     Data of other warehouses is kept. If the identity cannot see every warehouse, tables outside the folders of this
     warehouse are kept too.
     """
     around = surroundings.look_around_in_run(client)
-    others = [
-        neighbour for neighbour in around.within(own, key_prefix, [warehouse_id]) if _is_there(client, neighbour.id)
+    neighbours = [
+        neighbour
+        for neighbour in around.find_overlapping(bucket, key_prefix, [warehouse_id])
+        if _is_there(client, neighbour.id)
     ]
-    for neighbour in others:
-        warn(f"{own.where}: keeping objects under {neighbour.place.prefix}/ in {key_prefix}/: {neighbour} is there")
-    spared = [neighbour.place.prefix for neighbour in others]
+    for neighbour in neighbours:
+        warn(f"{bucket.where}: keeping objects under {neighbour.place.prefix}/ in {key_prefix}/: {neighbour} is there")
+    spared = [neighbour.place.prefix for neighbour in neighbours]
     if around.unseen and not any(key_prefixes.is_within(key_prefix, prefix) for prefix in spared):
-        spared += _tables_of_unseen(own, key_prefix, spared, around.unseen)
-    bucket_emptying.empty(own, key_prefix, spared)
+        spared += _tables_of_unseen(bucket, key_prefix, spared, around.unseen)
+    bucket_emptying.empty(bucket, key_prefix, spared)
 
 
-def _tables_of_unseen(own: OwnBucket, key_prefix: str, spared: list[str], unseen: str) -> list[str]:
-    found = find_tables(own, key_prefix, spared)
-    for folder in found.unaccounted:
+def _tables_of_unseen(bucket: OwnBucket, key_prefix: str, spared: list[str], unseen: str) -> list[str]:
+    tables = find_tables(bucket, key_prefix, spared)
+    for folder in tables.unaccounted:
         warn(
-            f"{own.where}: keeping objects under {folder}/ in {key_prefix}/: they may be tables of another warehouse."
+            f"{bucket.where}: keeping objects under {folder}/ in {key_prefix}/: they may be tables of another"
+            " warehouse."
             f" {unseen} If no warehouse has them, delete that folder and run the command again."
         )
-    if found.own:
+    if tables.own:
         warn(
-            f"{own.where}: deleting tables that were dropped without a purge under {key_prefix}/, in"
-            f" {len(found.own)} folders such as {found.own[0]}/. {unseen}"
+            f"{bucket.where}: deleting tables that were dropped without a purge under {key_prefix}/, in"
+            f" {len(tables.own)} folders such as {tables.own[0]}/. {unseen}"
         )
-    return found.unaccounted
+    return tables.unaccounted
 
 
 def _is_there(client: Client, warehouse_id: str) -> bool:

@@ -42,7 +42,7 @@ from lakewright.lakekeeper.storage.profiles import (
 from lakewright.names.types import FormatVersion, ProjectId, WarehouseName
 
 
-def _sorted(versions: list[int]) -> list[int]:
+def _sort_versions(versions: list[int]) -> list[int]:
     if not versions:
         raise ValueError("at least one format version must be allowed")
     return sorted(set(versions))
@@ -73,7 +73,7 @@ class WarehouseArgs(Deletable):
     """Whether the warehouse can be used."""
     allowed_format_versions: Annotated[
         list[FormatVersion] | None,
-        AfterValidator(_sorted),
+        AfterValidator(_sort_versions),
         Update(via="format-version-policy"),
         ServerKeeps(),
         Since((0, 13)),
@@ -130,7 +130,7 @@ NEEDS_ACTIVE = frozenset(
 """Calls that the server refuses while the warehouse is inactive."""
 
 
-def sent_at_creation(new: WarehouseArgs) -> list[Any]:
+def list_created_values(new: WarehouseArgs) -> list[Any]:
     """Return the values that the create request contains besides name and storage."""
     return [new.credential, *(getattr(new, name) for name, wire in WIRED.items() if wire.in_create)]
 
@@ -164,18 +164,18 @@ def _to_wire(new: WarehouseArgs, names: list[str]) -> dict[str, Any]:
     return {WIRED[name].key: WIRED[name].to_wire(value) for name, value in values.items() if value is not None}
 
 
-def _from_wire(found: warehouses.WarehouseResponse, declared: WarehouseArgs) -> dict[str, Any]:
+def _from_wire(response: warehouses.WarehouseResponse, args: WarehouseArgs) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, wire in WIRED.items():
-        value = wire.from_wire(found.get(wire.key) if wire.optional else found[wire.key])
-        is_kept = getattr(declared, name) is None and find_mark(WarehouseArgs.model_fields[name], ServerKeeps)
+        value = wire.from_wire(response.get(wire.key) if wire.optional else response[wire.key])
+        is_kept = getattr(args, name) is None and find_mark(WarehouseArgs.model_fields[name], ServerKeeps)
         values[name] = None if is_kept else value
     return values
 
 
-def observed(
-    found: warehouses.WarehouseResponse,
-    declared: WarehouseArgs,
+def observe(
+    response: warehouses.WarehouseResponse,
+    args: WarehouseArgs,
     *,
     reports_credential_kind: bool,
     managed_access: bool | None,
@@ -185,35 +185,35 @@ def observed(
     The server reports at most the kind of a credential. If the kind differs or is missing, the credential is None.
 
     Args:
-        found: The server's response.
-        declared: The declared inputs.
+        response: The server's response.
+        args: The declared inputs.
         reports_credential_kind: Whether the server reports the kind of the credential.
         managed_access: Managed access of the warehouse, which the response does not contain.
     """
-    credential = declared.credential
+    credential = args.credential
     if reports_credential_kind:
-        credential_response: dict[str, Any] = found.get("storage-credential-type") or {}
+        credential_response: dict[str, Any] = response.get("storage-credential-type") or {}
         credential = _credential_observed(credential_response.get("credential-type"), credential)
-    intact = credential == declared.credential
-    return declared.model_copy(
+    intact = credential == args.credential
+    return args.model_copy(
         update={
-            **_from_wire(found, declared),
-            "name": found["name"],
-            "storage": profile_observed(found["storage-profile"], declared.storage),
+            **_from_wire(response, args),
+            "name": response["name"],
+            "storage": profile_observed(response["storage-profile"], args.storage),
             "credential": credential,
-            "credential_fingerprint": declared.credential_fingerprint if intact else None,
-            "active": found["status"] == "active",
+            "credential_fingerprint": args.credential_fingerprint if intact else None,
+            "active": response["status"] == "active",
             "managed_access": managed_access,
         }
     )
 
 
-def _credential_observed(kind: str | None, declared: AnyCredential | None) -> AnyCredential | None:
-    if kind is None or (declared is not None and kind != declared.type):
+def _credential_observed(kind: str | None, args: AnyCredential | None) -> AnyCredential | None:
+    if kind is None or (args is not None and kind != args.type):
         return None
-    return declared or UndeclaredCredential(type="undeclared", kind=kind)
+    return args or UndeclaredCredential(type="undeclared", kind=kind)
 
 
-def same_place(there: WarehouseArgs, declared: WarehouseArgs) -> bool:
+def same_place(live_args: WarehouseArgs, args: WarehouseArgs) -> bool:
     """Return whether project and location are as declared, as after an interrupted creation."""
-    return there.project_id == declared.project_id and there.storage.place == declared.storage.place
+    return live_args.project_id == args.project_id and live_args.storage.place == args.storage.place

@@ -16,12 +16,12 @@ from lakewright.lakekeeper.api.management import managed_access as managed
 from lakewright.lakekeeper.api.management import project_record, warehouses
 from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
-from lakewright.lakekeeper.provider.creation import created_or_found, finishing
+from lakewright.lakekeeper.provider.creation import create_or_find, explain_unfinished
 from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.diff import Change
 from lakewright.lakekeeper.provider.errors import CannotCountError, DeletedOutsideStackError, HoldsTablesError
 from lakewright.lakekeeper.provider.inputs import CreateOnly, Deletable, NeedsOpenFga, Replace, ServerKeeps, Update
-from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
+from lakewright.lakekeeper.provider.options import ServerInput, delete_first, drop_none
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.names.types import Deletion, NamespacePath, namespace_parts
 from lakewright.ownership.marked_object import MarkedObject
@@ -36,7 +36,7 @@ def _own_properties(properties: dict[str, str] | None) -> dict[str, str] | None:
     return properties
 
 
-def _without_slash(location: str | None) -> str | None:
+def _strip_slash(location: str | None) -> str | None:
     return location.rstrip("/") if location else None
 
 
@@ -51,7 +51,7 @@ class NamespaceArgs(Deletable):
         dict[str, str] | None, AfterValidator(_own_properties), Update(via="properties"), ServerKeeps()
     ] = None
     """Properties, keys in lower case. If omitted, the server's values stay."""
-    location: Annotated[str | None, AfterValidator(_without_slash), Replace(), ServerKeeps()] = None
+    location: Annotated[str | None, AfterValidator(_strip_slash), Replace(), ServerKeeps()] = None
     """Folder of the namespace's tables, within the warehouse. If omitted, the server chooses it."""
     protected: Annotated[bool | None, Update(via="protection"), ServerKeeps()] = None
     """Whether the server refuses to drop it. If omitted, the server's value stays."""
@@ -79,53 +79,58 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
     natural_key = ("warehouse_id", "name")
 
     @override
-    def title(self, declared: NamespaceArgs) -> str:
-        return f"namespace `{declared.name}` in warehouse {declared.warehouse_id} at {declared.server.endpoint}"
+    def title(self, args: NamespaceArgs) -> str:
+        return f"namespace `{args.name}` in warehouse {args.warehouse_id} at {args.server.endpoint}"
 
     @override
-    def find_marked(self, client: Client, declared: NamespaceArgs) -> MarkedObject | None:
-        return project_record.find_marked_warehouse(client, declared.warehouse_id)
+    def find_marked(self, client: Client, args: NamespaceArgs) -> MarkedObject | None:
+        return project_record.find_marked_warehouse(client, args.warehouse_id)
 
     @override
-    def existing(self, client: Client, new: NamespaceArgs) -> tuple[str, ObservedResource[NamespaceArgs]] | None:
+    def find_existing(self, client: Client, new: NamespaceArgs) -> tuple[str, ObservedResource[NamespaceArgs]] | None:
         answer = namespaces.get(client, new.warehouse_id, new.path)
-        return None if answer is None else (_id_of(new), self._observed(client, answer, new))
+        return None if answer is None else (_make_id(new), self._observe(client, answer, new))
 
     @override
     def contents(self, client: Client, object_id: str, new: NamespaceArgs) -> str:
-        return contents.of_namespace(client, new.warehouse_id, new.path).in_words
+        return contents.read_namespace(client, new.warehouse_id, new.path).in_words
 
     @override
     def make(self, client: Client, new: NamespaceArgs) -> tuple[str, ObservedResource[NamespaceArgs]]:
         location = {"location": new.location} if new.location else {}
-        answer, origin = created_or_found(
+        answer, origin = create_or_find(
             lambda: namespaces.create(client, new.warehouse_id, new.path, {**(new.properties or {}), **location}),
             lambda: namespaces.get(client, new.warehouse_id, new.path),
         )
-        with finishing(self.title(new), origin, adopts=new.adopt):
-            there = self._observed(client, answer, new).declared
-            changes = difference.between(*_as_created(there, new, answer))
+        with explain_unfinished(self.title(new), origin, adopts=new.adopt):
+            live_args = self._observe(client, answer, new).declared
+            changes = difference.list_changes(*_as_created(live_args, new, answer))
             differs = f"with other {', '.join(change.path for change in changes)}" if changes else ""
-            self.require_ours(client, there, new, origin, differs, object_id=_id_of(new))
-            return _id_of(new), self._converge(client, answer, new)
+            self.require_ours(client, live_args, new, origin, differs, object_id=_make_id(new))
+            return _make_id(new), self._converge(client, answer, new)
 
     @override
-    def find(self, client: Client, known: RecordedResource[NamespaceArgs]) -> ObservedResource[NamespaceArgs] | None:
-        state = known.declared
-        listed = namespaces.get_cached(client, state.warehouse_id, state.path)
-        if listed is not None and listed.namespace_id and state.properties is None and state.location is None:
-            return self._seen(client, listed.namespace_id, state, protected=listed.protected)
+    def find(self, client: Client, resource: RecordedResource[NamespaceArgs]) -> ObservedResource[NamespaceArgs] | None:
+        state = resource.declared
+        shared_entry = namespaces.get_cached(client, state.warehouse_id, state.path)
+        if (
+            shared_entry is not None
+            and shared_entry.namespace_id
+            and state.properties is None
+            and state.location is None
+        ):
+            return self._add_protection(client, shared_entry.namespace_id, state, protected=shared_entry.protected)
         answer = namespaces.get(client, state.warehouse_id, state.path)
         if answer is not None:
-            return self._observed(client, answer, state, listed)
+            return self._observe(client, answer, state, shared_entry)
         if _inactive(client, state.warehouse_id):
             warn(f"namespace `{state.name}` cannot be seen while its warehouse {state.warehouse_id} is inactive")
-            return ObservedResource(state, {"namespace_id": known.outs.get("namespace_id")}, state.warehouse_id)
+            return ObservedResource(state, {"namespace_id": resource.outs.get("namespace_id")}, state.warehouse_id)
         return None
 
     @override
     def change(
-        self, client: Client, known: RecordedResource[NamespaceArgs], new: NamespaceArgs
+        self, client: Client, resource: RecordedResource[NamespaceArgs], new: NamespaceArgs
     ) -> ObservedResource[NamespaceArgs]:
         answer = namespaces.get(client, new.warehouse_id, new.path)
         if answer is None:
@@ -137,10 +142,10 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
         return self._converge(client, answer, new)
 
     @override
-    def before_replacement(
-        self, client: Client, known: RecordedResource[NamespaceArgs], new: NamespaceArgs, changes: list[Change]
+    def refuse_replacement(
+        self, client: Client, resource: RecordedResource[NamespaceArgs], new: NamespaceArgs, changes: list[Change]
     ) -> None:
-        old = known.declared
+        old = resource.declared
         live_namespace = namespaces.get(client, old.warehouse_id, old.path)
         if live_namespace is None:
             return
@@ -151,20 +156,20 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
                     f" are protected: {', '.join(protected)}. Nothing was deleted. Remove the protection first."
                 )
             return
-        if tables := contents.of_namespace(client, old.warehouse_id, old.path).tabulars:
+        if tables := contents.read_namespace(client, old.warehouse_id, old.path).tabulars:
             raise HoldsTablesError(
                 f"{self.title(old)} would be replaced ({', '.join(str(change) for change in changes)}); it holds"
-                f" {contents.described(tables)}. `deletion` is `{old.deletion}` in the state: to lose the tables, set"
+                f" {contents.describe(tables)}. `deletion` is `{old.deletion}` in the state: to lose the tables, set"
                 " it to `purge` and run `up` before this change."
             )
 
     @override
-    def remove(self, client: Client, known: RecordedResource[NamespaceArgs]) -> None:
-        state = known.declared
+    def remove(self, client: Client, resource: RecordedResource[NamespaceArgs]) -> None:
+        state = resource.declared
         if state.deletion == "retain":
             return
         try:
-            seen = contents.delete_namespace(client, state.warehouse_id, state.path)
+            deleted = contents.delete_namespace(client, state.warehouse_id, state.path)
         except NotEmptyError:
             if state.deletion == "purge":
                 live_namespace = namespaces.get(client, state.warehouse_id, state.path)
@@ -176,14 +181,14 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
                 contents.purge(client, state.warehouse_id, state.path)
                 contents.delete_namespace(client, state.warehouse_id, state.path)
                 return
-            tables = contents.of_namespace(client, state.warehouse_id, state.path).tabulars
+            tables = contents.read_namespace(client, state.warehouse_id, state.path).tabulars
             if not tables:
                 raise
             raise HoldsTablesError(
-                f"{self.title(state)} is not dropped: it holds {contents.described(tables)}. Drop them, or set"
+                f"{self.title(state)} is not dropped: it holds {contents.describe(tables)}. Drop them, or set"
                 " `deletion` to `purge` (or `retain`) and run `up` first."
             ) from None
-        if not seen and state.deletion == "protect" and _inactive(client, state.warehouse_id):
+        if not deleted and state.deletion == "protect" and _inactive(client, state.warehouse_id):
             raise CannotCountError(
                 f"{self.title(state)} cannot be dropped while its warehouse is inactive. Set `active: true` and run"
                 " `up` first."
@@ -192,44 +197,50 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
     def _converge(
         self, client: Client, answer: NamespaceResponse, new: NamespaceArgs
     ) -> ObservedResource[NamespaceArgs]:
-        found = self._observed(client, answer, new)
-        there, namespace_id = found.declared, namespaces.id_of(answer)
-        if new.properties is not None and (before := there.properties or {}) != new.properties:
+        observed = self._observe(client, answer, new)
+        live_args, namespace_id = observed.declared, namespaces.read_id(answer)
+        if new.properties is not None and (before := live_args.properties or {}) != new.properties:
             updates = {key: value for key, value in new.properties.items() if before.get(key) != value}
             removals = sorted(before.keys() - new.properties.keys())
             namespaces.change_properties(client, new.warehouse_id, new.path, updates, removals)
-        if new.protected is not None and there.protected != new.protected:
+        if new.protected is not None and live_args.protected != new.protected:
             namespaces.protect(client, new.warehouse_id, namespace_id, protected=new.protected)
-        if new.managed_access is not None and there.managed_access != new.managed_access:
+        if new.managed_access is not None and live_args.managed_access != new.managed_access:
             managed.set_of_namespace(client, namespace_id, managed=new.managed_access)
-        return ObservedResource(new, found.computed)
+        return ObservedResource(new, observed.computed)
 
-    def _observed(
-        self, client: Client, answer: NamespaceResponse, declared: NamespaceArgs, listed: ListedNamespace | None = None
+    def _observe(
+        self,
+        client: Client,
+        answer: NamespaceResponse,
+        args: NamespaceArgs,
+        shared_entry: ListedNamespace | None = None,
     ) -> ObservedResource[NamespaceArgs]:
         """Return a response as inputs, comparable with the declared ones. Read only what is declared."""
-        namespace_id = namespaces.id_of(answer)
-        properties = None if declared.properties is None else _own(answer)
-        location = _without_slash(answer["properties"].get("location")) if declared.location else None
-        now = declared.model_copy(update={"properties": properties, "location": location})
-        same = listed is not None and listed.namespace_id == namespace_id
-        return self._seen(client, namespace_id, now, protected=listed.protected if listed and same else None)
+        namespace_id = namespaces.read_id(answer)
+        properties = None if args.properties is None else _own(answer)
+        location = _strip_slash(answer["properties"].get("location")) if args.location else None
+        now = args.model_copy(update={"properties": properties, "location": location})
+        same = shared_entry is not None and shared_entry.namespace_id == namespace_id
+        return self._add_protection(
+            client, namespace_id, now, protected=shared_entry.protected if shared_entry and same else None
+        )
 
-    def _seen(
-        self, client: Client, namespace_id: str, declared: NamespaceArgs, *, protected: bool | None
+    def _add_protection(
+        self, client: Client, namespace_id: str, args: NamespaceArgs, *, protected: bool | None
     ) -> ObservedResource[NamespaceArgs]:
         """Add protection and managed access, which the response of a namespace does not contain.
 
         A list may have reported the protection already.
         """
         access = None
-        if declared.protected is None:
+        if args.protected is None:
             protected = None
         elif protected is None:
-            protected = namespaces.is_protected(client, declared.warehouse_id, namespace_id)
-        if declared.managed_access is not None:
-            access = managed.of_namespace(client, namespace_id)
-        now = declared.model_copy(update={"protected": protected, "managed_access": access})
+            protected = namespaces.is_protected(client, args.warehouse_id, namespace_id)
+        if args.managed_access is not None:
+            access = managed.read_namespace_access(client, namespace_id)
+        now = args.model_copy(update={"protected": protected, "managed_access": access})
         return ObservedResource(now, {"namespace_id": namespace_id})
 
 
@@ -241,30 +252,32 @@ def _own(answer: NamespaceResponse) -> dict[str, str]:
 
 def _list_protected(client: Client, state: NamespaceArgs, live_namespace: NamespaceResponse) -> list[str]:
     """Return the names of what is protected: the namespace itself, and objects in it."""
-    inside = contents.of_namespace(client, state.warehouse_id, state.path).protected
-    is_protected = namespaces.is_protected(client, state.warehouse_id, namespaces.id_of(live_namespace))
+    inside = contents.read_namespace(client, state.warehouse_id, state.path).protected
+    is_protected = namespaces.is_protected(client, state.warehouse_id, namespaces.read_id(live_namespace))
     return [state.name, *inside] if is_protected else inside
 
 
-def _id_of(declared: NamespaceArgs) -> str:
-    return f"{declared.warehouse_id}/{declared.name}"
+def _make_id(args: NamespaceArgs) -> str:
+    return f"{args.warehouse_id}/{args.name}"
 
 
 def _as_created(
-    there: NamespaceArgs, new: NamespaceArgs, answer: NamespaceResponse
+    live_args: NamespaceArgs, new: NamespaceArgs, answer: NamespaceResponse
 ) -> tuple[NamespaceArgs, NamespaceArgs]:
     """Return the found inputs, and the declared inputs as an interrupted creation leaves them.
 
     Creation sets the properties. Protection and managed access are set afterwards.
     """
-    left = {"protected": None, "managed_access": None, "properties": new.properties or {}}
-    return there.model_copy(update={"properties": _own(answer)}), new.model_copy(update=left)
+    initial = {"protected": None, "managed_access": None, "properties": new.properties or {}}
+    return live_args.model_copy(update={"properties": _own(answer)}), new.model_copy(update=initial)
 
 
 def _inactive(client: Client, warehouse_id: str) -> bool:
     """Return whether a warehouse exists and is inactive. Its namespaces then appear to be missing."""
-    found = client.lists.get_cached((client, "warehouse", warehouse_id), lambda: warehouses.get(client, warehouse_id))
-    return found is not None and found["status"] != "active"
+    warehouse = client.lists.get_cached(
+        (client, "warehouse", warehouse_id), lambda: warehouses.get(client, warehouse_id)
+    )
+    return warehouse is not None and warehouse["status"] != "active"
 
 
 class Namespace(Resource, module="lakekeeper", name="Namespace"):
@@ -290,7 +303,7 @@ class Namespace(Resource, module="lakekeeper", name="Namespace"):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the resource."""
-        props = given(
+        props = drop_none(
             server=server,
             warehouse_id=warehouse_id,
             name=name,

@@ -9,13 +9,13 @@ from lakewright.lakekeeper.api.connection.errors import LakekeeperError
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.lakekeeper.api.management import validation
 from lakewright.lakekeeper.preflight import surroundings
-from lakewright.lakekeeper.preflight.places import Neighbour, name_free, overlap, place_of
+from lakewright.lakekeeper.preflight.places import Neighbour, name_free, overlap, read_place
 from lakewright.lakekeeper.preflight.report import Check, Report, write
 from lakewright.lakekeeper.provider.inputs import has_unknown, is_unknown
 from lakewright.lakekeeper.provider.run_context import Reported
 from lakewright.lakekeeper.storage.profiles import S3Profile, profile_request
 from lakewright.lakekeeper.warehouse import storage_preflight as storage
-from lakewright.lakekeeper.warehouse.model import WarehouseArgs, sent_at_creation
+from lakewright.lakekeeper.warehouse.model import WarehouseArgs, list_created_values
 
 Secret = Callable[[str], str]
 Body = Callable[[WarehouseArgs, Secret], dict[str, Any]]
@@ -59,22 +59,24 @@ def _checks(client: Client, new: WarehouseArgs, old: WarehouseArgs | None, secre
         return [Check(name="name", status="skipped", reason=NOT_KNOWN)]
     around = surroundings.look_around(client)
     mine = _own(around.neighbours, old)
-    others = [neighbour for neighbour in around.neighbours if neighbour.id != mine]
-    checks = [name_free(new.name, new.project_id, others, around.unseen)]
+    neighbours = [neighbour for neighbour in around.neighbours if neighbour.id != mine]
+    checks = [name_free(new.name, new.project_id, neighbours, around.unseen)]
     profile = profile_request(new.storage)
     if has_unknown(profile):
-        where = {key: profile.get(key) for key in ("bucket", "key-prefix", "account-name", "filesystem")}
-        free = [] if has_unknown(where) else [overlap(place_of(profile), new.project_id, others, around.unseen)]
+        location = {key: profile.get(key) for key in ("bucket", "key-prefix", "account-name", "filesystem")}
+        free = (
+            [] if has_unknown(location) else [overlap(read_place(profile), new.project_id, neighbours, around.unseen)]
+        )
         return [*checks, *free, Check(name="storage", status="skipped", reason=NOT_KNOWN)]
-    checks.append(overlap(place_of(profile), new.project_id, others, around.unseen))
+    checks.append(overlap(read_place(profile), new.project_id, neighbours, around.unseen))
     if new.project_id not in around.projects:
         reason = f"project {new.project_id} does not exist yet, or this identity cannot see it: {NOT_KNOWN}"
         return [*checks, Check(name="storage", status="skipped", reason=reason)]
-    return [*checks, *_of_storage(client, new, mine, secret, body)]
+    return [*checks, *_check_storage(client, new, mine, secret, body)]
 
 
-def _of_storage(client: Client, new: WarehouseArgs, mine: str | None, secret: Secret, body: Body) -> list[Check]:
-    if has_unknown(sent_at_creation(new)):
+def _check_storage(client: Client, new: WarehouseArgs, mine: str | None, secret: Secret, body: Body) -> list[Check]:
+    if has_unknown(list_created_values(new)):
         return [Check(name="storage", status="skipped", reason=NOT_KNOWN)]
     try:
         sent = body(new, secret)
@@ -82,9 +84,9 @@ def _of_storage(client: Client, new: WarehouseArgs, mine: str | None, secret: Se
         return [Check(name="storage", status="failed", reason=str(unresolved))]
     if mine:
         change = {key: sent[key] for key in ("storage-profile", "storage-credential") if key in sent}
-        reported = validation.of_storage(client, mine, change)
+        reported = validation.validate_storage(client, mine, change)
     else:
-        reported = validation.of_creation(client, new.project_id, sent)
+        reported = validation.validate_creation(client, new.project_id, sent)
     if reported is not None:
         return [_as_check(result) for result in reported]
     if not isinstance(new.storage, S3Profile):
@@ -103,6 +105,8 @@ def _own(neighbours: list[Neighbour], old: WarehouseArgs | None) -> str | None:
     """Return the id of the existing warehouse with the name and location that the state records, or None."""
     if old is None or has_unknown([old.project_id, old.name, old.storage]):
         return None
-    place = place_of(profile_request(old.storage))
-    same = (neighbour for neighbour in neighbours if neighbour.project == old.project_id and neighbour.place == place)
+    old_place = read_place(profile_request(old.storage))
+    same = (
+        neighbour for neighbour in neighbours if neighbour.project == old.project_id and neighbour.place == old_place
+    )
     return next((neighbour.id for neighbour in same if neighbour.name.casefold() == old.name.casefold()), None)

@@ -19,19 +19,19 @@ from lakewright.lakekeeper.preflight import report
 from lakewright.lakekeeper.preflight import warehouse_contents as warehouse_removal
 from lakewright.lakekeeper.provider.adoption import Adopting
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
-from lakewright.lakekeeper.provider.creation import Origin, created_or_found, finishing
+from lakewright.lakekeeper.provider.creation import Origin, create_or_find, explain_unfinished
 from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.diff import Change
 from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError, NotOwnedError, RemovalRefusedError
-from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
+from lakewright.lakekeeper.provider.options import ServerInput, delete_first, drop_none
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.lakekeeper.storage.credentials import mistake, references
 from lakewright.lakekeeper.storage.profiles import PROFILES
 from lakewright.lakekeeper.warehouse import changes as warehouse_changes
 from lakewright.lakekeeper.warehouse import emptying as warehouse_emptying
 from lakewright.lakekeeper.warehouse import preflight
-from lakewright.lakekeeper.warehouse.changes import Changes, patiently, unlisted_holder
-from lakewright.lakekeeper.warehouse.model import WarehouseArgs, create_request, observed, same_place
+from lakewright.lakekeeper.warehouse.changes import Changes, explain_unlisted_holder, patiently
+from lakewright.lakekeeper.warehouse.model import WarehouseArgs, create_request, observe, same_place
 from lakewright.names.types import Deletion
 from lakewright.ownership.consent import Consent, ConsentKind
 from lakewright.ownership.marked_object import MarkedObject
@@ -55,20 +55,20 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
             if wrong := mistake(credential, self.secret):
                 return CheckResult(news, [CheckFailure("credential.key", wrong)])
         # A name that another stack owns is refused. The report lists this failure together with the others.
-        if report.wanted() and all(failure.property == "adopt" for failure in result.failures):
+        if report.is_wanted() and all(failure.property == "adopt" for failure in result.failures):
             new, old = self.args.parse(result.inputs), self.args.from_state(_olds) if "name" in _olds else None
             preflight.validate(self.client, new, old, self.secret, create_request, reported=self.run.preflights)
         return result
 
     @override
-    def checked(self, declared: WarehouseArgs, olds: dict[str, Any]) -> WarehouseArgs:
+    def complete_args(self, args: WarehouseArgs, olds: dict[str, Any]) -> WarehouseArgs:
         self.run.to_activate.note_program()
-        recorded = olds.get("credential_fingerprint")
-        return declared.model_copy(update={"credential_fingerprint": self._fingerprint(declared, recorded)})
+        recorded_fingerprint = olds.get("credential_fingerprint")
+        return args.model_copy(update={"credential_fingerprint": self._fingerprint(args, recorded_fingerprint)})
 
     @override
-    def declared_again(self, recorded: WarehouseArgs, found: WarehouseArgs) -> WarehouseArgs:
-        return self._with_current_fingerprint(recorded)
+    def redeclare(self, recorded_args: WarehouseArgs, live_args: WarehouseArgs) -> WarehouseArgs:
+        return self._with_current_fingerprint(recorded_args)
 
     @override
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
@@ -79,12 +79,12 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         self.run.to_activate.note_compared(_id, active=_news.get("active") is not False)
         return super().diff(_id, _olds, _news)
 
-    def _fingerprint(self, declared: WarehouseArgs, recorded: str | None) -> str | None:
+    def _fingerprint(self, args: WarehouseArgs, recorded: str | None) -> str | None:
         """Return the fingerprint of the credential's current secrets.
 
         Return the recorded fingerprint if the secrets are unchanged or cannot be read.
         """
-        names = references(declared.credential)
+        names = references(args.credential)
         if not names:
             return None
         try:
@@ -94,7 +94,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
             return recorded
         if recorded and credentials.matches_fingerprint(values, recorded):
             return recorded
-        salt = plan_seed.make_random_hex(f"credential of {declared.project_id}/{declared.name}", credentials.SALT_BYTES)
+        salt = plan_seed.make_random_hex(f"credential of {args.project_id}/{args.name}", credentials.SALT_BYTES)
         return credentials.fingerprint(values, salt)
 
     @override
@@ -105,64 +105,64 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         return change.path == "storage" or super().replaces(change, new, client)
 
     @override
-    def before_replacement(
-        self, client: Client, known: RecordedResource[WarehouseArgs], new: WarehouseArgs, changes: list[Change]
+    def refuse_replacement(
+        self, client: Client, resource: RecordedResource[WarehouseArgs], new: WarehouseArgs, changes: list[Change]
     ) -> None:
-        warehouse_removal.refuse_replacement(client, known.id, known.declared, new, changes)
-        self._refuse_unexplained(client, known)
+        warehouse_removal.refuse_replacement(client, resource.id, resource.declared, new, changes)
+        self._refuse_unexplained(client, resource)
 
     @override
-    def title(self, declared: WarehouseArgs) -> str:
-        return f"warehouse `{declared.name}` in project {declared.project_id} at {declared.server.endpoint}"
+    def title(self, args: WarehouseArgs) -> str:
+        return f"warehouse `{args.name}` in project {args.project_id} at {args.server.endpoint}"
 
     @override
-    def find_marked(self, client: Client, declared: WarehouseArgs) -> MarkedObject:
-        return project_record.find_marked_project(client, declared.project_id, *_consents(declared))
+    def find_marked(self, client: Client, args: WarehouseArgs) -> MarkedObject:
+        return project_record.find_marked_project(client, args.project_id, *_consents(args))
 
     @override
-    def find_marked_for_deletion(self, client: Client, declared: WarehouseArgs) -> list[MarkedObject]:
+    def find_marked_for_deletion(self, client: Client, args: WarehouseArgs) -> list[MarkedObject]:
         """Return the project, and the bucket that a purge empties. A purge compares what the server has now."""
-        if declared.deletion != "purge":
-            return super().find_marked_for_deletion(client, declared)
-        buckets = [declared.own_bucket.resolving(self.secret)] if declared.own_bucket else []
-        project = project_record.find_live_marked_project(client, declared.project_id, *_consents(declared))
+        if args.deletion != "purge":
+            return super().find_marked_for_deletion(client, args)
+        buckets = [args.own_bucket.with_resolver(self.secret)] if args.own_bucket else []
+        project = project_record.find_live_marked_project(client, args.project_id, *_consents(args))
         return [project, *bucket_mark.find_marked_buckets(buckets)]
 
     @override
-    def existing(self, client: Client, new: WarehouseArgs) -> tuple[str, ObservedResource[WarehouseArgs]] | None:
+    def find_existing(self, client: Client, new: WarehouseArgs) -> tuple[str, ObservedResource[WarehouseArgs]] | None:
         try:
-            found = warehouses.find_by_name(client, new.project_id, new.name)
+            warehouse = warehouses.find_by_name(client, new.project_id, new.name)
         except (NotFoundError, ForbiddenError):
-            if projects.name_of(client, new.project_id) is not None:
+            if projects.read_name(client, new.project_id) is not None:
                 raise
             return None  # the project does not exist yet
-        if found is None:
+        if warehouse is None:
             return None
-        there = self._observed(client, found, new).declared.model_copy(update={"credential": None})
-        credential: dict[str, Any] = found.get("storage-credential-type") or {}
-        return warehouses.id_of(found), ObservedResource(there, {_KIND: credential.get("credential-type")})
+        live_args = self._observe(client, warehouse, new).declared.model_copy(update={"credential": None})
+        credential: dict[str, Any] = warehouse.get("storage-credential-type") or {}
+        return warehouses.read_id(warehouse), ObservedResource(live_args, {_KIND: credential.get("credential-type")})
 
     @override
-    def adopting(self, there: ObservedResource[WarehouseArgs], new: WarehouseArgs) -> Adopting:
+    def plan_adoption(self, live: ObservedResource[WarehouseArgs], new: WarehouseArgs) -> Adopting:
         """Return what adopting a warehouse changes. A credential of the kind that it has is sent again."""
-        adopting = super().adopting(there, new)
-        if new.credential is None or there.computed.get(_KIND) != new.credential.type:
+        adopting = super().plan_adoption(live, new)
+        if new.credential is None or live.computed.get(_KIND) != new.credential.type:
             return adopting
         secret = ("credential", "credential_fingerprint")
-        others = [change for change in adopting.changes if change not in secret]
-        return Adopting(others, adopting.problems, ("credential",))
+        changes = [change for change in adopting.changes if change not in secret]
+        return Adopting(changes, adopting.problems, ("credential",))
 
     @override
     def contents(self, client: Client, object_id: str, new: WarehouseArgs) -> str:
-        found = warehouses.get(client, object_id)
-        if found is not None and found["status"] != "active":
+        warehouse = warehouses.get(client, object_id)
+        if warehouse is not None and warehouse["status"] != "active":
             return "inactive, so its contents cannot be checked"
-        return contents.of_warehouse(client, object_id).in_words
+        return contents.read_warehouse(client, object_id).in_words
 
     @override
     def make(self, client: Client, new: WarehouseArgs) -> tuple[str, ObservedResource[WarehouseArgs]]:
         try:
-            found, origin = created_or_found(
+            warehouse, origin = create_or_find(
                 lambda: patiently(
                     lambda: warehouses.create(client, new.project_id, create_request(new, self.secret)),
                     fresh_role=any(new.storage.roles),
@@ -170,69 +170,79 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
                 lambda: warehouses.find_by_name(client, new.project_id, new.name),
             )
         except AlreadyExistsError as taken:
-            raise unlisted_holder(client, taken) from None
-        with finishing(self.title(new), origin, adopts=new.adopt):
-            there = self._observed(client, found, new).declared
-            differs = "" if same_place(there, new) else f"at {there.storage.where}; declared is {new.storage.where}"
-            self.require_ours(client, there, new, origin, differs, object_id=warehouses.id_of(found))
+            raise explain_unlisted_holder(client, taken) from None
+        with explain_unfinished(self.title(new), origin, adopts=new.adopt):
+            live_args = self._observe(client, warehouse, new).declared
+            differs = (
+                "" if same_place(live_args, new) else f"at {live_args.storage.where}; declared is {new.storage.where}"
+            )
+            self.require_ours(client, live_args, new, origin, differs, object_id=warehouses.read_id(warehouse))
             existed = origin is not Origin.CREATED
-            return warehouses.id_of(found), self._converge(client, found, new, resend=existed, fresh_role=existed)
+            return warehouses.read_id(warehouse), self._converge(
+                client, warehouse, new, resend=existed, fresh_role=existed
+            )
 
     @override
-    def find(self, client: Client, known: RecordedResource[WarehouseArgs]) -> ObservedResource[WarehouseArgs] | None:
-        found = warehouses.get_cached(client, known.declared.project_id, known.id)
-        return self._observed(client, found, known.declared) if found else None
+    def find(self, client: Client, resource: RecordedResource[WarehouseArgs]) -> ObservedResource[WarehouseArgs] | None:
+        warehouse = warehouses.get_cached(client, resource.declared.project_id, resource.id)
+        return self._observe(client, warehouse, resource.declared) if warehouse else None
 
     @override
     def change(
-        self, client: Client, known: RecordedResource[WarehouseArgs], new: WarehouseArgs
+        self, client: Client, resource: RecordedResource[WarehouseArgs], new: WarehouseArgs
     ) -> ObservedResource[WarehouseArgs]:
-        old = known.declared
-        found = warehouses.get(client, known.id)
-        if found is None:
+        old = resource.declared
+        warehouse = warehouses.get(client, resource.id)
+        if warehouse is None:
             raise DeletedOutsideStackError(
-                f"warehouse `{old.name}` ({known.id}) no longer exists at {client.endpoint}. Run `up --refresh`."
+                f"warehouse `{old.name}` ({resource.id}) no longer exists at {client.endpoint}. Run `up --refresh`."
             )
-        resend = "storage-credential" in warehouse_changes.needed(old, new, resend=False)
+        resend = "storage-credential" in warehouse_changes.list_needed_calls(old, new, resend=False)
         fresh = old.storage.roles != new.storage.roles or old.credential != new.credential
-        return self._converge(client, found, new, resend=resend, fresh_role=fresh)
+        return self._converge(client, warehouse, new, resend=resend, fresh_role=fresh)
 
     @override
-    def remove(self, client: Client, known: RecordedResource[WarehouseArgs]) -> None:
-        gone = known.declared
-        self._refuse_unexplained(client, known)
-        warehouse_removal.remove(client, known.id, gone.name, gone.deletion)
-        if gone.deletion == "purge" and gone.own_bucket and (prefix := getattr(gone.storage, "key_prefix", None)):
-            warehouse_emptying.empty(client, known.id, gone.own_bucket.resolving(self.secret), prefix)
+    def remove(self, client: Client, resource: RecordedResource[WarehouseArgs]) -> None:
+        state = resource.declared
+        self._refuse_unexplained(client, resource)
+        warehouse_removal.remove(client, resource.id, state.name, state.deletion)
+        if state.deletion == "purge" and state.own_bucket and (prefix := getattr(state.storage, "key_prefix", None)):
+            warehouse_emptying.empty(client, resource.id, state.own_bucket.with_resolver(self.secret), prefix)
 
-    def _refuse_unexplained(self, client: Client, known: RecordedResource[WarehouseArgs]) -> None:
+    def _refuse_unexplained(self, client: Client, resource: RecordedResource[WarehouseArgs]) -> None:
         """Raise RemovalRefusedError if a purge of an adopted warehouse would delete objects of others.
 
         The tenant's record and the deletion guard check this before a run drops the tables that explain the objects. A
         run with targets, or one that continues an interrupted `destroy`, has only this check.
         """
-        gone, key_prefix = known.declared, getattr(known.declared.storage, "key_prefix", None)
-        if not (gone.is_adopted and gone.deletion == "purge" and gone.own_bucket and key_prefix):
+        state, key_prefix = resource.declared, getattr(resource.declared.storage, "key_prefix", None)
+        if not (state.is_adopted and state.deletion == "purge" and state.own_bucket and key_prefix):
             return
-        if known.id in self.run.explained_warehouses:
+        if resource.id in self.run.explained_warehouses:
             return
-        own = gone.own_bucket.resolving(self.secret)
-        if problem := unexplained_objects.describe_purge_problem(client, known.id, gone.name, own, key_prefix):
-            raise RemovalRefusedError(f"nothing was deleted of {self.title(gone)}: {problem}.")
-        self.run.explained_warehouses.add(known.id)
+        bucket = state.own_bucket.with_resolver(self.secret)
+        if problem := unexplained_objects.describe_purge_problem(client, resource.id, state.name, bucket, key_prefix):
+            raise RemovalRefusedError(f"nothing was deleted of {self.title(state)}: {problem}.")
+        self.run.explained_warehouses.add(resource.id)
 
     def _converge(
-        self, client: Client, found: warehouses.WarehouseResponse, new: WarehouseArgs, *, resend: bool, fresh_role: bool
+        self,
+        client: Client,
+        warehouse: warehouses.WarehouseResponse,
+        new: WarehouseArgs,
+        *,
+        resend: bool,
+        fresh_role: bool,
     ) -> ObservedResource[WarehouseArgs]:
         """Change the warehouse to match its declaration, with as few calls as possible."""
-        there = self._observed(client, found, new).declared
+        live_args = self._observe(client, warehouse, new).declared
         # A changed fingerprint is not a difference on the server: `resend` decides whether to send the credential.
-        calls = warehouse_changes.needed(there, new, resend=resend)
+        calls = warehouse_changes.list_needed_calls(live_args, new, resend=resend)
         if calls:
-            warehouse_id = warehouses.id_of(found)
-            Changes(client, warehouse_id, new, self.secret, fresh_role).make(calls, active=there.active)
-            found = warehouses.get(client, warehouse_id) or found
-        return self._observed(client, found, self._with_current_fingerprint(new))
+            warehouse_id = warehouses.read_id(warehouse)
+            Changes(client, warehouse_id, new, self.secret, fresh_role).make(calls, active=live_args.active)
+            warehouse = warehouses.get(client, warehouse_id) or warehouse
+        return self._observe(client, warehouse, self._with_current_fingerprint(new))
 
     def _with_current_fingerprint(self, new: WarehouseArgs) -> WarehouseArgs:
         if not references(new.credential):
@@ -240,24 +250,24 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         fingerprint = self._fingerprint(new, new.credential_fingerprint)
         return new.model_copy(update={"credential_fingerprint": fingerprint})
 
-    def _observed(
-        self, client: Client, found: warehouses.WarehouseResponse, declared: WarehouseArgs
+    def _observe(
+        self, client: Client, response: warehouses.WarehouseResponse, args: WarehouseArgs
     ) -> ObservedResource[WarehouseArgs]:
-        if (kind := found["storage-profile"]["type"]) not in PROFILES:
+        if (kind := response["storage-profile"]["type"]) not in PROFILES:
             raise NotOwnedError(
-                f"{self.title(declared)} is on storage of type `{kind}`, which is not supported;"
+                f"{self.title(args)} is on storage of type `{kind}`, which is not supported;"
                 f" expected one of: {', '.join(PROFILES)}"
             )
         # Lists do not contain managed access. It is read with a separate call, only if it is declared.
         access = None
-        if declared.managed_access is not None:
-            access = managed.of_warehouse(client, warehouses.id_of(found))
+        if args.managed_access is not None:
+            access = managed.read_of_warehouse_access(client, warehouses.read_id(response))
         is_reported = client.server().reports_credential_kind
-        return ObservedResource(observed(found, declared, reports_credential_kind=is_reported, managed_access=access))
+        return ObservedResource(observe(response, args, reports_credential_kind=is_reported, managed_access=access))
 
 
-def _consents(declared: WarehouseArgs) -> list[Consent]:
-    names = (declared.name, f"{declared.project_id}/{declared.name}")
+def _consents(args: WarehouseArgs) -> list[Consent]:
+    names = (args.name, f"{args.project_id}/{args.name}")
     return [Consent(ConsentKind.WAREHOUSE, name) for name in names]
 
 
@@ -297,7 +307,7 @@ class Warehouse(Resource, module="lakekeeper", name="Warehouse"):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the resource."""
-        props = given(
+        props = drop_none(
             server=server,
             project_id=project_id,
             name=name,

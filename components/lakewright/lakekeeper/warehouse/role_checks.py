@@ -17,7 +17,7 @@ from enum import Enum
 from lakewright.lakekeeper.api.connection import settings
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError, RefusedError
-from lakewright.lakekeeper.api.connection.retry import until
+from lakewright.lakekeeper.api.connection.retry import retry_until
 from lakewright.lakekeeper.api.management import warehouses
 from lakewright.lakekeeper.preflight.report import Check
 from lakewright.lakekeeper.storage.credentials import SystemIdentity, credential_request
@@ -65,16 +65,16 @@ def role_checks(use: RoleUse) -> list[Check]:
     """Return a check for each limit of the role. IAM applies changes late, so open limits are tried again."""
 
     def prove() -> list[Check]:
-        found = [*_checks(use)]
-        if not any(check.status == "failed" for check in found):
-            return found
+        checks = [*_checks(use)]
+        if not any(check.status == "failed" for check in checks):
+            return checks
         if not _validates(use):
             reason = "not tried: the server validates no storage (LAKEKEEPER__SKIP_STORAGE_VALIDATION)"
-            return [Check(name=check.name, status="skipped", reason=reason) for check in found]
-        raise _TooOpenError(found)
+            return [Check(name=check.name, status="skipped", reason=reason) for check in checks]
+        raise _TooOpenError(checks)
 
     try:
-        return until(
+        return retry_until(
             prove, lambda error: isinstance(error, _TooOpenError), seconds=settings.role_propagation(), every=1
         )
     except _TooOpenError as error:
@@ -90,33 +90,35 @@ def _validates(use: RoleUse) -> bool:
 
 def _checks(use: RoleUse) -> Iterator[Check]:
     role, prefix = use.storage.assume_role_arn, use.storage.key_prefix
-    own = use.storage.model_copy(update={"sts_enabled": False, "sts_role_arn": None, "remote_signing_enabled": True})
-    trial, reason = _try(use, own, use.credential.external_id)
+    role_profile = use.storage.model_copy(
+        update={"sts_enabled": False, "sts_role_arn": None, "remote_signing_enabled": True}
+    )
+    trial, reason = _try(use, role_profile, use.credential.external_id)
     if trial is not Trial.WORKS:
         # Without this, a refusal of the variations would prove nothing.
         yield Check(name="role", status="failed", reason=f"Lakekeeper cannot use {role}: {reason}")
         return
     yield Check(name="role", status="passed", reason=f"Lakekeeper assumes {role} with its external ID")
-    yield _denied(
+    yield _expect_denied(
         "other external ID",
-        lambda: _try(use, own, str(uuid.uuid4())),
+        lambda: _try(use, role_profile, str(uuid.uuid4())),
         works=f"{role} can be assumed with another external ID. Let its trust policy require the one of this stack.",
         denied=f"{role} cannot be assumed with another external ID",
     )
-    yield _denied(
+    yield _expect_denied(
         "no external ID",
-        lambda: _try(use, own, None),
+        lambda: _try(use, role_profile, None),
         works=f"{role} can be assumed without an external ID. Let its trust policy require the one of this stack.",
         denied=f"{role} cannot be assumed without an external ID",
     )
     for name, other in _other_prefixes(prefix):
-        where = f"s3://{use.storage.bucket}/{other}".rstrip("/")
-        profile = own.model_copy(update={"key_prefix": other})
-        yield _denied(
+        location = f"s3://{use.storage.bucket}/{other}".rstrip("/")
+        profile = role_profile.model_copy(update={"key_prefix": other})
+        yield _expect_denied(
             name,
             lambda profile=profile: _try(use, profile, use.credential.external_id),
-            works=f"{role} can write to {where}/. Limit its permissions to {prefix}/*.",
-            denied=f"{role} cannot write to {where}/",
+            works=f"{role} can write to {location}/. Limit its permissions to {prefix}/*.",
+            denied=f"{role} cannot write to {location}/",
         )
 
 
@@ -129,7 +131,7 @@ def _other_prefixes(prefix: str) -> Iterator[tuple[str, str]]:
     yield "neighboring prefix", prefix + NEIGHBOR
 
 
-def _denied(name: str, attempt: Callable[[], tuple[Trial, str]], *, works: str, denied: str) -> Check:
+def _expect_denied(name: str, attempt: Callable[[], tuple[Trial, str]], *, works: str, denied: str) -> Check:
     trial, reason = attempt()
     if trial is Trial.NOT_TRIED:
         return Check(name=name, status="skipped", reason=f"not tried: {reason}")
@@ -158,7 +160,7 @@ def _try(use: RoleUse, profile: S3Profile, external_id: str | None) -> tuple[Tri
         "delete-profile": {"type": "hard"},
     }
     try:
-        made = warehouses.create(use.client, use.project_id, body)
+        warehouse = warehouses.create(use.client, use.project_id, body)
     except AlreadyExistsError as exists:
         if exists.kind != OVERLAP:
             raise
@@ -169,7 +171,7 @@ def _try(use: RoleUse, profile: S3Profile, external_id: str | None) -> tuple[Tri
         if not is_not_yet(refused):
             raise
         return Trial.DENIED, str(refused)
-    warehouses.delete(use.client, warehouses.id_of(made))
+    warehouses.delete(use.client, warehouses.read_id(warehouse))
     return Trial.WORKS, ""
 
 
@@ -177,6 +179,6 @@ def _remove_leftover(use: RoleUse, name: str, profile: S3Profile) -> None:
     """Delete the warehouse that a killed run left at the neighboring prefix. It is empty, else the server refuses."""
     if not profile.key_prefix.endswith(NEIGHBOR):
         return
-    left = warehouses.find_by_name(use.client, use.project_id, name)
-    if left is not None and left["storage-profile"].get("key-prefix") == profile.key_prefix:
-        warehouses.delete(use.client, warehouses.id_of(left))
+    remaining = warehouses.find_by_name(use.client, use.project_id, name)
+    if remaining is not None and remaining["storage-profile"].get("key-prefix") == profile.key_prefix:
+        warehouses.delete(use.client, warehouses.read_id(remaining))

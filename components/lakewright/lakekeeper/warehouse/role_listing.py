@@ -15,7 +15,7 @@ from lakewright.lakekeeper.storage.profiles import S3Profile
 _DENIED = frozenset({"AccessDenied", "403"})
 
 
-def listing_checks(session: Any, storage: S3Profile, external_id: str | None, endpoint: str | None) -> list[Check]:
+def check_listings(session: Any, storage: S3Profile, external_id: str | None, endpoint: str | None) -> list[Check]:
     """Return the checks of listings, skipped if the identity may not assume the role.
 
     Args:
@@ -52,17 +52,16 @@ def _listings(s3: Any, storage: S3Profile) -> Iterator[Check]:
 
     parts = storage.key_prefix.split("/")
     for prefix in ["", *("/".join(parts[:depth]) + "/" for depth in range(1, len(parts)))]:
-        where = f"s3://{storage.bucket}/{prefix}"
+        location = f"s3://{storage.bucket}/{prefix}"
         try:
             s3.list_objects_v2(Bucket=storage.bucket, Prefix=prefix, MaxKeys=1)
         except ClientError as error:
             denied = _code(error) in _DENIED
-            reason = f"{where} cannot be listed" if denied else f"{where} could not be tried: {_code(error)}"
+            reason = f"{location} cannot be listed" if denied else f"{location} could not be tried: {_code(error)}"
             yield Check(name="bucket listing", status="passed" if denied else "failed", reason=reason)
             continue
-        reason = (
-            f"{storage.assume_role_arn} can list {where}. Limit s3:ListBucket by s3:prefix to {storage.key_prefix}/*."
-        )
+        limit = f"Limit s3:ListBucket by s3:prefix to {storage.key_prefix}/*."
+        reason = f"{storage.assume_role_arn} can list {location}. {limit}"
         yield Check(name="bucket listing", status="failed", reason=reason)
 
 

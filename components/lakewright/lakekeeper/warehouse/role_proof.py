@@ -16,7 +16,7 @@ from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.diagnostics import note
 from lakewright.lakekeeper.provider.errors import RoleTooOpenError
 from lakewright.lakekeeper.provider.inputs import ResourceInputs, StateOnly, Update, has_unknown
-from lakewright.lakekeeper.provider.options import ServerInput, given, not_imported
+from lakewright.lakekeeper.provider.options import ServerInput, drop_none, not_imported
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.lakekeeper.storage.credentials import SystemIdentity
 from lakewright.lakekeeper.storage.profiles import S3Profile
@@ -47,15 +47,15 @@ class RoleProofProvider(LakekeeperProvider[RoleProofArgs]):
     @override
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
         result = super().check(_olds, news)
-        if report.wanted() and not result.failures:
-            declared = self.args.parse(result.inputs)
-            if "warehouse_id" in _olds and not has_unknown([declared.server, declared.storage, declared.credential]):
-                self._report(declared)
+        if report.is_wanted() and not result.failures:
+            args = self.args.parse(result.inputs)
+            if "warehouse_id" in _olds and not has_unknown([args.server, args.storage, args.credential]):
+                self._report(args)
         return result
 
     @override
-    def title(self, declared: RoleProofArgs) -> str:
-        return f"proof of the role of warehouse `{declared.warehouse}` at {declared.server.endpoint}"
+    def title(self, args: RoleProofArgs) -> str:
+        return f"proof of the role of warehouse `{args.warehouse}` at {args.server.endpoint}"
 
     @override
     def make(self, client: Client, new: RoleProofArgs) -> tuple[str, ObservedResource[RoleProofArgs]]:
@@ -63,22 +63,22 @@ class RoleProofProvider(LakekeeperProvider[RoleProofArgs]):
         return new.warehouse_id, ObservedResource(new)
 
     @override
-    def find(self, client: Client, known: RecordedResource[RoleProofArgs]) -> ObservedResource[RoleProofArgs] | None:
-        return ObservedResource(known.declared)
+    def find(self, client: Client, resource: RecordedResource[RoleProofArgs]) -> ObservedResource[RoleProofArgs] | None:
+        return ObservedResource(resource.declared)
 
     @override
     def change(
-        self, client: Client, known: RecordedResource[RoleProofArgs], new: RoleProofArgs
+        self, client: Client, resource: RecordedResource[RoleProofArgs], new: RoleProofArgs
     ) -> ObservedResource[RoleProofArgs]:
         self._prove(client, new)
         return ObservedResource(new)
 
     @override
-    def remove(self, client: Client, known: RecordedResource[RoleProofArgs]) -> None:
+    def remove(self, client: Client, resource: RecordedResource[RoleProofArgs]) -> None:
         """Do nothing: the proof left nothing."""
 
-    def _prove(self, client: Client, declared: RoleProofArgs) -> None:
-        use = use_of(client, declared)
+    def _prove(self, client: Client, args: RoleProofArgs) -> None:
+        use = describe_use(client, args)
         checks = role_checks(use)
         if failed := [check.reason for check in checks if check.status == "failed"]:
             raise RoleTooOpenError(
@@ -87,28 +87,28 @@ class RoleProofProvider(LakekeeperProvider[RoleProofArgs]):
             )
         skipped = "".join(f"; {check.name} {check.reason}" for check in checks if check.status == "skipped")
         note(
-            f"{use.title} is used with its external ID only, and writes below {declared.storage.where} only{skipped}."
+            f"{use.title} is used with its external ID only, and writes below {args.storage.where} only{skipped}."
             " `lakewright byo check` also tries to list the bucket"
         )
 
-    def _report(self, declared: RoleProofArgs) -> None:
+    def _report(self, args: RoleProofArgs) -> None:
         try:
-            checks = role_checks(use_of(self.client(declared.server), declared))
+            checks = role_checks(describe_use(self.client(args.server), args))
         except (LakekeeperError, UnresolvedCredentialError) as error:
             checks = [Check(name="role", status="failed", reason=str(error))]
         report.write(
             Report(
-                warehouse=declared.warehouse,
-                project_id=declared.project_id,
-                endpoint=declared.server.endpoint,
+                warehouse=args.warehouse,
+                project_id=args.project_id,
+                endpoint=args.server.endpoint,
                 checks=checks,
             )
         )
 
 
-def use_of(client: Client, declared: RoleProofArgs) -> RoleUse:
+def describe_use(client: Client, args: RoleProofArgs) -> RoleUse:
     """Return the use of the role that a declaration names."""
-    return RoleUse(client, declared.project_id, declared.warehouse, declared.storage, declared.credential)
+    return RoleUse(client, args.project_id, args.warehouse, args.storage, args.credential)
 
 
 class RoleProof(Resource, module="lakekeeper", name="RoleProof"):
@@ -127,7 +127,7 @@ class RoleProof(Resource, module="lakekeeper", name="RoleProof"):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the resource."""
-        props = given(
+        props = drop_none(
             server=server,
             project_id=project_id,
             warehouse_id=warehouse_id,

@@ -35,11 +35,11 @@ def checks(profile: S3Profile, credential: object, secret: Callable[[str], str],
         }
     except credentials.UnresolvedCredentialError as unresolved:
         return [
-            _failed("role", str(unresolved)),
-            _failed("bucket", "not checked: its keys cannot be read on this machine"),
+            _fail("role", str(unresolved)),
+            _fail("bucket", "not checked: its keys cannot be read on this machine"),
         ]
     role, keys = _assume(profile, keys, credential.external_id)
-    return [role, _probe(profile, keys) if keys else _failed("bucket", "not checked: the role could not be assumed")]
+    return [role, _probe(profile, keys) if keys else _fail("bucket", "not checked: the role could not be assumed")]
 
 
 def _role_of_the_server(profile: S3Profile) -> Check:
@@ -57,8 +57,8 @@ def _assume(profile: S3Profile, keys: Keys, external_id: str | None) -> tuple[Ch
 
     Return the check and the keys for further checks. There are no keys if a role cannot be assumed.
     """
-    own, vending = profile.roles
-    if not own and not vending:
+    catalog_role, vending = profile.roles
+    if not catalog_role and not vending:
         return Check(name="role", status="skipped", reason="no role is declared"), keys
     assumed: list[str] = []
     for role in sorted({role for role in profile.roles if role}):
@@ -67,8 +67,8 @@ def _assume(profile: S3Profile, keys: Keys, external_id: str | None) -> tuple[Ch
         try:
             answer = _client("sts", profile, keys).assume_role(**request)["Credentials"]
         except _errors() as error:
-            return _failed("role", f"{role} cannot be assumed: {_one_line(error)}. Fix its trust policy."), {}
-        if role == own:
+            return _fail("role", f"{role} cannot be assumed: {_one_line(error)}. Fix its trust policy."), {}
+        if role == catalog_role:
             taken = ("AccessKeyId", "SecretAccessKey", "SessionToken")
             names = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
             keys = {name: answer[key] for name, key in zip(names, taken, strict=True)}
@@ -89,7 +89,7 @@ def _probe(profile: S3Profile, keys: Keys) -> Check:
         doing = "deleted"
         s3.delete_object(Bucket=profile.bucket, Key=key)
     except _errors() as error:
-        return _failed(
+        return _fail(
             "bucket",
             f"a probe object at {at} cannot be {doing}: {_one_line(error)}. Check bucket, keys and permissions.",
         )
@@ -105,7 +105,7 @@ def _bucket_from_outside(profile: S3Profile, *, new: bool) -> Check:
     try:
         answer = httpx.head(url, timeout=ANSWER_IN)
     except httpx.HTTPError as error:
-        return _failed(
+        return _fail(
             "bucket", f"{url} does not answer ({type(error).__name__}). Correct `endpoint`, or start the store."
         )
     region = answer.headers.get("x-amz-bucket-region")
@@ -116,11 +116,9 @@ def _bucket_from_outside(profile: S3Profile, *, new: bool) -> Check:
             reason=f"{url} does not exist yet; this is expected if the stack creates it",
         )
     if answer.status_code == NOT_THERE:
-        return _failed("bucket", f"{url} does not exist. Create the bucket, or correct its name.")
+        return _fail("bucket", f"{url} does not exist. Create the bucket, or correct its name.")
     if profile.flavor == "aws" and region and region != profile.region:
-        return _failed(
-            "bucket", f"{profile.bucket} is in {region}, but {profile.region} is declared. Declare {region}."
-        )
+        return _fail("bucket", f"{profile.bucket} is in {region}, but {profile.region} is declared. Declare {region}.")
     return Check(name="bucket", status="passed", reason=f"{url} answers; permissions are checked when it is used")
 
 
@@ -153,5 +151,5 @@ def _one_line(error: Exception) -> str:
     )
 
 
-def _failed(name: str, reason: str) -> Check:
+def _fail(name: str, reason: str) -> Check:
     return Check(name=name, status="failed", reason=reason)

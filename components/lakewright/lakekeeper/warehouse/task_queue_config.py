@@ -20,7 +20,7 @@ from lakewright.lakekeeper.provider.creation import Origin
 from lakewright.lakekeeper.provider.diagnostics import note, warn
 from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError
 from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceInputs, ServerKeeps, Update, has_unknown
-from lakewright.lakekeeper.provider.options import ServerInput, given, not_imported
+from lakewright.lakekeeper.provider.options import ServerInput, drop_none, not_imported
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.lakekeeper.warehouse.changes import awake
 from lakewright.names.types import NotBlank, ProjectId
@@ -87,58 +87,62 @@ class TaskQueueConfigProvider(LakekeeperProvider[TaskQueueConfigArgs]):
     may_be_on_foreign_objects = True
 
     @override
-    def find_marked(self, client: Client, declared: TaskQueueConfigArgs) -> MarkedObject | None:
-        if declared.warehouse_id:
-            return project_record.find_marked_warehouse(client, declared.warehouse_id)
-        return project_record.find_marked_project(client, declared.project_id) if declared.project_id else None
+    def find_marked(self, client: Client, args: TaskQueueConfigArgs) -> MarkedObject | None:
+        if args.warehouse_id:
+            return project_record.find_marked_warehouse(client, args.warehouse_id)
+        return project_record.find_marked_project(client, args.project_id) if args.project_id else None
 
     @override
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
         """Check that the server has the queue before any resource is created."""
-        found = super().check(_olds, news)
-        if found.failures or "server" in _olds:
-            return found
-        declared = self.args.from_state(found.inputs)
-        if has_unknown([declared.queue, declared.server]) or declared.queue in _EVERYWHERE:
-            return found
+        result = super().check(_olds, news)
+        if result.failures or "server" in _olds:
+            return result
+        args = self.args.from_state(result.inputs)
+        if has_unknown([args.queue, args.server]) or args.queue in _EVERYWHERE:
+            return result
         try:
-            there = self.client(declared.server).server().queues
+            queues = self.client(args.server).server().queues
         except (LakekeeperError, UnresolvedCredentialError) as error:
-            warn(f"{self.title(declared)}: could not check whether the server has the queue: {error}")
-            return found
-        if declared.queue in there:
-            return found
-        reason = f"the server at {declared.server.endpoint} has no queue `{declared.queue}`; it has {', '.join(there)}"
+            warn(f"{self.title(args)}: could not check whether the server has the queue: {error}")
+            return result
+        if args.queue in queues:
+            return result
+        reason = f"the server at {args.server.endpoint} has no queue `{args.queue}`; it has {', '.join(queues)}"
         return CheckResult(news, [CheckFailure("queue", reason)])
 
     @override
-    def title(self, declared: TaskQueueConfigArgs) -> str:
-        return f"configuration of queue `{declared.queue}` of {declared.scope} at {declared.server.endpoint}"
+    def title(self, args: TaskQueueConfigArgs) -> str:
+        return f"configuration of queue `{args.queue}` of {args.scope} at {args.server.endpoint}"
 
     @override
-    def existing(
+    def find_existing(
         self, client: Client, new: TaskQueueConfigArgs
     ) -> tuple[str, ObservedResource[TaskQueueConfigArgs]] | None:
-        there = task_queues.get(client, new.scope, new.queue)
-        return (_id_of(new), ObservedResource(_observed(there, new))) if there and there.is_set else None
+        live_config = task_queues.get(client, new.scope, new.queue)
+        return (
+            (_make_id(new), ObservedResource(_observe(live_config, new)))
+            if live_config and live_config.is_set
+            else None
+        )
 
     @override
     def make(self, client: Client, new: TaskQueueConfigArgs) -> tuple[str, ObservedResource[TaskQueueConfigArgs]]:
-        if not new.adopt and (found := self._existing_awake(client, new)) is not None:
-            differs = difference.between(found, new)
+        if not new.adopt and (live_args := self._existing_awake(client, new)) is not None:
+            differs = difference.list_changes(live_args, new)
             if differs:
-                what = "; ".join(map(str, differs))
-                self.require_ours(client, found, new, Origin.EXISTED, f"with other settings ({what})")
-        return _id_of(new), self._set(client, new)
+                listed_changes = "; ".join(map(str, differs))
+                self.require_ours(client, live_args, new, Origin.EXISTED, f"with other settings ({listed_changes})")
+        return _make_id(new), self._set(client, new)
 
     @override
     def find(
-        self, client: Client, known: RecordedResource[TaskQueueConfigArgs]
+        self, client: Client, resource: RecordedResource[TaskQueueConfigArgs]
     ) -> ObservedResource[TaskQueueConfigArgs] | None:
-        state = known.declared
-        there = task_queues.get(client, state.scope, state.queue)
-        if there is not None:
-            return ObservedResource(_observed(there, state))
+        state = resource.declared
+        live_config = task_queues.get(client, state.scope, state.queue)
+        if live_config is not None:
+            return ObservedResource(_observe(live_config, state))
         if state.warehouse_id and warehouses.get(client, state.warehouse_id):
             warn(f"{self.title(state)} cannot be seen while the warehouse is inactive")
             return ObservedResource(state, hidden_in=state.warehouse_id)
@@ -146,19 +150,19 @@ class TaskQueueConfigProvider(LakekeeperProvider[TaskQueueConfigArgs]):
 
     @override
     def change(
-        self, client: Client, known: RecordedResource[TaskQueueConfigArgs], new: TaskQueueConfigArgs
+        self, client: Client, resource: RecordedResource[TaskQueueConfigArgs], new: TaskQueueConfigArgs
     ) -> ObservedResource[TaskQueueConfigArgs]:
         return self._set(client, new)
 
     @override
-    def remove(self, client: Client, known: RecordedResource[TaskQueueConfigArgs]) -> None:
-        state = known.declared
+    def remove(self, client: Client, resource: RecordedResource[TaskQueueConfigArgs]) -> None:
+        state = resource.declared
         note(f"{self.title(state)} is left unchanged: the server cannot unset it")
 
     def _existing_awake(self, client: Client, new: TaskQueueConfigArgs) -> TaskQueueConfigArgs | None:
         with awake(client, new.warehouse_id):
-            found = self.existing(client, new)
-        return found[1].declared if found else None
+            existing = self.find_existing(client, new)
+        return existing[1].declared if existing else None
 
     def _set(self, client: Client, new: TaskQueueConfigArgs) -> ObservedResource[TaskQueueConfigArgs]:
         with awake(client, new.warehouse_id):
@@ -167,26 +171,26 @@ class TaskQueueConfigProvider(LakekeeperProvider[TaskQueueConfigArgs]):
         return ObservedResource(new)
 
 
-def _id_of(declared: TaskQueueConfigArgs) -> str:
-    return f"{declared.warehouse_id or declared.project_id}/{declared.queue}"
+def _make_id(args: TaskQueueConfigArgs) -> str:
+    return f"{args.warehouse_id or args.project_id}/{args.queue}"
 
 
-def _observed(there: QueueConfig, declared: TaskQueueConfigArgs) -> TaskQueueConfigArgs:
+def _observe(live_config: QueueConfig, args: TaskQueueConfigArgs) -> TaskQueueConfigArgs:
     """Return a response as inputs. A duration keeps its declared spelling if the values are equal."""
     config = {
-        key: declared.config[key] if _same(value, declared.config.get(key)) else value
-        for key, value in there.config.items()
+        key: args.config[key] if _same(value, args.config.get(key)) else value
+        for key, value in live_config.config.items()
     }
-    heartbeat = there.max_seconds_since_last_heartbeat
-    kept = heartbeat if declared.max_seconds_since_last_heartbeat is not None else None
-    return declared.model_copy(update={"config": config, "max_seconds_since_last_heartbeat": kept})
+    heartbeat = live_config.max_seconds_since_last_heartbeat
+    declared_heartbeat = heartbeat if args.max_seconds_since_last_heartbeat is not None else None
+    return args.model_copy(update={"config": config, "max_seconds_since_last_heartbeat": declared_heartbeat})
 
 
-def _same(found: Any, declared: Any) -> bool:
-    if found == declared:
+def _same(live_value: Any, args: Any) -> bool:
+    if live_value == args:
         return True
     try:
-        return _DURATION.validate_python(found) == _DURATION.validate_python(declared)
+        return _DURATION.validate_python(live_value) == _DURATION.validate_python(args)
     except ValidationError:
         return False
 
@@ -214,7 +218,7 @@ class TaskQueueConfig(Resource, module="lakekeeper", name="TaskQueueConfig"):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the resource."""
-        props = given(
+        props = drop_none(
             server=server,
             queue=queue,
             warehouse_id=warehouse_id,

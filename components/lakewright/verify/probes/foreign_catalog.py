@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from urllib.parse import quote
 
-from lakewright.lakekeeper.api.catalog.namespaces import joined
+from lakewright.lakekeeper.api.catalog.namespaces import join_levels
 from lakewright.verify.attempts.catalog_access import HIDDEN_WAREHOUSE, CatalogResponse
 from lakewright.verify.attempts.check import Attempt, AttemptResult, expect_denied
 from lakewright.verify.session.sessions import IdentitySession
@@ -94,7 +94,7 @@ def probe_foreign_catalog(session: IdentitySession) -> Iterator[Attempt]:
             str(namespaces_response),
         )
         for table in foreign.tables:
-            levels = quote(joined(tuple(table.namespace.split("."))), safe="")
+            levels = quote(join_levels(tuple(table.namespace.split("."))), safe="")
             root = f"/catalog/v1/{foreign.warehouse_id}/namespaces/{levels}/tables/{quote(table.name, safe='')}"
             for attempt, path in (("load table", root), ("get credentials of table", f"{root}/credentials")):
                 response = catalog.request("GET", path, project=project)

@@ -28,11 +28,11 @@ def test_encrypted_object_on_a_later_page_is_found(own: OwnBucket, aws: AwsClien
     key = aws("kms").create_key()["KeyMetadata"]["KeyId"]
     encryption = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": key}
     aws("s3").put_object(Bucket=own.bucket, Key="z-encrypted", Body=b"1", **encryption)
-    assert bucket_key.encrypted(own) == "z-encrypted"
+    assert bucket_key.find_encrypted_object(own) == "z-encrypted"
 
 
 def test_bucket_without_encrypted_objects_is_read_whole(own: OwnBucket) -> None:
-    assert bucket_key.encrypted(own) is None
+    assert bucket_key.find_encrypted_object(own) is None
 
 
 @pytest.mark.parametrize(("bound", "is_refused"), [(4, True), (5, False)])
@@ -42,9 +42,9 @@ def test_more_objects_than_the_limit_are_an_error(
     monkeypatch.setattr(bucket_key, "LOOKED_AT", bound)
     if is_refused:
         with pytest.raises(CannotCountError, match=f"holds more than {bound} objects and versions"):
-            bucket_key.encrypted(own)
+            bucket_key.find_encrypted_object(own)
     else:
-        assert bucket_key.encrypted(own) is None
+        assert bucket_key.find_encrypted_object(own) is None
 
 
 @pytest.mark.parametrize(("verb", "expected"), [("up", False), ("destroy", True)])

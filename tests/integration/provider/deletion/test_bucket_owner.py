@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from lakewright.lakekeeper.buckets import bucket_mark
-from lakewright.lakekeeper.buckets.bucket_key import alias_of, description_of
+from lakewright.lakekeeper.buckets.bucket_key import describe_key, name_alias
 from lakewright.lakekeeper.buckets.bucket_removal import BucketRemovalProvider, remove_left_over
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.provider import run_context
@@ -127,15 +127,15 @@ def test_left_over_bucket_is_removed_with_its_key(
     keys: list[str] = []
     for record in ("0123", "0123", "ffff"):
         tags = [{"TagKey": name, "TagValue": value} for name, value in (mark | {RECORD_TAG: record}).items()]
-        keys.append(kms.create_key(Description=description_of(bucket), Tags=tags)["KeyMetadata"]["KeyId"])
-    kms.create_alias(AliasName=alias_of(bucket), TargetKeyId=keys[0])
+        keys.append(kms.create_key(Description=describe_key(bucket), Tags=tags)["KeyMetadata"]["KeyId"])
+    kms.create_alias(AliasName=name_alias(bucket), TargetKeyId=keys[0])
     own = OwnBucket(bucket=bucket, region=sandbox.aws.region, endpoint=sandbox.aws.endpoint)
 
     run_as_stack(lambda: remove_left_over(own, "0123"))
 
     states = [kms.describe_key(KeyId=key)["KeyMetadata"]["KeyState"] for key in keys]
     assert states == ["PendingDeletion", "PendingDeletion", "Enabled"]
-    assert alias_of(bucket) not in [alias["AliasName"] for alias in kms.list_aliases()["Aliases"]]
+    assert name_alias(bucket) not in [alias["AliasName"] for alias in kms.list_aliases()["Aliases"]]
     assert bucket not in [found["Name"] for found in aws("s3").list_buckets()["Buckets"]]
 
 

@@ -131,12 +131,12 @@ def test_job_has_the_grants_of_its_service_account(cluster: Cluster, unique: str
     Resource(ProjectProvider()).up(server=server, project_id=unique, name="ours")
     seen = cluster.client(account)
     with pytest.raises(ForbiddenError):
-        projects.name_of(seen, unique)
+        projects.read_name(seen, unique)
     user, grant = Resource(UserProvider()), Resource(GrantProvider())
     user.up(server=server, user_id=f"kubernetes~{account.uid}", name=account.name, user_type="application")
     on = {"type": "project", "project_id": unique}
     grant.up(server=server, on=on, privilege="describe", user=user.id)
-    assert projects.name_of(seen, unique) == "ours"
+    assert projects.read_name(seen, unique) == "ours"
     assert (user.refresh(), grant.refresh()) == ("same", "same")
 
 
@@ -145,10 +145,10 @@ def test_recreated_account_is_another_user(cluster: Cluster, unique: str) -> Non
     Resource(ProjectProvider()).up(server=server, project_id=unique, name="ours")
     on = {"type": "project", "project_id": unique}
     Resource(GrantProvider()).up(server=server, on=on, privilege="describe", user=f"kubernetes~{account.uid}")
-    assert projects.name_of(cluster.client(account), unique) == "ours"
+    assert projects.read_name(cluster.client(account), unique) == "ours"
     again = ServiceAccount(account.namespace, account.name, str(uuid.uuid4()))
     with pytest.raises(ForbiddenError):
-        projects.name_of(cluster.client(again), unique)
+        projects.read_name(cluster.client(again), unique)
 
 
 def test_account_that_called_first_is_taken_over(cluster: Cluster, unique: str) -> None:

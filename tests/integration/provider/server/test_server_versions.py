@@ -177,7 +177,7 @@ def test_row_undrop_path_and_default_layout(old: OldServer) -> None:
 
     old.http.delete(f"{root}/t").raise_for_status()
     client = old.client()
-    [dropped] = tabulars.dropped(client, warehouse.id)
+    [dropped] = tabulars.list_dropped(client, warehouse.id)
     tabulars.undrop(client, warehouse.id, dropped)
     assert [tabular.name for tabular in tabulars.live(client, warehouse.id, ("n",))] == ["t"]
 
@@ -223,7 +223,7 @@ def test_row_dry_runs(old: OldServer) -> None:
     Resource(ProjectProvider()).up(**project)
     profile = {"type": "s3", "bucket": old.bucket, "region": "us-east-1", "sts-enabled": False}
     body = {"warehouse-name": "x", "storage-profile": profile}
-    checks = validation.of_creation(old.client(), project["project_id"], body)
+    checks = validation.validate_creation(old.client(), project["project_id"], body)
     assert (checks is not None) == old.since("0.14")
 
 

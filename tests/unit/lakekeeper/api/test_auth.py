@@ -106,7 +106,7 @@ def test_two_rejections_of_one_token_renew_it_once() -> None:
     provider = IdentityProvider()
     tokens = provider.tokens()
     tokens.current()
-    assert [tokens.renewed("t1"), tokens.renewed("t1")] == ["t2", "t2"]
+    assert [tokens.renew("t1"), tokens.renew("t1")] == ["t2", "t2"]
 
 
 @pytest.mark.parametrize(

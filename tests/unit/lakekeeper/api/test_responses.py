@@ -237,17 +237,17 @@ ON = Object("project", project_id="p")
     [
         ({}, "projects", projects.list_all),
         ({"projects": [{}]}, "project-id", projects.list_all),
-        ({}, "project-name", lambda c: projects.name_of(c, "p")),
+        ({}, "project-name", lambda c: projects.read_name(c, "p")),
         ({}, "allowed-actions", projects.sees_all),
         ({}, "id", users.ourselves),
         ({}, "users", users.list_all),
         ({}, "roles", lambda c: roles.list_all(c, "p")),
         ({"roles": [{}]}, "name", lambda c: roles.find_by_name(c, "p", "r")),
-        ({}, "managed-access", lambda c: managed_access.of_warehouse(c, "w")),
-        ({}, "assignments", lambda c: permissions.held(c, ON)),
-        ({"assignments": [{}]}, "type", lambda c: permissions.held(c, ON)),
+        ({}, "managed-access", lambda c: managed_access.read_of_warehouse_access(c, "w")),
+        ({}, "assignments", lambda c: permissions.list_grants(c, ON)),
+        ({"assignments": [{}]}, "type", lambda c: permissions.list_grants(c, ON)),
         ({}, "metadata", lambda c: tables.load(c, "w", "ns", "t")),
-        ({}, "id", lambda c: warehouses.id_of(c.json("GET", "/x"))),
+        ({}, "id", lambda c: warehouses.read_id(c.json("GET", "/x"))),
     ],
 )
 def test_missing_key_is_one_sentence(body: Any, key: str, read: Callable[[Client], Any]) -> None:

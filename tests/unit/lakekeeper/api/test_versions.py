@@ -8,7 +8,7 @@ import sys
 import pytest
 from lakewright.lakekeeper.api.connection.errors import UnsupportedServerError
 from lakewright.lakekeeper.api.connection.privileges import ObjectKind
-from lakewright.lakekeeper.api.connection.versions import server_of
+from lakewright.lakekeeper.api.connection.versions import parse_server
 from lakewright.lakekeeper.provider.inputs import require_supported
 from lakewright.lakekeeper.warehouse.model import WarehouseArgs
 
@@ -27,7 +27,7 @@ AT = "http://lake.test"
     ],
 )
 def test_versions_are_recognised(info: dict[str, object], version: tuple[int, int]) -> None:
-    assert server_of(AT, info).version == version
+    assert parse_server(AT, info).version == version
 
 
 @pytest.mark.parametrize("text", ["0.10.4", "0.9.5", "latest", ""])
@@ -35,7 +35,7 @@ def test_older_and_unknown_versions_are_refused_by_name(text: str) -> None:
     with pytest.raises(
         UnsupportedServerError, match=f"{AT} runs Lakekeeper {text or 'of an unknown version'}; 0.11 or newer"
     ):
-        server_of(AT, {"version": text})
+        parse_server(AT, {"version": text})
 
 
 STORAGE = {"type": "s3", "bucket": "lake", "region": "eu-central-1", "sts_enabled": False}
@@ -46,7 +46,7 @@ STORAGE = {"type": "s3", "bucket": "lake", "region": "eu-central-1", "sts_enable
     [("storage.sts_endpoint", "0.11.6"), ("storage.storage_layout", "0.11.6"), ("allowed_format_versions", "0.12.4")],
 )
 def test_fields_that_a_version_would_drop_are_refused(path: str, version: str) -> None:
-    server = server_of(AT, {"version": version})
+    server = parse_server(AT, {"version": version})
     declared = {"server": {"endpoint": AT}, "project_id": "acme", "name": "main", "storage": STORAGE}
     require_supported(server, WarehouseArgs.parse(declared))
     values = {
@@ -71,13 +71,13 @@ def test_fields_that_a_version_would_drop_are_refused(path: str, version: str) -
     ],
 )
 def test_reasons_why_a_warehouse_may_not_be_listed(info: dict[str, object], reasons: list[str]) -> None:
-    assert server_of(AT, info).unlisted == " and ".join(reasons)
+    assert parse_server(AT, info).unlisted == " and ".join(reasons)
 
 
 @pytest.mark.parametrize(("kind", "since"), [("table", 11), ("generic-table", 13), ("tag", 14)])
 def test_kinds_of_objects_by_version(kind: ObjectKind, since: int) -> None:
     for minor in (11, 12, 13, 14):
-        server = server_of(AT, {"version": f"0.{minor}.0"})
+        server = parse_server(AT, {"version": f"0.{minor}.0"})
         assert server.has(kind) == (minor >= since)
         if minor >= since:
             server.require_kind(kind)

@@ -8,7 +8,7 @@ from lakewright.lakekeeper.api.catalog.namespaces import ListedNamespace, Path
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import BusyError, NotFoundError, ProtectedError
-from lakewright.lakekeeper.api.connection.retry import until
+from lakewright.lakekeeper.api.connection.retry import retry_until
 
 NAMED = 10
 """Maximum number of tables that a message names; further ones are counted."""
@@ -35,27 +35,27 @@ class Contents:
         return f"with contents: {', '.join(names[:NAMED])}" if names else ""
 
 
-def described(found: list[Tabular]) -> str:
+def describe(tabular_list: list[Tabular]) -> str:
     """Return a summary such as `3 tables, 1 of them soft-deleted (a.b, ...)`."""
-    dropped = sum(1 for tabular in found if tabular.dropped)
-    names = sorted(f"{tabular} (soft-deleted)" if tabular.dropped else str(tabular) for tabular in found)
-    listed = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
-    noun = "table or view" if any(tabular.kind == "view" for tabular in found) else "table"
-    count = f"{len(found)} {noun if len(found) == 1 else noun.replace(' or view', 's and view') + 's'}"
-    return f"{count}{f', {dropped} of them soft-deleted' if dropped else ''}: {listed}"
+    dropped = sum(1 for tabular in tabular_list if tabular.dropped)
+    names = sorted(f"{tabular} (soft-deleted)" if tabular.dropped else str(tabular) for tabular in tabular_list)
+    names_text = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+    noun = "table or view" if any(tabular.kind == "view" for tabular in tabular_list) else "table"
+    count = f"{len(tabular_list)} {noun if len(tabular_list) == 1 else noun.replace(' or view', 's and view') + 's'}"
+    return f"{count}{f', {dropped} of them soft-deleted' if dropped else ''}: {names_text}"
 
 
-def of_warehouse(client: Client, warehouse_id: str) -> Contents:
+def read_warehouse(client: Client, warehouse_id: str) -> Contents:
     """Return all contents of an active warehouse."""
-    found = [
+    namespace_list = [
         namespace
-        for root in namespaces.children(client, warehouse_id)
+        for root in namespaces.list_children(client, warehouse_id)
         for namespace in (root, *_below(client, warehouse_id, root.path))
     ]
-    return _contents(client, warehouse_id, found, None)
+    return _contents(client, warehouse_id, namespace_list, None)
 
 
-def of_namespace(client: Client, warehouse_id: str, path: Path) -> Contents:
+def read_namespace(client: Client, warehouse_id: str, path: Path) -> Contents:
     """Return all contents of a namespace, without the namespace itself."""
     return _contents(client, warehouse_id, _below(client, warehouse_id, path), path)
 
@@ -63,21 +63,21 @@ def of_namespace(client: Client, warehouse_id: str, path: Path) -> Contents:
 def _below(client: Client, warehouse_id: str, path: Path) -> list[ListedNamespace]:
     return [
         namespace
-        for child in namespaces.children(client, warehouse_id, path)
+        for child in namespaces.list_children(client, warehouse_id, path)
         for namespace in (child, *_below(client, warehouse_id, child.path))
     ]
 
 
-def _contents(client: Client, warehouse_id: str, found: list[ListedNamespace], root: Path | None) -> Contents:
-    paths = [n.path for n in found] + ([root] if root else [])
-    held = [tabular for path in paths for tabular in tabulars.live(client, warehouse_id, path)]
-    dropped = tabulars.dropped(client, warehouse_id)
+def _contents(client: Client, warehouse_id: str, namespace_list: list[ListedNamespace], root: Path | None) -> Contents:
+    paths = [n.path for n in namespace_list] + ([root] if root else [])
+    tabular_list = [tabular for path in paths for tabular in tabulars.live(client, warehouse_id, path)]
+    dropped = tabulars.list_dropped(client, warehouse_id)
     if root:
-        dropped = [tabular for tabular in dropped if _within(tabular.namespace, root)]
-    return Contents(found, held + dropped)
+        dropped = [tabular for tabular in dropped if _is_within(tabular.namespace, root)]
+    return Contents(namespace_list, tabular_list + dropped)
 
 
-def _within(path: Path, root: Path) -> bool:
+def _is_within(path: Path, root: Path) -> bool:
     return tuple(part.casefold() for part in path[: len(root)]) == tuple(part.casefold() for part in root)
 
 
@@ -87,23 +87,23 @@ def purge(client: Client, warehouse_id: str, path: Path | None = None) -> None:
     Raises:
         ProtectedError: Something in it is protected; nothing was deleted.
     """
-    found = of_namespace(client, warehouse_id, path) if path else of_warehouse(client, warehouse_id)
-    if found.protected:
+    contents = read_namespace(client, warehouse_id, path) if path else read_warehouse(client, warehouse_id)
+    if contents.protected:
         raise ProtectedError(
             f"nothing was removed from warehouse {warehouse_id} at {client.endpoint}, because these are protected:"
-            f" {', '.join(found.protected)}. Remove the protection first."
+            f" {', '.join(contents.protected)}. Remove the protection first."
         )
-    for tabular in found.tabulars:
+    for tabular in contents.tabulars:
         if not tabular.dropped:
-            _ignoring_missing(lambda tabular=tabular: tabulars.drop(client, warehouse_id, tabular))
+            _ignore_missing(lambda tabular=tabular: tabulars.drop(client, warehouse_id, tabular))
     # Soft-deleted tables are restored first: only an explicit drop with purge deletes the files at once. They are
     # restored one after the other, since several of them may have had the same name.
-    for tabular in found.tabulars:
+    for tabular in contents.tabulars:
         if tabular.dropped:
-            _ignoring_missing(lambda tabular=tabular: tabulars.undrop(client, warehouse_id, tabular))
-            _ignoring_missing(lambda tabular=tabular: tabulars.drop(client, warehouse_id, tabular))
+            _ignore_missing(lambda tabular=tabular: tabulars.undrop(client, warehouse_id, tabular))
+            _ignore_missing(lambda tabular=tabular: tabulars.drop(client, warehouse_id, tabular))
     depth = len(path) + 1 if path else 1
-    for namespace in found.namespaces:
+    for namespace in contents.namespaces:
         if len(namespace.path) == depth:  # deletes the namespaces below it, too
             delete_namespace(client, warehouse_id, namespace.path, with_content=True)
 
@@ -112,12 +112,12 @@ def delete_namespace(client: Client, warehouse_id: str, path: Path, *, with_cont
     """Drop a namespace and return whether it existed. Waits for expirations that are running in it."""
 
     def attempt() -> bool:
-        return _ignoring_missing(lambda: namespaces.delete(client, warehouse_id, path, with_content=with_content))
+        return _ignore_missing(lambda: namespaces.delete(client, warehouse_id, path, with_content=with_content))
 
-    return until(attempt, lambda error: isinstance(error, BusyError), seconds=60, every=0.2)
+    return retry_until(attempt, lambda error: isinstance(error, BusyError), seconds=60, every=0.2)
 
 
-def _ignoring_missing(call: Callable[[], None]) -> bool:
+def _ignore_missing(call: Callable[[], None]) -> bool:
     """Make a call and return whether the object existed."""
     try:
         call()

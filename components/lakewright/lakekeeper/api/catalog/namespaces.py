@@ -25,12 +25,12 @@ class ListedNamespace:
     """None if the list does not contain it."""
 
 
-def id_of(found: dict[str, Any]) -> str:
+def read_id(response: dict[str, Any]) -> str:
     """Return the id of a namespace from its response."""
-    return str(found.get("namespace-uuid") or found["properties"]["namespace_id"])
+    return str(response.get("namespace-uuid") or response["properties"]["namespace_id"])
 
 
-def joined(path: Path) -> str:
+def join_levels(path: Path) -> str:
     """Return the path as a query parameter: its levels, joined by the unit separator."""
     return "\x1f".join(path)
 
@@ -38,7 +38,7 @@ def joined(path: Path) -> str:
 def url(warehouse_id: str, path: Path | None = None) -> str:
     """Return the URL path of a warehouse's namespaces, or of one namespace."""
     root = f"/catalog/v1/{warehouse_id}/namespaces"
-    return root if path is None else f"{root}/{quote(joined(path), safe='')}"
+    return root if path is None else f"{root}/{quote(join_levels(path), safe='')}"
 
 
 def create(client: Client, warehouse_id: str, path: Path, properties: dict[str, str]) -> dict[str, Any]:
@@ -55,23 +55,23 @@ def get(client: Client, warehouse_id: str, path: Path) -> dict[str, Any] | None:
         return None
 
 
-def children(client: Client, warehouse_id: str, parent: Path | None = None) -> list[ListedNamespace]:
+def list_children(client: Client, warehouse_id: str, parent: Path | None = None) -> list[ListedNamespace]:
     """Return the namespaces one level below a namespace, or the outermost ones."""
-    listed: list[ListedNamespace] = []
+    entries: list[ListedNamespace] = []
     params: Params = {"returnUuids": True, "returnProtectionStatus": True}
     if parent:
-        params["parent"] = joined(parent)
+        params["parent"] = join_levels(parent)
     for page in pages(client, url(warehouse_id), params):
         paths = cast(list[list[str]], page["namespaces"])
         ids = cast(list[str], page.get("namespace-uuids") or [""] * len(paths))
         protection = cast(list[bool | None], page.get("protection-status") or [None] * len(paths))
-        listed += [ListedNamespace(tuple(p), i, s) for p, i, s in zip(paths, ids, protection, strict=True)]
-    return listed
+        entries += [ListedNamespace(tuple(p), i, s) for p, i, s in zip(paths, ids, protection, strict=True)]
+    return entries
 
 
 def get_cached(client: Client, warehouse_id: str, path: Path) -> ListedNamespace | None:
     """Return a namespace from the cached list of its level; None if the list does not contain it."""
-    return (_list_shared(client, warehouse_id, path[:-1]) or {}).get(_folded(path))
+    return (_list_shared(client, warehouse_id, path[:-1]) or {}).get(_fold_case(path))
 
 
 def list_cached(client: Client, warehouse_id: str, parent: Path | None = None) -> list[ListedNamespace]:
@@ -80,18 +80,18 @@ def list_cached(client: Client, warehouse_id: str, parent: Path | None = None) -
     Raises:
         RefusedError: The server refuses the list.
     """
-    listed = _list_shared(client, warehouse_id, parent or ())
-    return children(client, warehouse_id, parent) if listed is None else list(listed.values())
+    shared_list = _list_shared(client, warehouse_id, parent or ())
+    return list_children(client, warehouse_id, parent) if shared_list is None else list(shared_list.values())
 
 
 def _list_shared(client: Client, warehouse_id: str, parent: Path) -> dict[Path, ListedNamespace] | None:
     return client.lists.get_cached_unless_refused(
-        (client, "namespaces", warehouse_id, _folded(parent)),
-        lambda: {_folded(child.path): child for child in children(client, warehouse_id, parent or None)},
+        (client, "namespaces", warehouse_id, _fold_case(parent)),
+        lambda: {_fold_case(child.path): child for child in list_children(client, warehouse_id, parent or None)},
     )
 
 
-def _folded(path: Path) -> Path:
+def _fold_case(path: Path) -> Path:
     """Return the path in lower case, since the server ignores case."""
     return tuple(part.casefold() for part in path)
 

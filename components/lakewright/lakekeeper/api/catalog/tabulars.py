@@ -35,20 +35,20 @@ def live(client: Client, warehouse_id: str, namespace: namespaces.Path) -> list[
     kinds: list[Kind] = ["table", "view"]
     if client.server().has("generic-table"):
         kinds.append("generic-table")
-    return [tabular for kind in kinds for tabular in listed(client, warehouse_id, namespace, kind)]
+    return [tabular for kind in kinds for tabular in list_kind(client, warehouse_id, namespace, kind)]
 
 
 def ids(client: Client, warehouse_id: str, namespace: namespaces.Path, kind: Kind) -> dict[str, str]:
     """Return ids by lower-case name for one kind in one namespace; empty if the namespace does not exist."""
     try:
         return {
-            tabular.name.casefold(): tabular.tabular_id for tabular in listed(client, warehouse_id, namespace, kind)
+            tabular.name.casefold(): tabular.tabular_id for tabular in list_kind(client, warehouse_id, namespace, kind)
         }
     except NotFoundError:
         return {}
 
 
-def listed(client: Client, warehouse_id: str, namespace: namespaces.Path, kind: Kind) -> Iterator[Tabular]:
+def list_kind(client: Client, warehouse_id: str, namespace: namespaces.Path, kind: Kind) -> Iterator[Tabular]:
     """Yield the objects of one kind in one namespace.
 
     Raises:
@@ -58,32 +58,32 @@ def listed(client: Client, warehouse_id: str, namespace: namespaces.Path, kind: 
     if kind == "generic-table":
         for page in pages(client, path):
             for identifier in cast(list[dict[str, Any]], page["identifiers"]):
-                found = Tabular(
+                identifiers = Tabular(
                     tuple(identifier["namespace"]), identifier["name"], kind, str(identifier.get("id") or "")
                 )
-                yield replace(found, protected=_is_protected(client, warehouse_id, found))
+                yield replace(identifiers, protected=_is_protected(client, warehouse_id, identifiers))
         return
     for page in pages(client, path, {"returnUuids": True, "returnProtectionStatus": True}):
-        found = cast(list[dict[str, Any]], page["identifiers"])
-        ids = cast(list[str], page.get("table-uuids") or page.get("view-uuids") or [""] * len(found))
-        protection = cast(list[bool], page.get("protection-status") or [False] * len(found))
-        for identifier, tabular_id, protected in zip(found, ids, protection, strict=True):
+        identifiers = cast(list[dict[str, Any]], page["identifiers"])
+        ids = cast(list[str], page.get("table-uuids") or page.get("view-uuids") or [""] * len(identifiers))
+        protection = cast(list[bool], page.get("protection-status") or [False] * len(identifiers))
+        for identifier, tabular_id, protected in zip(identifiers, ids, protection, strict=True):
             yield Tabular(tuple(identifier["namespace"]), identifier["name"], kind, tabular_id, protected)
 
 
-def deleted(client: Client, warehouse_id: str) -> list[dict[str, Any]]:
+def list_deleted(client: Client, warehouse_id: str) -> list[dict[str, Any]]:
     """Return the soft-deleted tables and views of an active warehouse, as the server returns them."""
     path = f"/management/v1/warehouse/{warehouse_id}/deleted-tabulars"
     return [tabular for page in pages(client, path) for tabular in cast(list[dict[str, Any]], page["tabulars"])]
 
 
-def dropped(client: Client, warehouse_id: str) -> list[Tabular]:
+def list_dropped(client: Client, warehouse_id: str) -> list[Tabular]:
     """Return the soft-deleted tables and views of a warehouse."""
     return [
         Tabular(
             tuple(tabular["namespace"]), tabular["name"], tabular.get("typ") or "table", tabular["id"], dropped=True
         )
-        for tabular in deleted(client, warehouse_id)
+        for tabular in list_deleted(client, warehouse_id)
     ]
 
 

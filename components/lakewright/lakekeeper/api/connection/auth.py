@@ -18,7 +18,7 @@ from lakewright.lakekeeper.api.connection.responses import (
     ENCODINGS,
     MEBIBYTE,
     UnusableResponseError,
-    bounded,
+    limit_size,
     parse_json,
 )
 from lakewright.lakekeeper.api.connection.retry import RetryableError, RetryPolicy
@@ -55,7 +55,7 @@ class Tokens(Protocol):
         """Return a token that is expected to be valid."""
         ...
 
-    def renewed(self, rejected: str) -> str:
+    def renew(self, rejected: str) -> str:
         """Return another token after the server rejected one; the same token if there is no other."""
         ...
 
@@ -71,15 +71,15 @@ class FixedToken(Tokens):
     def current(self) -> str:
         """Return the token to send."""
         if self._token is None:
-            self._token = self._looked_up()
+            self._token = self._look_up()
         return self._token
 
     @override
-    def renewed(self, rejected: str) -> str:
-        self._token = self._looked_up()
+    def renew(self, rejected: str) -> str:
+        self._token = self._look_up()
         return self._token
 
-    def _looked_up(self) -> str:
+    def _look_up(self) -> str:
         """Return the token without the newline that secrets in variables often end with."""
         return self._resolve(self._reference).strip()
 
@@ -99,7 +99,7 @@ class TokenFile(Tokens):
             raise NotAuthenticatedError(f"token file {self._path} cannot be read: {type(error).__name__}") from None
 
     @override
-    def renewed(self, rejected: str) -> str:
+    def renew(self, rejected: str) -> str:
         return self.current()
 
 
@@ -126,7 +126,7 @@ class ClientCredentials(Tokens):
                 self._fetch()
             return self._token
 
-    def renewed(self, rejected: str) -> str:
+    def renew(self, rejected: str) -> str:
         """Return another token than the rejected one."""
         with self._lock:
             if self._token == rejected:  # otherwise another thread has renewed it
@@ -142,10 +142,10 @@ class ClientCredentials(Tokens):
         }
         form |= {"scope": settings.scope} if settings.scope else {}
         form |= {"audience": settings.audience} if settings.audience else {}
-        self._token, lifetime = self._retry.run(lambda: self._asked(form))
+        self._token, lifetime = self._retry.run(lambda: self._request_token(form))
         self._renew_at = self._now() + lifetime * (1 - EARLY)
 
-    def _asked(self, form: dict[str, str]) -> tuple[str, float]:
+    def _request_token(self, form: dict[str, str]) -> tuple[str, float]:
         """Return a token and its lifetime in seconds. Requests are repeatable, so temporary errors are retried."""
         settings = self._settings
         try:
@@ -162,7 +162,7 @@ class ClientCredentials(Tokens):
                     f"{hint(reason)}"
                 )
             ) from None
-        token, lifetime = _token_of(answer)
+        token, lifetime = _read_token(answer)
         if answer.status_code == 200 and token:
             return token, lifetime
         refused = NotAuthenticatedError(
@@ -172,14 +172,16 @@ class ClientCredentials(Tokens):
         raise RetryableError(refused) if answer.status_code in PASSING else refused
 
 
-def token_client(*, verify: ssl.SSLContext | bool = True, transport: httpx.BaseTransport | None = None) -> httpx.Client:
+def make_token_client(
+    *, verify: ssl.SSLContext | bool = True, transport: httpx.BaseTransport | None = None
+) -> httpx.Client:
     """Return the HTTP client for a token endpoint. It limits the size of responses."""
     client = httpx.Client(
         timeout=TOKEN_WITHIN,
         verify=verify,
         transport=transport,
         headers={"accept-encoding": ENCODINGS},
-        event_hooks={"response": [bounded(MEBIBYTE)]},
+        event_hooks={"response": [limit_size(MEBIBYTE)]},
     )
     enforce_deadlines(client)
     return client
@@ -190,7 +192,7 @@ def _body(answer: httpx.Response) -> dict[str, Any]:
     return cast(dict[str, Any], body) if isinstance(body, dict) else {}
 
 
-def _token_of(answer: httpx.Response) -> tuple[str, float]:
+def _read_token(answer: httpx.Response) -> tuple[str, float]:
     body = _body(answer)
     token, lifetime = body.get("access_token"), body.get("expires_in", 300)
     return (token if isinstance(token, str) else ""), (float(lifetime) if isinstance(lifetime, int | float) else 300.0)
@@ -215,7 +217,7 @@ class BearerAuth(httpx.Auth):
         request.headers["Authorization"] = _bearer(token)
         answer = yield request
         if answer.status_code == 401:
-            request.headers["Authorization"] = _bearer(self._tokens.renewed(token))
+            request.headers["Authorization"] = _bearer(self._tokens.renew(token))
             yield request
 
 
@@ -226,12 +228,12 @@ def _bearer(token: str) -> str:
         NotAuthenticatedError: No header can hold the token. The message does not contain it.
     """
     if not TOKEN.fullmatch(token):
-        found = "is empty" if not token else "has spaces, line breaks or other characters that tokens cannot have"
-        raise NotAuthenticatedError(f"the token {found}. Check what `auth` of the server's settings refers to.")
+        problem = "is empty" if not token else "has spaces, line breaks or other characters that tokens cannot have"
+        raise NotAuthenticatedError(f"the token {problem}. Check what `auth` of the server's settings refers to.")
     return f"Bearer {token}"
 
 
-def auth_for(server: ServerRef, resolve: Resolve, *, verify: ssl.SSLContext | bool = True) -> httpx.Auth | None:
+def make_auth(server: ServerRef, resolve: Resolve, *, verify: ssl.SSLContext | bool = True) -> httpx.Auth | None:
     """Return httpx's authentication for a server's `auth`.
 
     Args:
@@ -251,4 +253,4 @@ def auth_for(server: ServerRef, resolve: Resolve, *, verify: ssl.SSLContext | bo
         case TokenFileAuth(path=path):
             return BearerAuth(TokenFile(path))
         case ClientCredentialsAuth():
-            return BearerAuth(ClientCredentials(auth, resolve, token_client(verify=verify)))
+            return BearerAuth(ClientCredentials(auth, resolve, make_token_client(verify=verify)))

@@ -83,7 +83,7 @@ class Client:
         except errors.NoSuchPathError as missing:
             missing.add("Is this a Lakekeeper server? `endpoint` is its address without `/management` or `/catalog`.")
             raise
-        return versions.server_of(self.endpoint, info)
+        return versions.parse_server(self.endpoint, info)
 
     def json(self, method: Method, path: str, **options: Any) -> dict[str, Any]:
         """Return the JSON object of a call's response. The options are those of `call`."""
@@ -142,7 +142,7 @@ class Client:
         def attempt() -> httpx.Response:
             nonlocal turned_away
             try:
-                return self._sender.once(call, request, probes=probes, idempotent=idempotent)
+                return self._sender.send(call, request, probes=probes, idempotent=idempotent)
             except RetryableError as again:
                 turned_away |= isinstance(again.error, errors.RefusedError) and again.error.status in {429, 503}
                 raise
@@ -152,7 +152,7 @@ class Client:
             except errors.NotFoundError as missing:
                 if not self._is_active_now(missing, path):
                     raise
-            return self._sender.once(call, request, probes=probes, idempotent=idempotent)
+            return self._sender.send(call, request, probes=probes, idempotent=idempotent)
 
         if method in {"GET", "HEAD"}:
             return self._retry.run(attempt)
@@ -172,12 +172,12 @@ class Client:
             return False
         read = errors.Call("GET", f"/management/v1/warehouse/{warehouse[1]}", self.endpoint)
         try:
-            found = self._sender.once(read, {}, probes=False, idempotent=True)
+            response = self._sender.send(read, {}, probes=False, idempotent=True)
         except errors.RefusedError:
             return False
         from lakewright.lakekeeper.api.connection.responses import parse_json  # noqa: PLC0415
 
-        body = parse_json(read, found)
+        body = parse_json(read, response)
         return isinstance(body, dict) and cast(dict[str, Any], body).get("status") == "active"
 
     def is_active(self, warehouse_id: str) -> bool | None:
@@ -240,8 +240,8 @@ class ClientPool:
             if key not in self._clients:
                 same = server.model_copy(update={"project_id": None}).model_dump_json()
                 twin = self._twins.get(same)
-                self._clients[key] = made = Client(server, resolve, lists=self.lists, twin=twin, limit=self._limit)
-                self._twins.setdefault(same, made)
+                self._clients[key] = client = Client(server, resolve, lists=self.lists, twin=twin, limit=self._limit)
+                self._twins.setdefault(same, client)
             return self._clients[key]
 
     def close(self) -> None:

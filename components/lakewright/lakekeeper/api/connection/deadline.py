@@ -37,7 +37,7 @@ def enforce_deadlines(client: httpx.Client) -> None:
             pool._network_backend = _Backend(pool._network_backend)
 
 
-def _remaining(timeout: float | None, passed: type[Exception]) -> float | None:
+def _limit_timeout(timeout: float | None, passed: type[Exception]) -> float | None:
     deadline: float | None = getattr(_call, "deadline", None)
     if deadline is None:
         return timeout
@@ -59,13 +59,13 @@ class _Backend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        seconds = _remaining(timeout, httpcore.ConnectTimeout)
+        seconds = _limit_timeout(timeout, httpcore.ConnectTimeout)
         return _Stream(self._backend.connect_tcp(host, port, seconds, local_address, socket_options))
 
     def connect_unix_socket(
         self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
     ) -> httpcore.NetworkStream:
-        seconds = _remaining(timeout, httpcore.ConnectTimeout)
+        seconds = _limit_timeout(timeout, httpcore.ConnectTimeout)
         return _Stream(self._backend.connect_unix_socket(path, seconds, socket_options))
 
     def sleep(self, seconds: float) -> None:
@@ -77,10 +77,10 @@ class _Stream(httpcore.NetworkStream):
         self._stream = stream
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, _remaining(timeout, httpcore.ReadTimeout))
+        return self._stream.read(max_bytes, _limit_timeout(timeout, httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._stream.write(buffer, _remaining(timeout, httpcore.WriteTimeout))
+        self._stream.write(buffer, _limit_timeout(timeout, httpcore.WriteTimeout))
 
     def close(self) -> None:
         self._stream.close()
@@ -88,7 +88,7 @@ class _Stream(httpcore.NetworkStream):
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
-        seconds = _remaining(timeout, httpcore.ConnectTimeout)
+        seconds = _limit_timeout(timeout, httpcore.ConnectTimeout)
         return _Stream(self._stream.start_tls(ssl_context, server_hostname, seconds))
 
     def get_extra_info(self, info: str) -> Any:

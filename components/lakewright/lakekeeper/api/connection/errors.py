@@ -204,9 +204,9 @@ def refusal(call: Call, status: int, kind: str, message: str) -> LakekeeperError
         kind: The server's `error.type`; empty if there is none.
         message: The server's message.
     """
-    said = " ".join(message.split())[:600] or "no reason given"
+    reason = " ".join(message.split())[:600] or "no reason given"
     label = " ".join(f"{status} {kind}".split())
-    text = f"{call} answered {label}: {said}"
+    text = f"{call} answered {label}: {reason}"
     if kind in ADVICE:
         text = f"{text.rstrip('.')}. {ADVICE[kind]}"
     if status == 401 and kind == MAY_NOT_GRANT:
@@ -222,20 +222,20 @@ def refusal(call: Call, status: int, kind: str, message: str) -> LakekeeperError
         return UnconfirmedError(text)
     if status == 408:
         return ResponseTimeoutError(text)
-    return _refused_as(status, kind)(text, status=status, kind=kind)
+    return _choose_error(status, kind)(text, status=status, kind=kind)
 
 
-def _refused_as(status: int, kind: str) -> type[RefusedError]:
+def _choose_error(status: int, kind: str) -> type[RefusedError]:
     if status == 403:
         return ForbiddenError
     if status == 404:
         return NotFoundError if kind else NoSuchPathError
-    known = [
+    error_kinds = [
         (ALREADY_EXISTS, AlreadyExistsError),
         (NOT_EMPTY, NotEmptyError),
         (PROTECTED, ProtectedError),
         (UNFINISHED_TASKS, BusyError),
     ]
     if status == 409:
-        known += [(CONCURRENT, BusyError), (CONFLICTS, ConflictError)]
-    return next((error for kinds, error in known if kind in kinds), RefusedError)
+        error_kinds += [(CONCURRENT, BusyError), (CONFLICTS, ConflictError)]
+    return next((error for kinds, error in error_kinds if kind in kinds), RefusedError)

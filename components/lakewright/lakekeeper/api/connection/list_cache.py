@@ -40,12 +40,12 @@ class SharedAnswers:
 
     def get_cached(self, key: Hashable, fetch: Callable[[], T]) -> T:
         """Return the recent result of `fetch`, or call it. Its error reaches all waiting readers and is not cached."""
-        answer, ours = self._answer_for(key)
+        answer, ours = self._find_cached(key)
         if ours:
             try:
-                found = fetch()
+                listed_objects = fetch()
                 answer.came = self._now()
-                answer.result.set_result(found)
+                answer.result.set_result(listed_objects)
             except BaseException as error:  # noqa: BLE001 - raised below, here and in all waiting readers
                 with self._lock:
                     if self._answers.get(key) is answer:
@@ -53,7 +53,7 @@ class SharedAnswers:
                 answer.result.set_exception(error)
         return answer.result.result()
 
-    def _answer_for(self, key: Hashable) -> tuple[_CachedList, bool]:
+    def _find_cached(self, key: Hashable) -> tuple[_CachedList, bool]:
         """Return the result to wait for, and whether the caller has to fetch it."""
         with self._lock:
             answer = self._answers.get(key)
@@ -108,7 +108,7 @@ class Index:
         except Exception as error:
             self._error = error
             raise
-        self._known |= {str(listed["id"]): listed for listed in page or ()}
+        self._known |= {str(entry["id"]): entry for entry in page or ()}
         return page is not None
 
 

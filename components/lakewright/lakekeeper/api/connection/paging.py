@@ -34,7 +34,7 @@ def pages(
     first: Params = {"pageToken": ""} if path.startswith(CATALOG) else {}
     params: Params = {"pageSize": PAGE_SIZE, **first, **(more or {})}
     count = 0
-    seen: set[str] = set()
+    tokens: set[str] = set()
     while most is None or count < most:
         page = client.json("GET", path, project=project, params=params)
         yield page
@@ -43,10 +43,10 @@ def pages(
         if not token:
             return
         token = str(token)
-        if token in seen or count >= MOST_PAGES:
-            why = "repeats a page token" if token in seen else f"has no end after {count} pages"
+        if token in tokens or count >= MOST_PAGES:
+            why = "repeats a page token" if token in tokens else f"has no end after {count} pages"
             raise BadResponseError(f"GET {path} at {client.endpoint}: the list {why}. This is a fault of the server.")
-        seen.add(token)
+        tokens.add(token)
         params = {**params, "pageToken": token}
 
 

@@ -13,10 +13,10 @@ def require_tls(server: ServerRef) -> None:
     """
     if server.allow_plain_http:
         return
-    for what, url in _confidential(server):
+    for subject, url in _confidential(server):
         if leaves_without_tls(url):
             raise InsecureEndpointError(
-                f"{what} would be sent to {url} without TLS. Use `https://`, or set `allow_plain_http: true` in the"
+                f"{subject} would be sent to {url} without TLS. Use `https://`, or set `allow_plain_http: true` in the"
                 " server's settings (`lakekeeper` of the environment) where the network is trusted."
             )
 

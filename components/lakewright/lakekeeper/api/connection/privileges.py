@@ -76,6 +76,6 @@ class GrantEntry:
         return f"{self.privilege} of {self.kind} {self.principal}"
 
 
-def listed(held: frozenset[GrantEntry] | set[GrantEntry]) -> str:
+def format_entries(entries: frozenset[GrantEntry] | set[GrantEntry]) -> str:
     """Return the entries as text for messages."""
-    return ", ".join(str(entry) for entry in sorted(held)) or "nothing"
+    return ", ".join(str(entry) for entry in sorted(entries)) or "nothing"

@@ -39,9 +39,9 @@ def parse_json(call: Call, answer: httpx.Response) -> Any:
     """Return the JSON of a response, with objects as `ResponseBody`; None if it is not JSON or nested too deeply."""
 
     def read(members: dict[str, Any]) -> ResponseBody:
-        found = ResponseBody(members)
-        found.call = call
-        return found
+        body = ResponseBody(members)
+        body.call = call
+        return body
 
     try:
         return json.loads(answer.content, object_hook=read)
@@ -61,7 +61,7 @@ def retry_after(value: str, now: Callable[[], datetime] = lambda: datetime.now(U
     return max(0.0, seconds.total_seconds())
 
 
-def bounded(limit: int) -> Callable[[httpx.Response], None]:
+def limit_size(limit: int) -> Callable[[httpx.Response], None]:
     """Return a response hook for httpx that limits the size of bodies.
 
     Args:

@@ -63,13 +63,15 @@ class _Backoff:
         return random.uniform(0.5, 1.0) * min(ceiling, self._policy.longest_wait)  # noqa: S311 - jitter, not cryptography
 
 
-def until(attempt: Callable[[], T], again: Callable[[BaseException], bool], *, seconds: float, every: float) -> T:
+def retry_until(
+    attempt: Callable[[], T], is_retryable: Callable[[BaseException], bool], *, seconds: float, every: float
+) -> T:
     """Repeat a call while it raises an expected error and time is left; then raise its last error."""
     from tenacity import Retrying, retry_if_exception, stop_after_delay  # noqa: PLC0415 - slow import
 
     return Retrying(
         stop=stop_after_delay(seconds),
         wait=lambda state: min(every * 1.5 ** (state.attempt_number - 1), 5.0),
-        retry=retry_if_exception(again),
+        retry=retry_if_exception(is_retryable),
         reraise=True,
     )(attempt)

@@ -19,7 +19,7 @@ ACCEPTED_SERVER_ID = "LAKEWRIGHT_ACCEPT_SERVER_ID"
 """Environment variable: id of a server that a stack's catalog was restored or migrated to."""
 
 
-def accepted_server_id() -> str | None:
+def read_accepted_server_id() -> str | None:
     """Return the id of a server that is accepted although the state has another id."""
     return os.environ.get(ACCEPTED_SERVER_ID) or None
 

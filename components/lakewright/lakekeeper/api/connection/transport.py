@@ -13,12 +13,12 @@ from urllib.parse import quote, urlencode
 import httpx
 
 from lakewright.lakekeeper.api.connection import errors, settings
-from lakewright.lakekeeper.api.connection.auth import Resolve, auth_for
+from lakewright.lakekeeper.api.connection.auth import Resolve, make_auth
 from lakewright.lakekeeper.api.connection.deadline import call_within, enforce_deadlines
 from lakewright.lakekeeper.api.connection.responses import (
     ENCODINGS,
     UnusableResponseError,
-    bounded,
+    limit_size,
     parse_json,
     retry_after,
 )
@@ -43,21 +43,21 @@ class Sender:
         verify = trust(server.ca_bundle)
         self._http = httpx.Client(
             base_url=server.endpoint,
-            auth=auth_for(server, resolve, verify=verify),
+            auth=make_auth(server, resolve, verify=verify),
             # Loading the certificate authorities is slow, and without TLS they are not used.
             verify=verify if server.endpoint.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
-            timeout=_waiting(settings.answer_within()),
+            timeout=_make_timeout(settings.answer_within()),
             transport=transport,
             limits=httpx.Limits(max_connections=64, max_keepalive_connections=64, keepalive_expiry=60),
             headers={"user-agent": "lakewright", "accept-encoding": ENCODINGS},
-            event_hooks={"response": [bounded(settings.answer_limit())]},
+            event_hooks={"response": [limit_size(settings.answer_limit())]},
         )
         enforce_deadlines(self._http)
 
-    def once(self, call: errors.Call, options: dict[str, Any], *, probes: bool, idempotent: bool) -> httpx.Response:
+    def send(self, call: errors.Call, options: dict[str, Any], *, probes: bool, idempotent: bool) -> httpx.Response:
         """Send a call and return its successful response. Raises RetryableError, or a final error."""
         seconds = settings.validation_within() if probes else settings.answer_within()
-        request: dict[str, Any] = {**options, "timeout": _waiting(seconds)}
+        request: dict[str, Any] = {**options, "timeout": _make_timeout(seconds)}
         query = request.pop("params", None)
         # One complete URL: httpx parses it once instead of four times.
         url = f"{self.endpoint.rstrip('/')}{call.path}{f'?{urlencode(query, quote_via=quote)}' if query else ''}"
@@ -90,7 +90,7 @@ class Sender:
         if answer.is_success or answer.status_code == 304:
             return answer
         kind, message = _reason(call, answer)
-        message = _without_secrets(message, answer.request.headers, request.get("json"))
+        message = _remove_secrets(message, answer.request.headers, request.get("json"))
         error = errors.refusal(call, answer.status_code, kind, message)
         if _again(answer.status_code, kind, idempotent=idempotent):
             raise RetryableError(error, retry_after(answer.headers.get("retry-after", "")))
@@ -103,7 +103,7 @@ class Sender:
         self._http.close()
 
 
-def _waiting(seconds: float) -> httpx.Timeout:
+def _make_timeout(seconds: float) -> httpx.Timeout:
     return httpx.Timeout(seconds, connect=settings.CONNECT_WITHIN)
 
 
@@ -132,7 +132,7 @@ def _origin(url: httpx.URL) -> str:
     return f"{url.scheme}://{url.netloc.decode('ascii')}"
 
 
-def _without_secrets(message: str, headers: httpx.Headers, body: object) -> str:
+def _remove_secrets(message: str, headers: httpx.Headers, body: object) -> str:
     """Return a message without the secrets of the request: some gateways return the request itself."""
     for secret in [headers.get("authorization", "").removeprefix("Bearer "), *_confidential(body)]:
         if secret:

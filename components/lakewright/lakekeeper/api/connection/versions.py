@@ -137,7 +137,7 @@ def parse(text: str) -> Version:
     return int(numbers[0]), int(numbers[1])
 
 
-def server_of(endpoint: str, info: Mapping[str, Any]) -> Server:
+def parse_server(endpoint: str, info: Mapping[str, Any]) -> Server:
     """Return the server that a `/management/v1/info` response describes.
 
     Raises:

@@ -29,10 +29,10 @@ Plan = Callable[[frozenset[GrantEntry]], tuple[set[GrantEntry], set[GrantEntry]]
 """Returns the entries to add and the entries to remove, given the current ones."""
 
 
-def held(client: Client, on: Object) -> frozenset[GrantEntry] | None:
+def list_grants(client: Client, on: Object) -> frozenset[GrantEntry] | None:
     """Return all grants on an object itself; None if the object does not exist."""
     try:
-        return permissions.held(client, on) if _has_tuples(client, on) else _listed(client, on)
+        return permissions.list_grants(client, on) if _has_tuples(client, on) else _list_by_api(client, on)
     except NoSuchPathError as unknown:
         if not client.server().keeps_tuples:  # with tuples the server has the path, so a gateway responded
             unknown.add(_perhaps_none(client))
@@ -49,7 +49,7 @@ def get_cached(client: Client, on: Object) -> frozenset[GrantEntry] | None:
     """Return what `held` returns, from one call for all readers of a refresh."""
     # Readers know different ids of an object: some have the ids of its project and warehouse, too.
     project = on.project_id if on.kind == "project" else None
-    return client.lists.get_cached((client, "grants", permissions.path(on), project), lambda: held(client, on))
+    return client.lists.get_cached((client, "grants", permissions.path(on), project), lambda: list_grants(client, on))
 
 
 def add(client: Client, on: Object, entry: GrantEntry) -> None:
@@ -79,18 +79,18 @@ def converge(client: Client, on: Object, plan: Plan) -> frozenset[GrantEntry] | 
         The grants after the change; None if the object does not exist.
     """
     for tries_left in reversed(range(TRIES)):
-        there = held(client, on)
-        if there is None:
+        live_grants = list_grants(client, on)
+        if live_grants is None:
             return None
-        writes, deletes = plan(there)
-        writes, deletes = writes - there, deletes & there
+        writes, deletes = plan(live_grants)
+        writes, deletes = writes - live_grants, deletes & live_grants
         try:
             _send(client, on, sorted(writes), sorted(deletes))
         except RefusedError as refused:
             if refused.kind not in permissions.CONFLICTS or not tries_left:
                 raise
             continue
-        return (there | writes) - deletes
+        return (live_grants | writes) - deletes
     raise AssertionError("the last try returns or raises")
 
 
@@ -101,7 +101,7 @@ def _is_gone(client: Client, on: Object) -> bool:
             case "server":
                 return False
             case "project":
-                return projects.name_of(client, on.project_id or "") is None
+                return projects.read_name(client, on.project_id or "") is None
             case "tag":
                 return not tags.is_there(client, on.project_id or "", on.object_id)
             case "role":
@@ -130,9 +130,9 @@ def _has_tuples(client: Client, on: Object) -> bool:
 
 def _keeps_none(client: Client, kind: str) -> GrantsUnsupportedError:
     server = client.server()
-    what = "grants on roles" if kind == "role" and server.has_grants_api else "grants"
+    subject = "grants on roles" if kind == "role" and server.has_grants_api else "grants"
     return GrantsUnsupportedError(
-        f"{client.endpoint} stores no {what}: it runs Lakekeeper {server.version_text} with authorizer"
+        f"{client.endpoint} stores no {subject}: it runs Lakekeeper {server.version_text} with authorizer"
         f" `{server.authz_backend}`, which does not support them. Users may do all that this authorizer allows."
         " Remove the declaration, or run the server with OpenFGA."
     )
@@ -168,13 +168,13 @@ def _check_words(client: Client, on: Object, writes: Iterable[GrantEntry]) -> No
     Raises:
         NotGrantableError: A privilege cannot be granted on this kind of object.
     """
-    known = client.server().relations(on.kind)
+    relations = client.server().relations(on.kind)
     for entry in writes:
-        if entry.privilege not in known:
+        if entry.privilege not in relations:
             newer = " in this version" if entry.privilege in RELATIONS[on.kind] else ""
             raise NotGrantableError(
                 f"`{entry.privilege}` cannot be granted on a {on.kind} at {client.endpoint}{newer}; expected one of"
-                f" {', '.join(known) or 'none'}"
+                f" {', '.join(relations) or 'none'}"
             )
 
 
@@ -195,7 +195,7 @@ def path(on: Object) -> str:
             return f"{root}/warehouse/{on.warehouse_id}/{on.kind}/{on.object_id}/grants"
 
 
-def _listed(client: Client, on: Object) -> frozenset[GrantEntry]:
+def _list_by_api(client: Client, on: Object) -> frozenset[GrantEntry]:
     return frozenset(
         GrantEntry(grant["privilege"], *next(iter(grant["principal"].items())))
         for page in pages(client, path(on), project=on.project_id)

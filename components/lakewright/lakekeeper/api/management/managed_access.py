@@ -5,12 +5,12 @@ from lakewright.lakekeeper.api.connection.client import Client
 ROOT = "/management/v1/permissions"
 
 
-def of_warehouse(client: Client, warehouse_id: str) -> bool:
+def read_of_warehouse_access(client: Client, warehouse_id: str) -> bool:
     """Return whether a warehouse has managed access."""
     return bool(client.json("GET", f"{ROOT}/warehouse/{warehouse_id}")["managed-access"])
 
 
-def of_namespace(client: Client, namespace_id: str) -> bool:
+def read_namespace_access(client: Client, namespace_id: str) -> bool:
     """Return whether a namespace itself has managed access, regardless of inherited settings."""
     return bool(client.json("GET", f"{ROOT}/namespace/{namespace_id}")["managed-access"])
 

@@ -15,11 +15,15 @@ Member = tuple[PrincipalKind, str]
 """Kind and id of a user or role."""
 
 
-def of_role(client: Client, project_id: str, role_id: str) -> frozenset[Member] | None:
+def list_members(client: Client, project_id: str, role_id: str) -> frozenset[Member] | None:
     """Return the direct members of a role; None if the project has no such role."""
     if _tuples(client):
-        held = grants.held(client, _role(project_id, role_id))
-        return None if held is None else frozenset((h.kind, h.principal) for h in held if h.privilege == ASSIGNEE)
+        role_grants = grants.list_grants(client, _role(project_id, role_id))
+        return (
+            None
+            if role_grants is None
+            else frozenset((h.kind, h.principal) for h in role_grants if h.privilege == ASSIGNEE)
+        )
     try:
         return frozenset(
             (cast(PrincipalKind, member["type"]), str(member["id"]))

@@ -25,13 +25,13 @@ def path(on: Object) -> str:
             return f"{ROOT}/warehouse/{on.warehouse_id}/{on.kind}/{on.object_id}"
 
 
-def held(client: Client, on: Object) -> frozenset[GrantEntry]:
+def list_grants(client: Client, on: Object) -> frozenset[GrantEntry]:
     """Return the direct grants on an object, without inherited ones."""
     answer = client.json("GET", f"{path(on)}/assignments", project=on.project_id)
-    found = cast(list[dict[str, str]], answer["assignments"])
+    assignments = cast(list[dict[str, str]], answer["assignments"])
     return frozenset(
         GrantEntry(row["type"], "user", row["user"]) if "user" in row else GrantEntry(row["type"], "role", row["role"])
-        for row in found
+        for row in assignments
     )
 
 

@@ -45,25 +45,25 @@ def read_cached_mark(client: Client, project_id: str) -> OwnershipMark:
     return client.lists.get_cached_in_run(key, lambda: read_mark(client, project_id))
 
 
-def find_marked_project(client: Client, project_id: str, *others: Consent) -> MarkedObject:
+def find_marked_project(client: Client, project_id: str, *consents: Consent) -> MarkedObject:
     """Return a project with its mark, read once in a run. The errors are those of `read_mark`.
 
     Args:
         client: Client of the server.
         project_id: Id of the project.
-        others: Consents that also permit the adoption of an object in the project.
+        consents: Consents that also permit the adoption of an object in the project.
     """
-    return _to_marked(client, project_id, read_cached_mark(client, project_id), *others)
+    return _to_marked(client, project_id, read_cached_mark(client, project_id), *consents)
 
 
-def find_live_marked_project(client: Client, project_id: str, *others: Consent) -> MarkedObject:
+def find_live_marked_project(client: Client, project_id: str, *consents: Consent) -> MarkedObject:
     """Return what `find_marked_project` returns, read from the server now."""
-    return _to_marked(client, project_id, read_mark(client, project_id), *others)
+    return _to_marked(client, project_id, read_mark(client, project_id), *consents)
 
 
-def _to_marked(client: Client, project_id: str, mark: OwnershipMark, *others: Consent) -> MarkedObject:
-    consents = (Consent(ConsentKind.PROJECT, project_id), *others)
-    return MarkedObject(f"project {project_id} at {client.endpoint}", mark, consents)
+def _to_marked(client: Client, project_id: str, mark: OwnershipMark, *consents: Consent) -> MarkedObject:
+    all_consents = (Consent(ConsentKind.PROJECT, project_id), *consents)
+    return MarkedObject(f"project {project_id} at {client.endpoint}", mark, all_consents)
 
 
 def find_marked_warehouse(client: Client, warehouse_id: str) -> MarkedObject | None:
@@ -134,14 +134,15 @@ def find_missing_right(client: Client, project_id: str, mark: OwnershipMark) -> 
 
 
 def _describe_missing_right(client: Client, project_id: str, role: roles.RoleResponse | None) -> str:
-    who = "the identity that runs the program"
+    identity = "the identity that runs the program"
     if role is None:
         return (
-            f"Allow `create_role` on project {project_id} at {client.endpoint} to {who} (with OpenFGA, its"
+            f"Allow `create_role` on project {project_id} at {client.endpoint} to {identity} (with OpenFGA, its"
             f" `role_creator`): the role `{RECORD_ROLE}` records which stack owns the project."
         )
     return (
-        f"Allow `update` on role {role['id']} (`{RECORD_ROLE}`) at {client.endpoint} to {who} (with OpenFGA, the role's"
+        f"Allow `update` on role {role['id']} (`{RECORD_ROLE}`) at {client.endpoint} to {identity} (with"
+        " OpenFGA, the role's"
         " `ownership`, or `security_admin` of the project): it records which stack owns the project."
     )
 
@@ -173,7 +174,7 @@ def _find_record(client: Client, project_id: str) -> roles.RoleResponse | None:
     try:
         return roles.find_record(client, project_id)
     except (NotFoundError, ForbiddenError) as refused:
-        if projects.name_of(client, project_id) is None:
+        if projects.read_name(client, project_id) is None:
             return None  # the project does not exist
         refused.add(
             f"The owner of project {project_id} is therefore not known. Allow `list_roles` on the project to the"

@@ -25,11 +25,11 @@ def create(client: Client, project_id: str, name: str) -> None:
 
 def list_all(client: Client) -> dict[str, str]:
     """Return the names of the visible projects by id."""
-    listed = cast(list[dict[str, Any]], client.json("GET", f"{ROOT}/project-list")["projects"])
-    return {str(project["project-id"]): str(project["project-name"]) for project in listed}
+    project_list = cast(list[dict[str, Any]], client.json("GET", f"{ROOT}/project-list")["projects"])
+    return {str(project["project-id"]): str(project["project-name"]) for project in project_list}
 
 
-def name_of(client: Client, project_id: str) -> str | None:
+def read_name(client: Client, project_id: str) -> str | None:
     """Return the name of a project; None if it does not exist."""
     try:
         return str(client.json("GET", f"{ROOT}/project", project=project_id)["project-name"])
@@ -53,8 +53,8 @@ def sees_all(client: Client) -> bool:
 
 def get_cached(client: Client, project_id: str) -> str | None:
     """Return the name of a project from the shared list, or by a separate call if the list lacks it."""
-    listed = client.lists.get_cached_unless_refused((client.identity, "projects"), lambda: list_all(client))
-    return (listed or {}).get(project_id) or name_of(client, project_id)
+    project_list = client.lists.get_cached_unless_refused((client.identity, "projects"), lambda: list_all(client))
+    return (project_list or {}).get(project_id) or read_name(client, project_id)
 
 
 def rename(client: Client, project_id: str, name: str) -> None:

@@ -35,22 +35,22 @@ def list_all(client: Client, project_id: str) -> list[RoleResponse]:
 
 def find_record(client: Client, project_id: str) -> RoleResponse | None:
     """Return the record role of a project, which the other functions leave out; None if it has none."""
-    listed = (role for page in _unfiltered_pages(client, project_id) for role in page)
+    listed = (role for page in _list_pages(client, project_id) for role in page)
     return next((role for role in listed if is_record_role(role)), None)
 
 
 def _pages(client: Client, project_id: str) -> Iterator[list[RoleResponse]]:
-    return (exclude_record_role(page) for page in _unfiltered_pages(client, project_id))
+    return (exclude_record_role(page) for page in _list_pages(client, project_id))
 
 
-def _unfiltered_pages(client: Client, project_id: str) -> Iterator[list[RoleResponse]]:
+def _list_pages(client: Client, project_id: str) -> Iterator[list[RoleResponse]]:
     return (cast(list[RoleResponse], page["roles"]) for page in pages(client, ROOT, project=project_id))
 
 
 def get_cached(client: Client, project_id: str, role_id: str) -> RoleResponse | None:
     """Return a role from the shared list, or by a separate call if the list lacks it."""
-    listed = _list_shared(client, project_id)
-    return (listed and listed.get(role_id)) or get(client, project_id, role_id)
+    shared_list = _list_shared(client, project_id)
+    return (shared_list and shared_list.get(role_id)) or get(client, project_id, role_id)
 
 
 def list_cached(client: Client, project_id: str) -> list[RoleResponse]:
@@ -59,8 +59,8 @@ def list_cached(client: Client, project_id: str) -> list[RoleResponse]:
     Raises:
         RefusedError: The server refuses the list.
     """
-    listed = _list_shared(client, project_id)
-    return listed.values() if listed else list_all(client, project_id)
+    shared_list = _list_shared(client, project_id)
+    return shared_list.values() if shared_list else list_all(client, project_id)
 
 
 def _list_shared(client: Client, project_id: str) -> Index | None:
@@ -71,15 +71,15 @@ def _list_shared(client: Client, project_id: str) -> Index | None:
 
 def find_by_name(client: Client, project_id: str, name: str) -> RoleResponse | None:
     """Return the role with this name in a project. The server ignores case."""
-    wanted = name.casefold()
-    return next((role for role in list_all(client, project_id) if str(role["name"]).casefold() == wanted), None)
+    folded_name = name.casefold()
+    return next((role for role in list_all(client, project_id) if str(role["name"]).casefold() == folded_name), None)
 
 
-def of_source(client: Client, project_id: str, provider_id: str, source_id: str) -> RoleResponse | None:
+def find_by_source(client: Client, project_id: str, provider_id: str, source_id: str) -> RoleResponse | None:
     """Return the role of a project that represents a role of an identity provider."""
     source = (provider_id, source_id)
-    found = list_all(client, project_id)
-    return next((role for role in found if (role.get("provider-id"), role.get("source-id")) == source), None)
+    all_roles = list_all(client, project_id)
+    return next((role for role in all_roles if (role.get("provider-id"), role.get("source-id")) == source), None)
 
 
 def replace(client: Client, project_id: str, role_id: str, name: str, description: str | None) -> None:

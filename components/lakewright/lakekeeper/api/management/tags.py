@@ -9,7 +9,7 @@ from lakewright.lakekeeper.api.connection.paging import pages
 ROOT = "/management/v1/tag-definition"
 
 
-def id_of(client: Client, project_id: str, name: str) -> str | None:
+def find_id(client: Client, project_id: str, name: str) -> str | None:
     """Return the id of a tag by name, ignoring case; None if the project or tag does not exist or is hidden."""
     try:
         for page in pages(client, ROOT, {"name": name}, project=project_id):

@@ -42,27 +42,27 @@ class QueueConfig:
 def get(client: Client, scope: Scope, queue: str) -> QueueConfig | None:
     """Return a queue's configuration; None if the project or active warehouse does not exist."""
     try:
-        found = client.json("GET", _path(client, scope, queue), project=scope.project_id)
+        response = client.json("GET", _path(client, scope, queue), project=scope.project_id)
     except NotFoundError:
         return None
-    config: dict[str, Any] = found.get("queue-config") or {}
+    config: dict[str, Any] = response.get("queue-config") or {}
     return QueueConfig(
         {key: value for key, value in config.items() if key != "queue-name" and value is not None},
-        found.get("max-seconds-since-last-heartbeat"),
+        response.get("max-seconds-since-last-heartbeat"),
     )
 
 
-def put(client: Client, scope: Scope, queue: str, wanted: QueueConfig) -> bool:
+def put(client: Client, scope: Scope, queue: str, queue_config: QueueConfig) -> bool:
     """Replace a queue's configuration and return whether its owner exists.
 
     Without a heartbeat the server keeps the one that it has.
     """
-    config = dict(wanted.config)
+    config = dict(queue_config.config)
     if queue == LOG_CLEANUP:  # the server requires both keys, even if they are not set
         config = {"cleanup-period": None, "retention-period": None} | config
     body: dict[str, Any] = {"queue-config": config}
-    if wanted.max_seconds_since_last_heartbeat is not None:
-        body["max-seconds-since-last-heartbeat"] = wanted.max_seconds_since_last_heartbeat
+    if queue_config.max_seconds_since_last_heartbeat is not None:
+        body["max-seconds-since-last-heartbeat"] = queue_config.max_seconds_since_last_heartbeat
     try:
         client.call("POST", _path(client, scope, queue), project=scope.project_id, body=body)
     except NotFoundError:

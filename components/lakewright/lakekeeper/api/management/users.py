@@ -52,8 +52,8 @@ def _pages(client: Client, most: int | None = None) -> Iterator[list[UserRespons
 def get_cached(client: Client, user_id: str) -> UserResponse | None:
     """Return a user from the shared list, or by a separate call if the list lacks it."""
     key = (client.identity, "users")
-    listed = client.lists.get_cached_unless_refused(key, lambda: Index(_pages(client, LISTED_PAGES)))
-    return (listed and listed.get(user_id)) or get(client, user_id)
+    shared_list = client.lists.get_cached_unless_refused(key, lambda: Index(_pages(client, LISTED_PAGES)))
+    return (shared_list and shared_list.get(user_id)) or get(client, user_id)
 
 
 def replace(client: Client, user_id: str, properties: dict[str, Any]) -> None:

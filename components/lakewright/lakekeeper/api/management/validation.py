@@ -11,12 +11,12 @@ Reported = dict[str, Any]
 """A check: `name`, `status` (passed, failed or skipped), and `reason` or `error`."""
 
 
-def of_creation(client: Client, project_id: str, body: Mapping[str, Any]) -> list[Reported] | None:
+def validate_creation(client: Client, project_id: str, body: Mapping[str, Any]) -> list[Reported] | None:
     """Return the checks of a create with this body; None if the server has no dry run."""
     return _report(client, f"{ROOT}-creation-validation", body, project_id)
 
 
-def of_storage(client: Client, warehouse_id: str, body: Mapping[str, Any]) -> list[Reported] | None:
+def validate_storage(client: Client, warehouse_id: str, body: Mapping[str, Any]) -> list[Reported] | None:
     """Return the checks of a change of storage profile and credential; None if the server has no dry run."""
     return _report(client, f"{ROOT}/{warehouse_id}/storage/validate-profile", body, None)
 

@@ -12,9 +12,9 @@ WarehouseResponse = dict[str, Any]
 """A warehouse in the server's JSON."""
 
 
-def id_of(found: WarehouseResponse) -> str:
+def read_id(response: WarehouseResponse) -> str:
     """Return the id of a warehouse from its response."""
-    return str(found.get("warehouse-id") or found["id"])
+    return str(response.get("warehouse-id") or response["id"])
 
 
 NAME_TAKEN = frozenset({"WarehouseAlreadyExists", "WarehouseNameAlreadyExists"})
@@ -44,33 +44,33 @@ def list_all(client: Client, project_id: str) -> list[WarehouseResponse]:
 
 def get_cached(client: Client, project_id: str, warehouse_id: str) -> WarehouseResponse | None:
     """Return a warehouse from the shared list, or by a separate call if the list lacks it."""
-    return cached_by_id(client, project_id).get(warehouse_id) or get(client, warehouse_id)
+    return list_cached(client, project_id).get(warehouse_id) or get(client, warehouse_id)
 
 
-def cached_by_id(client: Client, project_id: str) -> dict[str, WarehouseResponse]:
+def list_cached(client: Client, project_id: str) -> dict[str, WarehouseResponse]:
     """Return the shared list of a project's warehouses by id; none if the server refuses the list."""
-    listed = client.lists.get_cached_unless_refused(
+    shared_list = client.lists.get_cached_unless_refused(
         (client, "warehouses", project_id),
-        lambda: {id_of(found): found for found in list_all(client, project_id)},
+        lambda: {read_id(warehouse): warehouse for warehouse in list_all(client, project_id)},
     )
-    return listed or {}
+    return shared_list or {}
 
 
 def find_by_name(client: Client, project_id: str, name: str) -> WarehouseResponse | None:
     """Return the listed warehouse with this name, ignoring case. Servers before 0.14 do not list inactive ones."""
-    wanted = name.casefold()
-    return next((w for w in list_all(client, project_id) if str(w["name"]).casefold() == wanted), None)
+    folded_name = name.casefold()
+    return next((w for w in list_all(client, project_id) if str(w["name"]).casefold() == folded_name), None)
 
 
-def change(client: Client, warehouse_id: str, what: str, body: Mapping[str, Any]) -> None:
+def change(client: Client, warehouse_id: str, subresource: str, body: Mapping[str, Any]) -> None:
     """Make an idempotent change: rename, delete-profile, protection, format-version-policy."""
-    client.call("POST", f"{ROOT}/{warehouse_id}/{what}", body=body)
+    client.call("POST", f"{ROOT}/{warehouse_id}/{subresource}", body=body)
 
 
-def change_storage(client: Client, warehouse_id: str, what: str, body: Mapping[str, Any]) -> None:
+def change_storage(client: Client, warehouse_id: str, subresource: str, body: Mapping[str, Any]) -> None:
     """Replace storage profile and credential (`storage`) or the credential only (`storage-credential`); probed."""
     client.lists.forget_run()
-    client.call("POST", f"{ROOT}/{warehouse_id}/{what}", body=body, probes=True)
+    client.call("POST", f"{ROOT}/{warehouse_id}/{subresource}", body=body, probes=True)
 
 
 def activate(client: Client, warehouse_id: str) -> None:

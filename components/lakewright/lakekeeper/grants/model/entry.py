@@ -60,15 +60,15 @@ class DeclaredGrant(Declared):
         )
 
 
-def entries(held: Iterable[GrantEntry]) -> list[DeclaredGrant]:
+def entries(grants: Iterable[GrantEntry]) -> list[DeclaredGrant]:
     """Return sorted declarations of grants."""
     return [
         DeclaredGrant.model_validate({"privilege": entry.privilege, entry.kind: entry.principal})
-        for entry in sorted(held)
+        for entry in sorted(grants)
     ]
 
 
-def place_of(server: ServerRef, on: GrantTarget) -> ClaimKey:
+def make_claim_key(server: ServerRef, on: GrantTarget) -> ClaimKey:
     """Return the place at which grants on an object are claimed."""
     return (_endpoint(server), UNKNOWN if has_unknown(on) else str(on))
 
@@ -82,9 +82,9 @@ def _endpoint(server: ServerRef) -> Any:
     return UNKNOWN if is_unknown(server) else server.endpoint
 
 
-def claimed(claims: Claims, result: CheckResult, place: ClaimKey, claim: Claim, path: str) -> CheckResult:
+def claim_place(claims: Claims, result: CheckResult, key: ClaimKey, claim: Claim, path: str) -> CheckResult:
     """Return a check's result, refused if another resource of the program has claimed the place."""
-    if result.failures or has_unknown(list(place)):
+    if result.failures or has_unknown(list(key)):
         return result
-    reason = claims.add(place, claim)
+    reason = claims.add(key, claim)
     return CheckResult(result.inputs, [CheckFailure(path, reason)]) if reason else result

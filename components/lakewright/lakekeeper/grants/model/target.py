@@ -9,7 +9,7 @@ from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.privileges import Object
 from lakewright.lakekeeper.api.management import project_record, tags, warehouses
 from lakewright.lakekeeper.provider.errors import InactiveWarehouseError, TargetMissingError
-from lakewright.lakekeeper.provider.inputs import Declared, one_of
+from lakewright.lakekeeper.provider.inputs import Declared, discriminate_by_type
 from lakewright.names.types import NamespacePath, ProjectId, RoleId, namespace_parts
 from lakewright.ownership.marked_object import MarkedObject
 
@@ -125,12 +125,14 @@ GrantTarget = Annotated[
     | Annotated[OnTabular, Tag("table")]
     | Annotated[OnTabular, Tag("view")]
     | Annotated[OnTabular, Tag("generic-table")],
-    one_of("server", "project", "role", "tag", "warehouse", "namespace", "table", "view", "generic-table"),
+    discriminate_by_type(
+        "server", "project", "role", "tag", "warehouse", "namespace", "table", "view", "generic-table"
+    ),
 ]
 """An object such as `{"type": "warehouse", "warehouse_id": ...}`."""
 
 
-def resolved(client: Client, on: GrantTarget) -> Object | None:
+def resolve(client: Client, on: GrantTarget) -> Object | None:
     """Return the object by the server's ids, from lists that a refresh shares; None if it does not exist.
 
     Raises:
@@ -155,8 +157,8 @@ def resolved(client: Client, on: GrantTarget) -> Object | None:
 
 def _tag(client: Client, on: OnTag) -> Object | None:
     key = (client, "tag", on.project_id, on.name.casefold())
-    found = client.lists.get_cached(key, lambda: tags.id_of(client, on.project_id, on.name))
-    return Object("tag", found, project_id=on.project_id) if found else None
+    tag_id = client.lists.get_cached(key, lambda: tags.find_id(client, on.project_id, on.name))
+    return Object("tag", tag_id, project_id=on.project_id) if tag_id else None
 
 
 def _inside(client: Client, on: OnNamespace | OnTabular) -> Object | None:
@@ -187,26 +189,26 @@ def find_marked(client: Client, on: GrantTarget) -> MarkedObject | None:
             return project_record.find_marked_warehouse(client, on.warehouse_id)
 
 
-def resolved_now(client: Client, on: GrantTarget) -> Object | None:
+def resolve_now(client: Client, on: GrantTarget) -> Object | None:
     """Return what `resolved` returns, read from the server now."""
     client.lists.forget()
-    return resolved(client, on)
+    return resolve(client, on)
 
 
-def required(client: Client, on: GrantTarget) -> Object:
+def require(client: Client, on: GrantTarget) -> Object:
     """Return an object that must exist, read from the server now.
 
     Raises:
         TargetMissingError: The object does not exist.
         InactiveWarehouseError: The warehouse is inactive, which hides the object.
     """
-    found = resolved_now(client, on)
-    if found is None:
-        raise missing(client, on)
-    return found
+    target = resolve_now(client, on)
+    if target is None:
+        raise make_missing_error(client, on)
+    return target
 
 
-def missing(client: Client, on: GrantTarget) -> TargetMissingError:
+def make_missing_error(client: Client, on: GrantTarget) -> TargetMissingError:
     """Return the error for an object that does not exist."""
     return TargetMissingError(
         f"{on} does not exist at {client.endpoint}, so it cannot have grants. Declare it and let the grant depend on"
@@ -214,25 +216,25 @@ def missing(client: Client, on: GrantTarget) -> TargetMissingError:
     )
 
 
-def _in_warehouse(client: Client, found: Object) -> Object | None:
+def _in_warehouse(client: Client, target: Object) -> Object | None:
     """Add the project of the warehouse, which the Grants API requires."""
     if client.server().keeps_tuples or not client.server().has_grants_api:
-        return found
+        return target
     warehouse = client.lists.get_cached(
-        (client, "warehouse", found.warehouse_id), lambda: warehouses.get(client, found.warehouse_id)
+        (client, "warehouse", target.warehouse_id), lambda: warehouses.get(client, target.warehouse_id)
     )
     if warehouse is None:
         return None
-    return Object(found.kind, found.object_id, str(warehouse["project-id"]), found.warehouse_id)
+    return Object(target.kind, target.object_id, str(warehouse["project-id"]), target.warehouse_id)
 
 
 def _namespace_id(client: Client, on: OnNamespace) -> str | None:
     path = tuple(namespace_parts(on.namespace))
-    listed = namespaces.get_cached(client, on.warehouse_id, path)
-    if listed and listed.namespace_id:
-        return listed.namespace_id
-    found = namespaces.get(client, on.warehouse_id, path)
-    return namespaces.id_of(found) if found else None
+    shared_entry = namespaces.get_cached(client, on.warehouse_id, path)
+    if shared_entry and shared_entry.namespace_id:
+        return shared_entry.namespace_id
+    namespace = namespaces.get(client, on.warehouse_id, path)
+    return namespaces.read_id(namespace) if namespace else None
 
 
 def _tabular_id(client: Client, on: OnTabular) -> str | None:
