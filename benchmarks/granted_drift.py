@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from unittest.mock import patch
 
 import httpx
-from lakewright.cli.commands.verify import session_of
+from lakewright.cli.commands.verify import open_session
 from lakewright.drift.detection.run import find_drift
 from lakewright.drift.detection.steps import DriftOptions
 from lakewright.drift.model import DriftReport, UnmanagedSearch
@@ -91,7 +91,7 @@ def _drift(project: PulumiProject) -> DriftReport:
 
 
 def _verify(tenants: GrantedTenants, parallel: int) -> VerifyReport:
-    session, subjects = session_of(NAMES[0], tenants.folder)
+    session, subjects = open_session(NAMES[0], tenants.folder)
     return run_probes(session, subjects, parallel=parallel)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
-from lakewright.cli.commands.verify import session_of
+from lakewright.cli.commands.verify import open_session
 from lakewright.verify.attempts.check import VerifyCheck
 from lakewright.verify.registry import PROBES, Probe
 from lakewright.verify.run import VerifyReport, run_probes
@@ -32,7 +32,7 @@ def verifying(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> Verify:
         config: CatalogConfig | None = None,
         parallel: int = PARALLEL,
     ) -> VerifyReport:
-        session, found = session_of(tenant.name, tenant.folder)
+        session, found = open_session(tenant.name, tenant.folder)
         if config is not None:
             session = replace(session, config=config)
             visible = tuple(warehouse.name for warehouse in config.warehouses)

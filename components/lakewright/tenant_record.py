@@ -6,7 +6,7 @@ from typing import Any
 
 import pulumi
 
-from lakewright.aws.bucket import own_bucket_of
+from lakewright.aws.bucket import describe_own_bucket
 from lakewright.environment.platform import Platform
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
 from lakewright.names.table_name import parse_table_name
@@ -22,7 +22,7 @@ def make_record(spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOptio
         project_id=spec.project_id if spec.project_id != spec.name else None,
         warehouses=_describe_warehouses(spec),
         buckets={
-            name: own_bucket_of(storage, platform) | {"has_own_key": storage.has_own_key}
+            name: describe_own_bucket(storage, platform) | {"has_own_key": storage.has_own_key}
             for name, storage in spec.storage.items()
             if storage.makes_bucket
         },

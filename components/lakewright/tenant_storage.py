@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pulumi
 
-from lakewright.aws.bucket import TenantBucket, own_bucket_of
+from lakewright.aws.bucket import TenantBucket, describe_own_bucket
 from lakewright.aws.existing import ExistingObjects
 from lakewright.environment.platform import Platform
 from lakewright.lakekeeper.buckets import bucket_settings
@@ -74,7 +74,7 @@ def _make_aws_bucket(provisioning: _Provisioning) -> TenantStorage:
     spec, name, platform = provisioning.spec, provisioning.name, provisioning.platform
     storage = cast(AwsStorage, spec.storage[name])
     address = storage.address(platform)
-    own_bucket = own_bucket_of(storage, platform)
+    own_bucket = describe_own_bucket(storage, platform)
     bucket = TenantBucket(
         f"{spec.name}-{name}",
         storage,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from lakewright.cli.engines import choice as engines
 from lakewright.cli.engines.choice import EmbeddedEngine, choose_engine, format_choice
-from lakewright.cli.environments import ignored_sandbox, is_in_sandbox
+from lakewright.cli.environments import is_in_sandbox, warn_of_ignored_sandbox
 from lakewright.cli.options import EngineName
 from lakewright.project_files import plugins
 from lakewright_engine.project.project import PulumiProject
@@ -109,11 +109,11 @@ def test_sandbox_variable_leaves_other_environments_alone(
 
     assert not is_in_sandbox(project, "dev")
     assert choose_engine(EngineName.AUTO, project, "dev").name == "pulumi"
-    assert ignored_sandbox(project, "dev") == (
+    assert warn_of_ignored_sandbox(project, "dev") == (
         "LAKEWRIGHT_SANDBOX is ignored: environments/production.yaml has no `sandbox`, so the stack uses its servers."
     )
     environment.write_text("sandbox: ../.sandbox\n")
-    assert ignored_sandbox(project, "dev") == ""
+    assert warn_of_ignored_sandbox(project, "dev") == ""
 
 
 def test_sandbox_is_looked_up_once_a_run(path: Path, project: PulumiProject, monkeypatch: pytest.MonkeyPatch) -> None:

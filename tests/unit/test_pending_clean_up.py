@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
-from lakewright.cli.engines.pulumi_cli import pending_creations
+from lakewright.cli.engines.pulumi_cli import write_pending_creations
 from pulumi.automation import Deployment, Stack
 
 URN = "urn:pulumi:acme::lakehouse::pulumi-python:dynamic/lakekeeper:Warehouse::acme-executions"
@@ -34,7 +34,7 @@ def state(*, made: bool) -> dict[str, Any]:
 
 
 def run(stack: RecordedStack, *, clears: bool = True, fails: bool = False) -> None:
-    with pending_creations(cast(Stack, stack), clears=clears):
+    with write_pending_creations(cast(Stack, stack), clears=clears):
         if fails:
             raise RuntimeError("the run failed")
 

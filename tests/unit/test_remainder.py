@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from lakewright.cli.engines.remainder import format_remainder, remainder_of
+from lakewright.cli.engines.remainder import find_remainder, format_remainder
 from lakewright_engine import Operation
 from lakewright_engine.display.report import StepReport
 from lakewright_engine.operation import Remainder, RemainingStep
@@ -29,7 +29,7 @@ def names(remainder: Remainder) -> list[tuple[str, str]]:
 def test_confirmed_preview_names_all_remaining_steps() -> None:
     planned = [step("same", "a"), step("create", "b"), step("update", "c"), step("replace", "d"), step("delete", "e")]
     taken = [step("create", "b", done=True), step("update", "c")]
-    found = remainder_of(Operation("up", PROJECT, "dev"), taken, planned, state=[urn("a")])
+    found = find_remainder(Operation("up", PROJECT, "dev"), taken, planned, state=[urn("a")])
     assert names(found) == [("update", "c"), ("delete", "e")]
     assert found.is_complete
 
@@ -38,21 +38,21 @@ def test_without_preview_state_and_program_name_the_rest() -> None:
     state = [urn("conf-dev", "pulumi:pulumi:Stack"), urn("default", "pulumi:providers:aws"), urn("a"), urn("b")]
     declared = [("pulumi:pulumi:Stack", "conf-dev"), *(("a:b:C", name) for name in "abcde")]
     taken = [step("same", "a", done=True), step("create", "c"), step("create", "d", done=True, failed=True)]
-    found = remainder_of(Operation("up", PROJECT, "dev"), taken, None, state=state, declared=declared)
+    found = find_remainder(Operation("up", PROJECT, "dev"), taken, None, state=state, declared_resources=declared)
     assert names(found) == [("create", "c"), ("create", "d"), ("check", "b"), ("create", "e")]
     assert not found.is_complete
 
 
 @pytest.mark.parametrize("verb", ["destroy", "refresh"])
 def test_other_runs_need_no_program(verb: str) -> None:
-    found = remainder_of(Operation(verb, PROJECT, "dev"), [], None, state=[urn("a")])
+    found = find_remainder(Operation(verb, PROJECT, "dev"), [], None, state=[urn("a")])
     assert names(found) == [({"destroy": "delete"}.get(verb, verb), "a")]
     assert found.is_complete
 
 
 def test_text_lists_steps_and_the_command_to_continue() -> None:
     operation = Operation("up", PROJECT, "dev", refresh=True, targets=(urn("a*"),), target_dependents=True)
-    text = format_remainder(remainder_of(operation, [], None, state=[urn("a")]))
+    text = format_remainder(find_remainder(operation, [], None, state=[urn("a")]))
     assert "1 step(s) remain:\n  check a (a:b:C)\nThe program was stopped before it ended, and may declare more" in text
     command = "lakewright up --stack dev --refresh --target 'urn:pulumi:dev::conf::a:b:C::a*' --target-dependents"
     assert text.endswith(f"Continue with: {command}")

@@ -67,7 +67,7 @@ class AccessRole(pulumi.ComponentResource):
         inside = pulumi.ResourceOptions(parent=self, retain_on_delete=retain, depends_on=after)
         within = pulumi.ResourceOptions.merge(inside, earlier)
         longest = session_seconds if session_seconds and session_seconds > _DEFAULT_SESSION else None
-        made = iam.Role(
+        iam_role = iam.Role(
             name,
             name=role,
             path=path,
@@ -81,13 +81,13 @@ class AccessRole(pulumi.ComponentResource):
         policy = iam.RolePolicy(
             name,
             name=ROLE_POLICY,
-            role=made.name,
+            role=iam_role.name,
             policy=pulumi.Output.from_input(rights).apply(json.dumps),
             opts=within,
         )
         # Users of the ARN need the policy, so the ARN is known only after the policy exists.
-        self.arn = pulumi.Output.all(made.arn, policy.id).apply(lambda values: values[0])
+        self.arn = pulumi.Output.all(iam_role.arn, policy.id).apply(lambda values: values[0])
         # Reports of drift compare it without the stack's passphrase: the external ID makes the trust policy a secret.
-        named = pulumi.Output.all(made.assume_role_policy, made.name)
-        proof = pulumi.Output.unsecret(named.apply(lambda values: fingerprint_policy(*values)))
+        trust_and_name = pulumi.Output.all(iam_role.assume_role_policy, iam_role.name)
+        proof = pulumi.Output.unsecret(trust_and_name.apply(lambda values: fingerprint_policy(*values)))
         self.register_outputs({"arn": self.arn, TRUST_FINGERPRINT: proof})

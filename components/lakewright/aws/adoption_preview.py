@@ -25,16 +25,16 @@ _UNSET = frozenset(
 )
 
 
-def describe_bucket(own: OwnBucket) -> str:
+def describe_bucket(bucket: OwnBucket) -> str:
     """Return what adopting a bucket replaces, and the number and size of its objects.
 
     Raises:
         CannotCountError: S3 refused a call.
     """
-    with raise_uncounted(own):
-        s3 = open_client(own)
-        settings = ", ".join(_read_settings(s3, own.bucket))
-        return f"it contains {_count_objects(s3, own.bucket)}; this replaces {settings}"
+    with raise_uncounted(bucket):
+        s3 = open_client(bucket)
+        settings = ", ".join(_read_settings(s3, bucket.bucket))
+        return f"it contains {_count_objects(s3, bucket.bucket)}; this replaces {settings}"
 
 
 def _read_settings(s3: Any, bucket: str) -> list[str]:
@@ -103,15 +103,20 @@ def describe_role(iam: Any, role: dict[str, Any], inline_policy: str) -> str:
         f"tags ({_join(tag['Key'] for tag in tags)})",
         *([f"inline policy `{inline_policy}`"] if inline_policy in inline else []),
     ]
-    others = [*(policy for policy in inline if policy != inline_policy), *(entry["PolicyName"] for entry in attached)]
-    kept = f". It keeps the policies {', '.join(others)}, which the stack does not know" if others else ""
-    return f"this replaces {', '.join(replaced)}{kept}"
+    other_policies = [
+        *(policy for policy in inline if policy != inline_policy),
+        *(entry["PolicyName"] for entry in attached),
+    ]
+    kept_text = (
+        f". It keeps the policies {', '.join(other_policies)}, which the stack does not know" if other_policies else ""
+    )
+    return f"this replaces {', '.join(replaced)}{kept_text}"
 
 
 def _name_statements(document: str) -> Iterable[str]:
     statements = json.loads(document).get("Statement", [])
-    listed = cast(list[dict[str, Any]], statements if isinstance(statements, list) else [statements])
-    return [str(statement.get("Sid") or f"{statement.get('Effect')} without Sid") for statement in listed]
+    statement_list = cast(list[dict[str, Any]], statements if isinstance(statements, list) else [statements])
+    return [str(statement.get("Sid") or f"{statement.get('Effect')} without Sid") for statement in statement_list]
 
 
 def _name_encryption(default: dict[str, Any]) -> str:

@@ -21,7 +21,7 @@ from lakewright.storage.backend import StorageBackend
 from lakewright.storage.lifecycle import PrefixLifecycle, lifecycle_rules
 
 
-def own_bucket_of(storage: StorageBackend, platform: Platform) -> dict[str, Any]:
+def describe_own_bucket(storage: StorageBackend, platform: Platform) -> dict[str, Any]:
     """Return the fields of `OwnBucket`: the bucket, and how the stack reaches it."""
     if (access := storage.stack_access) is not None:
         return access
@@ -76,9 +76,11 @@ class TenantBucket(pulumi.ComponentResource):
         """
         super().__init__("lakewright:index:TenantBucket", name, {}, opts)
         within = pulumi.ResourceOptions(parent=self, retain_on_delete=True, depends_on=after)
-        found = existing.bucket(storage.bucket) if existing else None
+        adopted_name = existing.bucket(storage.bucket) if existing else None
         marked = record.mark_tags(tags)
-        bucket = s3.Bucket(name, bucket=storage.bucket, force_destroy=False, tags=marked, opts=_imported(within, found))
+        bucket = s3.Bucket(
+            name, bucket=storage.bucket, force_destroy=False, tags=marked, opts=_add_import(within, adopted_name)
+        )
         # Settings are deleted with their bucket only: if AWS refuses to delete the bucket, it keeps them.
         # The key depends on the bucket, else each `up` that is refused at the bucket would leave an unused key.
         with_bucket = pulumi.ResourceOptions(depends_on=[bucket])
@@ -121,7 +123,9 @@ class TenantBucket(pulumi.ComponentResource):
         )
         after_versioning = pulumi.ResourceOptions.merge(on_it, pulumi.ResourceOptions(depends_on=[versioning]))
         rules: pulumi.Output[Any] = lifecycles.apply(
-            lambda found: lifecycle_rules(storage.abort_incomplete_uploads_days, storage.noncurrent_version_days, found)
+            lambda by_prefix: lifecycle_rules(
+                storage.abort_incomplete_uploads_days, storage.noncurrent_version_days, by_prefix
+            )
         )
         s3.BucketLifecycleConfiguration(name, bucket=bucket.bucket, rules=rules, opts=after_versioning)
         self.bucket = bucket.bucket
@@ -145,7 +149,7 @@ class TenantBucket(pulumi.ComponentResource):
         logs = storage.access_logs
         if logs is None:
             return []
-        made = (
+        log_bucket = (
             LogBucket(
                 f"{name}-logs",
                 logs,
@@ -164,12 +168,12 @@ class TenantBucket(pulumi.ComponentResource):
         s3.BucketLogging(
             name,
             bucket=bucket.bucket,
-            target_bucket=made.bucket if made else logs.bucket,
+            target_bucket=log_bucket.bucket if log_bucket else logs.bucket,
             target_prefix=log_prefix(logs, storage.bucket),
             # Without `access_logs` in the spec, the bucket stays and its logs end.
             opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(retain_on_delete=False)),
         )
-        return [made] if made else []
+        return [log_bucket] if log_bucket else []
 
     @staticmethod
     def _key(
@@ -188,7 +192,7 @@ class TenantBucket(pulumi.ComponentResource):
                 return None, []
             case "own":
                 alias = name_alias(storage.bucket)
-                found = existing.key(alias, storage.bucket, tenant) if existing else None
+                adopted_key = existing.key(alias, storage.bucket, tenant) if existing else None
                 # Each bucket has its own key, so that removing another bucket never deletes the key of these objects.
                 of_bucket = f"{name}-{storage.bucket}"
                 opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(aliases=[pulumi.Alias(name=name)]))
@@ -198,13 +202,13 @@ class TenantBucket(pulumi.ComponentResource):
                     description=describe_key(storage.bucket),
                     enable_key_rotation=True,
                     tags=tags,
-                    opts=_imported(opts, found.key_id if found else None),
+                    opts=_add_import(opts, adopted_key.key_id if adopted_key else None),
                 )
                 key_alias = kms.Alias(
                     of_bucket,
                     name=alias,
                     target_key_id=key.key_id,
-                    opts=_imported(opts, found.alias if found else None),
+                    opts=_add_import(opts, adopted_key.alias if adopted_key else None),
                 )
                 removal = KeyRemoval(
                     of_bucket,
@@ -217,6 +221,6 @@ class TenantBucket(pulumi.ComponentResource):
                 return pulumi.Output.from_input(arn), []
 
 
-def _imported(opts: pulumi.ResourceOptions, object_id: str | None) -> pulumi.ResourceOptions:
+def _add_import(opts: pulumi.ResourceOptions, object_id: str | None) -> pulumi.ResourceOptions:
     """Return options that import an existing object; unchanged without one."""
     return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(import_=object_id))

@@ -26,10 +26,10 @@ def assume_policy(partition: str, accounts: Sequence[str], *, with_former_roles:
     """
     names = [ROLE_PATH.lstrip("/") + "*", *(["lakewright.*"] if with_former_roles else [])]
     roles = [f"arn:{partition}:iam::{account}:role/{name}" for account in accounts for name in names]
-    actions, named = ["sts:AssumeRole", "sts:TagSession"], roles[0] if len(roles) == 1 else roles
+    actions, role_arns = ["sts:AssumeRole", "sts:TagSession"], roles[0] if len(roles) == 1 else roles
     statements = [
-        {"Sid": "AssumeTenantRoles", "Effect": "Allow", "Action": actions, "Resource": named},
-        {"Sid": "NoOtherRoles", "Effect": "Deny", "Action": actions, "NotResource": named},
+        {"Sid": "AssumeTenantRoles", "Effect": "Allow", "Action": actions, "Resource": role_arns},
+        {"Sid": "NoOtherRoles", "Effect": "Deny", "Action": actions, "NotResource": role_arns},
     ]
     return {"Version": "2012-10-17", "Statement": statements}
 

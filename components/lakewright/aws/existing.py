@@ -55,7 +55,7 @@ class ExistingObjects:
         if self._look_up("s3", f"bucket {name}", lambda s3: s3.head_bucket(Bucket=name)) is None:
             return None
         tags = self._look_up("s3", f"bucket {name}", lambda s3: s3.get_bucket_tagging(Bucket=name)["TagSet"])
-        marked = _marked(f"bucket `{name}`", tags, Consent(ConsentKind.BUCKET, name))
+        marked = _make_marked(f"bucket `{name}`", tags, Consent(ConsentKind.BUCKET, name))
         if marked.mark.record and not marked.mark.stack:
             return name  # An earlier version wrote the tags; the tenant's record has compared the id.
         self._refuse_foreign(marked)
@@ -71,23 +71,23 @@ class ExistingObjects:
             pulumi.RunError: The bucket has the mark of another stack.
         """
         tags = self._look_up("s3", f"bucket {name}", lambda s3: s3.get_bucket_tagging(Bucket=name)["TagSet"])
-        marked = _marked(f"bucket `{name}`", tags, Consent(ConsentKind.BUCKET, name))
+        marked = _make_marked(f"bucket `{name}`", tags, Consent(ConsentKind.BUCKET, name))
         if not marked.mark.names_owner and not marked.is_permitted:
-            return name if _tags_of(tags).get(TENANT_TAG) == tenant else None
+            return name if _read_tags(tags).get(TENANT_TAG) == tenant else None
         self._refuse_foreign(marked)
         return name
 
     def bucket_region(self, name: str) -> str | None:
         """Return the region of a bucket of this account, or None."""
-        found = self._look_up("s3", f"bucket {name}", lambda s3: s3.head_bucket(Bucket=name))
-        return None if found is None else str(found.get("BucketRegion") or self.region)
+        head = self._look_up("s3", f"bucket {name}", lambda s3: s3.head_bucket(Bucket=name))
+        return None if head is None else str(head.get("BucketRegion") or self.region)
 
     def has_policy(self, arn: str) -> bool:
         """Return whether a managed policy exists, or may not be looked up."""
-        found = self._look_up(
+        policy = self._look_up(
             "iam", f"policy {arn}", lambda iam: iam.get_policy(PolicyArn=arn)["Policy"]["Arn"], if_denied=arn
         )
-        return found is not None
+        return policy is not None
 
     def lacks_principal(self, arn: str) -> bool:
         """Return whether a user or role belongs to this account and does not exist. Others cannot be looked up."""
@@ -98,8 +98,8 @@ class ExistingObjects:
             "role": lambda iam: iam.get_role(RoleName=name)["Role"]["Arn"],
             "user": lambda iam: iam.get_user(UserName=name)["User"]["Arn"],
         }
-        own = self._look_up("sts", "the account", lambda sts: sts.get_caller_identity()["Account"])
-        if kind not in calls or owner != own:
+        account_id = self._look_up("sts", "the account", lambda sts: sts.get_caller_identity()["Account"])
+        if kind not in calls or owner != account_id:
             return False
         return self._look_up("iam", f"{kind} {name}", calls[kind], if_denied=arn) != arn
 
@@ -109,13 +109,13 @@ class ExistingObjects:
         Raises:
             pulumi.RunError: The role has neither this stack's mark nor a consent.
         """
-        found = self._look_up("iam", f"role {name}", lambda iam: iam.get_role(RoleName=name)["Role"])
-        if found is None:
+        role = self._look_up("iam", f"role {name}", lambda iam: iam.get_role(RoleName=name)["Role"])
+        if role is None:
             return None
-        marked = _marked(f"IAM role `{name}`", found.get("Tags"), Consent(ConsentKind.ROLE, name))
-        self._refuse_foreign(marked, found.get("Tags"), tenant)
+        marked = _make_marked(f"IAM role `{name}`", role.get("Tags"), Consent(ConsentKind.ROLE, name))
+        self._refuse_foreign(marked, role.get("Tags"), tenant)
         if self._is_new(marked):
-            describe = partial(adoption_preview.describe_role, role=found, inline_policy=ROLE_POLICY)
+            describe = partial(adoption_preview.describe_role, role=role, inline_policy=ROLE_POLICY)
             _announce(
                 marked,
                 lambda: self._look_up("iam", f"role {name}", describe, if_denied="its policies may not be listed"),
@@ -128,16 +128,16 @@ class ExistingObjects:
         Raises:
             pulumi.RunError: The key has neither this stack's mark nor a consent.
         """
-        found = self._look_up("kms", f"KMS key {alias}", lambda kms: kms.describe_key(KeyId=alias))
-        if found is None or found["KeyMetadata"]["KeyState"] == "PendingDeletion":
+        description = self._look_up("kms", f"KMS key {alias}", lambda kms: kms.describe_key(KeyId=alias))
+        if description is None or description["KeyMetadata"]["KeyState"] == "PendingDeletion":
             return None
-        key_id = str(found["KeyMetadata"]["KeyId"])
+        key_id = str(description["KeyMetadata"]["KeyId"])
         tags = self._look_up("kms", f"KMS key {alias}", lambda kms: kms.list_resource_tags(KeyId=key_id)["Tags"])
         consents = [Consent(ConsentKind.KEY, alias), Consent(ConsentKind.KEY, key_id)]
-        marked = _marked(f"KMS key `{alias}`", tags, *consents, Consent(ConsentKind.BUCKET, bucket))
+        marked = _make_marked(f"KMS key `{alias}`", tags, *consents, Consent(ConsentKind.BUCKET, bucket))
         self._refuse_foreign(marked, tags, tenant)
         if self._is_new(marked):
-            _announce(marked, lambda: f"this replaces its tags ({', '.join(sorted(_tags_of(tags))) or 'none'})")
+            _announce(marked, lambda: f"this replaces its tags ({', '.join(sorted(_read_tags(tags))) or 'none'})")
         return ExistingKey(key_id, alias)
 
     @staticmethod
@@ -148,12 +148,12 @@ class ExistingObjects:
     @staticmethod
     def _refuse_foreign(marked: MarkedObject, tags: Any = None, tenant: str | None = None) -> None:
         """Raise pulumi.RunError unless this stack may adopt an object. Earlier versions marked roles by tenant only."""
-        if tenant and not marked.mark.names_owner and _tags_of(tags).get(TENANT_TAG) == tenant:
+        if tenant and not marked.mark.names_owner and _read_tags(tags).get(TENANT_TAG) == tenant:
             return
         if problem := marked.find_adoption_problem(Claimant(find_program_stack())):
             raise pulumi.RunError(problem)
 
-    def _look_up(self, service: str, what: str, call: Callable[[Any], Any], if_denied: Any = None) -> Any:
+    def _look_up(self, service: str, title: str, call: Callable[[Any], Any], if_denied: Any = None) -> Any:
         from botocore.config import Config  # noqa: PLC0415 - slow to load
         from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
 
@@ -168,9 +168,9 @@ class ExistingObjects:
                 return None
             if code in _DENIED and if_denied is not None:
                 return if_denied
-            raise pulumi.RunError(f"could not look up {what}: AWS returned {code}") from None
+            raise pulumi.RunError(f"could not look up {title}: AWS returned {code}") from None
         except BotoCoreError as error:
-            raise pulumi.RunError(f"could not look up {what}: {' '.join(str(error).split())}") from None
+            raise pulumi.RunError(f"could not look up {title}: {' '.join(str(error).split())}") from None
 
 
 def _announce(marked: MarkedObject, describe: Callable[[], str]) -> None:
@@ -182,11 +182,11 @@ def _announce(marked: MarkedObject, describe: Callable[[], str]) -> None:
     pulumi.log.info(f"{marked.what} exists already and is adopted; {effect}")
 
 
-def _marked(what: str, tags: Any, *consents: Consent) -> MarkedObject:
-    return MarkedObject(what, parse_tags(_tags_of(tags)), consents)
+def _make_marked(title: str, tags: Any, *consents: Consent) -> MarkedObject:
+    return MarkedObject(title, parse_tags(_read_tags(tags)), consents)
 
 
-def _tags_of(tags: Any) -> dict[str, str]:
+def _read_tags(tags: Any) -> dict[str, str]:
     """Return tags as S3 and IAM list them, or as KMS does."""
-    listed = cast(list[dict[str, str]], tags or [])
-    return {tag.get("Key") or tag.get("TagKey", ""): tag.get("Value") or tag.get("TagValue", "") for tag in listed}
+    tag_list = cast(list[dict[str, str]], tags or [])
+    return {tag.get("Key") or tag.get("TagKey", ""): tag.get("Value") or tag.get("TagValue", "") for tag in tag_list}

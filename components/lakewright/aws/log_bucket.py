@@ -58,18 +58,18 @@ class LogBucket(pulumi.ComponentResource):
         keep = logs.deletion != "purge"
         within = pulumi.ResourceOptions(parent=self, retain_on_delete=keep, depends_on=after)
         # `purge` deletes the bucket with its contents, so only a log bucket of this stack is taken over.
-        found = existing.log_bucket(logs.bucket, tenant) if existing else None
+        adopted_name = existing.log_bucket(logs.bucket, tenant) if existing else None
         bucket = s3.Bucket(
             name,
             bucket=logs.bucket,
             force_destroy=not keep,
             tags=tags,
-            opts=pulumi.ResourceOptions.merge(within, pulumi.ResourceOptions(import_=found)),
+            opts=pulumi.ResourceOptions.merge(within, pulumi.ResourceOptions(import_=adopted_name)),
         )
         on_it = pulumi.ResourceOptions.merge(within, pulumi.ResourceOptions(deleted_with=bucket))
         prefix = log_prefix(logs, source)
         policy = account.apply(lambda owner: log_bucket_policy(logs.bucket, region, owner, [source], prefix=prefix))
-        made = make_private(name, bucket, policy, on_it)
+        setting_resources = make_private(name, bucket, policy, on_it)
         s3.BucketServerSideEncryptionConfiguration(
             name,
             bucket=bucket.bucket,
@@ -89,5 +89,7 @@ class LogBucket(pulumi.ComponentResource):
             opts=on_it,
         )
         # S3 refuses a target of logs that does not let its logging service write.
-        self.bucket: pulumi.Output[str] = pulumi.Output.all(bucket.bucket, made.id).apply(lambda values: values[0])
+        self.bucket: pulumi.Output[str] = pulumi.Output.all(bucket.bucket, setting_resources.id).apply(
+            lambda values: values[0]
+        )
         self.register_outputs({"bucket": self.bucket})

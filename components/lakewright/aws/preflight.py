@@ -15,11 +15,11 @@ def refuse_missing(spec: TenantSpec, platform: Platform) -> None:
 
     Only settings that a spec or environment has are looked up, so that others cost no call.
     """
-    if problems := list(_missing(spec, platform)):
+    if problems := list(_find_missing(spec, platform)):
         raise SpecError(f"tenant {spec.name}", problems)
 
 
-def _missing(spec: TenantSpec, platform: Platform) -> Iterator[Problem]:
+def _find_missing(spec: TenantSpec, platform: Platform) -> Iterator[Problem]:
     account = platform.environment.aws
     regions: list[str] = []
     for name, storage in spec.storage.items():
@@ -30,18 +30,18 @@ def _missing(spec: TenantSpec, platform: Platform) -> Iterator[Problem]:
         logs = storage.access_logs
         if logs and logs.owner == "platform":
             path = f"storage.{name}.access_logs.bucket"
-            found = ExistingObjects(account, region).bucket_region(logs.bucket)
-            if found is None:
+            live_region = ExistingObjects(account, region).bucket_region(logs.bucket)
+            if live_region is None:
                 yield Problem(
                     path,
                     f"expected a bucket of this account; there is no bucket `{logs.bucket}`, or it belongs to another"
                     " account. Create it, or set `owner: stack`",
                 )
-            elif found != region:
+            elif live_region != region:
                 yield Problem(
                     path,
                     f"expected a bucket in {region}, the region of the storage: S3 delivers logs within a region",
-                    f"{logs.bucket} in {found}",
+                    f"{logs.bucket} in {live_region}",
                 )
     if not regions:
         return

@@ -49,7 +49,7 @@ class RoleRequest:
         )
 
 
-def request_of(
+def make_request(
     tenant: str,
     name: str,
     storage: ExistingStorage,
@@ -82,8 +82,8 @@ def permission_policy(
     Without `may_delete`, objects cannot be deleted, except those that Lakekeeper writes to validate the storage.
     """
     policies = [access_policy(bucket, prefix, kms_key_arn, region=region) for prefix in key_prefixes]
-    merged = _merged(policies)
-    return merged if may_delete else _without_deletion(merged, bucket_arn(bucket, region), key_prefixes)
+    merged = _merge(policies)
+    return merged if may_delete else _drop_deletion(merged, bucket_arn(bucket, region), key_prefixes)
 
 
 def probe_keys(arn: str, key_prefix: str) -> str:
@@ -95,33 +95,33 @@ def probe_keys(arn: str, key_prefix: str) -> str:
     return f"{arn}/{key_prefix}/*/metadata/test"
 
 
-def _merged(policies: Sequence[Policy]) -> Policy:
+def _merge(policies: Sequence[Policy]) -> Policy:
     """Merge policies that differ in their resources and prefixes only, statement by statement."""
     statements = [
-        _merged_values([cast(dict[str, Any], statement) for statement in same])
+        _merge_values([cast(dict[str, Any], statement) for statement in same])
         for same in zip(*(policy["Statement"] for policy in policies), strict=True)
     ]
     return {**policies[0], "Statement": statements}
 
 
-def _merged_values(values: Sequence[Any]) -> Any:
+def _merge_values(values: Sequence[Any]) -> Any:
     """Return equal values once, mappings merged by key, and other values as a list without duplicates."""
     first = values[0]
     if all(value == first for value in values):
         return first
     if isinstance(first, dict):
         keys = cast(dict[str, Any], first)
-        return {key: _merged_values([value[key] for value in values]) for key in keys}
-    listed = [cast(list[Any], value) if isinstance(value, list) else [value] for value in values]
-    return list(dict.fromkeys(item for items in listed for item in items))
+        return {key: _merge_values([value[key] for value in values]) for key in keys}
+    lists = [cast(list[Any], value) if isinstance(value, list) else [value] for value in values]
+    return list(dict.fromkeys(item for items in lists for item in items))
 
 
-def _without_deletion(policy: Policy, arn: str, key_prefixes: Sequence[str]) -> Policy:
+def _drop_deletion(policy: Policy, arn: str, key_prefixes: Sequence[str]) -> Policy:
     probes = [probe_keys(arn, prefix) for prefix in key_prefixes]
     return {
         **policy,
         "Statement": [
-            *(_without_action(statement, DELETE_OBJECT) for statement in policy["Statement"]),
+            *(_drop_action(statement, DELETE_OBJECT) for statement in policy["Statement"]),
             {
                 "Sid": "ValidationProbes",
                 "Effect": "Allow",
@@ -132,6 +132,6 @@ def _without_deletion(policy: Policy, arn: str, key_prefixes: Sequence[str]) -> 
     }
 
 
-def _without_action(statement: dict[str, Any], action: str) -> dict[str, Any]:
+def _drop_action(statement: dict[str, Any], action: str) -> dict[str, Any]:
     actions = statement["Action"]
     return statement | {"Action": [name for name in actions if name != action]} if action in actions else statement

@@ -49,13 +49,13 @@ resource "aws_iam_role" "{name}" {{
   name                 = {_hcl(request.role)}
   path                 = {_hcl(ROLE_PATH)}
   max_session_duration = 3600
-  assume_role_policy   = jsonencode({_indented(_hcl(request.trust))})
+  assume_role_policy   = jsonencode({_indent(_hcl(request.trust))})
 }}
 
 resource "aws_iam_role_policy" "{name}" {{
   name   = {_hcl(POLICY_NAME)}
   role   = aws_iam_role.{name}.id
-  policy = jsonencode({_indented(_hcl(request.permissions))})
+  policy = jsonencode({_indent(_hcl(request.permissions))})
 }}
 
 output "role_arn" {{
@@ -100,5 +100,5 @@ def _hcl(value: Any) -> str:
     return json.dumps(value, indent=2).replace("${", "$${").replace("%{", "%%{")
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return text.replace("\n", "\n  ")

@@ -94,13 +94,13 @@ class LazyGroup(TyperGroup):
 
     @override
     def list_commands(self, ctx: Any) -> list[str]:
-        return [*COMMANDS, *(name for name in _plugged_in() if name not in COMMANDS)]
+        return [*COMMANDS, *(name for name in _list_plugins() if name not in COMMANDS)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - the names are Typer's
         """Return a stand-in with the line for `--help`; commands of other packages show their package's summary."""
         if cmd_name in COMMANDS:
             return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1])
-        if point := _plugged_in().get(cmd_name):
+        if point := _list_plugins().get(cmd_name):
             return TyperCommand(cmd_name, help=point.dist.metadata["Summary"] if point.dist else None)
         return None
 
@@ -111,21 +111,21 @@ class LazyGroup(TyperGroup):
 
             suggestion = suggest_name(args[0], names)
             raise UsageError(f"no command `{args[0]}`{suggestion}`lakewright --help` lists the commands")
-        name, command, rest = super().resolve_command(ctx, args)
-        return name, load_command(name) if name else command, rest
+        name, command, remaining = super().resolve_command(ctx, args)
+        return name, load_command(name) if name else command, remaining
 
 
 def load_command(name: str) -> Any:
     """Import a command."""
-    place = COMMANDS[name][0] if name in COMMANDS else _plugged_in()[name].value
-    module, _, attribute = place.partition(":")
-    found: Any = getattr(import_module(module), attribute)
-    is_operation = place.startswith("lakewright.cli.commands.operations:")
-    if not isinstance(found, typer.Typer):
+    target = COMMANDS[name][0] if name in COMMANDS else _list_plugins()[name].value
+    module, _, attribute = target.partition(":")
+    loaded: Any = getattr(import_module(module), attribute)
+    is_operation = target.startswith("lakewright.cli.commands.operations:")
+    if not isinstance(loaded, typer.Typer):
         app = CommandLine(add_completion=False)
-        app.command(name, cls=JsonErrorsCommand if is_operation else None)(found)
-        found = app
-    command = typer.main.get_command(found)
+        app.command(name, cls=JsonErrorsCommand if is_operation else None)(loaded)
+        loaded = app
+    command = typer.main.get_command(loaded)
     command.name = name
     if name in address.VERBS:
         _add_warm_options(command)
@@ -155,7 +155,7 @@ def _warm_options() -> list[Any]:
     return typer.main.get_command(app).params
 
 
-def _plugged_in() -> dict[str, EntryPoint]:
+def _list_plugins() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
 
 

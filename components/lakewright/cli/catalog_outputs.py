@@ -31,6 +31,6 @@ def read_catalog_config(project: PulumiProject, stack: str) -> CatalogConfig:
         return CatalogConfig.model_validate(exported)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(step) for step in first["loc"])
-        message = f"output `{OUTPUT}` of stack '{stack}' is not a catalog configuration: {where}: {first['msg']}"
+        path = ".".join(str(step) for step in first["loc"])
+        message = f"output `{OUTPUT}` of stack '{stack}' is not a catalog configuration: {path}: {first['msg']}"
         raise UsageError(message) from None

@@ -26,11 +26,11 @@ def complete_label(ctx: typer.Context, incomplete: str) -> list[str]:
     from lakewright.project_files.stack_files import raw_spec  # noqa: PLC0415 - a command does not complete
     from lakewright.validation.documents import mapping_of  # noqa: PLC0415
 
-    found: set[str] = set()
+    labels_found: set[str] = set()
     for file in [*_stack_files(ctx).values()][:_MOST_FILES]:
         labels = mapping_of(raw_spec(file).get("labels"))
-        found |= {f"{name}={value}" for name, value in labels.items()}
-    return sorted(label for label in found if label.startswith(incomplete))
+        labels_found |= {f"{name}={value}" for name, value in labels.items()}
+    return sorted(label for label in labels_found if label.startswith(incomplete))
 
 
 def _stack_files(ctx: typer.Context) -> dict[str, Path]:

@@ -31,7 +31,7 @@ def is_in_sandbox(project: PulumiProject, stack: str) -> bool:
     return isinstance(stack_files.raw_environment(project.root, name).get("sandbox"), str) if name else False
 
 
-def ignored_sandbox(project: PulumiProject, stack: str) -> str:
+def warn_of_ignored_sandbox(project: PulumiProject, stack: str) -> str:
     """Return a warning if LAKEWRIGHT_SANDBOX is set and the stack's environment is no sandbox; else an empty string."""
     if not os.environ.get(_SANDBOX_VARIABLE):
         return ""

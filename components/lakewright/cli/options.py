@@ -74,7 +74,7 @@ def load_project(directory: Path) -> PulumiProject:
     return PulumiProject.load()
 
 
-def existing_stack(directory: Path, stack: str) -> tuple[PulumiProject, StateBackend]:
+def open_stack(directory: Path, stack: str) -> tuple[PulumiProject, StateBackend]:
     """The project and backend of a stack; raises StackNotFoundError if the backend does not have it."""
     from lakewright_engine.state.backend import stack_not_found  # noqa: PLC0415
 
@@ -85,7 +85,7 @@ def existing_stack(directory: Path, stack: str) -> tuple[PulumiProject, StateBac
     return project, backend
 
 
-def selection_of(names: list[str] | None, labels: list[str] | None, *, everything: bool = False) -> Selection:
+def make_selection(names: list[str] | None, labels: list[str] | None, *, everything: bool = False) -> Selection:
     """Return the filters of the options `--stack` and `--label`.
 
     Raises:

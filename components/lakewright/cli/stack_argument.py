@@ -79,8 +79,8 @@ class StackCommand(TyperCommand):
         if self._stack is None:
             return super().parse_args(ctx, args)
         ctx.meta[_ARGUMENT] = _Parsing.OPTIONS
-        options, words, _ = self.make_parser(ctx).parse_args(args=list(args))
-        takes_stack = ctx.resilient_parsing or self._takes_stack(options, words)
+        options, arguments, _ = self.make_parser(ctx).parse_args(args=list(args))
+        takes_stack = ctx.resilient_parsing or self._takes_stack(options, arguments)
         ctx.meta[_ARGUMENT] = _Parsing.ALL if takes_stack else _Parsing.OWN_ARGUMENTS
         remaining = super().parse_args(ctx, args)
         ctx.meta[_ARGUMENT] = _Parsing.ALL
@@ -95,20 +95,20 @@ class StackCommand(TyperCommand):
             ctx.params[name] = find_default_stack(ctx.command_path, ctx.params.get("directory") or os.curdir)
         return remaining
 
-    def _takes_stack(self, options: dict[str, Any], words: list[str]) -> bool:
+    def _takes_stack(self, options: dict[str, Any], arguments: list[str]) -> bool:
         """Return whether the first word is the stack.
 
         It is, if there is one word more than the command has arguments, or if it is the name of a stack.
         """
-        own = [param for param in self.params if isinstance(param, TyperArgument)]
-        if not own:
+        own_arguments = [param for param in self.params if isinstance(param, TyperArgument)]
+        if not own_arguments:
             return True
-        if not words or options.get(str(self._stack.name if self._stack else "")) is not None:
+        if not arguments or options.get(str(self._stack.name if self._stack else "")) is not None:
             return False
-        if all(param.nargs == 1 for param in own) and len(words) > len(own):
+        if all(param.nargs == 1 for param in own_arguments) and len(arguments) > len(own_arguments):
             return True
-        required = sum(1 for param in own if param.required)
-        return len(words) > required and _is_stack(words[0], options.get("directory") or os.curdir)
+        required = sum(1 for param in own_arguments if param.required)
+        return len(arguments) > required and _is_stack(arguments[0], options.get("directory") or os.curdir)
 
 
 class StackGroup(TyperGroup):

@@ -45,24 +45,24 @@ def count_bucket(state: ResourceState, open_bucket: OpenBucket) -> DeletedConten
     """
     name, region = str(state.outputs.get("bucket") or state.id), state.outputs.get("region")
     logs, size, is_partial = 0, 0, False
-    others: list[tuple[str, str, int]] = []
+    other_entries: list[tuple[str, str, int]] = []
     try:
-        own = open_bucket(name, str(region) if region else None)
-        with own_bucket.raise_uncounted(own):
-            for entry in own_bucket.entries(own_bucket.open_client(own), own.bucket, ""):
+        bucket = open_bucket(name, str(region) if region else None)
+        with own_bucket.raise_uncounted(bucket):
+            for entry in own_bucket.entries(own_bucket.open_client(bucket), bucket.bucket, ""):
                 if entry.is_marker:
                     continue
-                if logs + len(others) == MOST_OBJECTS:
+                if logs + len(other_entries) == MOST_OBJECTS:
                     is_partial = True
                     break
                 size += entry.size
                 if _ACCESS_LOG.fullmatch(entry.key):
                     logs += 1
                 else:
-                    others.append((entry.key, entry.version, entry.size))
+                    other_entries.append((entry.key, entry.version, entry.size))
     except CannotCountError as error:
         return DeletedContents(state.urn, state.id, state.type, unknown=f"{type(error).__name__}: {error}")
-    counts = {"access log": logs, "object": len(others)}
+    counts = {"access log": logs, "object": len(other_entries)}
     return DeletedContents(
         state.urn,
         state.id,
@@ -70,6 +70,6 @@ def count_bucket(state: ResourceState, open_bucket: OpenBucket) -> DeletedConten
         counts={noun: count for noun, count in counts.items() if count},
         bytes=size,
         is_partial=is_partial,
-        fingerprint=content_hash(sorted(others)),
+        fingerprint=content_hash(sorted(other_entries)),
         is_growing=True,
     )

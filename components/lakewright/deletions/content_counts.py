@@ -67,15 +67,15 @@ class ContentCounter:
         with closing(ProviderPool(self.project, self.stack)) as providers:
             for state in states:
                 try:
-                    found = _read_purged(state, providers)
+                    purged_object = _read_purged(state, providers)
                 except ValidationError as error:
                     reason = f"the state of an earlier version cannot be read: {error.error_count()} errors"
                     unreadable.append(DeletedContents(state.urn, state.id, state.type, unknown=reason))
                     continue
-                purged += [found] if found is not None else []
-            outer = [found for found in purged if not any(_contains(other, found) for other in purged)]
+                purged += [purged_object] if purged_object is not None else []
+            outer = [candidate for candidate in purged if not any(_contains(other, candidate) for other in purged)]
             buckets = [count_bucket(state, self.open_bucket) for state in states if deletes_contents(state)]
-            return [*(found.count() for found in outer), *buckets, *unreadable]
+            return [*(counted.count() for counted in outer), *buckets, *unreadable]
 
 
 @dataclass
@@ -138,8 +138,8 @@ class _PurgedObject:
             tally.add(tabulars)
             prefix = getattr(state.storage, "key_prefix", None)
             if state.own_bucket is not None and prefix:
-                own = state.own_bucket.with_resolver(self.provider.secret)
-                _tally_prefix(tally, client, self.recorded.id, own, prefix)
+                bucket = state.own_bucket.with_resolver(self.provider.secret)
+                _tally_prefix(tally, client, self.recorded.id, bucket, prefix)
             else:
                 _tally_table_sizes(tally, client, self.recorded.id, tabulars)
         elif isinstance(state, NamespaceArgs):
@@ -162,14 +162,14 @@ class _PurgedObject:
 
 def _read_purged(state: ResourceState, providers: ProviderPool) -> _PurgedObject | None:
     """Return the object with its provider; None if its deletion deletes no data."""
-    recorded = read_recorded(state)
-    provider = providers.get(recorded) if recorded is not None else None
-    if recorded is None or not isinstance(provider, (WarehouseProvider, NamespaceProvider, TableProvider)):
+    recorded_object = read_recorded(state)
+    provider = providers.get(recorded_object) if recorded_object is not None else None
+    if recorded_object is None or not isinstance(provider, (WarehouseProvider, NamespaceProvider, TableProvider)):
         return None
     # The credential has secrets of the state, which are hidden here and are not needed.
-    outputs = {name: value for name, value in recorded.outputs.items() if name != "credential"}
-    declared = provider.args.from_state(outputs)
-    return _PurgedObject(recorded, provider, declared) if declared.deletion == "purge" else None
+    outputs = {name: value for name, value in recorded_object.outputs.items() if name != "credential"}
+    args = provider.args.from_state(outputs)
+    return _PurgedObject(recorded_object, provider, args) if args.deletion == "purge" else None
 
 
 def _contains(outer: _PurgedObject, inner: _PurgedObject) -> bool:
@@ -194,16 +194,16 @@ def _refuse_inactive(client: Client, warehouse_id: str) -> None:
         )
 
 
-def _tally_prefix(tally: _Tally, client: Client, warehouse_id: str, own: OwnBucket, prefix: str) -> None:
+def _tally_prefix(tally: _Tally, client: Client, warehouse_id: str, bucket: OwnBucket, prefix: str) -> None:
     """Add the bytes under the key prefix of a warehouse, which is emptied except for the data of other warehouses."""
-    neighbours = surroundings.look_around(client).find_overlapping(own, prefix, [warehouse_id])
-    others = [neighbour.place.prefix for neighbour in neighbours]
-    if any(key_prefixes.is_within(prefix, other) for other in others):
+    neighbours = surroundings.look_around(client).find_overlapping(bucket, prefix, [warehouse_id])
+    other_prefixes = [neighbour.place.prefix for neighbour in neighbours]
+    if any(key_prefixes.is_within(prefix, other) for other in other_prefixes):
         return
     versions: list[tuple[str, str, int]] = []
-    with own_bucket.raise_uncounted(own):
+    with own_bucket.raise_uncounted(bucket):
         entries = own_bucket.entries_outside(
-            own_bucket.open_client(own), own.bucket, f"{prefix}/", [f"{other}/" for other in others]
+            own_bucket.open_client(bucket), bucket.bucket, f"{prefix}/", [f"{other}/" for other in other_prefixes]
         )
         for entry in entries:
             if entry.is_deleted_probe or entry.is_marker:

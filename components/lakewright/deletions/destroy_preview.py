@@ -54,7 +54,7 @@ def _find_refusals(operation: Operation, steps: Sequence[StepReport]) -> Iterato
     from lakewright.lakekeeper.api.connection.errors import LakekeeperError  # noqa: PLC0415
     from lakewright.ownership.running_stack import run_as_stack  # noqa: PLC0415
 
-    guards = [found for found in find_deleted(steps) if found.type == GUARD]
+    guards = [deleted for deleted in find_deleted(steps) if deleted.type == GUARD]
     if not guards:
         return
     with closing(ProviderPool(operation.project, operation.stack)) as providers:

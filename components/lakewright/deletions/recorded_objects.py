@@ -54,9 +54,9 @@ class ProviderPool:
         self._config = _read_lazily(project, stack)
         self._run = RunContext()
 
-    def get(self, recorded: RecordedObject) -> LakekeeperProvider[Any] | None:
+    def get(self, recorded_object: RecordedObject) -> LakekeeperProvider[Any] | None:
         """Return a provider of the resource; None for a type that this version does not have."""
-        provider_type = provider_class(PREFIX + recorded.type)
+        provider_type = provider_class(PREFIX + recorded_object.type)
         if provider_type is None or not issubclass(provider_type, LakekeeperProvider):
             return None
         provider = cast("LakekeeperProvider[Any]", provider_type())

@@ -57,37 +57,38 @@ def is_retained(entry: StateEntry, entries: Iterable[StateEntry]) -> bool:
         entry: The resource that leaves the stack.
         entries: The resources of the stack before the run.
     """
-    others = [*entries]
+    all_entries = [*entries]
     if not entry.is_custom:
-        children = [child for child in others if child.parent == entry.urn]
-        return bool(children) and all(is_retained(child, others) for child in children)
+        children = [child for child in all_entries if child.parent == entry.urn]
+        return bool(children) and all(is_retained(child, all_entries) for child in children)
     properties = entry.properties
     match entry.type:
         case "pulumi-python:dynamic/lakekeeper:BucketRemoval" | "pulumi-python:dynamic/lakekeeper:StoreBucket":
             return bool(list_of(properties.get("kept")))
         case "pulumi-python:dynamic/lakekeeper:KeyRemoval":
-            return _keeps_bucket(str(properties.get("bucket")), others) is True
+            return _keeps_bucket(str(properties.get("bucket")), all_entries) is True
         case _:
             is_kept = properties.get("deletion") == "retain" or bool(list_of(properties.get("kept_warehouses")))
             if entry.type.startswith(_DYNAMIC) and is_kept:
                 return True
-            return entry.has_retain_option and _is_kept_by_removal(entry, others)
+            return entry.has_retain_option and _is_kept_by_removal(entry, all_entries)
 
 
-def _is_kept_by_removal(entry: StateEntry, others: list[StateEntry]) -> bool:
+def _is_kept_by_removal(entry: StateEntry, all_entries: list[StateEntry]) -> bool:
     """Return whether the resource that deletes a bucket or key of AWS keeps it. Other objects are kept."""
     if entry.type.startswith("aws:s3/"):
-        return _keeps_bucket(str(entry.properties.get("bucket")), others) is not False
+        return _keeps_bucket(str(entry.properties.get("bucket")), all_entries) is not False
     if not entry.type.startswith("aws:kms/"):
         return True
     name = entry.urn.rpartition("::")[2]
     # The name of a key's resources ends with the bucket's name.
-    buckets = [bucket for bucket in _find_buckets(others) if name.endswith(f"-{bucket}")]
+    buckets = [bucket for bucket in _find_buckets(all_entries) if name.endswith(f"-{bucket}")]
     if buckets:
-        return _keeps_bucket(max(buckets, key=len), others) is not False
+        return _keeps_bucket(max(buckets, key=len), all_entries) is not False
     key_id = find_key_id(entry.properties)
     return not any(
-        other.type == KEY_REMOVAL and (key_id is None or other.properties.get("key_id") == key_id) for other in others
+        other.type == KEY_REMOVAL and (key_id is None or other.properties.get("key_id") == key_id)
+        for other in all_entries
     )
 
 

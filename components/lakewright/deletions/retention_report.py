@@ -166,10 +166,10 @@ def is_key_kept(verb: str, properties: Mapping[str, Any]) -> bool:
     from lakewright.lakekeeper.buckets.bucket_removal import KeyRemovalArgs  # noqa: PLC0415
     from lakewright.lakekeeper.provider.errors import CannotCountError  # noqa: PLC0415
 
-    own = KeyRemovalArgs.from_state(dict(properties))
+    removal_args = KeyRemovalArgs.from_state(dict(properties))
     try:
-        is_default = verb == "destroy" and bucket_key.is_default(own, own.key_id)
-        return is_default or bucket_key.find_encrypted_object(own) is not None
+        is_default = verb == "destroy" and bucket_key.is_default(removal_args, removal_args.key_id)
+        return is_default or bucket_key.find_encrypted_object(removal_args) is not None
     except CannotCountError:
         return True
 

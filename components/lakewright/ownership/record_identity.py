@@ -20,8 +20,8 @@ def to_record(record_id: str | None, outs: Mapping[str, Any] | None = None) -> d
         record_id: The id in this run; None if the run does not know it.
         outs: Earlier outputs, whose id stays if the run does not know it.
     """
-    recorded = record_id or (outs or {}).get(RECORDED)
-    return {RECORDED: recorded} if recorded else {}
+    recorded_id = record_id or (outs or {}).get(RECORDED)
+    return {RECORDED: recorded_id} if recorded_id else {}
 
 
 def find_recorded(outs: Mapping[str, Any]) -> str | None:
@@ -32,5 +32,5 @@ def find_recorded(outs: Mapping[str, Any]) -> str | None:
 
 def is_outdated(record_id: str | None, outs: Mapping[str, Any]) -> bool:
     """Return whether outputs have another record id than the run: the tenant's record was created again."""
-    recorded = outs.get(RECORDED)
-    return bool(recorded and record_id and recorded != record_id)
+    recorded_id = outs.get(RECORDED)
+    return bool(recorded_id and record_id and recorded_id != record_id)

@@ -6,35 +6,35 @@ from lakewright.ownership.consent import Consent
 from lakewright.ownership.mark import Claimant, OwnershipMark
 
 
-def format_change_refusal(what: str, mark: OwnershipMark, claimant: Claimant, consent: Consent) -> str:
+def format_change_refusal(title: str, mark: OwnershipMark, claimant: Claimant, consent: Consent) -> str:
     """Return the message for an object whose mark names another stack than the running one.
 
     Args:
-        what: The object, with its place.
+        title: The object, with its place.
         mark: The object's mark.
         claimant: The running stack.
         consent: The consent that would let the running stack own the object.
     """
     stack = format_stack_option(claimant)
     return (
-        f"{what} belongs to {describe_owner(mark, claimant)}; this is {describe_claimant(claimant)}. Nothing was"
+        f"{title} belongs to {describe_owner(mark, claimant)}; this is {describe_claimant(claimant)}. Nothing was"
         f" changed. To give up these resources, run `lakewright stack forget{stack}`, which touches no server."
         f" If this stack is the owner under a new name, run `lakewright adopt consent{stack} {consent}`."
     )
 
 
-def format_adoption_refusal(what: str, mark: OwnershipMark, claimant: Claimant, consent: Consent) -> str:
+def format_adoption_refusal(title: str, mark: OwnershipMark, claimant: Claimant, consent: Consent) -> str:
     """Return the message for an existing object that `adopt: true` alone does not take over.
 
     Args:
-        what: The object, with its place.
+        title: The object, with its place.
         mark: The object's mark.
         claimant: The running stack.
         consent: The consent that lets the running stack adopt the object.
     """
     owner = f"belongs to {describe_owner(mark, claimant)}" if mark.names_owner else "has no mark of a stack"
     return (
-        f"{what} exists already and {owner}, so `adopt` in the spec is not sufficient. Check what it contains. To take"
+        f"{title} exists already and {owner}, so `adopt` in the spec is not sufficient. Check what it contains. To take"
         f" it over, run `lakewright up --adopt {consent}`, or let its owner run `lakewright adopt"
         f" consent{format_stack_option(claimant)} {consent}`."
     )

@@ -68,5 +68,5 @@ def find_program_stack() -> str:
 
 def parse_stack(urn: str) -> str:
     """Return the stack of `urn:pulumi:STACK::PROJECT::TYPE::NAME`, as `PROJECT/STACK`."""
-    stack, _, others = urn.removeprefix(_URN).partition("::")
-    return format_stack(others.partition("::")[0], stack)
+    stack, _, remainder = urn.removeprefix(_URN).partition("::")
+    return format_stack(remainder.partition("::")[0], stack)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from lakewright.drift.actors.cloudtrail import AwsAccess, find_region
-from lakewright.drift.actors.cloudtrail_events import actor_of, is_cause
+from lakewright.drift.actors.cloudtrail_events import is_cause, read_actor
 from lakewright.drift.actors.lakekeeper_log import LakekeeperLogSource
 from lakewright.drift.actors.managed_fields import actor_of_field
 from lakewright.drift.actors.source import AuditSourceError, DriftedObject, choose_actor
@@ -303,7 +303,7 @@ TAGS = drifted("aws:s3/bucket:Bucket", "acme-lake", "tags.team")
 )
 def test_cloudtrail_events_of_this_change(of: DriftedObject, event: dict[str, Any], expected: bool) -> None:  # noqa: FBT001
     assert is_cause(event, of) is expected
-    assert actor_of(event) == Actor("arn:aws:iam::111122223333:user/mallory", "2026-11-22T12:00:07Z", "cloudtrail")
+    assert read_actor(event) == Actor("arn:aws:iam::111122223333:user/mallory", "2026-11-22T12:00:07Z", "cloudtrail")
 
 
 def test_second_of_the_update_itself_names_nobody() -> None:

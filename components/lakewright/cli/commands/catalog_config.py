@@ -10,7 +10,7 @@ from pathlib import Path
 from lakewright_spark.catalog import CatalogConfig
 
 from lakewright.cli.catalog_outputs import read_catalog_config
-from lakewright.cli.options import existing_stack
+from lakewright.cli.options import open_stack
 from lakewright.kubernetes.runtimes import spark_defaults
 
 
@@ -34,7 +34,7 @@ def print_config(stack: str, config_format: ConfigFormat, directory: Path) -> No
 
 def catalog_config(stack: str, directory: Path) -> CatalogConfig:
     """Return the configuration that the stack's last update exported. Raises UsageError if there is none."""
-    project, _ = existing_stack(directory, stack)
+    project, _ = open_stack(directory, stack)
     return read_catalog_config(project, stack)
 
 

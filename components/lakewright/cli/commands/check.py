@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakewright.cli.errors import UsageError
-from lakewright.cli.options import HERE, Concurrency, Directory, Everything, Labels, Names, load_project, selection_of
+from lakewright.cli.options import HERE, Concurrency, Directory, Everything, Labels, Names, load_project, make_selection
 
 if TYPE_CHECKING:
     from lakewright.data_checks.result import StackChecks
@@ -39,7 +39,7 @@ def check(
     if not everything and not stack and not label:
         raise UsageError("name the stacks with --stack PATTERN or --label NAME=VALUE, or choose --all")
     started = time.monotonic()
-    selection = selection_of(stack, label, everything=everything)
+    selection = make_selection(stack, label, everything=everything)
     results = _results(selection, directory, parallel_stacks or DEFAULT_CONCURRENCY)
     from lakewright.data_checks.result import compute_exit_code, to_json  # noqa: PLC0415 - `--help` needs none of it
 
@@ -73,11 +73,11 @@ def _print(results: list[StackChecks]) -> None:
         return
     table = Table("stack", "check", "expected", "found", "result")
     for result in results:
-        for found in result.checks:
-            color = _COLORS[found.outcome]
+        for check in result.checks:
+            color = _COLORS[check.outcome]
             table.add_row(
-                *(escape(escape_line(cell)) for cell in (result.stack, found.check, found.expected, found.finding)),
-                f"[{color}]{found.outcome}[/]",
+                *(escape(escape_line(cell)) for cell in (result.stack, check.check, check.expected, check.finding)),
+                f"[{color}]{check.outcome}[/]",
             )
     if table.row_count:
         console.print(table)
@@ -86,7 +86,7 @@ def _print(results: list[StackChecks]) -> None:
             console.print(
                 f"error: {escape(result.stack)}: not evaluated: {escape(escape_line(problem))}", soft_wrap=True
             )
-    outcomes = [found.outcome for result in results for found in result.checks]
+    outcomes = [check.outcome for result in results for check in result.checks]
     unread = sum(bool(result.problems) for result in results)
     counts = [f"{outcomes.count(name)} {name}" for name in ("passed", "failed", "not evaluated") if name in outcomes]
     counts += [f"{unread} stacks not evaluated"] if unread else []

@@ -129,19 +129,19 @@ def selection(
     project = load_project(directory)
     files = list_changed_files(project.root, base)
     folder = os.path.relpath(project.stack_config_dir, project.root)
-    found = find_changed_stacks(files.changed, files.removed, folder)
-    if found.cause_for_all:
-        print(f"note: all stacks are selected, as {found.cause_for_all!r} was changed", file=sys.stderr)
-    for name in found.removed:
+    changed = find_changed_stacks(files.changed, files.removed, folder)
+    if changed.cause_for_all:
+        print(f"note: all stacks are selected, as {changed.cause_for_all!r} was changed", file=sys.stderr)
+    for name in changed.removed:
         print(
             f"warning: the file of stack {name} was removed, but its resources stay: run `lakewright destroy` first",
             file=sys.stderr,
         )
     if as_json:
-        whole = {"all": bool(found.cause_for_all), "stacks": found.names, "removed": found.removed}
-        print(json.dumps(whole | {"cause": found.cause_for_all, "options": found.options}, indent=2))
+        whole = {"all": bool(changed.cause_for_all), "stacks": changed.names, "removed": changed.removed}
+        print(json.dumps(whole | {"cause": changed.cause_for_all, "options": changed.options}, indent=2))
         return
-    for word in found.options:
+    for word in changed.options:
         print(word)
 
 
@@ -158,15 +158,15 @@ def plans_run(
     """
     from lakewright.ci.posting.github import GitHub  # noqa: PLC0415
 
-    found = GitHub(os.environ).find_plans_run(commit, workflow)
-    if found is None:
+    plans_run = GitHub(os.environ).find_plans_run(commit, workflow)
+    if plans_run is None:
         print(
             f"error: commit {commit}: expected a merged pull request with a successful run of {workflow}, found none."
             f" Run {workflow} by hand, and apply the plans of that run",
             file=sys.stderr,
         )
         raise typer.Exit(1)
-    print(found)
+    print(plans_run)
 
 
 @app.command(context_settings={"ignore_unknown_options": True})

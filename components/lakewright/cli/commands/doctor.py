@@ -37,11 +37,11 @@ def doctor(
     if stack is not None:
         findings += _check_tenant(stack, directory)
     missing = [finding for finding in findings if finding.state == "missing"]
-    chosen = missing if failed else findings
+    shown = missing if failed else findings
     if as_json:
-        print(json.dumps({"findings": [finding.to_json() for finding in chosen]}, indent=2))
+        print(json.dumps({"findings": [finding.to_json() for finding in shown]}, indent=2))
     else:
-        _print_lines(chosen, includes_tenant=stack is not None)
+        _print_lines(shown, includes_tenant=stack is not None)
     if missing:
         raise typer.Exit(1)
 
@@ -61,12 +61,14 @@ def _check_tenant(stack: str, directory: Path) -> list[Finding]:
     if problems := [*rule_check(environment, spec.environment).problems(spec.model_dump())]:
         raise SpecError(str(file), problems)
     buckets = [probe for storage in spec.storage.values() if (probe := storage.probe())]
-    kept = [
+    limited_storages = [
         Finding(f"deletion in {storage.bucket}", "optional", "`may_delete: false`: nothing is purged or compacted")
         for storage in spec.storage.values()
         if not storage.allows_deletion
     ]
-    return kept + check_services(environment, buckets, project_id=spec.project_id, namespace=namespace_name(spec.name))
+    return limited_storages + check_services(
+        environment, buckets, project_id=spec.project_id, namespace=namespace_name(spec.name)
+    )
 
 
 def _print_lines(findings: list[Finding], *, includes_tenant: bool) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lakewright.cli.errors import UsageError, format_error
-from lakewright.cli.options import HERE, Directory, Everything, Labels, Names, load_project, selection_of
+from lakewright.cli.options import HERE, Directory, Everything, Labels, Names, load_project, make_selection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -61,8 +61,8 @@ def drift(
 
         require_confirmation("--accept" if accept else "--heal", yes=yes, as_json=as_json)
     try:
-        project, selection = load_project(directory), selection_of(stack, label, everything=everything)
-        selected = _selected(project, selection)
+        project, selection = load_project(directory), make_selection(stack, label, everything=everything)
+        selected = _select_stacks(project, selection)
         find = _finder(project, parallel, unmanaged_tables=unmanaged_tables)
         report = find(selected)
         if not as_json:
@@ -98,12 +98,12 @@ def _act(
     return Outcome({}, report.exit_code)
 
 
-def _selected(project: PulumiProject, selection: Selection) -> list[SelectedStack]:
+def _select_stacks(project: PulumiProject, selection: Selection) -> list[SelectedStack]:
     from lakewright.fleet.selection import select  # noqa: PLC0415 - `--help` needs none of it
     from lakewright.fleet.states import state_reader  # noqa: PLC0415
 
     names = state_reader(project).names()
-    return _deployed(select(project, selection, names), names)
+    return _drop_undeployed(select(project, selection, names), names)
 
 
 def _finder(
@@ -118,12 +118,12 @@ def _finder(
     return lambda stacks: find_drift(project, stacks, parallel=parallel, progress=_report, options=options)
 
 
-def _deployed(selected: list[SelectedStack], names: list[str]) -> list[SelectedStack]:
+def _drop_undeployed(selected: list[SelectedStack], names: list[str]) -> list[SelectedStack]:
     """Return the stacks that have a state. Those without one have nothing that could drift."""
-    known = set(names)
-    if absent := [stack.name for stack in selected if stack.name not in known]:
+    deployed_names = set(names)
+    if absent := [stack.name for stack in selected if stack.name not in deployed_names]:
         _report(f"not deployed, so not compared: {', '.join(absent)}")
-    return [stack for stack in selected if stack.name in known]
+    return [stack for stack in selected if stack.name in deployed_names]
 
 
 def _report(text: str) -> None:

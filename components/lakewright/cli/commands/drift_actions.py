@@ -170,9 +170,9 @@ def _heal_result(healing: StackHealing, after: StackDrift | None) -> dict[str, A
     if after is None:
         return _heal_document(healing, [])
     remaining = find_remaining(healing, after.differences)
-    left = f"; {len(after.drift)} left" if after.drift else ""
+    remaining_text = f"; {len(after.drift)} left" if after.drift else ""
     total = len(healing.reverted)
-    _say(f"{healing.stack}: {total - len(remaining)} of {total} differences healed{left}")
+    _say(f"{healing.stack}: {total - len(remaining)} of {total} differences healed{remaining_text}")
     for problem in after.problems:
         _say(f"{healing.stack}: not checked: {problem}")
     return _heal_document(healing, remaining)

@@ -12,7 +12,7 @@ import typer
 from lakewright.cli.engines.plan_options import engine_of_plan, format_plan, with_plan
 from lakewright.cli.engines.remainder import RemainderReportingEngine
 from lakewright.cli.engines.validation import ValidatingEngine
-from lakewright.cli.environments import ignored_sandbox
+from lakewright.cli.environments import warn_of_ignored_sandbox
 from lakewright.cli.errors import UsageError
 from lakewright.cli.json_errors import InterruptedOperationError
 from lakewright.cli.operation_options import (
@@ -271,7 +271,7 @@ def _run_operation(
             refuse_retained_objects(access, operation.stack, consents)
     choice = choose_engine(engine, operation.project, operation.stack)
     print(format_choice(choice), file=sys.stderr)
-    if ignored := ignored_sandbox(operation.project, operation.stack):
+    if ignored := warn_of_ignored_sandbox(operation.project, operation.stack):
         print(f"warning: {ignored}", file=sys.stderr)
     choice = replace(choice, engine=_add_reports(choice.engine, access))
     if validate:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from lakewright.cli.errors import UsageError
-from lakewright.cli.options import HERE, Directory, StackName, existing_stack, load_project
+from lakewright.cli.options import HERE, Directory, StackName, load_project, open_stack
 from lakewright.cli.stack_argument import CommandLine
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
@@ -73,7 +73,7 @@ def forget(
 
     Example: lakewright stack forget --stack acme
     """
-    project, backend = existing_stack(directory, stack)
+    project, backend = open_stack(directory, stack)
     deployment: dict[str, Any] = backend.export(project.name, stack)["deployment"]
     resources: list[dict[str, Any]] = deployment.get("resources") or []
     urns = [str(resource["urn"]) for resource in resources]

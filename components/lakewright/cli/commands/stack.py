@@ -14,7 +14,7 @@ from lakewright_spark.times import format_json_time, format_time, parse_json_tim
 from lakewright.cli import completions
 from lakewright.cli.commands.ownership import forget
 from lakewright.cli.errors import UsageError
-from lakewright.cli.options import HERE, Directory, StackName, existing_stack, load_project
+from lakewright.cli.options import HERE, Directory, StackName, load_project, open_stack
 from lakewright.cli.stack_argument import CommandLine, read_selected_stack, write_selected_stack
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def select(
     if clear and stack is not None:
         raise UsageError("--clear selects no stack: leave out the name, or --clear")
     if stack is not None:
-        project, _ = existing_stack(directory, stack)
+        project, _ = open_stack(directory, stack)
         write_selected_stack(project, stack)
         print(f"Selected stack '{stack}'.")
         return
@@ -149,12 +149,12 @@ def output(
     from lakewright_engine.model.errors import StateError  # noqa: PLC0415
     from lakewright_engine.state.outputs import stack_outputs  # noqa: PLC0415
 
-    project, backend = existing_stack(directory, stack)
+    project, backend = open_stack(directory, stack)
     outputs = stack_outputs(backend, project.name, stack, show_secrets=show_secrets)
     if name is not None:
         if name not in outputs:
-            known = ", ".join(sorted(outputs)) or "none"
-            raise StateError(f"stack '{stack}' does not have output property '{name}'; it has: {known}")
+            output_names = ", ".join(sorted(outputs)) or "none"
+            raise StateError(f"stack '{stack}' does not have output property '{name}'; it has: {output_names}")
         value = outputs[name]
         _print_json(value) if as_json or not isinstance(value, str) else print(value)
     elif as_json:
@@ -179,7 +179,7 @@ def history(
 
     Example: lakewright stack history --stack acme --page-size 3
     """
-    project, backend = existing_stack(directory, stack)
+    project, backend = open_stack(directory, stack)
     entries = backend.history(project.name, stack)[(page - 1) * page_size : page * page_size]
     if as_json:
         _print_json([_history_to_json(entry) for entry in entries])
@@ -210,7 +210,7 @@ def export(
 
     Example: lakewright stack export --stack acme --file acme.json
     """
-    project, backend = existing_stack(directory, stack)
+    project, backend = open_stack(directory, stack)
     text = json.dumps(backend.export(project.name, stack), indent=4, ensure_ascii=False) + "\n"
     if file is None:
         sys.stdout.write(text)
@@ -235,7 +235,7 @@ def import_state(
     """
     from lakewright_engine.model.errors import StateError  # noqa: PLC0415
 
-    project, backend = existing_stack(directory, stack)
+    project, backend = open_stack(directory, stack)
     if backup:
         if file is not None:
             raise UsageError("--backup and --file cannot be combined")
@@ -276,7 +276,7 @@ def remove(
     """
     if remove_spec and preserve_config:
         raise UsageError("--remove-spec and --preserve-config cannot be combined")
-    project, backend = existing_stack(directory, stack)
+    project, backend = open_stack(directory, stack)
     spec = project.stack_file(stack)
     if not yes:
         if not sys.stdin.isatty():
@@ -300,7 +300,7 @@ def cancel(stack: StackName, *, directory: Directory = HERE, yes: Yes = False, a
 
     Example: lakewright stack cancel --stack acme --yes
     """
-    project, backend = existing_stack(directory, stack)
+    project, backend = open_stack(directory, stack)
     if not yes and sys.stdin.isatty():
         typer.confirm(
             f"This removes the locks of '{stack}', even of a run that is still in progress. Continue?", abort=True

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lakewright.cli.errors import UsageError
-from lakewright.cli.options import HERE, Directory, StackName, existing_stack
+from lakewright.cli.options import HERE, Directory, StackName, open_stack
 from lakewright.cli.stack_argument import CommandLine
 from lakewright.terminal.escaping import escape_line
 
@@ -33,7 +33,7 @@ def list_resources(
 
     Example: lakewright state ls --stack acme
     """
-    project, backend = existing_stack(directory, stack)
+    project, backend = open_stack(directory, stack)
     deployment: dict[str, Any] = backend.export(project.name, stack)["deployment"]
     resources: list[dict[str, Any]] = deployment.get("resources") or []
     if as_json:
@@ -136,7 +136,7 @@ def _resource_to_json(resource: dict[str, Any]) -> dict[str, Any]:
 
 
 def _edit(stack: str, directory: Any, edit: Callable[[dict[str, Any]], None], *, yes: bool) -> None:
-    project, backend = existing_stack(directory, stack)
+    project, backend = open_stack(directory, stack)
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError("--yes must be passed in to edit the state when running in non-interactive mode")

@@ -9,7 +9,7 @@ import typer
 from lakewright_spark.times import format_time
 
 from lakewright.cli.errors import UsageError
-from lakewright.cli.options import HERE, Directory, StackName, existing_stack
+from lakewright.cli.options import HERE, Directory, StackName, open_stack
 from lakewright.names.table_name import QualifiedName, parse_parts, parse_table_name
 from lakewright.terminal.escaping import escape_line
 
@@ -50,15 +50,15 @@ def undrop(
     if show:
         _print_list(_list_below(warehouses, table), as_json=as_json)
         return
-    chosen, *others = _find_dropped(warehouses, table, tabular_id)
+    latest, *older = _find_dropped(warehouses, table, tabular_id)
     from lakewright.lakekeeper.lookups import undropping  # noqa: PLC0415 - `--help` needs no client
 
-    undropping.bring_back(chosen)
+    undropping.bring_back(latest)
     if as_json:
-        print(json.dumps(_to_json(chosen), indent=2))
+        print(json.dumps(_to_json(latest), indent=2))
         return
-    print(escape_line(f"Restored {chosen}, {_times(chosen)}."))
-    for other in others:
+    print(escape_line(f"Restored {latest}, {_times(latest)}."))
+    for other in older:
         print(f"Also dropped under the same name: {other.table.tabular_id}, {_times(other)}. Restore it with --id.")
 
 
@@ -71,7 +71,7 @@ def _warehouses(stack: str, directory: Path) -> dict[str, WarehouseRef]:
     from lakewright.lakekeeper.api.connection.server import ServerRef  # noqa: PLC0415
     from lakewright.lakekeeper.lookups.undropping import WarehouseRef  # noqa: PLC0415
 
-    project, backend = existing_stack(directory, stack)
+    project, backend = open_stack(directory, stack)
     settings = project.stack_config(stack)
     snapshot = backend.load(project.name, stack)
     warehouses: dict[str, WarehouseRef] = {}
@@ -90,10 +90,10 @@ def _warehouses(stack: str, directory: Path) -> dict[str, WarehouseRef]:
 
 
 def _warehouse_by_name(warehouses: dict[str, WarehouseRef], name: str) -> WarehouseRef:
-    found = next((ref for ref in warehouses.values() if ref.name.casefold() == name.casefold()), None)
-    if found is None:
+    warehouse = next((ref for ref in warehouses.values() if ref.name.casefold() == name.casefold()), None)
+    if warehouse is None:
         raise UsageError(f"the stack has no warehouse `{name}`; it has: {', '.join(sorted(warehouses))}")
-    return found
+    return warehouse
 
 
 def _find_dropped(warehouses: dict[str, WarehouseRef], table: str | None, tabular_id: str | None) -> list[DroppedTable]:
@@ -103,15 +103,17 @@ def _find_dropped(warehouses: dict[str, WarehouseRef], table: str | None, tabula
 
     if table is not None:
         name = _name(table)
-        found = undropping.find_by_name(_warehouse_by_name(warehouses, name.warehouse), name)
+        dropped_tables = undropping.find_by_name(_warehouse_by_name(warehouses, name.warehouse), name)
     else:
-        found = [dropped for warehouse in warehouses.values() for dropped in undropping.list_dropped(warehouse)]
+        dropped_tables = [
+            dropped for warehouse in warehouses.values() for dropped in undropping.list_dropped(warehouse)
+        ]
     if tabular_id is None:
-        return found
-    if chosen := [dropped for dropped in found if dropped.table.tabular_id == tabular_id.lower()]:
-        return chosen
-    listed = ", ".join(f"{dropped} ({_times(dropped)})" for dropped in found) or "none"
-    raise NothingFoundError(f"no dropped table has the ID {tabular_id}; dropped tables: {listed}")
+        return dropped_tables
+    if matching := [dropped for dropped in dropped_tables if dropped.table.tabular_id == tabular_id.lower()]:
+        return matching
+    candidates = ", ".join(f"{dropped} ({_times(dropped)})" for dropped in dropped_tables) or "none"
+    raise NothingFoundError(f"no dropped table has the ID {tabular_id}; dropped tables: {candidates}")
 
 
 def _name(text: str) -> QualifiedName:
@@ -129,14 +131,14 @@ def _list_below(warehouses: dict[str, WarehouseRef], prefix: str | None) -> list
     if prefix and not parts:
         raise UsageError(f"{prefix}: expected WAREHOUSE, WAREHOUSE.NAMESPACE or WAREHOUSE.NAMESPACE.TABLE")
     selected = [_warehouse_by_name(warehouses, parts[0])] if parts else list(warehouses.values())
-    found = [dropped for warehouse in selected for dropped in undropping.list_dropped(warehouse)]
+    dropped_tables = [dropped for warehouse in selected for dropped in undropping.list_dropped(warehouse)]
     levels = tuple(part.casefold() for part in parts)
-    return [dropped for dropped in found if dropped.name.levels[: len(levels)] == levels]
+    return [dropped for dropped in dropped_tables if dropped.name.levels[: len(levels)] == levels]
 
 
-def _print_list(found: list[DroppedTable], *, as_json: bool) -> None:
+def _print_list(dropped_tables: list[DroppedTable], *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps([_to_json(dropped) for dropped in found], indent=2))
+        print(json.dumps([_to_json(dropped) for dropped in dropped_tables], indent=2))
         return
     from lakewright.fleet.text_table import format_table  # noqa: PLC0415
 
@@ -149,7 +151,7 @@ def _print_list(found: list[DroppedTable], *, as_json: bool) -> None:
             format_time(dropped.table.deleted_at),
             format_time(dropped.table.expires_at),
         )
-        for dropped in found
+        for dropped in dropped_tables
     ]
     print("\n".join(format_table(head, rows)))
 

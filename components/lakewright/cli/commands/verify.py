@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lakewright.cli.options import HERE, Directory, StackName, existing_stack
+from lakewright.cli.options import HERE, Directory, StackName, open_stack
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +36,7 @@ def verify(
     """
     from lakewright.verify.run import run_probes  # noqa: PLC0415 - `--help` needs none of it
 
-    report = run_probes(*session_of(stack, directory))
+    report = run_probes(*open_session(stack, directory))
     checks = [check for check in report.checks if not (failed and check.holds)]
     if as_json:
         print(json.dumps(_to_json(stack, report, checks), indent=2, ensure_ascii=False))
@@ -46,7 +46,7 @@ def verify(
         raise typer.Exit(1)
 
 
-def session_of(stack: str, directory: Path) -> tuple[TenantSession, list[ProbeIdentity]]:
+def open_session(stack: str, directory: Path) -> tuple[TenantSession, list[ProbeIdentity]]:
     """Return what probes need, and the identities to run them with. Raises UsageError if there was no `up`."""
     from lakewright.cli.commands.catalog_config import catalog_config  # noqa: PLC0415
     from lakewright.cli.engines.environment_loading import load_environment  # noqa: PLC0415
@@ -56,7 +56,7 @@ def session_of(stack: str, directory: Path) -> tuple[TenantSession, list[ProbeId
     from lakewright.verify.session.stack_warehouses import read_other_tenants, read_stack_warehouses  # noqa: PLC0415
     from lakewright.verify.settings import list_subjects, make_settings  # noqa: PLC0415
 
-    project, backend = existing_stack(directory, stack)
+    project, backend = open_stack(directory, stack)
     spec = read_stack_file(project.stack_file(stack))
     environment = load_environment(project, spec.environment)
     session = TenantSession(
@@ -89,10 +89,10 @@ def _print_lines(stack: str, report: VerifyReport, checks: Sequence[VerifyCheck]
     print_check_lines(console, [to_check_line(check) for check in checks])
     for note in report.notes:
         console.print(f"note: {escape_line(note)}", soft_wrap=True)
-    held = sum(check.holds for check in report.checks)
+    holding = sum(check.holds for check in report.checks)
     if report.holds:
-        summary = f"{stack}: all {held} checks hold."
+        summary = f"{stack}: all {holding} checks hold."
     else:
         failed = ", ".join(report.failed_probes)
-        summary = f"{stack}: no proof of isolation. {len(report.checks) - held} checks do not hold: {failed}"
+        summary = f"{stack}: no proof of isolation. {len(report.checks) - holding} checks do not hold: {failed}"
     console.print(summary, soft_wrap=True)

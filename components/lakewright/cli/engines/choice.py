@@ -92,8 +92,8 @@ def _why_not_cli(needed: set[str], *, in_sandbox: bool) -> str:
         return "the Pulumi CLI has no pulumi-language-python beside it"
     if absent := plugins.find_missing_plugins(needed):
         return f"the Pulumi CLI has no plugin for {', '.join(absent)}"
-    if in_sandbox and (own := plugins.find_unattached_plugins(needed & _SANDBOX_PROVIDERS)):
-        return f"the environment is a sandbox, which has its own {', '.join(own)}"
+    if in_sandbox and (sandbox_plugins := plugins.find_unattached_plugins(needed & _SANDBOX_PROVIDERS)):
+        return f"the environment is a sandbox, which has its own {', '.join(sandbox_plugins)}"
     return ""
 
 

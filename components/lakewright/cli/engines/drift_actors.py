@@ -39,11 +39,11 @@ def name_actors(report: DriftReport, run: DriftRun) -> None:
         for difference in stack.differences:
             resource = resources.get((difference.stack, difference.urn))
             if resource is not None and difference.actor is None and resource.updated:
-                target_id = targets.get((difference.stack, *_target_of(resource)), "")
+                target_id = targets.get((difference.stack, *_read_target(resource)), "")
                 by_environment[stack.environment].append(DriftedObject(difference, resource, target_id))
-    found: dict[int, list[Actor]] = defaultdict(list)
+    actors_by_index: dict[int, list[Actor]] = defaultdict(list)
     for name, objects in by_environment.items():
-        problems = _search(run.session.project.root, name, objects, found)
+        problems = _search(run.session.project.root, name, objects, actors_by_index)
         concerned = {drifted.difference.stack for drifted in objects}
         for stack in report.stacks:
             if stack.stack in concerned:
@@ -51,8 +51,8 @@ def name_actors(report: DriftReport, run: DriftRun) -> None:
     updated = {id(o.difference): o.resource.updated for objects in by_environment.values() for o in objects}
     for stack in report.stacks:
         stack.differences = [
-            replace(difference, actor=choose_actor(found[id(difference)], updated[id(difference)]))
-            if id(difference) in found
+            replace(difference, actor=choose_actor(actors_by_index[id(difference)], updated[id(difference)]))
+            if id(difference) in actors_by_index
             else difference
             for difference in stack.differences
         ]
@@ -63,22 +63,26 @@ def _target_ids(resources: Iterable[StackResource]) -> dict[tuple[str, ...], str
     ids: dict[tuple[str, ...], str] = {}
     for resource in resources:
         inputs, outputs = resource.state.inputs, resource.state.outputs
-        place = (resource.stack, str(inputs.get("warehouse_id")))
+        warehouse_key = (resource.stack, str(inputs.get("warehouse_id")))
         if resource.state.type == _NAMESPACE:
-            ids[*place, str(inputs.get("name")), ""] = str(outputs.get("namespace_id") or "")
+            ids[*warehouse_key, str(inputs.get("name")), ""] = str(outputs.get("namespace_id") or "")
         elif resource.state.type == _TABLE:
-            ids[*place, str(inputs.get("namespace")), str(inputs.get("name"))] = str(outputs.get("table_id") or "")
+            ids[*warehouse_key, str(inputs.get("namespace")), str(inputs.get("name"))] = str(
+                outputs.get("table_id") or ""
+            )
     return ids
 
 
-def _target_of(resource: StackResource) -> tuple[str, str, str]:
+def _read_target(resource: StackResource) -> tuple[str, str, str]:
     """Return warehouse id, namespace and name of the table that a grant is on."""
     target = mapping_of(resource.state.inputs.get("on"))
     warehouse, namespace, name = (str(target.get(key) or "") for key in ("warehouse_id", "namespace", "name"))
     return warehouse, namespace, name
 
 
-def _search(root: Path, name: str, objects: Sequence[DriftedObject], found: dict[int, list[Actor]]) -> list[str]:
+def _search(
+    root: Path, name: str, objects: Sequence[DriftedObject], actors_by_index: dict[int, list[Actor]]
+) -> list[str]:
     """Add the actors of differences by the records of an environment. Return the sources that cannot be read."""
     raw = raw_environment(root, name)
     if not raw.get("drift") and not raw.get("sandbox"):
@@ -92,7 +96,7 @@ def _search(root: Path, name: str, objects: Sequence[DriftedObject], found: dict
         source = open_source(setting, environment.aws, environment_file(root, name).parent)
         try:
             for drifted, actor in source.actors(objects):
-                found[id(drifted.difference)].append(actor)
+                actors_by_index[id(drifted.difference)].append(actor)
         except AuditSourceError as error:
             problems.append(str(error))
     return problems

@@ -47,7 +47,7 @@ def _platform_output(project: PulumiProject, stack: str) -> Any:
     if shutil.which("pulumi") is None:
         raise UsageError(f"platform stack {stack} cannot be read: install the Pulumi CLI to read {project.state_url}")
     command = ["pulumi", "stack", "output", "--json", "--stack", stack]
-    found = subprocess.run(command, cwd=project.root, capture_output=True, text=True, check=False)
-    if found.returncode != 0:
-        raise UsageError(f"platform stack {stack} cannot be read: {found.stderr.strip()}")
-    return json.loads(found.stdout).get(OUTPUT)
+    process = subprocess.run(command, cwd=project.root, capture_output=True, text=True, check=False)
+    if process.returncode != 0:
+        raise UsageError(f"platform stack {stack} cannot be read: {process.stderr.strip()}")
+    return json.loads(process.stdout).get(OUTPUT)

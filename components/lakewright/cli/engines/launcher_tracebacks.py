@@ -45,8 +45,8 @@ class LauncherTracebacks:
 
     def flush(self) -> None:
         """Forward held events: their traceback did not end."""
-        held, self._held = self._held, []
-        for event in held:
+        held_events, self._held = self._held, []
+        for event in held_events:
             self._on_event(event)
 
     def _continue(self, event: EngineEvent, line: str) -> None:

@@ -74,14 +74,14 @@ def format_plan(plan: PlanSummary, verb: str) -> str:
 
 
 def _refuse_plan_options(operation: Operation) -> None:
-    given = {
+    options = {
         "--refresh": operation.refresh,
         "--target": operation.targets,
         "--exclude": operation.excludes,
         "--replace": operation.replace,
         "--preview-only": operation.verb == "preview",
     }
-    if names := [name for name, value in given.items() if value]:
+    if names := [name for name, value in options.items() if value]:
         raise UsageError(
             f"--plan and {', '.join(names)} cannot be combined: the plan holds the options of its preview. "
             "Leave them out, or make a plan with them"

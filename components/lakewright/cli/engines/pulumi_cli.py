@@ -49,7 +49,7 @@ class PulumiCli:
         from lakewright_engine.state.backend import stack_not_found  # noqa: PLC0415
         from pulumi import automation  # noqa: PLC0415
 
-        from lakewright.cli.engines.pulumi_plans import kept_cli_plan, observe  # noqa: PLC0415
+        from lakewright.cli.engines.pulumi_plans import observe, open_cli_plan  # noqa: PLC0415
         from lakewright.cli.engines.pulumi_process import PulumiInOwnSession  # noqa: PLC0415
 
         _refuse_locked(operation)
@@ -58,12 +58,12 @@ class PulumiCli:
         tracebacks = LauncherTracebacks(on_event)
         show = on_event if operation.verbose else tracebacks
 
-        declared: list[tuple[str, str]] = []
+        declared_resources: list[tuple[str, str]] = []
 
-        def on_each(event: EngineEvent) -> None:
+        def collect_event(event: EngineEvent) -> None:
             report.add(event)
-            if event.diagnostic_event is not None and (found := _DECLARED.match(event.diagnostic_event.message)):
-                declared.append((found["type"], found["name"]))
+            if event.diagnostic_event is not None and (match := _DECLARED.match(event.diagnostic_event.message)):
+                declared_resources.append((match["type"], match["name"]))
             show(event)
 
         try:
@@ -78,11 +78,11 @@ class PulumiCli:
         except automation.CommandError as error:
             raise PulumiCliError(*_message_and_code(error)) from error
         result = Result(0)
-        with _cli_errors(), kept_cli_plan(operation, stack) as plan:
+        with _cli_errors(), open_cli_plan(operation, stack) as plan:
             try:
-                with pending_creations(stack, clears=not operation.is_dry) as environment:
+                with write_pending_creations(stack, clears=not operation.is_dry) as environment:
                     workspace.env_vars = {**workspace.env_vars, **environment, **plan.environment}
-                    _operate(stack, plan, observe(plan, on_each))
+                    _operate(stack, plan, observe(plan, collect_event))
             except automation.CommandError as error:
                 cli_error, result.exit = _message_and_code(error)
                 cli_error = plan.redact(cli_error)
@@ -95,7 +95,7 @@ class PulumiCli:
                 tracebacks.flush()
             plan.complete(report, result)
         result.changes, result.messages = report.changes, report.messages
-        result.is_interrupted, result.declared_resources = command.is_interrupted, declared
+        result.is_interrupted, result.declared_resources = command.is_interrupted, declared_resources
         result.outputs = {
             name: "[secret]" if output.secret else output.value for name, output in stack.outputs().items()
         }
@@ -126,7 +126,7 @@ def _refuse_locked(operation: Operation) -> None:
 
 
 @contextmanager
-def pending_creations(stack: Stack, *, clears: bool) -> Generator[dict[str, str]]:
+def write_pending_creations(stack: Stack, *, clears: bool) -> Generator[dict[str, str]]:
     """Yield the environment variables that name the creations that an interrupted run of this stack started.
 
     The CLI keeps such an operation in the state after a later run completed it. It would let this stack adopt an

@@ -91,10 +91,10 @@ class CliPlan:
         settings = self.operation.project.stack_config(self.operation.stack)
         provider = cast("dict[str, Any]", deployment.get("secrets_providers") or {})
         state = cast("dict[str, str]", provider.get("state") or {})
-        known = settings.salt or state.get("salt")
-        if not known or settings.body.get("secretsprovider") not in (None, "", "default", "passphrase"):
+        live_salt = settings.salt or state.get("salt")
+        if not live_salt or settings.body.get("secretsprovider") not in (None, "", "default", "passphrase"):
             return None
-        return PassphraseManager.from_salt(salt or known, self.operation.stack)
+        return PassphraseManager.from_salt(salt or live_salt, self.operation.stack)
 
     def _read_objects(self, urns: Sequence[str] | None) -> list[KnownObject]:
         """Read objects by a preview of a refresh: those of the URNs, or all that the operation includes."""
@@ -133,7 +133,7 @@ class SavedCliPlan(CliPlan):
             report.messages.append("warning: no plan was saved, because the preview failed")
             return
         deployment = self._deployment()
-        objects = _objects(report.steps) if operation.refresh else self._read_objects(_touched(report, deployment))
+        objects = _objects(report.steps) if operation.refresh else self._read_objects(_list_touched(report, deployment))
         result.deleted_contents = count_deleted(operation.count_contents, deployment, _find_deleted(report))
         if state_version(self._deployment()) != self._state or self._current_inputs() != self._inputs:
             raise PlanError("state or program changed during the preview, so no plan was saved: run it again")
@@ -150,7 +150,7 @@ class SavedCliPlan(CliPlan):
             "changes": report.changes,
             "steps": [_step_to_json(step) for step in report.steps if step.op not in ("same", "refresh")],
             CONTENTS: contents_to_json(result.deleted_contents),
-            "objects": [_object_to_json(known) for known in objects],
+            "objects": [_object_to_json(planned_object) for planned_object in objects],
             "seed": self._seed.hex(),
             "pulumi_plan": json.loads(Path(self.file).read_text(encoding="utf-8")),
         }
@@ -186,12 +186,12 @@ class FollowedCliPlan(CliPlan):
         self.operation = replace(operation, **vars(document.options))
         self._document = document
         try:
-            planned = [_object_from_json(known) for known in document.body["objects"]]
+            planned = [_object_from_json(planned_object) for planned_object in document.body["objects"]]
             self.environment = {SEED_VARIABLE: document.body["seed"]}
             content = json.dumps(document.body["pulumi_plan"])
         except (KeyError, TypeError, AttributeError) as error:
             raise PlanError(f"{document.file} is damaged: {type(error).__name__}: {error}") from error
-        touched = None if document.options.refresh else sorted({known.state.urn for known in planned})
+        touched = None if document.options.refresh else sorted({planned_object.state.urn for planned_object in planned})
         refuse_moved(planned, self._read_objects(touched))
         refuse_changed_contents(document, deployment, operation.count_contents)
         file = folder / "plan.json"
@@ -206,17 +206,22 @@ class FollowedCliPlan(CliPlan):
 
     @override
     def redact(self, text: str) -> str:
-        found = _VIOLATION.search(text)
-        if found is None:
+        violation = _VIOLATION.search(text)
+        if violation is None:
             return text
-        known = _property_names(self._document)
-        keys = [key for key in _CHANGED_KEY.findall(found[0].partition(found[1])[2].strip()) if key in known]
+        property_names = _property_names(self._document)
+        keys = [
+            key
+            for key in _CHANGED_KEY.findall(violation[0].partition(violation[1])[2].strip())
+            if key in property_names
+        ]
         names = ", ".join(dict.fromkeys(keys)) or "properties that are not in the plan"
-        return f"{text[: found.start()]}{found[1]} {names}. Make a new plan with `lakewright preview --save-plan FILE`"
+        beginning = text[: violation.start()]
+        return f"{beginning}{violation[1]} {names}. Make a new plan with `lakewright preview --save-plan FILE`"
 
 
 @contextmanager
-def kept_cli_plan(operation: Operation, stack: Stack) -> Generator[CliPlan]:
+def open_cli_plan(operation: Operation, stack: Stack) -> Generator[CliPlan]:
     """Yield the plan that an operation keeps or follows. Raise PlanError if it cannot be used."""
     with tempfile.TemporaryDirectory(prefix="lakewright-plan-") as name:
         folder = Path(name)
@@ -247,7 +252,7 @@ def _limits(operation: Operation) -> dict[str, Any]:
     }
 
 
-def _touched(report: OperationReport, deployment: dict[str, Any]) -> list[str]:
+def _list_touched(report: OperationReport, deployment: dict[str, Any]) -> list[str]:
     """Return the URNs of objects that the steps change or delete."""
     resources = cast("list[dict[str, Any]]", deployment.get("resources") or [])
     objects = {item["urn"] for item in resources if item.get("custom") and not is_provider_type(item["type"])}
@@ -265,7 +270,7 @@ def _find_deleted(report: OperationReport) -> set[tuple[str, str]]:
 
 def _objects(steps: Iterable[StepReport]) -> list[KnownObject]:
     """Return the objects that a refresh has read, without secrets and internal properties."""
-    found: list[KnownObject] = []
+    objects: list[KnownObject] = []
     for step in steps:
         if step.op != "refresh" or step.metadata is None:
             continue
@@ -275,8 +280,8 @@ def _objects(steps: Iterable[StepReport]) -> list[KnownObject]:
             continue
         inputs, outputs = (_visible(getattr(new, part, None)) for part in ("inputs", "outputs"))
         state = ResourceState(step.urn, side.type, True, id=side.id, inputs=inputs, outputs=outputs)  # noqa: FBT003
-        found.append(KnownObject(state, exists=new is not None and step.result != "delete"))
-    return found
+        objects.append(KnownObject(state, exists=new is not None and step.result != "delete"))
+    return objects
 
 
 def _visible(properties: Any) -> dict[str, Any]:
@@ -284,10 +289,10 @@ def _visible(properties: Any) -> dict[str, Any]:
     return {key: value for key, value in members.items() if not key.startswith("__")}
 
 
-def _object_to_json(known: KnownObject) -> dict[str, Any]:
-    state = known.state
+def _object_to_json(planned_object: KnownObject) -> dict[str, Any]:
+    state = planned_object.state
     body = {"urn": state.urn, "type": state.type, "id": state.id, "inputs": state.inputs, "outputs": state.outputs}
-    return {"exists": known.exists, "state": body}
+    return {"exists": planned_object.exists, "state": body}
 
 
 def _object_from_json(body: dict[str, Any]) -> KnownObject:

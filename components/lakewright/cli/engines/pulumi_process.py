@@ -56,7 +56,7 @@ class PulumiInOwnSession(PulumiCommand):
                 start_new_session=True,
             ) as process,
         ):
-            passed.pass_to(process)
+            passed.forward_to_process(process)
             assert process.stdout is not None
             assert process.stderr is not None
             readers = [

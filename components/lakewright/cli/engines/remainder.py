@@ -47,28 +47,28 @@ class RemainderReportingEngine:
             result = self.engine.run(operation, report.observe(on_event))
         except KeyboardInterrupt:
             if not operation.is_dry:
-                print(_stopped_at_once(operation), file=sys.stderr)
+                print(_describe_sudden_stop(operation), file=sys.stderr)
             raise
         if operation.is_dry:
             self._planned = report.steps
         elif result.is_interrupted:
-            result.remainder = remainder_of(
+            result.remainder = find_remainder(
                 operation,
                 report.steps,
                 self._planned,
-                declared=result.declared_resources,
+                declared_resources=result.declared_resources,
                 state=_urns_in_state(operation),
             )
             result.messages.append(f"note: {format_remainder(result.remainder)}")
         return result
 
 
-def remainder_of(
+def find_remainder(
     operation: Operation,
     taken: Sequence[StepReport],
     planned: Sequence[StepReport] | None,
     *,
-    declared: Sequence[tuple[str, str]] = (),
+    declared_resources: Sequence[tuple[str, str]] = (),
     state: Sequence[str] = (),
 ) -> Remainder:
     """Return what an interrupted run did not do.
@@ -77,7 +77,7 @@ def remainder_of(
         operation: The operation.
         taken: The steps of the run.
         planned: The steps of its preview; None without a preview.
-        declared: Type and name of the resources that the program declared.
+        declared_resources: Type and name of the resources that the program declared.
         state: The URNs in the state after the run.
     """
     from lakewright_engine.operation import Remainder  # noqa: PLC0415
@@ -88,12 +88,12 @@ def remainder_of(
         steps = [step for step in steps if (step.urn, step.op) not in finished]
         return Remainder(tuple(steps), is_complete=True, command=_command(operation))
     urns = {urn for urn, _ in finished}
-    found = {step.urn: _step(step.op, step.urn) for step in taken if step.urn not in urns}
+    remaining_steps = {step.urn: _step(step.op, step.urn) for step in taken if step.urn not in urns}
     for urn in state:
         if operation.verb == "destroy" or urn not in urns:
-            found.setdefault(urn, _step(_NOT_COMPARED[operation.verb], urn))
-    known = {(step.type, step.name) for step in (*found.values(), *(_step("", urn) for urn in urns))}
-    steps = [*found.values(), *_not_registered(declared, known)]
+            remaining_steps.setdefault(urn, _step(_NOT_COMPARED[operation.verb], urn))
+    finished_names = {(step.type, step.name) for step in (*remaining_steps.values(), *(_step("", urn) for urn in urns))}
+    steps = [*remaining_steps.values(), *_not_registered(declared_resources, finished_names)]
     remaining = tuple(step for step in steps if not step.type.startswith(_NOT_COUNTED))
     return Remainder(remaining, is_complete=operation.verb != "up", command=_command(operation))
 
@@ -115,11 +115,17 @@ def format_remainder(remainder: Remainder) -> str:
     return "\n".join(lines)
 
 
-def _not_registered(declared: Sequence[tuple[str, str]], known: set[tuple[str, str]]) -> list[RemainingStep]:
+def _not_registered(
+    declared_resources: Sequence[tuple[str, str]], finished_names: set[tuple[str, str]]
+) -> list[RemainingStep]:
     """Return the resources that the program declared and that the run did not come to."""
     from lakewright_engine.operation import RemainingStep  # noqa: PLC0415
 
-    return [RemainingStep("create", kind, name) for kind, name in dict.fromkeys(declared) if (kind, name) not in known]
+    return [
+        RemainingStep("create", kind, name)
+        for kind, name in dict.fromkeys(declared_resources)
+        if (kind, name) not in finished_names
+    ]
 
 
 def _step(op: str, urn: str) -> RemainingStep:
@@ -131,25 +137,25 @@ def _step(op: str, urn: str) -> RemainingStep:
 
 
 def _command(operation: Operation) -> str:
-    words = ["lakewright", operation.verb, "--stack", operation.stack]
+    arguments = ["lakewright", operation.verb, "--stack", operation.stack]
     if operation.refresh:
-        words.append("--refresh")
+        arguments.append("--refresh")
     for option, values in (
         ("--target", operation.targets),
         ("--exclude", operation.excludes),
         ("--replace", operation.replace),
     ):
-        words += [word for value in values for word in (option, value)]
-    words += ["--target-dependents"] if operation.target_dependents else []
-    words += ["--exclude-dependents"] if operation.exclude_dependents else []
-    return shlex.join(words)
+        arguments += [word for value in values for word in (option, value)]
+    arguments += ["--target-dependents"] if operation.target_dependents else []
+    arguments += ["--exclude-dependents"] if operation.exclude_dependents else []
+    return shlex.join(arguments)
 
 
 def _urns_in_state(operation: Operation) -> list[str]:
     return [str(resource.get("urn")) for resource in _resources(operation, "resources") if not resource.get("delete")]
 
 
-def _stopped_at_once(operation: Operation) -> str:
+def _describe_sudden_stop(operation: Operation) -> str:
     """Return the text after a second interrupt, which ends a run at once."""
     pending = [mapping_of(item.get("resource")).get("urn") for item in _resources(operation, "pending_operations")]
     text = f"Stopped at once. The state of stack '{operation.stack}' is whole; "

@@ -38,7 +38,7 @@ class ForwardedSignals:
         """Whether a signal has arrived."""
         return self._last is not None
 
-    def pass_to(self, process: subprocess.Popen[str]) -> None:
+    def forward_to_process(self, process: subprocess.Popen[str]) -> None:
         """Forward signals to this process, including those received earlier."""
         self._process = process
         if self._waiting is not None:
@@ -64,8 +64,8 @@ def forward_signals() -> Generator[ForwardedSignals]:
     if threading.current_thread() is not threading.main_thread():
         yield passed
         return
-    found: dict[signal.Signals, Any] = {number: signal.getsignal(number) for number in _FORWARDED_AS}
-    before = {number: handler for number, handler in found.items() if handler is not signal.SIG_IGN}
+    handlers: dict[signal.Signals, Any] = {number: signal.getsignal(number) for number in _FORWARDED_AS}
+    before = {number: handler for number, handler in handlers.items() if handler is not signal.SIG_IGN}
     try:
         for number in before:
             signal.signal(number, passed.handle)

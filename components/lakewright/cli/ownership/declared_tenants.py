@@ -49,8 +49,8 @@ def refuse_shared_tenant(access: ServerAccess, stack: str) -> None:
     project = access.project
     file = project.stack_file(stack)
     names = _names(raw_spec(file))
-    others = _read_others(project, file, names) if names else _OtherFiles()
-    if not (others.specs or others.mistaken or others.unreadable):
+    other_files = _read_others(project, file, names) if names else _OtherFiles()
+    if not (other_files.specs or other_files.mistaken or other_files.unreadable):
         return
     from lakewright.spec import Problem, SpecError, read_stack_file  # noqa: PLC0415 - slow to load
     from lakewright.spec.stack_conflicts import find_stack_conflicts  # noqa: PLC0415
@@ -59,41 +59,41 @@ def refuse_shared_tenant(access: ServerAccess, stack: str) -> None:
         spec = read_stack_file(file)
     except SpecError:
         return  # the run reports it
-    servers = _with_server_ids(access, stack, spec, others.specs)
-    found = [*find_stack_conflicts(spec, others.specs, servers), *_possible_owners(spec, others, servers)]
-    if found:
-        raise SpecError(str(file), [Problem(path, expected) for path, expected in found])
+    servers = _with_server_ids(access, stack, spec, other_files.specs)
+    conflicts = [*find_stack_conflicts(spec, other_files.specs, servers), *_possible_owners(spec, other_files, servers)]
+    if conflicts:
+        raise SpecError(str(file), [Problem(path, expected) for path, expected in conflicts])
 
 
 def _read_others(project: PulumiProject, file: Path, names: list[str]) -> _OtherFiles:
     from lakewright.spec import SpecError, read_stack_file  # noqa: PLC0415 - slow to load
 
-    others = _OtherFiles()
+    other_files = _OtherFiles()
     for other in sorted(project.stack_config_dir.glob("Pulumi.*.yaml")):
         if other.resolve() == file.resolve():
             continue
         try:
             text = other.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            others.unreadable[str(other)] = " ".join(str(error).split())
+            other_files.unreadable[str(other)] = " ".join(str(error).split())
             continue
         if not any(name in text for name in names):
             continue
         try:
-            others.specs[str(other)] = read_stack_file(other)
+            other_files.specs[str(other)] = read_stack_file(other)
         except SpecError as error:
             if raw := raw_spec(other):
-                others.mistaken[str(other)] = raw
+                other_files.mistaken[str(other)] = raw
             elif not _is_yaml(text) and any(_mentions(text, name) for name in names):
-                others.unreadable[str(other)] = str(error.problems[0])
-    return others
+                other_files.unreadable[str(other)] = str(error.problems[0])
+    return other_files
 
 
 def _possible_owners(
-    spec: TenantSpec, others: _OtherFiles, servers: Callable[[str], Servers]
+    spec: TenantSpec, other_files: _OtherFiles, servers: Callable[[str], Servers]
 ) -> Iterator[tuple[str, str]]:
     """Yield path and problem for each file that cannot be read, or declares the tenant or a bucket with mistakes."""
-    for name, reason in others.unreadable.items():
+    for name, reason in other_files.unreadable.items():
         yield (
             "name",
             f"expected a tenant that no other stack declares; {name} may declare it, and cannot be read ({reason})."
@@ -102,7 +102,7 @@ def _possible_owners(
     own_buckets = {
         storage.bucket: f"storage.{key}.bucket" for key, storage in spec.storage.items() if storage.makes_bucket
     }
-    for name, raw in others.mistaken.items():
+    for name, raw in other_files.mistaken.items():
         environment = text_of(raw.get("environment"))
         is_elsewhere = (
             environment is not None and servers(environment).lakekeeper != servers(spec.environment).lakekeeper
@@ -115,7 +115,7 @@ def _possible_owners(
                 f" `{spec.name}` too. {_REPAIR}",
             )
             continue
-        for bucket in own_buckets.keys() & set(_made_buckets(raw)):
+        for bucket in own_buckets.keys() & set(_list_created_buckets(raw)):
             yield (
                 own_buckets[bucket],
                 f"expected a place that no other stack uses; {name}, whose spec has mistakes, declares bucket"
@@ -124,18 +124,18 @@ def _possible_owners(
 
 
 def _with_server_ids(
-    access: ServerAccess, stack: str, spec: TenantSpec, others: Mapping[str, TenantSpec]
+    access: ServerAccess, stack: str, spec: TenantSpec, other_specs: Mapping[str, TenantSpec]
 ) -> Callable[[str], Servers]:
     """Return the servers of environments, in which one Lakekeeper behind two addresses has one address.
 
     Servers are identified only for tenants of one name in environments of different addresses.
     """
     by_address = servers_by_environment(access.project.root)
-    own = by_address(spec.environment).lakekeeper
+    own_address = by_address(spec.environment).lakekeeper
     same: set[str] = set()
-    for file, other in others.items():
+    for file, other in other_specs.items():
         is_same_tenant = other.name == spec.name or other.project_id == spec.project_id
-        if not is_same_tenant or by_address(other.environment).lakekeeper == own or other.environment in same:
+        if not is_same_tenant or by_address(other.environment).lakekeeper == own_address or other.environment in same:
             continue
         other_stack = file.rpartition("Pulumi.")[2].removesuffix(".yaml")
         ids = (_server_id(access, stack, spec.environment), _server_id(access, other_stack, other.environment))
@@ -143,7 +143,7 @@ def _with_server_ids(
             same.add(other.environment)
 
     def servers(name: str) -> Servers:
-        return replace(by_address(name), lakekeeper=own) if name in same else by_address(name)
+        return replace(by_address(name), lakekeeper=own_address) if name in same else by_address(name)
 
     return servers
 
@@ -176,7 +176,7 @@ def _mentions(text: str, name: str) -> bool:
     return re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", text) is not None
 
 
-def _made_buckets(raw: Mapping[str, Any]) -> Iterator[str]:
+def _list_created_buckets(raw: Mapping[str, Any]) -> Iterator[str]:
     """Yield the buckets that a spec, as written, has its stack create."""
     for storage in map(mapping_of, mapping_of(raw.get("storage")).values()):
         if (bucket := text_of(storage.get("bucket"))) and (storage.get("backend") == "aws" or storage.get("create")):

@@ -39,28 +39,30 @@ def refuse_owned_objects(
     """
     refusals: list[str] = []
     for owner in find_other_owners(access, stack, deletes=deletes):
-        what = describe_object(owner.consent)
+        title = describe_object(owner.consent)
         if owner.consent in consents or _is_permitted(access, stack, owner.consent):
             state = "may be" if owner.problem else "is"
             print(
-                f"warning: {what} {state} in the state of stack `{owner.name}`, too. After this run, {_forget(owner)}.",
+                f"warning: {title} {state} in the state of stack `{owner.name}`, too. After this run,"
+                f" {_forget(owner)}.",
                 file=sys.stderr,
             )
         else:
-            refusals.append(_refusal(access.project, stack, owner, what))
+            refusals.append(_refusal(access.project, stack, owner, title))
     if refusals:
         raise OwnedElsewhereError("\n".join([*refusals, "Nothing was changed."]))
 
 
-def _refusal(project: PulumiProject, stack: str, owner: OtherOwner, what: str) -> str:
+def _refusal(project: PulumiProject, stack: str, owner: OtherOwner, title: str) -> str:
     adopt = f"lakewright up --stack {stack} --adopt {owner.consent}"
     if owner.problem:
         return (
-            f"{what} may be in the state of stack `{owner.name}`, which cannot be read: {owner.problem}. Repair that"
+            f"{title} may be in the state of stack `{owner.name}`, which cannot be read: {owner.problem}. Repair that"
             f" state. If that stack does not have it, run `{adopt}`."
         )
     return (
-        f"{what} is in the state of stack `{owner.name}`; this is stack `{format_stack(project.name, stack)}`. Only one"
+        f"{title} is in the state of stack `{owner.name}`; this is stack `{format_stack(project.name, stack)}`."
+        " Only one"
         f" stack may own it. If `{owner.stack}` gives it up, {_forget(owner)} and then `{adopt}`."
     )
 

@@ -90,8 +90,8 @@ def find_retained_objects(marks: ServerMarks, spec: TenantSpec, stack: str) -> R
     project = marks.find_project(spec.project_id)
     if project is None or project.mark.stack != stack:
         return None
-    made = [storage.bucket for storage in spec.storage.values() if storage.makes_bucket]
-    buckets = [bucket for bucket in map(marks.find_bucket, dict.fromkeys(made)) if bucket is not None]
+    bucket_names = [storage.bucket for storage in spec.storage.values() if storage.makes_bucket]
+    buckets = [bucket for bucket in map(marks.find_bucket, dict.fromkeys(bucket_names)) if bucket is not None]
     roles = [role for role in map(marks.find_role, _list_role_names(spec)) if role is not None]
     return RetainedObjects(
         project,
@@ -155,10 +155,10 @@ def _format_refusal(retained: RetainedObjects, stack: str, name: str, spec: Tena
 
 
 def _list_objects(retained: RetainedObjects, spec: TenantSpec) -> Iterator[str]:
-    declared = {warehouse.name.casefold() for warehouse in spec.warehouses}
+    declared_names = {warehouse.name.casefold() for warehouse in spec.warehouses}
     yield retained.project.what
     for warehouse in retained.warehouses:
-        is_declared = warehouse.casefold() in declared
+        is_declared = warehouse.casefold() in declared_names
         note = "" if is_declared else " (not in the spec: an adopting stack leaves it as it is)"
         yield f"warehouse `{warehouse}` with its namespaces and tables{note}"
     for bucket in retained.buckets:

@@ -68,14 +68,14 @@ class ServerMarks:
         """Return the names of the warehouses of a project. Raises LakekeeperError."""
         from lakewright.lakekeeper.api.management import warehouses  # noqa: PLC0415 - slow to load
 
-        return sorted(str(found["name"]) for found in warehouses.list_all(self._client(project_id), project_id))
+        return sorted(str(warehouse["name"]) for warehouse in warehouses.list_all(self._client(project_id), project_id))
 
     def find_bucket(self, bucket: str) -> MarkedObject | None:
         """Return a bucket with its mark; None if it does not exist or cannot be read. Raises CannotCountError."""
         from lakewright.lakekeeper.buckets import bucket_mark, own_bucket  # noqa: PLC0415 - slow to load
 
-        own = self._own_bucket(bucket)
-        return bucket_mark.find_marked_bucket(own) if own_bucket.exists(own) else None
+        marked_bucket = self._own_bucket(bucket)
+        return bucket_mark.find_marked_bucket(marked_bucket) if own_bucket.exists(marked_bucket) else None
 
     def find_role(self, name: str) -> MarkedObject | None:
         """Return an IAM role with its mark; None if it does not exist or may not be read."""
@@ -137,10 +137,10 @@ class ServerMarks:
     def _permit_bucket(self, bucket: str, stack: str) -> None:
         from lakewright.lakekeeper.buckets import bucket_mark, own_bucket  # noqa: PLC0415 - slow to load
 
-        own = self._own_bucket(bucket)
-        if not own_bucket.exists(own):
-            raise UsageError(f"expected {own.where}, which does not exist or cannot be read")
-        bucket_mark.write_mark(own, bucket_mark.find_marked_bucket(own).mark.permit(stack))
+        marked_bucket = self._own_bucket(bucket)
+        if not own_bucket.exists(marked_bucket):
+            raise UsageError(f"expected {marked_bucket.where}, which does not exist or cannot be read")
+        bucket_mark.write_mark(marked_bucket, bucket_mark.find_marked_bucket(marked_bucket).mark.permit(stack))
 
     def _client(self, project_id: str) -> Client:
         from lakewright.lakekeeper.api.connection.client import Client  # noqa: PLC0415 - slow to load

@@ -78,7 +78,7 @@ class _Search:
     stack: str
     backend: StateBackend
     spec: Mapping[str, Any]
-    own: StateObjects
+    own_objects: StateObjects
     _: KW_ONLY
     deletes: bool
 
@@ -108,8 +108,8 @@ class _Search:
         project_id = text_of(mapping_of(self.spec.get("project")).get("id")) or text_of(self.spec.get("name"))
         if project_id is None:
             return []
-        own = [project for project in self.own.projects if project.project_id == project_id]
-        if any(project.is_marked for project in own) or (self.deletes and not own):
+        own_projects = [project for project in self.own_objects.projects if project.project_id == project_id]
+        if any(project.is_marked for project in own_projects) or (self.deletes and not own_projects):
             return []
         return [Consent(ConsentKind.PROJECT, project_id)]
 
@@ -118,12 +118,12 @@ class _Search:
         """The buckets that the stack creates, without those that its state has."""
         if self.deletes:
             return {}  # tags protect the buckets of all versions
-        made = {bucket.bucket for bucket in self.own.buckets}
+        own_buckets = {bucket.bucket for bucket in self.own_objects.buckets}
         buckets: dict[Consent, WantedBucket] = {}
         for storage in map(mapping_of, mapping_of(self.spec.get("storage")).values()):
             bucket = text_of(storage.get("bucket"))
             is_made = storage.get("backend") == "aws" or storage.get("create") is True
-            if bucket and is_made and bucket not in made:
+            if bucket and is_made and bucket not in own_buckets:
                 consent = Consent(ConsentKind.BUCKET, bucket)
                 buckets[consent] = WantedBucket(bucket, text_of(storage.get("endpoint")))
         return buckets
@@ -131,8 +131,8 @@ class _Search:
     def _has(self, consent: Consent, objects: StateObjects) -> bool:
         if self.environment is None:
             return False
-        if wanted := self.wanted_buckets.get(consent):
-            return any(self._is_same_bucket(wanted, bucket) for bucket in objects.buckets)
+        if wanted_bucket := self.wanted_buckets.get(consent):
+            return any(self._is_same_bucket(wanted_bucket, bucket) for bucket in objects.buckets)
         candidates = [project for project in objects.projects if project.project_id == consent.name]
         return any(self._is_on_same_server(candidate) for candidate in candidates)
 
@@ -144,11 +144,11 @@ class _Search:
             return candidate.server_id == self.server_id
         return self.environment is not None and is_same_url(candidate.endpoint, self.environment.lakekeeper.endpoint)
 
-    def _is_same_bucket(self, wanted: WantedBucket, bucket: StateBucket) -> bool:
+    def _is_same_bucket(self, wanted_bucket: WantedBucket, bucket: StateBucket) -> bool:
         from lakewright.project_files.servers import is_same_store  # noqa: PLC0415 - slow to load
 
         aws = self.environment.aws.endpoint if self.environment else None
-        return wanted.bucket == bucket.bucket and is_same_store(wanted.endpoint or aws, bucket.endpoint)
+        return wanted_bucket.bucket == bucket.bucket and is_same_store(wanted_bucket.endpoint or aws, bucket.endpoint)
 
     @cached_property
     def environment(self) -> Environment | None:

@@ -16,7 +16,7 @@ from typing import Any
 from lakewright_spark.times import parse_json_time
 
 from lakewright.credentials.aws_session import open_aws_session
-from lakewright.drift.actors.cloudtrail_events import actor_of, is_cause, is_known, resource_name
+from lakewright.drift.actors.cloudtrail_events import is_cause, is_known, read_actor, resource_name
 from lakewright.drift.actors.source import AuditSourceError, DriftedObject
 from lakewright.drift.model import Actor
 from lakewright.validation.documents import list_of, mapping_of
@@ -58,10 +58,10 @@ class LookupSource:
         """Yield the actor of each event that made a difference."""
         looked_up: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
         for drifted in filter(is_known, objects):
-            place = find_region(drifted, self._access), resource_name(drifted)
-            if place not in looked_up:
-                looked_up[place] = [*self._events(*place, drifted.resource.updated)]
-            yield from _matching(drifted, looked_up[place])
+            lookup_key = find_region(drifted, self._access), resource_name(drifted)
+            if lookup_key not in looked_up:
+                looked_up[lookup_key] = [*self._events(*lookup_key, drifted.resource.updated)]
+            yield from _match_events(drifted, looked_up[lookup_key])
 
     def _events(self, region: str, name: str, since: str) -> Iterator[Mapping[str, Any]]:
         with _explained(f"the event history of CloudTrail in {region}"):
@@ -71,7 +71,7 @@ class LookupSource:
             )
             for page in pages:
                 for event in map(mapping_of, list_of(page.get("Events"))):
-                    yield _parsed(str(event.get("CloudTrailEvent")))
+                    yield _parse_json(str(event.get("CloudTrailEvent")))
 
 
 class TrailBucketSource:
@@ -83,25 +83,25 @@ class TrailBucketSource:
 
     def actors(self, objects: Sequence[DriftedObject]) -> Iterable[tuple[DriftedObject, Actor]]:
         """Yield the actor of each event that made a difference."""
-        known = [*filter(is_known, objects)]
-        if not known:
+        known_objects = [*filter(is_known, objects)]
+        if not known_objects:
             return
-        since = min(_start(drifted.resource.updated) for drifted in known)
+        since = min(_start(drifted.resource.updated) for drifted in known_objects)
         with _explained(f"the bucket {self._bucket} of CloudTrail"):
             for event in self._events(since):
-                for drifted in known:
-                    yield from _matching(drifted, [event])
+                for drifted in known_objects:
+                    yield from _match_events(drifted, [event])
 
     def _events(self, since: datetime) -> Iterator[Mapping[str, Any]]:
         s3 = _client(self._access, "s3", self._access.region or _GLOBAL_REGION)
         prefix = f"{self._prefix}/" if self._prefix else ""
         for trail in self._trails(s3, f"{prefix}AWSLogs/"):
             for day in _days(since):
-                found = self._list(s3, f"{trail}{day:%Y/%m/%d}/")
-                for key in (str(item["Key"]) for page in found for item in list_of(page.get("Contents"))):
+                pages = self._list(s3, f"{trail}{day:%Y/%m/%d}/")
+                for key in (str(item["Key"]) for page in pages for item in list_of(page.get("Contents"))):
                     if key.endswith(".json.gz"):
                         body = s3.get_object(Bucket=self._bucket, Key=key)["Body"].read()
-                        yield from map(mapping_of, list_of(_parsed(gzip.decompress(body)).get("Records")))
+                        yield from map(mapping_of, list_of(_parse_json(gzip.decompress(body)).get("Records")))
 
     def _trails(self, s3: Any, prefix: str) -> Iterator[str]:
         """Yield the folders of the regions of all accounts, also of an organization's trail."""
@@ -112,17 +112,17 @@ class TrailBucketSource:
                 yield from self._trails(s3, folder)
 
     def _folders(self, s3: Any, prefix: str) -> list[str]:
-        found = self._list(s3, prefix, Delimiter="/")
-        return [str(item["Prefix"]) for page in found for item in list_of(page.get("CommonPrefixes"))]
+        pages = self._list(s3, prefix, Delimiter="/")
+        return [str(item["Prefix"]) for page in pages for item in list_of(page.get("CommonPrefixes"))]
 
     def _list(self, s3: Any, prefix: str, **options: str) -> Iterator[Mapping[str, Any]]:
         pages = s3.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix, **options)
         return map(mapping_of, pages)
 
 
-def _matching(drifted: DriftedObject, events: Iterable[Mapping[str, Any]]) -> Iterator[tuple[DriftedObject, Actor]]:
+def _match_events(drifted: DriftedObject, events: Iterable[Mapping[str, Any]]) -> Iterator[tuple[DriftedObject, Actor]]:
     for event in events:
-        if is_cause(event, drifted) and (actor := actor_of(event)) is not None:
+        if is_cause(event, drifted) and (actor := read_actor(event)) is not None:
             yield drifted, actor
 
 
@@ -134,7 +134,7 @@ def find_region(drifted: DriftedObject, access: AwsAccess) -> str:
     region = next((value for value in (*regions, access.region) if isinstance(value, str) and value), _GLOBAL_REGION)
     if not drifted.difference.type.startswith("aws:iam/"):
         return region
-    return next((found for beginning, found in _IAM_REGIONS if region.startswith(beginning)), _GLOBAL_REGION)
+    return next((iam_region for beginning, iam_region in _IAM_REGIONS if region.startswith(beginning)), _GLOBAL_REGION)
 
 
 def _client(access: AwsAccess, service: str, region: str) -> Any:
@@ -179,5 +179,5 @@ def _days(since: datetime) -> Iterator[date]:
         day += timedelta(days=1)
 
 
-def _parsed(text: str | bytes) -> Mapping[str, Any]:
+def _parse_json(text: str | bytes) -> Mapping[str, Any]:
     return mapping_of(json.loads(text))

@@ -30,7 +30,7 @@ _ROLE: Mapping[str, int | None] = {"roleName": None}
 _KEY: Mapping[str, int | None] = {"keyId": None}
 
 
-def _setting(put: str, delete: str) -> _Kind:
+def _make_setting_kind(put: str, delete: str) -> _Kind:
     """Return a setting of a bucket, which is written as a whole and deleted with its bucket."""
     return _Kind({"*": (put, delete)}, (delete, "DeleteBucket"), _BUCKET)
 
@@ -41,18 +41,18 @@ _KINDS: dict[str, _Kind] = {
         ("DeleteBucket",),
         _BUCKET,
     ),
-    "aws:s3/bucketVersioning:BucketVersioning": _setting("PutBucketVersioning", "DeleteBucket"),
-    "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration": _setting(
+    "aws:s3/bucketVersioning:BucketVersioning": _make_setting_kind("PutBucketVersioning", "DeleteBucket"),
+    "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration": _make_setting_kind(
         "PutBucketEncryption", "DeleteBucketEncryption"
     ),
-    "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock": _setting(
+    "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock": _make_setting_kind(
         "PutBucketPublicAccessBlock", "DeleteBucketPublicAccessBlock"
     ),
-    "aws:s3/bucketOwnershipControls:BucketOwnershipControls": _setting(
+    "aws:s3/bucketOwnershipControls:BucketOwnershipControls": _make_setting_kind(
         "PutBucketOwnershipControls", "DeleteBucketOwnershipControls"
     ),
-    "aws:s3/bucketPolicy:BucketPolicy": _setting("PutBucketPolicy", "DeleteBucketPolicy"),
-    "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration": _setting(
+    "aws:s3/bucketPolicy:BucketPolicy": _make_setting_kind("PutBucketPolicy", "DeleteBucketPolicy"),
+    "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration": _make_setting_kind(
         "PutBucketLifecycle", "DeleteBucketLifecycle"
     ),
     "aws:s3/bucketLogging:BucketLogging": _Kind(
@@ -99,20 +99,21 @@ def is_cause(event: Mapping[str, Any], drifted: DriftedObject) -> bool:
     """Return whether an event made a difference: it succeeded, and changed this property of this object."""
     if event.get("errorCode") or event.get("eventName") not in _event_names(drifted):
         return False
-    given = mapping_of(event.get("requestParameters"))
+    parameters = mapping_of(event.get("requestParameters"))
     parts = drifted.resource.state.id.split(":")
-    wanted = {
+    expected = {
         name: drifted.resource.state.id if part is None else (parts[part] if part < len(parts) else None)
         for name, part in _KINDS[drifted.difference.type].parameters.items()
     }
     # A key may be named by its ARN, which ends with its id.
     return all(
-        value and (given.get(name) == value or (name == "keyId" and str(given.get(name)).endswith(f":key/{value}")))
-        for name, value in wanted.items()
+        value
+        and (parameters.get(name) == value or (name == "keyId" and str(parameters.get(name)).endswith(f":key/{value}")))
+        for name, value in expected.items()
     )
 
 
-def actor_of(event: Mapping[str, Any]) -> Actor | None:
+def read_actor(event: Mapping[str, Any]) -> Actor | None:
     """Return the identity that an event names; None if it names none."""
     identity = mapping_of(event.get("userIdentity"))
     name = identity.get("arn") or identity.get("invokedBy") or identity.get("userName") or identity.get("principalId")

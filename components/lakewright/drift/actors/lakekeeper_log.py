@@ -23,8 +23,8 @@ from lakewright_spark.times import format_json_time
 from lakewright.drift.actors.lakekeeper_requests import (
     SEPARATOR,
     Request,
+    list_requests,
     project_subject,
-    requests_of,
     table_subject,
 )
 from lakewright.drift.actors.source import AuditSourceError, DriftedObject
@@ -47,16 +47,16 @@ class LakekeeperLogSource:
 
     def actors(self, objects: Sequence[DriftedObject]) -> Iterable[tuple[DriftedObject, Actor]]:
         """Yield the actor of each allowed request that changes a property that differs."""
-        wanted: dict[Request, list[DriftedObject]] = defaultdict(list)
+        drifted_by_request: dict[Request, list[DriftedObject]] = defaultdict(list)
         for drifted in objects:
-            for request in requests_of(drifted.difference, drifted.resource, drifted.target_id):
-                wanted[request].append(drifted)
-        if not wanted:
+            for request in list_requests(drifted.difference, drifted.resource, drifted.target_id):
+                drifted_by_request[request].append(drifted)
+        if not drifted_by_request:
             return
         since = min((drifted.resource.updated for drifted in objects), default="")
         for requests, actor in self._requests(since):
             for request in requests:
-                for drifted in wanted.get(request, ()):
+                for drifted in drifted_by_request.get(request, ()):
                     yield drifted, actor
 
     def _requests(self, since: str) -> Iterator[tuple[list[Request], Actor]]:
@@ -67,8 +67,8 @@ class LakekeeperLogSource:
             try:
                 with _open(name) as lines:
                     for line in lines:
-                        if _MARKS.search(line) and (found := _parse(line, since)) is not None:
-                            yield found
+                        if _MARKS.search(line) and (entry_actor := _parse(line, since)) is not None:
+                            yield entry_actor
             except (OSError, EOFError, UnicodeDecodeError) as error:
                 raise AuditSourceError(f"the log {name} cannot be read: {error}") from error
 
@@ -83,12 +83,12 @@ def _parse(line: str, since: str) -> tuple[list[Request], Actor] | None:
     """Return requests and actor of an event about a change; None for any other line and for earlier ones."""
     try:
         entry = mapping_of(json.loads(line))
-        found = _parse_audit(entry) if entry.get("event_source") == "audit" else _parse_cloud_event(entry)
+        entry_actor = _parse_audit(entry) if entry.get("event_source") == "audit" else _parse_cloud_event(entry)
     except ValueError:
         return None
-    if found is None or not found[1].name or found[1].at[:_SECONDS] < since[:_SECONDS]:
+    if entry_actor is None or not entry_actor[1].name or entry_actor[1].at[:_SECONDS] < since[:_SECONDS]:
         return None
-    return found
+    return entry_actor
 
 
 def _parse_audit(event: Mapping[str, Any]) -> tuple[list[Request], Actor] | None:

@@ -35,7 +35,7 @@ def table_subject(namespace: str, name: str) -> str:
     return f"table {namespace.replace(SEPARATOR, '.')}.{name}"
 
 
-def requests_of(difference: Difference, resource: StackResource, target_id: str = "") -> Iterator[Request]:
+def list_requests(difference: Difference, resource: StackResource, target_id: str = "") -> Iterator[Request]:
     """Yield the requests that make a difference; none for an object or property that is not known here.
 
     Args:
@@ -49,9 +49,9 @@ def requests_of(difference: Difference, resource: StackResource, target_id: str 
     rules = _RULES.get(kind.rpartition(":")[2].rpartition(".")[2])
     if rules is None:
         return
-    known = {**_known(resource), **({"object_id": target_id} if target_id else {})}
+    properties = {**_read_properties(resource), **({"object_id": target_id} if target_id else {})}
     name = difference.property.replace("[", ".").partition(".")[0]
-    for method, path, *subject in rules(known, "" if difference.kind is DifferenceKind.GONE else name):
+    for method, path, *subject in rules(properties, "" if difference.kind is DifferenceKind.GONE else name):
         if path and None not in path:
             yield Request(method, "/" + "/".join(str(part) for part in path), *subject)
 
@@ -70,25 +70,25 @@ _MANAGEMENT = ("management", "v1")
 _CATALOG = ("catalog", "v1")
 
 
-def _known(resource: StackResource) -> Known:
+def _read_properties(resource: StackResource) -> Known:
     """Return the plain properties of an object's state that paths are made of."""
-    found: dict[str, Any] = {"id": resource.state.id}
+    plain_properties: dict[str, Any] = {"id": resource.state.id}
     for properties in (resource.state.inputs, resource.state.outputs):
         for key in ("warehouse_id", "project_id", "namespace_id", "name", "namespace", "queue", "object_id"):
             if isinstance(value := properties.get(key), str):
-                found[key] = value
+                plain_properties[key] = value
         if isinstance(target := properties.get("on"), dict):
-            found["on"] = target
-    return found
+            plain_properties["on"] = target
+    return plain_properties
 
 
-def _joined(namespace: object) -> str | None:
+def _join_levels(namespace: object) -> str | None:
     """Return a namespace as paths have it."""
     return namespace.replace(".", SEPARATOR) if isinstance(namespace, str) and namespace else None
 
 
-def _warehouse(known: Known, name: str) -> list[tuple[str, Path]]:
-    warehouse = known["id"]
+def _warehouse(properties: Known, name: str) -> list[tuple[str, Path]]:
+    warehouse = properties["id"]
     if not name:
         return [("DELETE", (*_MANAGEMENT, "warehouse", warehouse))]
     ends = {
@@ -102,63 +102,70 @@ def _warehouse(known: Known, name: str) -> list[tuple[str, Path]]:
         "allowed_format_versions": ("format-version-policy",),
         "default_format_version": ("format-version-policy",),
     }
-    found: list[tuple[str, Path]] = [
+    calls: list[tuple[str, Path]] = [
         ("POST", (*_MANAGEMENT, "warehouse", warehouse, end)) for end in ends.get(name, ())
     ]
     if name == "managed_access":
-        found.append(("POST", (*_MANAGEMENT, "permissions", "warehouse", warehouse, "managed-access")))
-    return found
+        calls.append(("POST", (*_MANAGEMENT, "permissions", "warehouse", warehouse, "managed-access")))
+    return calls
 
 
-def _namespace(known: Known, name: str) -> list[tuple[str, Path]]:
-    warehouse, own = known.get("warehouse_id"), known.get("namespace_id")
-    path = (*_CATALOG, warehouse, "namespaces", _joined(known.get("name")))
+def _namespace(properties: Known, name: str) -> list[tuple[str, Path]]:
+    warehouse, namespace_id = properties.get("warehouse_id"), properties.get("namespace_id")
+    path = (*_CATALOG, warehouse, "namespaces", _join_levels(properties.get("name")))
     if not name:
         return [("DELETE", path)]
-    found: dict[str, list[tuple[str, Path]]] = {
+    calls_by_property: dict[str, list[tuple[str, Path]]] = {
         "properties": [("POST", (*path, "properties"))],
-        "protected": [("POST", (*_MANAGEMENT, "warehouse", warehouse, "namespace", own, "protection"))],
-        "managed_access": [("POST", (*_MANAGEMENT, "permissions", "namespace", own, "managed-access"))],
+        "protected": [("POST", (*_MANAGEMENT, "warehouse", warehouse, "namespace", namespace_id, "protection"))],
+        "managed_access": [("POST", (*_MANAGEMENT, "permissions", "namespace", namespace_id, "managed-access"))],
     }
-    return found.get(name, [])
+    return calls_by_property.get(name, [])
 
 
-def _table(known: Known, name: str) -> Sequence[Call]:
-    warehouse = known.get("warehouse_id")
-    path = (*_CATALOG, warehouse, "namespaces", _joined(known.get("namespace")), "tables", known.get("name"))
+def _table(properties: Known, name: str) -> Sequence[Call]:
+    warehouse = properties.get("warehouse_id")
+    path = (
+        *_CATALOG,
+        warehouse,
+        "namespaces",
+        _join_levels(properties.get("namespace")),
+        "tables",
+        properties.get("name"),
+    )
     if not name:
         return [("DELETE", path)]
     if name == "protected":
-        return [("POST", (*_MANAGEMENT, "warehouse", warehouse, "table", known["id"], "protection"))]
-    subject = table_subject(str(known.get("namespace")), str(known.get("name")))
+        return [("POST", (*_MANAGEMENT, "warehouse", warehouse, "table", properties["id"], "protection"))]
+    subject = table_subject(str(properties.get("namespace")), str(properties.get("name")))
     if name in ("name", "namespace"):
         return [("POST", (*_CATALOG, warehouse, "tables", "rename"), subject)]
     return [("POST", path), ("POST", (*_CATALOG, warehouse, "transactions", "commit"), subject)]
 
 
-def _role(known: Known, name: str) -> list[tuple[str, Path]]:
-    path = (*_MANAGEMENT, "role", known["id"])
+def _role(properties: Known, name: str) -> list[tuple[str, Path]]:
+    path = (*_MANAGEMENT, "role", properties["id"])
     if name in ("provider_id", "source_id"):
         return [("PUT", (*path, "source-system"))]
     return [("POST", path) if name else ("DELETE", path)]
 
 
-def _user(known: Known, name: str) -> list[tuple[str, Path]]:
-    return [("PUT" if name else "DELETE", (*_MANAGEMENT, "user", known["id"]))]
+def _user(properties: Known, name: str) -> list[tuple[str, Path]]:
+    return [("PUT" if name else "DELETE", (*_MANAGEMENT, "user", properties["id"]))]
 
 
-def _project(known: Known, name: str) -> Sequence[Call]:
+def _project(properties: Known, name: str) -> Sequence[Call]:
     # Older paths have the id. Newer ones have none: the header `x-project-id` has it.
     end, method = (("rename",), "POST") if name == "name" else ((), "DELETE")
-    subject = project_subject(known["id"])
+    subject = project_subject(properties["id"])
     root = (*_MANAGEMENT, "project")
-    return [(method, (*root, known["id"], *end)), (method, (*root, *end), subject)]
+    return [(method, (*root, properties["id"], *end)), (method, (*root, *end), subject)]
 
 
-def _grants(known: Known, _name: str) -> Sequence[Call]:
-    target = mapping_of(known.get("on"))
-    kind, warehouse, own = target.get("type"), target.get("warehouse_id"), known.get("object_id")
-    own = own.rpartition("/")[2] if isinstance(own, str) else None
+def _grants(properties: Known, _name: str) -> Sequence[Call]:
+    target = mapping_of(properties.get("on"))
+    kind, warehouse, object_id = target.get("type"), target.get("warehouse_id"), properties.get("object_id")
+    object_id = object_id.rpartition("/")[2] if isinstance(object_id, str) else None
     tuples = (*_MANAGEMENT, "permissions")
     match kind:
         case "project":
@@ -178,20 +185,20 @@ def _grants(known: Known, _name: str) -> Sequence[Call]:
             ]
         case "namespace":
             return [
-                ("POST", (*tuples, "namespace", own, "assignments")),
-                ("POST", (*_MANAGEMENT, "warehouse", warehouse, "namespace", own, "grants")),
+                ("POST", (*tuples, "namespace", object_id, "assignments")),
+                ("POST", (*_MANAGEMENT, "warehouse", warehouse, "namespace", object_id, "grants")),
             ]
         case "table" | "view" | "generic-table":
             return [
-                ("POST", (*tuples, "warehouse", warehouse, kind, own, "assignments")),
-                ("POST", (*_MANAGEMENT, "warehouse", warehouse, kind, own, "grants")),
+                ("POST", (*tuples, "warehouse", warehouse, kind, object_id, "assignments")),
+                ("POST", (*_MANAGEMENT, "warehouse", warehouse, kind, object_id, "grants")),
             ]
         case _:
             return []
 
 
-def _queue(known: Known, _name: str) -> Sequence[Call]:
-    queue, warehouse, project = known.get("queue"), known.get("warehouse_id"), known.get("project_id")
+def _queue(properties: Known, _name: str) -> Sequence[Call]:
+    queue, warehouse, project = properties.get("queue"), properties.get("warehouse_id"), properties.get("project_id")
     # Servers before 0.14 call the queue of soft deletion `tabular_expiration`.
     names = (queue, "tabular_expiration") if queue == "soft_deletion" else (queue,)
     if warehouse is None and project is not None:

@@ -28,16 +28,18 @@ def actor_of_field(resource: StackResource, read: ObjectRead, path: str) -> Acto
         return None
     live = read.new.outputs
     parts = parse_path(path)
-    own = resource.state.outputs.get("__fieldManager")
+    own_manager = resource.state.outputs.get("__fieldManager")
     managers = [
         entry
         for entry in map(mapping_of, list_of(mapping_of(live.get("metadata")).get("managedFields")))
         if _owns(mapping_of(entry.get("fieldsV1")), live, parts)
     ]
-    others = [entry for entry in managers if entry.get("manager") != own and not _is_own(entry.get("manager"))]
-    if len(others) != 1 or len(managers) != 1:
+    other_managers = [
+        entry for entry in managers if entry.get("manager") != own_manager and not _is_own(entry.get("manager"))
+    ]
+    if len(other_managers) != 1 or len(managers) != 1:
         return None
-    name, at = str(others[0].get("manager") or ""), str(others[0].get("time") or "")
+    name, at = str(other_managers[0].get("manager") or ""), str(other_managers[0].get("time") or "")
     # The fields of the last update belong to the stack's manager, so another one has set this field later.
     return Actor(name, at, SOURCE) if name and is_since(at, resource.updated) else None
 
@@ -50,12 +52,12 @@ def _owns(fields: Mapping[str, Any], live: Any, parts: list[str | int]) -> bool:
     """Return whether a set of fields contains the field at a path, or a value around it as a whole."""
     if not parts:
         return not fields
-    part, rest = parts[0], parts[1:]
+    part, remaining_parts = parts[0], parts[1:]
     if not fields:
         return True
     value = _member(live, part)
     names = [f"f:{part}"] if isinstance(part, str) else [*_item_names(fields, value)]
-    return any(name in fields and _owns(mapping_of(fields[name]), value, rest) for name in names)
+    return any(name in fields and _owns(mapping_of(fields[name]), value, remaining_parts) for name in names)
 
 
 def _item_names(fields: Mapping[str, Any], item: Any) -> Iterator[str]:
@@ -65,12 +67,12 @@ def _item_names(fields: Mapping[str, Any], item: Any) -> Iterator[str]:
         if kind not in ("k", "v"):
             continue
         try:
-            named = json.loads(text)
+            key_fields = json.loads(text)
         except ValueError:
             continue
-        keys = mapping_of(named)
+        keys = mapping_of(key_fields)
         is_item = mapping_of(item) and keys and all(mapping_of(item).get(key) == value for key, value in keys.items())
-        if is_item or (kind == "v" and named == item):
+        if is_item or (kind == "v" and key_fields == item):
             yield name
 
 

@@ -37,13 +37,13 @@ class AuditSource(Protocol):
         ...
 
 
-def choose_actor(found: Iterable[Actor], updated: str) -> Actor | None:
+def choose_actor(actors: Iterable[Actor], updated: str) -> Actor | None:
     """Return the actor of the changes after a stack's last update; None unless all of them have the same one.
 
     A record says that a change was allowed, not always that it was made. So two actors are no answer. A record that
     says that the change was made is preferred.
     """
-    later = [actor for actor in found if is_after(actor.at, updated)]
+    later = [actor for actor in actors if is_after(actor.at, updated)]
     if len({actor.name for actor in later}) != 1:
         return None
     return max(later, key=lambda actor: (not actor.is_allowed_only, actor.at))

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 import yaml
-from lakewright.cli.commands.verify import session_of
+from lakewright.cli.commands.verify import open_session
 from lakewright.verify.registry import PROBES
 from lakewright.verify.run import run_probes
 from lakewright.verify.session.stack_warehouses import OtherTenants
@@ -127,7 +127,7 @@ def test_open_metadata_address_fails(verify: Verify, edited: Any) -> None:
 def test_tenant_at_another_address_of_the_server_is_probed(acme: Tenant, verify: Verify) -> None:
     """The environment of the other tenant may use a port-forward, or another name of the same server."""
     assert verify("authorization").holds
-    session, subjects = session_of(acme.name, acme.folder)
+    session, subjects = open_session(acme.name, acme.folder)
     (foreign,) = [place for place in session.other_warehouses if place.project_id == "globex"]
     elsewhere = replace(foreign, endpoint="http://lakekeeper.other.example:8181")
     unknown = replace(foreign, endpoint="https://prod.example", server_id="", stack="initech", project_id="initech")

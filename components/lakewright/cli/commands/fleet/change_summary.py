@@ -36,13 +36,13 @@ def summarize_changes(report: FleetReport, details: str) -> list[str]:
         report: The preview of all stacks.
         details: File with every change.
     """
-    changed = [(result.stack.name, _changed_steps(result)) for result in report.results]
+    changed = [(result.stack.name, _list_changed_steps(result)) for result in report.results]
     lines = ["Changes:", *_count_by_kind([step for _, steps in changed for step in steps])]
     deletions = [
         f"  {stack}: {_format_step(step)}"
         for stack, steps in changed
         for step in steps
-        if _effect_of(step) in _DELETIONS
+        if _read_effect(step) in _DELETIONS
     ]
     if deletions:
         lines += ["", "Deletions and replacements:", *deletions]
@@ -63,36 +63,36 @@ def group_changes(report: FleetReport) -> list[ChangeGroup]:
     """
     groups: dict[tuple[str, ...], list[StackResult]] = {}
     for result in report.results:
-        lines = [_format_step(step) for step in _changed_steps(result)]
+        lines = [_format_step(step) for step in _list_changed_steps(result)]
         if lines:
             names = (result.stack.name, result.stack.tenant)
             groups.setdefault(tuple(mask_tenant(line, names) for line in lines), []).append(result)
-    found = [
+    change_groups = [
         ChangeGroup(
             tuple(result.stack.name for result in results),
-            lines if len(results) > 1 else tuple(_format_step(step) for step in _changed_steps(results[0])),
+            lines if len(results) > 1 else tuple(_format_step(step) for step in _list_changed_steps(results[0])),
         )
         for lines, results in groups.items()
     ]
-    return sorted(found, key=lambda group: -len(group.stacks))
+    return sorted(change_groups, key=lambda group: -len(group.stacks))
 
 
-def _changed_steps(result: StackResult) -> list[Mapping[str, object]]:
+def _list_changed_steps(result: StackResult) -> list[Mapping[str, object]]:
     steps = [mapping_of(step) for step in list_of(result.document.get("steps"))]
     return [
         step
         for step in steps
-        if _effect_of(step) not in _UNCHANGED and not str(step.get("type")).startswith(_NO_RESOURCES)
+        if _read_effect(step) not in _UNCHANGED and not str(step.get("type")).startswith(_NO_RESOURCES)
     ]
 
 
-def _effect_of(step: Mapping[str, object]) -> str:
+def _read_effect(step: Mapping[str, object]) -> str:
     return str(step.get("result") or step.get("op") or "")
 
 
 def _format_step(step: Mapping[str, object]) -> str:
     keys = ", ".join(str(key) for key in list_of(step.get("keys")))
-    line = f"{_effect_of(step)} {step.get('type')} {step.get('name')}"
+    line = f"{_read_effect(step)} {step.get('type')} {step.get('name')}"
     return f"{line} [{keys}]" if keys else line
 
 
@@ -101,7 +101,7 @@ def _count_by_kind(steps: Sequence[Mapping[str, object]]) -> list[str]:
     counts: dict[str, Counter[str]] = {}
     for step in steps:
         kind = str(step.get("type")).rpartition(":")[2].rpartition("/")[2]
-        counts.setdefault(_effect_of(step), Counter())[kind] += 1
+        counts.setdefault(_read_effect(step), Counter())[kind] += 1
     width = max((len(effect) for effect in counts), default=0)
     return [
         f"  {effect:<{width}}  {', '.join(f'{count:,} {kind}' for kind, count in sorted(kinds.items()))}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakewright.cli.options import HERE, Directory, Everything, Labels, Names, load_project, selection_of
+from lakewright.cli.options import HERE, Directory, Everything, Labels, Names, load_project, make_selection
 from lakewright.terminal.escaping import escape_line
 
 if TYPE_CHECKING:
@@ -40,15 +40,15 @@ def list_fleet(
     """
     from lakewright.fleet.listing import format_listing, list_stacks  # noqa: PLC0415 - `--help` needs no engine
 
-    project, selection = load_project(directory), selection_of(stack, label, everything=everything)
+    project, selection = load_project(directory), make_selection(stack, label, everything=everything)
     if unmanaged:
         raise typer.Exit(_print_coverage(project, selection, as_json=as_json))
-    listed = list_stacks(project, selection)
+    stacks = list_stacks(project, selection)
     if as_json:
-        print(json.dumps({"version": 1, "stacks": [found.to_json() for found in listed]}, indent=2, ensure_ascii=False))
+        print(json.dumps({"version": 1, "stacks": [entry.to_json() for entry in stacks]}, indent=2, ensure_ascii=False))
     else:
-        print("\n".join(format_listing(listed)))
-    if any(found.problem for found in listed):
+        print("\n".join(format_listing(stacks)))
+    if any(entry.problem for entry in stacks):
         raise typer.Exit(1)
 
 
@@ -60,8 +60,8 @@ def _print_coverage(project: PulumiProject, selection: Selection, *, as_json: bo
     from lakewright.fleet.selection import select  # noqa: PLC0415
 
     names = dict.fromkeys(stack.environment for stack in select(project, selection) if stack.environment)
-    found = survey_coverage(project, [*names], load=lambda name: load_environment(project, name))
-    print(json.dumps(found.to_json(), indent=2, ensure_ascii=False) if as_json else format_coverage(found))
-    for problem in found.problems if not as_json else ():
+    coverage = survey_coverage(project, [*names], load=lambda name: load_environment(project, name))
+    print(json.dumps(coverage.to_json(), indent=2, ensure_ascii=False) if as_json else format_coverage(coverage))
+    for problem in coverage.problems if not as_json else ():
         print(f"error: {escape_line(problem)}", file=sys.stderr)
-    return found.exit_code
+    return coverage.exit_code

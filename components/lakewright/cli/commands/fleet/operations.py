@@ -22,14 +22,14 @@ from lakewright.cli.commands.fleet.running import (
     Plans,
     Resume,
     SavePlans,
-    bounds_of,
     end,
+    make_bounds,
     print_report,
     run_fleet,
 )
 from lakewright.cli.errors import UsageError
 from lakewright.cli.operation_options import AsJson, Engine, ExpectNoChanges, Parallel, Refresh, Yes
-from lakewright.cli.options import HERE, Concurrency, Directory, EngineName, Everything, Labels, Names, selection_of
+from lakewright.cli.options import HERE, Concurrency, Directory, EngineName, Everything, Labels, Names, make_selection
 from lakewright.fleet.schedule import OnError
 from lakewright.fleet.text_table import plural
 
@@ -63,17 +63,17 @@ def preview(
         raise UsageError("--save-plans and --expect-no-changes cannot be combined: a plan says itself what changes")
     options = FleetOptions(
         directory,
-        selection_of(stack, label, everything=everything),
-        bounds_of(parallel_stacks, parallel_per_environment),
+        make_selection(stack, label, everything=everything),
+        make_bounds(parallel_stacks, parallel_per_environment),
         OnError.CONTINUE if continue_on_error else OnError.STOP,
         resume,
         as_json,
         details,
         save_plans=_absolute(save_plans),
     )
-    words = ("preview", *_engine_words(engine, parallel))
-    words += ("--refresh",) * refresh + ("--expect-no-changes",) * expect_no_changes
-    end(options, run_fleet(options, "preview", words))
+    arguments = ("preview", *_engine_words(engine, parallel))
+    arguments += ("--refresh",) * refresh + ("--expect-no-changes",) * expect_no_changes
+    end(options, run_fleet(options, "preview", arguments))
 
 
 def up(
@@ -105,8 +105,8 @@ def up(
         raise UsageError("--plans and --refresh cannot be combined: a plan holds the options of its preview")
     options = FleetOptions(
         directory,
-        selection_of(stack, label, everything=everything),
-        bounds_of(parallel_stacks, parallel_per_environment),
+        make_selection(stack, label, everything=everything),
+        make_bounds(parallel_stacks, parallel_per_environment),
         on_error,
         resume,
         as_json,
@@ -114,10 +114,10 @@ def up(
         plans=_absolute(plans),
         create=create,
     )
-    words = (*_engine_words(engine, parallel), *("--refresh",) * refresh)
+    arguments = (*_engine_words(engine, parallel), *("--refresh",) * refresh)
     if not yes and not plans:
-        _confirm(options, "up", "update", ("preview", *words))
-    end(options, run_fleet(options, "up", ("up", "--yes", *words)))
+        _confirm(options, "up", "update", ("preview", *arguments))
+    end(options, run_fleet(options, "up", ("up", "--yes", *arguments)))
 
 
 def refresh(
@@ -142,17 +142,17 @@ def refresh(
     """
     options = FleetOptions(
         directory,
-        selection_of(stack, label, everything=everything),
-        bounds_of(parallel_stacks, parallel_per_environment),
+        make_selection(stack, label, everything=everything),
+        make_bounds(parallel_stacks, parallel_per_environment),
         on_error,
         resume,
         as_json,
         details,
     )
-    words = _engine_words(engine, parallel)
+    arguments = _engine_words(engine, parallel)
     if not yes:
-        _confirm(options, "refresh", "refresh", ("refresh", "--preview-only", *words))
-    end(options, run_fleet(options, "refresh", ("refresh", "--yes", *words)))
+        _confirm(options, "refresh", "refresh", ("refresh", "--preview-only", *arguments))
+    end(options, run_fleet(options, "refresh", ("refresh", "--yes", *arguments)))
 
 
 def verify(
@@ -173,8 +173,8 @@ def verify(
     """
     options = FleetOptions(
         directory,
-        selection_of(stack, label, everything=everything),
-        bounds_of(parallel_stacks, parallel_per_environment),
+        make_selection(stack, label, everything=everything),
+        make_bounds(parallel_stacks, parallel_per_environment),
         OnError.CONTINUE if continue_on_error else OnError.STOP,
         resume,
         as_json,

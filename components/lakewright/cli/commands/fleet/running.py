@@ -80,18 +80,18 @@ class FleetOptions:
     """Whether stacks are created that the backend does not have."""
 
 
-def bounds_of(stacks: int | None, by_environment: int) -> Bounds:
+def make_bounds(stacks: int | None, by_environment: int) -> Bounds:
     """Return the bounds of the options `--parallel-stacks` and `--parallel-per-environment`."""
     return Bounds(stacks or default_parallel_stacks(), by_environment)
 
 
-def run_fleet(options: FleetOptions, name: str, words: tuple[str, ...]) -> FleetReport:
+def run_fleet(options: FleetOptions, name: str, arguments: tuple[str, ...]) -> FleetReport:
     """Run a command on the selected stacks.
 
     Args:
         options: The options.
         name: Name of the fleet's command.
-        words: The command of each stack.
+        arguments: The command of each stack.
     """
     from lakewright.fleet.absent_stacks import (  # noqa: PLC0415 - `--help` needs none of it
         create_stacks,
@@ -106,13 +106,13 @@ def run_fleet(options: FleetOptions, name: str, words: tuple[str, ...]) -> Fleet
     project = load_project(options.directory)
     stacks = _stacks(project, options)
     absent = find_absent_stacks(project, stacks)
-    others = create_stacks(project, absent) if options.create else report_not_deployed(absent)
-    stacks = [stack for stack in stacks if stack.name not in {result.stack.name for result in others}]
+    other_results = create_stacks(project, absent) if options.create else report_not_deployed(absent)
+    stacks = [stack for stack in stacks if stack.name not in {result.stack.name for result in other_results}]
     if not stacks:
-        return FleetReport(name, others, 0.0)
-    folder = _folder(project, options, name, words, stacks)
+        return FleetReport(name, other_results, 0.0)
+    folder = _folder(project, options, name, arguments, stacks)
     stacks = [stack for stack in stacks if stack.name in folder.entries]
-    command = FleetCommand(name, words, lambda stack: _plan_words(options, stack))
+    command = FleetCommand(name, arguments, lambda stack: _plan_words(options, stack))
     with share_process(len(stacks)) as environ, choose_progress(f"fleet {name}", len(stacks)) as progress:
         runner = FleetRunner(
             project, command, folder, progress, bounds=options.bounds, on_error=options.on_error, environ=environ
@@ -121,7 +121,7 @@ def run_fleet(options: FleetOptions, name: str, words: tuple[str, ...]) -> Fleet
             report = runner.run(stacks)
         finally:
             folder.close()
-    return replace(report, results=sorted([*report.results, *others], key=lambda result: result.stack.name))
+    return replace(report, results=sorted([*report.results, *other_results], key=lambda result: result.stack.name))
 
 
 def print_report(options: FleetOptions, report: FleetReport) -> None:
@@ -158,17 +158,21 @@ def end(options: FleetOptions, report: FleetReport) -> None:
 
 
 def _folder(
-    project: PulumiProject, options: FleetOptions, name: str, words: tuple[str, ...], stacks: Sequence[SelectedStack]
+    project: PulumiProject,
+    options: FleetOptions,
+    name: str,
+    arguments: tuple[str, ...],
+    stacks: Sequence[SelectedStack],
 ) -> RunFolder:
     """Return the folder of a new run, or of the one to resume."""
     from lakewright.fleet.errors import ResumeError  # noqa: PLC0415
     from lakewright.fleet.run_folder import JournalEntry, RunFolder  # noqa: PLC0415
 
     plans = {"--save-plans": options.save_plans, "--plans": options.plans}
-    words += tuple(word for option, path in plans.items() if path for word in (option, str(path)))
+    arguments += tuple(word for option, path in plans.items() if path for word in (option, str(path)))
     if not options.resume:
-        return RunFolder.create(project.root, name, words, [stack.name for stack in stacks])
-    folder = RunFolder.resume(project.root, name, words)
+        return RunFolder.create(project.root, name, arguments, [stack.name for stack in stacks])
+    folder = RunFolder.resume(project.root, name, arguments)
     foreign = [stack.name for stack in stacks if stack.name not in folder.entries]
     if len(foreign) == len(stacks):
         folder.close()
@@ -200,10 +204,10 @@ def _stacks(project: PulumiProject, options: FleetOptions) -> Sequence[SelectedS
             " writes them"
         )
     selection = options.selection
-    chosen = select(project, selection if selection.is_filter else replace(selection, patterns=tuple(planned)))
-    if absent := [stack.name for stack in chosen if stack.name not in planned]:
+    stacks = select(project, selection if selection.is_filter else replace(selection, patterns=tuple(planned)))
+    if absent := [stack.name for stack in stacks if stack.name not in planned]:
         raise SelectionError(f"--plans: {options.plans} has no plan of {', '.join(absent)}")
-    return chosen
+    return stacks
 
 
 def _plan_words(options: FleetOptions, stack: str) -> tuple[str, ...]:

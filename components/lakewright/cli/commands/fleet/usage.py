@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from lakewright.cli.options import HERE, Directory, Everything, Labels, Names, load_project, selection_of
+from lakewright.cli.options import HERE, Directory, Everything, Labels, Names, load_project, make_selection
 from lakewright.terminal.escaping import escape_line
 
 
@@ -38,16 +38,16 @@ def usage(
     from lakewright.fleet.usage import compute_exit_code, format_usage, measure_usage, to_usage_json  # noqa: PLC0415
 
     project = load_project(directory)
-    stacks = select(project, selection_of(stack, label, everything=everything))
+    stacks = select(project, make_selection(stack, label, everything=everything))
     absent = [stack.name for stack in find_absent_stacks(project, stacks)]
     usages = measure_usage(stacks, lambda name: read_catalog_config(project, name), (EngineError, UsageError), absent)
     if as_json:
         print(json.dumps(to_usage_json(usages), indent=2, ensure_ascii=False))
     else:
         print("\n".join(format_usage(usages)))
-        for found in usages:
-            if found.problem:
-                print(f"error: {found.stack.name}: {escape_line(found.problem)}", file=sys.stderr)
+        for usage_entry in usages:
+            if usage_entry.problem:
+                print(f"error: {usage_entry.stack.name}: {escape_line(usage_entry.problem)}", file=sys.stderr)
         if absent:
             print(format_not_deployed(absent), file=sys.stderr)
     raise typer.Exit(compute_exit_code(usages))

@@ -12,7 +12,7 @@ import typer
 
 from lakewright.aws.role_request_formats import RequestFormat
 from lakewright.cli.errors import UsageError
-from lakewright.cli.options import HERE, Directory, StackName, existing_stack, load_project
+from lakewright.cli.options import HERE, Directory, StackName, load_project, open_stack
 from lakewright.cli.stack_argument import CommandLine
 from lakewright.terminal.escaping import escape_line
 
@@ -54,14 +54,14 @@ def reserve(
 
     Example: lakewright byo reserve --stack acme --format terraform
     """
-    from lakewright.aws.role_request import request_of  # noqa: PLC0415
+    from lakewright.aws.role_request import make_request  # noqa: PLC0415
     from lakewright.aws.role_request_formats import render  # noqa: PLC0415 - `--help` needs no models
     from lakewright.byo.reservation import reserve_external_id  # noqa: PLC0415
     from lakewright.byo.stack_state import read_external_ids, read_key_prefixes  # noqa: PLC0415
 
     project = load_project(directory)
     spec, environment = _spec(project, stack)
-    name, chosen = _storage(spec, storage)
+    name, selected_storage = _storage(spec, storage)
     warehouses = [warehouse for warehouse in spec.warehouses if spec.find_storage_name(warehouse) == name]
     if not warehouses:
         raise UsageError(f"no warehouse of stack '{stack}' uses storage `{name}`; declare one first")
@@ -73,17 +73,19 @@ def reserve(
         )
     backend = project.backend()
     snapshot = backend.load(project.name, stack) if backend.exists(project.name, stack) else None
-    made = {key.removeprefix(f"{spec.name}-"): value for key, value in read_external_ids(snapshot).items()}
-    with _saving(project, stack, chosen) as settings:
-        reservation = reserve_external_id(name, chosen, settings, made, [warehouse.name for warehouse in warehouses])
+    external_ids = {key.removeprefix(f"{spec.name}-"): value for key, value in read_external_ids(snapshot).items()}
+    with _save_settings(project, stack, selected_storage) as settings:
+        reservation = reserve_external_id(
+            name, selected_storage, settings, external_ids, [warehouse.name for warehouse in warehouses]
+        )
     _explain(reservation, stack, name)
-    recorded = read_key_prefixes(snapshot)
-    request = request_of(
+    key_prefixes = read_key_prefixes(snapshot)
+    request = make_request(
         spec.name,
         name,
-        chosen,
+        selected_storage,
         key_prefixes=[
-            recorded.get(warehouse.name)
+            key_prefixes.get(warehouse.name)
             or warehouse.key_prefix
             or f"{spec.name}/{warehouse.renamed_from or warehouse.name}"
             for warehouse in warehouses
@@ -114,7 +116,7 @@ def check(
     """
     from lakewright.byo.role_report import report_roles  # noqa: PLC0415 - `--help` needs no client
 
-    project, backend = existing_stack(directory, stack)
+    project, backend = open_stack(directory, stack)
     snapshot = backend.load(project.name, stack)
     settings = project.stack_config(stack)
     reports = report_roles(snapshot, settings.get, profile)
@@ -123,8 +125,8 @@ def check(
     if as_json:
         print(json.dumps([report.model_dump() for report in reports], indent=2))
     for report in reports if not as_json else []:
-        for found in report.checks:
-            print(escape_line(f"{report.warehouse}: {found.name}: {found.status}: {found.reason}"))
+        for check in report.checks:
+            print(escape_line(f"{report.warehouse}: {check.name}: {check.status}: {check.reason}"))
     if any(report.failed for report in reports):
         raise typer.Exit(1)
 
@@ -148,22 +150,22 @@ def _spec(project: PulumiProject, stack: str) -> tuple[TenantSpec, Environment]:
     )
 
 
-def _storage(spec: TenantSpec, named: str | None) -> tuple[str, ExistingStorage]:
+def _storage(spec: TenantSpec, requested_name: str | None) -> tuple[str, ExistingStorage]:
     from lakewright.storage.existing import ExistingStorage  # noqa: PLC0415
 
-    found = {name: storage for name, storage in spec.storage.items() if isinstance(storage, ExistingStorage)}
-    names = ", ".join(sorted(found)) or "none"
-    if named is not None:
-        if named not in found:
-            raise UsageError(f"no storage `{named}` with backend `existing`; there are: {names}")
-        return named, found[named]
-    if len(found) != 1:
+    storages = {name: storage for name, storage in spec.storage.items() if isinstance(storage, ExistingStorage)}
+    names = ", ".join(sorted(storages)) or "none"
+    if requested_name is not None:
+        if requested_name not in storages:
+            raise UsageError(f"no storage `{requested_name}` with backend `existing`; there are: {names}")
+        return requested_name, storages[requested_name]
+    if len(storages) != 1:
         raise UsageError(f"expected one storage with backend `existing`, or --storage NAME; there are: {names}")
-    return next(iter(found.items()))
+    return next(iter(storages.items()))
 
 
 @contextmanager
-def _saving(project: PulumiProject, stack: str, storage: ExistingStorage) -> Generator[StackConfig]:
+def _save_settings(project: PulumiProject, stack: str, storage: ExistingStorage) -> Generator[StackConfig]:
     """Give the block the stack's configuration, and save what it changes."""
     from lakewright.byo.reservation import is_in_configuration  # noqa: PLC0415
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lakewright.byo.stack_state import read_external_ids
-from lakewright.cli.options import HERE, Directory, StackName, existing_stack
+from lakewright.cli.options import HERE, Directory, StackName, open_stack
 
 
 def print_external_ids(
@@ -24,12 +24,12 @@ def print_external_ids(
 
     Example: lakewright external-ids --stack acme --json
     """
-    project, backend = existing_stack(directory, stack)
-    made = read_external_ids(backend.load(project.name, stack))
+    project, backend = open_stack(directory, stack)
+    external_ids = read_external_ids(backend.load(project.name, stack))
     if as_json:
-        print(json.dumps(made, indent=2))
+        print(json.dumps(external_ids, indent=2))
         return
-    for name, value in sorted(made.items()):
+    for name, value in sorted(external_ids.items()):
         print(f"{name}  {value}")
-    if not made:
+    if not external_ids:
         print(f"Stack '{stack}' has made no external IDs.")

@@ -69,10 +69,10 @@ def from_server(
     for option, reference in (("--access-key", access_key), ("--secret-key", secret_key)):
         _check_reference(option, reference)
     project = load_project(directory)
-    chosen = environment or _only_environment(project)
+    environment_name = environment or _only_environment(project)
     keys = AccessKeys(access_key, secret_key) if access_key and secret_key else None
-    options = FromServerOptions(chosen, owner, keys, tuple(without_tables or ()), tuple(bucket or ()))
-    reader = ServerReader(load_environment(project, chosen))
+    options = FromServerOptions(environment_name, owner, keys, tuple(without_tables or ()), tuple(bucket or ()))
+    reader = ServerReader(load_environment(project, environment_name))
     written = _Written(project, reader, options, as_json=as_json)
     if everything:
         written.write_all(output or project.stack_config_dir)
@@ -221,7 +221,7 @@ def _check_reference(option: str, reference: str | None) -> None:
 
 
 def _only_environment(project: PulumiProject) -> str:
-    found = sorted(file.stem for file in (project.root / "environments").glob("*.yaml"))
-    if len(found) == 1:
-        return found[0]
-    raise UsageError(f"name the environment with `--environment`; the project has: {', '.join(found) or 'none'}")
+    environments = sorted(file.stem for file in (project.root / "environments").glob("*.yaml"))
+    if len(environments) == 1:
+        return environments[0]
+    raise UsageError(f"name the environment with `--environment`; the project has: {', '.join(environments) or 'none'}")

@@ -86,7 +86,7 @@ def new(
     file = project.stack_file(tenant)
     if file.exists():
         raise UsageError(f"{file} exists already; edit it, or choose another name")
-    environments = ", ".join(sorted(found.stem for found in (project.root / "environments").glob("*.yaml")))
+    environments = ", ".join(sorted(file_path.stem for file_path in (project.root / "environments").glob("*.yaml")))
 
     store: dict[str, Any] = {"backend": _answer(backend, f"backend ({', '.join(BACKENDS)})", "aws")}
     store["bucket"] = _answer(bucket, "bucket", f"{tenant}-lakehouse")
@@ -112,8 +112,8 @@ def new(
         "storage": {"main": store},
         "warehouses": [{"name": name, "deletion": _answer(deletion, "deletion (protect, retain, purge)", "protect")}],
     }
-    if (chosen := _answer(preset, "namespaces (texera, none)", "none")) != "none":
-        spec["warehouses"][0]["namespaces"] = {"preset": chosen}
+    if (preset_name := _answer(preset, "namespaces (texera, none)", "none")) != "none":
+        spec["warehouses"][0]["namespaces"] = {"preset": preset_name}
     if (runtime := _answer(computing_unit, "computing unit (spark, texera, none)", "none")) != "none":
         spec["computing_units"] = [{"name": runtime, "runtime": runtime, "warehouse": name}]
 
@@ -128,14 +128,14 @@ def new(
     print(f"Wrote {file}. Next: `lakewright stack init {tenant}`, then {reserve}`lakewright up {tenant}`")
 
 
-def _answer(given: str | None, question: str, default: str | None = None) -> str:
+def _answer(option_value: str | None, question: str, default: str | None = None) -> str:
     """Return the option's value, else the user's answer, else the default.
 
     Raises:
         UsageError: There is no default, and no terminal to ask at.
     """
-    if given is not None:
-        return str(given)
+    if option_value is not None:
+        return str(option_value)
     if sys.stdin.isatty():
         return typer.prompt(question, default=default)
     if default is None:

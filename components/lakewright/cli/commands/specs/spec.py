@@ -63,8 +63,10 @@ def validate(
             mistakes[file] = error
     servers = servers_by_environment(root or directory)
     for file, spec in specs.items():
-        others = {str(other): found for other, found in specs.items() if other.resolve() != file.resolve()}
-        if problems := [Problem(path, expected) for path, expected in find_stack_conflicts(spec, others, servers)]:
+        other_specs = {
+            str(other): other_spec for other, other_spec in specs.items() if other.resolve() != file.resolve()
+        }
+        if problems := [Problem(path, expected) for path, expected in find_stack_conflicts(spec, other_specs, servers)]:
             mistakes[file] = SpecError(str(file), problems)
     if as_json:
         warnings = {file: find_contradictions(spec) for file, spec in specs.items()}
@@ -133,8 +135,8 @@ def _report_to_json(
 
 def _stack_files(directory: Path) -> list[Path]:
     folder = load_project(directory).stack_config_dir
-    if found := sorted(folder.glob("Pulumi.*.yaml")):
-        return found
+    if files := sorted(folder.glob("Pulumi.*.yaml")):
+        return files
     raise UsageError(f"{folder} has no Pulumi.<stack>.yaml; name the files, or write one with `lakewright new TENANT`")
 
 
