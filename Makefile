@@ -43,6 +43,7 @@ check: $(READY)  ## Format, lint, types, import rules, structure, spelling, word
 	codespell
 	python scripts/structure.py
 	python scripts/wording.py
+	python scripts/clear_names.py
 
 test: $(READY)  ## Run all tests; those for the Pulumi CLI are skipped if it is not on the PATH
 	pytest $(UNIT_SUITE) $(ARGS) || [ $$? -eq 5 ]  # 5: ARGS select none of them

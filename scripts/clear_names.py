@@ -1,0 +1,105 @@
+"""Check the names of the packages: `python scripts/clear_names.py`, a part of `make check`.
+
+It prints one line for each function that no verb names, and for each variable that points instead of naming. The names
+in scripts/allowed_names.txt are allowed, such as keys of JSON documents; an entry whose name no longer exists is
+printed as well, so the list only becomes shorter. Exit status 1 if it prints a line.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("components/lakewright", "engine/lakewright_engine", "sandbox/lakewright_sandbox", "spark/lakewright_spark")
+ALLOWED_NAMES = Path(__file__).with_name("allowed_names.txt")
+
+_PREPOSITIONS = frozenset(
+    "of in on at to for by from with under over until since before after once within beside between without as than"
+    " against among behind per through".split()
+)
+_CONVERSIONS = frozenset({"to", "from", "as", "with"})
+"""First words of `to_json`, `from_state`, `as_mapping` and `with_mark`."""
+_LAST_PREPOSITIONS = frozenset({"of", "in", "to", "for", "by", "at", "from", "with"})
+_PARTICIPLE = re.compile(
+    r"[a-z]+(ed|en|ing)|given|made|held|kept|left|found|sent|said|known|meant|put|gone|built|bound"
+)
+_VERBS = frozenset(
+    "need seed feed embed string exceed proceed succeed shed speed open reopen listen happen tighten shorten lengthen flatten"
+    " widen harden ping bring".split()
+)
+"""Verbs that end as participles do."""
+_POINTERS = frozenset(
+    "found made given listed there here each kept left wanted asked said place where what who known held own words"
+    " others rest again gone seen named brought meant stays declared recorded chosen".split()
+)
+_EXEMPT_DECORATORS = frozenset({"property", "cached_property", "setter", "fixture", "override"})
+
+
+@dataclass(frozen=True, order=True)
+class UnclearName:
+    """A name that says less than its reader needs."""
+
+    line: int
+    name: str
+    reason: str
+
+
+def is_unclear_function(name: str) -> bool:
+    """Return whether the name of a function begins with no verb, or ends with a preposition."""
+    words = name.strip("_").split("_")
+    if words[0] in _CONVERSIONS and len(words) > 1:
+        return words[-1] in _LAST_PREPOSITIONS
+    is_participle = bool(_PARTICIPLE.fullmatch(words[0])) and words[0] not in _VERBS
+    return words[0] in _PREPOSITIONS or is_participle or (len(words) > 1 and words[-1] in _LAST_PREPOSITIONS)
+
+
+def find_unclear_names(source: str) -> Iterator[UnclearName]:
+    """Yield the unclear names that a Python file defines."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            decorators = {getattr(item, "id", getattr(item, "attr", "")) for item in node.decorator_list}
+            is_exempt = node.name.startswith("__") or decorators & _EXEMPT_DECORATORS
+            if not is_exempt and is_unclear_function(node.name):
+                yield UnclearName(node.lineno, node.name, "name the function by its verb and object")
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in _POINTERS:
+            yield UnclearName(node.lineno, node.id, "name the thing")
+        elif isinstance(node, ast.arg) and node.arg in _POINTERS:
+            yield UnclearName(node.lineno, node.arg, "name the thing")
+
+
+def check_sources(sources: Mapping[str, str], allowed: Counter[str]) -> Iterator[str]:
+    """Yield a line for each unclear name, and for each allowed name that no file has any more.
+
+    Args:
+        sources: Python sources by path.
+        allowed: Number of allowed definitions by `PATH NAME`.
+    """
+    remaining = Counter(allowed)
+    for path, source in sources.items():
+        for unclear in sorted(find_unclear_names(source)):
+            if remaining[f"{path} {unclear.name}"] > 0:
+                remaining[f"{path} {unclear.name}"] -= 1
+            else:
+                yield f"{path}:{unclear.line}: {unclear.name!r}: {unclear.reason}"
+    for entry in (+remaining).elements():
+        yield f"{ALLOWED_NAMES.name}: remove `{entry}`: there is no such name"
+
+
+def main() -> int:
+    """Print the unclear names of the packages."""
+    files = sorted(file for package in PACKAGES for file in (ROOT / package).rglob("*.py"))
+    sources = {file.relative_to(ROOT).as_posix(): file.read_text(encoding="utf-8") for file in files}
+    messages = [*check_sources(sources, Counter(ALLOWED_NAMES.read_text(encoding="utf-8").splitlines()))]
+    for message in messages:
+        print(message)
+    return 1 if messages else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
