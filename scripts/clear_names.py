@@ -20,8 +20,35 @@ PACKAGES = ("components/lakewright", "engine/lakewright_engine", "sandbox/lakewr
 ALLOWED_NAMES = Path(__file__).with_name("allowed_names.txt")
 
 _PREPOSITIONS = frozenset(
-    "of in on at to for by from with under over until since before after once within beside between without as than"
-    " against among behind per through".split()
+    [
+        "of",
+        "in",
+        "on",
+        "at",
+        "to",
+        "for",
+        "by",
+        "from",
+        "with",
+        "under",
+        "over",
+        "until",
+        "since",
+        "before",
+        "after",
+        "once",
+        "within",
+        "beside",
+        "between",
+        "without",
+        "as",
+        "than",
+        "against",
+        "among",
+        "behind",
+        "per",
+        "through",
+    ]
 )
 _CONVERSIONS = frozenset({"to", "from", "as", "with"})
 """First words of `to_json`, `from_state`, `as_mapping` and `with_mark`."""
@@ -30,13 +57,67 @@ _PARTICIPLE = re.compile(
     r"[a-z]+(ed|en|ing)|given|made|held|kept|left|found|sent|said|known|meant|put|gone|built|bound"
 )
 _VERBS = frozenset(
-    "need seed feed embed string exceed proceed succeed shed speed open reopen listen happen tighten shorten lengthen flatten"
-    " widen harden ping bring".split()
+    [
+        "need",
+        "seed",
+        "feed",
+        "embed",
+        "string",
+        "exceed",
+        "proceed",
+        "succeed",
+        "shed",
+        "speed",
+        "open",
+        "reopen",
+        "listen",
+        "happen",
+        "tighten",
+        "shorten",
+        "lengthen",
+        "flatten",
+        "widen",
+        "harden",
+        "ping",
+        "bring",
+    ]
 )
 """Verbs that end as participles do."""
 _POINTERS = frozenset(
-    "found made given listed there here each kept left wanted asked said place where what who known held own words"
-    " others rest again gone seen named brought meant stays declared recorded chosen".split()
+    [
+        "found",
+        "made",
+        "given",
+        "listed",
+        "there",
+        "here",
+        "each",
+        "kept",
+        "left",
+        "wanted",
+        "asked",
+        "said",
+        "place",
+        "where",
+        "what",
+        "who",
+        "known",
+        "held",
+        "own",
+        "words",
+        "others",
+        "rest",
+        "again",
+        "gone",
+        "seen",
+        "named",
+        "brought",
+        "meant",
+        "stays",
+        "declared",
+        "recorded",
+        "chosen",
+    ]
 )
 _EXEMPT_DECORATORS = frozenset({"property", "cached_property", "setter", "fixture", "override"})
 

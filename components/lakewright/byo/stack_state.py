@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakewright.validation.documents import mapping_of
+from lakewright.validation.documents import as_mapping
 
 if TYPE_CHECKING:
     from lakewright_engine.model.resources import StackSnapshot
@@ -28,6 +28,6 @@ def read_external_ids(snapshot: StackSnapshot | None) -> dict[str, str]:
 def read_key_prefixes(snapshot: StackSnapshot | None) -> dict[str, str]:
     """Return the key prefixes of the tenant's warehouses, by name. A renamed warehouse keeps its prefix."""
     record = next((resource for resource in (snapshot.resources if snapshot else []) if resource.type == _RECORD), None)
-    warehouses = mapping_of(record.outputs.get("warehouses") if record else None)
-    prefixes = {str(name): mapping_of(entry).get("key_prefix") for name, entry in warehouses.items()}
+    warehouses = as_mapping(record.outputs.get("warehouses") if record else None)
+    prefixes = {str(name): as_mapping(entry).get("key_prefix") for name, entry in warehouses.items()}
     return {name: prefix for name, prefix in prefixes.items() if isinstance(prefix, str)}

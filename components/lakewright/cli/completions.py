@@ -24,11 +24,11 @@ def complete_stack(ctx: typer.Context, incomplete: str) -> list[str]:
 def complete_label(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the labels `NAME=VALUE` of specs that begin with a text."""
     from lakewright.project_files.stack_files import raw_spec  # noqa: PLC0415 - a command does not complete
-    from lakewright.validation.documents import mapping_of  # noqa: PLC0415
+    from lakewright.validation.documents import as_mapping  # noqa: PLC0415
 
     labels_found: set[str] = set()
     for file in [*_stack_files(ctx).values()][:_MOST_FILES]:
-        labels = mapping_of(raw_spec(file).get("labels"))
+        labels = as_mapping(raw_spec(file).get("labels"))
         labels_found |= {f"{name}={value}" for name, value in labels.items()}
     return sorted(label for label in labels_found if label.startswith(incomplete))
 

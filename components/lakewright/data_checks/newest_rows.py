@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from lakewright.data_checks.errors import NotEvaluatedError
 from lakewright.data_checks.time_bounds import TimeColumn, TimePartition, end_of_partition, end_of_value
-from lakewright.validation.documents import list_of, mapping_of
+from lakewright.validation.documents import as_list, as_mapping
 
 MAX_MANIFESTS = 500
 """Most manifests that are read for one check."""
@@ -96,10 +96,10 @@ def _has_values(data_file: Mapping[str, Any], column: TimeColumn) -> bool:
 def _ends_before(
     manifest: Mapping[str, Any], column: TimeColumn, partition: TimePartition | None, newest: datetime | None
 ) -> bool:
-    summaries = list_of(manifest.get("partitions"))
+    summaries = as_list(manifest.get("partitions"))
     if newest is None or partition is None or partition.position >= len(summaries):
         return False
-    bound = mapping_of(summaries[partition.position]).get("upper_bound")
+    bound = as_mapping(summaries[partition.position]).get("upper_bound")
     return isinstance(bound, bytes) and end_of_partition(column, partition, bound) <= newest
 
 
@@ -114,12 +114,12 @@ def _list_newest_first(manifest_list: bytes) -> list[Mapping[str, Any]]:
 def _list_data_files(manifest: bytes) -> Iterator[Mapping[str, Any]]:
     for entry in _read_records(manifest):
         if entry.get("status") != _DELETED:
-            yield mapping_of(entry.get("data_file"))
+            yield as_mapping(entry.get("data_file"))
 
 
 def _parse_avro_map(entries: object) -> dict[int, Any]:
     """Return a map of Avro whose keys are numbers. Avro writes it as a list of pairs."""
-    pairs = [mapping_of(entry) for entry in list_of(entries)]
+    pairs = [as_mapping(entry) for entry in as_list(entries)]
     return {int(pair["key"]): pair["value"] for pair in pairs}
 
 

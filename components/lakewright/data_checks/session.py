@@ -21,7 +21,7 @@ from lakewright.lakekeeper.api.management import roles, warehouses
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.names.table_name import QualifiedName
 from lakewright.spec.warehouse import WarehouseSpec
-from lakewright.validation.documents import mapping_of
+from lakewright.validation.documents import as_mapping
 from lakewright.verify.attempts.catalog_access import CatalogAccess
 from lakewright.verify.table.object_store import TableStore, open_s3_http
 from lakewright.verify.table.probe_table import Location, WarehouseTables
@@ -149,7 +149,7 @@ class CheckSession:
             NotEvaluatedError: The warehouse is not on the server, or not in S3.
         """
         self.require_warehouse(warehouse)
-        profile = mapping_of(self.warehouses[warehouse.casefold()].get("storage-profile"))
+        profile = as_mapping(self.warehouses[warehouse.casefold()].get("storage-profile"))
         if profile.get("type") != "s3":
             raise NotEvaluatedError(f"warehouse {warehouse} is not in S3")
         spec, account = self.target.spec, self.target.aws

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from lakewright.validation.documents import list_of, mapping_of
+from lakewright.validation.documents import as_list, as_mapping
 
 _ADDING = frozenset({"append", "overwrite"})
 """Operations that add rows. `replace` rewrites them, as compaction does, and `delete` removes them."""
@@ -38,7 +38,7 @@ class RowCount:
 def find_current_snapshot(metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the current snapshot of a table; None if it has none."""
     current = metadata.get("current-snapshot-id")
-    return _index_by_id(list_of(metadata.get("snapshots"))).get(current) if current not in (None, -1) else None
+    return _index_by_id(as_list(metadata.get("snapshots"))).get(current) if current not in (None, -1) else None
 
 
 def count_rows(snapshot: Mapping[str, Any]) -> RowCount | None:
@@ -52,7 +52,7 @@ def count_rows(snapshot: Mapping[str, Any]) -> RowCount | None:
 
 def read_total(snapshot: Mapping[str, Any], name: str) -> int | None:
     """Return a total of a snapshot's summary; None if it does not have it."""
-    value = str(mapping_of(snapshot.get("summary")).get(name, ""))
+    value = str(as_mapping(snapshot.get("summary")).get(name, ""))
     return int(value) if value.isascii() and value.isdigit() else None
 
 
@@ -77,10 +77,10 @@ def list_lineage(snapshots: Sequence[Any], current: object) -> list[Mapping[str,
 
 
 def _adds_rows(snapshot: Mapping[str, Any]) -> bool:
-    operation = mapping_of(snapshot.get("summary")).get("operation")
+    operation = as_mapping(snapshot.get("summary")).get("operation")
     added = read_total(snapshot, "added-records")
     return operation in _ADDING and added != 0
 
 
 def _index_by_id(snapshots: Sequence[Any]) -> dict[Any, Mapping[str, Any]]:
-    return {mapping_of(snapshot).get("snapshot-id"): mapping_of(snapshot) for snapshot in snapshots}
+    return {as_mapping(snapshot).get("snapshot-id"): as_mapping(snapshot) for snapshot in snapshots}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from lakewright.validation.documents import list_of, mapping_of
+from lakewright.validation.documents import as_list, as_mapping
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST = datetime.max.replace(tzinfo=UTC)
@@ -44,12 +44,12 @@ def is_time(type_: object) -> bool:
 
 def find_column(metadata: Mapping[str, Any], name: str) -> tuple[int, Any] | None:
     """Return id and type of a column of the current schema, by its dotted path; None if there is none."""
-    schemas = [mapping_of(schema) for schema in list_of(metadata.get("schemas"))]
+    schemas = [as_mapping(schema) for schema in as_list(metadata.get("schemas"))]
     current = metadata.get("current-schema-id")
     schema: Any = next((schema for schema in schemas if schema.get("schema-id") == current), metadata.get("schema"))
     column_field: Mapping[str, Any] = {}
     for part in name.split("."):
-        fields = [mapping_of(field) for field in list_of(mapping_of(schema).get("fields"))]
+        fields = [as_mapping(field) for field in as_list(as_mapping(schema).get("fields"))]
         matching = [field for field in fields if str(field.get("name")).casefold() == part.casefold()]
         column_field = matching[0] if matching else {}
         schema = column_field.get("type")
@@ -59,8 +59,8 @@ def find_column(metadata: Mapping[str, Any], name: str) -> tuple[int, Any] | Non
 def list_partitions(metadata: Mapping[str, Any], column: TimeColumn) -> dict[int, TimePartition]:
     """Return the partition fields that are made from a column and keep its order, by the id of their spec."""
     partitions: dict[int, TimePartition] = {}
-    for spec in map(mapping_of, list_of(metadata.get("partition-specs"))):
-        for position, field in enumerate(map(mapping_of, list_of(spec.get("fields")))):
+    for spec in map(as_mapping, as_list(metadata.get("partition-specs"))):
+        for position, field in enumerate(map(as_mapping, as_list(spec.get("fields")))):
             transform = str(field.get("transform"))
             if field.get("source-id") == column.field_id and transform in {"identity", "year", "month", "day", "hour"}:
                 partitions[int(spec["spec-id"])] = TimePartition(int(spec["spec-id"]), position, transform)

@@ -108,22 +108,22 @@ class _Tally:
 class _PurgedObject:
     """An object whose deletion deletes data."""
 
-    recorded: RecordedObject
+    recorded_object: RecordedObject
     provider: WarehouseProvider | NamespaceProvider | TableProvider
     state: PurgedArgs
 
     def count(self) -> DeletedContents:
         """Return its contents, or why they cannot be counted."""
-        recorded = self.recorded
+        recorded_object = self.recorded_object
         try:
             tally = self._tally()
         except (LakekeeperError, UnresolvedCredentialError, EngineError) as error:
             reason = f"{type(error).__name__}: {error}"
-            return DeletedContents(recorded.urn, recorded.id, recorded.type, unknown=reason)
+            return DeletedContents(recorded_object.urn, recorded_object.id, recorded_object.type, unknown=reason)
         return DeletedContents(
-            recorded.urn,
-            recorded.id,
-            recorded.type,
+            recorded_object.urn,
+            recorded_object.id,
+            recorded_object.type,
             counts=tally.counts,
             bytes=tally.bytes,
             is_partial=tally.is_partial,
@@ -134,14 +134,14 @@ class _PurgedObject:
         tally, state = _Tally(), self.state
         client = self.provider.connect_as_recorded(state.server)
         if isinstance(state, WarehouseArgs):
-            tabulars = warehouse_contents.list_tabulars(client, self.recorded.id, state.name)
+            tabulars = warehouse_contents.list_tabulars(client, self.recorded_object.id, state.name)
             tally.add(tabulars)
             prefix = getattr(state.storage, "key_prefix", None)
             if state.own_bucket is not None and prefix:
                 bucket = state.own_bucket.with_resolver(self.provider.secret)
-                _tally_prefix(tally, client, self.recorded.id, bucket, prefix)
+                _tally_prefix(tally, client, self.recorded_object.id, bucket, prefix)
             else:
-                _tally_table_sizes(tally, client, self.recorded.id, tabulars)
+                _tally_table_sizes(tally, client, self.recorded_object.id, tabulars)
         elif isinstance(state, NamespaceArgs):
             if namespaces.get(client, state.warehouse_id, state.path) is None:
                 _refuse_inactive(client, state.warehouse_id)
@@ -150,7 +150,7 @@ class _PurgedObject:
             tally.add(tabulars)
             _tally_table_sizes(tally, client, state.warehouse_id, tabulars)
         else:
-            live_table = table_removal.find_removed(client, state, self.recorded.id)
+            live_table = table_removal.find_removed(client, state, self.recorded_object.id)
             if isinstance(live_table, Tabular):
                 tally.add([live_table])
                 tally.is_partial = True
@@ -177,7 +177,7 @@ def _contains(outer: _PurgedObject, inner: _PurgedObject) -> bool:
     if isinstance(inner.state, WarehouseArgs) or isinstance(outer.state, TableArgs):
         return False
     if isinstance(outer.state, WarehouseArgs):
-        return inner.state.warehouse_id == outer.recorded.id
+        return inner.state.warehouse_id == outer.recorded_object.id
     if inner is outer or inner.state.warehouse_id != outer.state.warehouse_id:
         return False
     path = [level.casefold() for level in outer.state.path]

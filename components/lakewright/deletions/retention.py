@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lakewright.validation.documents import list_of, mapping_of, text_of
+from lakewright.validation.documents import as_list, as_mapping, as_text
 
 _DYNAMIC = "pulumi-python:dynamic/"
 BUCKET_REMOVAL = f"{_DYNAMIC}lakekeeper:BucketRemoval"
@@ -41,10 +41,10 @@ def read_entry(resource: Mapping[str, Any]) -> StateEntry:
     return StateEntry(
         str(resource.get("urn")),
         str(resource.get("type")),
-        text_of(resource.get("parent")) or "",
+        as_text(resource.get("parent")) or "",
         bool(resource.get("custom")),
         bool(resource.get("retainOnDelete")),
-        {**mapping_of(resource.get("outputs")), **mapping_of(resource.get("inputs"))},
+        {**as_mapping(resource.get("outputs")), **as_mapping(resource.get("inputs"))},
     )
 
 
@@ -64,11 +64,11 @@ def is_retained(entry: StateEntry, entries: Iterable[StateEntry]) -> bool:
     properties = entry.properties
     match entry.type:
         case "pulumi-python:dynamic/lakekeeper:BucketRemoval" | "pulumi-python:dynamic/lakekeeper:StoreBucket":
-            return bool(list_of(properties.get("kept")))
+            return bool(as_list(properties.get("kept")))
         case "pulumi-python:dynamic/lakekeeper:KeyRemoval":
             return _keeps_bucket(str(properties.get("bucket")), all_entries) is True
         case _:
-            is_kept = properties.get("deletion") == "retain" or bool(list_of(properties.get("kept_warehouses")))
+            is_kept = properties.get("deletion") == "retain" or bool(as_list(properties.get("kept_warehouses")))
             if entry.type.startswith(_DYNAMIC) and is_kept:
                 return True
             return entry.has_retain_option and _is_kept_by_removal(entry, all_entries)
@@ -105,7 +105,7 @@ def _find_buckets(entries: Iterable[StateEntry]) -> set[str]:
         if entry.type == BUCKET_REMOVAL:
             names.add(str(entry.properties.get("bucket")))
         elif entry.type == _RECORD:
-            buckets = map(mapping_of, mapping_of(entry.properties.get("buckets")).values())
+            buckets = map(as_mapping, as_mapping(entry.properties.get("buckets")).values())
             names |= {str(bucket.get("bucket")) for bucket in buckets}
     return names
 
@@ -118,9 +118,9 @@ def _keeps_bucket(bucket: str, entries: Iterable[StateEntry]) -> bool | None:
     record: bool | None = None
     for entry in entries:
         if entry.type == BUCKET_REMOVAL and entry.properties.get("bucket") == bucket:
-            return bool(list_of(entry.properties.get("kept")))
+            return bool(as_list(entry.properties.get("kept")))
         if entry.type == _RECORD and bucket in _find_buckets([entry]):
-            warehouses = mapping_of(entry.properties.get("warehouses")).values()
-            data = [mapping_of(item) for item in [*warehouses, *list_of(entry.properties.get("kept"))]]
+            warehouses = as_mapping(entry.properties.get("warehouses")).values()
+            data = [as_mapping(item) for item in [*warehouses, *as_list(entry.properties.get("kept"))]]
             record = any(item.get("bucket") == bucket and item.get("deletion") == "retain" for item in data)
     return record

@@ -20,7 +20,7 @@ from lakewright.deletions.retention import (
     is_retained,
     read_entry,
 )
-from lakewright.validation.documents import list_of, mapping_of
+from lakewright.validation.documents import as_list, as_mapping
 
 if TYPE_CHECKING:
     from lakewright_engine import Operation, Result
@@ -139,8 +139,8 @@ def rename_retained(summary: Mapping[str, Any], document: PlanDocument) -> dict[
         summary: The result of `plan_to_json`.
         document: The plan.
     """
-    planned = [mapping_of(step) for step in list_of(document.body.get("steps"))]
-    states = [(step, mapping_of(step.get("old") or step.get("new"))) for step in planned]
+    planned = [as_mapping(step) for step in as_list(document.body.get("steps"))]
+    states = [(step, as_mapping(step.get("old") or step.get("new"))) for step in planned]
     entries = {
         str(step["urn"]): read_entry({**state, "urn": step["urn"], "type": step["type"]}) for step, state in states
     }
@@ -189,8 +189,8 @@ def _read_entries(operation: Operation) -> dict[str, StateEntry]:
         exported = project.backend().export(project.name, operation.stack)
     except EngineError:  # the run reports it
         return {}
-    resources = list_of(mapping_of(exported.get("deployment")).get("resources"))
-    return {entry.urn: entry for entry in map(read_entry, map(mapping_of, resources))}
+    resources = as_list(as_mapping(exported.get("deployment")).get("resources"))
+    return {entry.urn: entry for entry in map(read_entry, map(as_mapping, resources))}
 
 
 def _to_entry(state: StepEventStateMetadata) -> StateEntry:

@@ -9,7 +9,7 @@ from lakewright_spark.aws_partition import find_partition
 
 from lakewright.environment.environment import Environment
 from lakewright.spec.checks.cross_checks import is_on_aws, makes_roles, place_warehouses
-from lakewright.validation.documents import mapping_of
+from lakewright.validation.documents import as_mapping
 from lakewright.validation.problems import Problem
 
 _MOST_TAGS = 50
@@ -52,14 +52,14 @@ def _check_token_lifetimes(document: Mapping[str, Any], environment: Environment
 
 def _tags(document: Mapping[str, Any], environment: Environment, name: str) -> Iterator[Problem]:
     tags = environment.aws.tags
-    count = len({*mapping_of(document.get("labels")), *tags}) + _OWN_TAGS
+    count = len({*as_mapping(document.get("labels")), *tags}) + _OWN_TAGS
     if makes_roles(document) and count > _MOST_TAGS:
         yield Problem(
             "labels",
             f"expected at most {_MOST_TAGS} tags of an object on AWS, with {_OWN_TAGS} of the stack",
             str(count),
         )
-    for key, value in mapping_of(document.get("labels")).items():
+    for key, value in as_mapping(document.get("labels")).items():
         if key in tags and str(value) != tags[key]:
             yield Problem(
                 f"labels.{key}",
@@ -79,8 +79,8 @@ def _partitions(
         partition = find_partition(storage_region)
         partitions.add(partition)
         role_documents = {
-            "maintenance_role": mapping_of(warehouse.get("maintenance_role")),
-            **{f"shares.{key}": mapping_of(value) for key, value in mapping_of(warehouse.get("shares")).items()},
+            "maintenance_role": as_mapping(warehouse.get("maintenance_role")),
+            **{f"shares.{key}": as_mapping(value) for key, value in as_mapping(warehouse.get("shares")).items()},
         }
         for key, trusted in role_documents.items():
             arn = trusted.get("principal_arn")

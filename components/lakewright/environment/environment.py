@@ -37,7 +37,7 @@ from lakewright.names.types import (
     ServiceUrl,
     StorageEndpoint,
 )
-from lakewright.validation.documents import mapping_of
+from lakewright.validation.documents import as_mapping
 from lakewright.validation.problems import Problem, SpecError, list_problems
 from lakewright.validation.strict_model import StrictModel
 from lakewright.validation.yaml_text import load_yaml
@@ -255,7 +255,7 @@ class Environment(StrictModel):
 
 def _with_defaults(document: dict[str, Any], defaults: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return a document with defaults in its sections."""
-    sections = {section: {**values, **mapping_of(document.get(section))} for section, values in defaults.items()}
+    sections = {section: {**values, **as_mapping(document.get(section))} for section, values in defaults.items()}
     return document | sections
 
 
@@ -289,7 +289,7 @@ def _with_anchored(document: Mapping[str, Any], keys: Sequence[str], folder: Pat
     first, *inner = keys
     value = document.get(first)
     if inner and isinstance(value, Mapping):
-        return {**document, first: _with_anchored(mapping_of(cast(object, value)), inner, folder)}
+        return {**document, first: _with_anchored(as_mapping(cast(object, value)), inner, folder)}
     if not inner and isinstance(value, str):
         return {**document, first: str(_anchor(folder, value))}
     return {**document}

@@ -10,7 +10,7 @@ import pulumi
 from pydantic import AfterValidator
 
 from lakewright.environment.platform_outputs import OUTPUT, parse_platform_outputs
-from lakewright.validation.documents import mapping_of
+from lakewright.validation.documents import as_mapping
 from lakewright.validation.problems import Problem, SpecError
 from lakewright.validation.strict_model import StrictModel
 
@@ -47,7 +47,7 @@ def read_in_program(stack: str) -> Any:
 
 def read_platform_name(document: Mapping[str, Any]) -> str | None:
     """Return the platform stack that an environment's document names; None without one, or if the name is wrong."""
-    stack = mapping_of(document.get("platform")).get("stack")
+    stack = as_mapping(document.get("platform")).get("stack")
     return stack if isinstance(stack, str) and _STACK.fullmatch(stack) else None
 
 

@@ -19,7 +19,7 @@ from lakewright.spec import Problem, SpecError, TenantSpec, parse_spec
 from lakewright.spec.checks.aws import check_vending
 from lakewright.spec.checks.cross_checks import find_made_storages, is_on_aws, makes_roles, place_warehouses
 from lakewright.spec.computing_unit import Runtime
-from lakewright.validation.documents import items_of, list_of, mapping_of
+from lakewright.validation.documents import as_list, as_mapping, list_items
 from lakewright.validation.problems import format_path
 
 
@@ -94,26 +94,26 @@ def _images(document: Mapping[str, Any], environment: Environment, name: str) ->
     """Find missing images, and images without a digest. The path of a default image is in the environment."""
     cluster = environment.kubernetes
     required_images: list[tuple[str, object, str, str | None]] = []
-    for index, unit in enumerate(list_of(document.get("computing_units"))):
-        runtime = mapping_of(unit).get("runtime")
+    for index, unit in enumerate(as_list(document.get("computing_units"))):
+        runtime = as_mapping(unit).get("runtime")
         if isinstance(runtime, str) and runtime in RUNTIMES:
             setting = f"kubernetes.images.{runtime}"
             required_images.append(
                 (
                     f"computing_units.{index}.image",
-                    mapping_of(unit).get("image"),
+                    as_mapping(unit).get("image"),
                     setting,
                     cluster.image(cast(Runtime, runtime)),
                 )
             )
-    maintenance = mapping_of(document.get("maintenance"))
+    maintenance = as_mapping(document.get("maintenance"))
     maintenance_image = cluster.maintenance_image
     setting = "kubernetes.maintenance_image" if maintenance_image else "kubernetes.images.spark"
     if maintenance:
         required_images.append(
             ("maintenance.image", maintenance.get("image"), setting, maintenance_image or cluster.image("spark"))
         )
-    for index, unit in items_of(document, "computing_units"):
+    for index, unit in list_items(document, "computing_units"):
         # The activator of idle units has the image of the maintenance jobs.
         if unit.get("idle_after") is not None and not maintenance.get("image"):
             required_images.append(
@@ -131,7 +131,7 @@ def _images(document: Mapping[str, Any], environment: Environment, name: str) ->
 def _connect(document: Mapping[str, Any], environment: Environment, name: str) -> list[Problem]:
     """Find computing units that clients in other pods could not reach."""
     cluster = environment.kubernetes
-    runtimes = [mapping_of(unit).get("runtime") for unit in list_of(document.get("computing_units"))]
+    runtimes = [as_mapping(unit).get("runtime") for unit in as_list(document.get("computing_units"))]
     mistakes = [connect.find_mistake(runtime, cluster.connect, trial=cluster.trial) for runtime in runtimes]
     return [Problem(f"environment {name}: kubernetes.connect", reason) for reason in dict.fromkeys(mistakes) if reason]
 

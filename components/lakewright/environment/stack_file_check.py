@@ -14,7 +14,7 @@ from lakewright.project_files.stack_files import environment_file, raw_environme
 from lakewright.spec import SPEC_KEY, Problem, SpecError, TenantSpec, parse_spec
 from lakewright.spec.parsing import read_stack_settings
 from lakewright.storage.existing import fill_missing_roles
-from lakewright.validation.documents import mapping_of
+from lakewright.validation.documents import as_mapping
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def refuse_unread_specs(program: Path, source: str) -> None:
 
 def _explain_unread_environment(document: Any, root: Path, environ: Mapping[str, str]) -> str:
     """Return why the environment's settings are not checked here; empty if they are."""
-    name = mapping_of(document).get("environment")
+    name = as_mapping(document).get("environment")
     if not isinstance(name, str):
         return ""
     environment = raw_environment(root, name)

@@ -18,7 +18,7 @@ from lakewright.names.host_kinds import HostKind, kind_of_host
 from lakewright.names.placeholders import fill_placeholders
 from lakewright.names.types import normalize_endpoint
 from lakewright.storage.registry import CONFIG_KEY_PATHS, ENDPOINT_PATHS, REFERENCE_PATHS
-from lakewright.validation.documents import items_of, mapping_of
+from lakewright.validation.documents import as_mapping, list_items
 from lakewright.validation.problems import Problem
 from lakewright.validation.strict_model import StrictModel
 
@@ -98,8 +98,8 @@ class RuleCheck:
         """Yield each field, reference and endpoint of a spec, as written, that the environment does not allow."""
         tenant = str(document.get("name"))
         yield from self._find_forbidden_fields(document)
-        for name, storage in mapping_of(document.get("storage")).items():
-            store = mapping_of(storage)
+        for name, storage in as_mapping(document.get("storage")).items():
+            store = as_mapping(storage)
             references = {path: read_value(store, path) for path in REFERENCE_PATHS}
             references |= {
                 path: value
@@ -121,7 +121,7 @@ class RuleCheck:
         if ForbiddenField.ADOPT in self.rules.forbid:
             parts = {"": document}
             for key in ("warehouses", "tables"):
-                parts |= {f"{key}.{index}.": item for index, item in items_of(document, key)}
+                parts |= {f"{key}.{index}.": item for index, item in list_items(document, key)}
             for path, part in parts.items():
                 # `false` is the default. A value of another type is a mistake that other checks report.
                 if part.get("adopt"):
@@ -181,17 +181,17 @@ class RuleCheck:
 
 def client_secrets(document: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     """Yield path and value of each reference to the secret of an OAuth2 client, as written."""
-    owners = {"": document, "maintenance.": mapping_of(document.get("maintenance"))}
-    owners |= {f"computing_units.{at}.": unit for at, unit in items_of(document, "computing_units")}
+    owners = {"": document, "maintenance.": as_mapping(document.get("maintenance"))}
+    owners |= {f"computing_units.{at}.": unit for at, unit in list_items(document, "computing_units")}
     for prefix, owner in owners.items():
-        yield f"{prefix}identity.client_secret", mapping_of(owner.get("identity")).get("client_secret")
+        yield f"{prefix}identity.client_secret", as_mapping(owner.get("identity")).get("client_secret")
 
 
 def read_value(document: Mapping[str, Any], path: str) -> object:
     """Return the value at a dotted path; None if there is none."""
     value: object = document
     for key in path.split("."):
-        value = mapping_of(value).get(key)
+        value = as_mapping(value).get(key)
     return value
 
 

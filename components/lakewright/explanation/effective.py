@@ -14,7 +14,7 @@ from lakewright.spec import TenantSpec
 from lakewright.spec.checks.cross_checks import is_on_aws
 from lakewright.spec.quota import RESOURCES, effective, read_amount, sum_amounts
 from lakewright.spec.standard_roles import standard_roles
-from lakewright.validation.documents import list_of, mapping_of
+from lakewright.validation.documents import as_list, as_mapping
 
 _ABSENT = object()
 
@@ -66,15 +66,15 @@ def effective_values(
 
 def _list_spec_values(document: Any, value: Any, path: tuple[str, ...] = ()) -> Iterator[EffectiveValue]:
     """Yield the values of the spec and the defaults, one for each leaf."""
-    if entries := mapping_of(value):
-        written = mapping_of(document)
+    if entries := as_mapping(value):
+        written = as_mapping(document)
         for name, child in entries.items():
             # A shorter notation, such as a list instead of a mapping, stands for all that it sets.
             part = written.get(name, _ABSENT) if isinstance(document, Mapping) else document
             yield from _list_spec_values(part, child, (*path, name))
-    elif any(isinstance(item, Mapping | list) for item in list_of(value)):
-        written_items = list_of(document)
-        for position, item in enumerate(list_of(value)):
+    elif any(isinstance(item, Mapping | list) for item in as_list(value)):
+        written_items = as_list(document)
+        for position, item in enumerate(as_list(value)):
             part = written_items[position] if position < len(written_items) else _ABSENT
             yield from _list_spec_values(part, item, (*path, str(position)))
     else:
@@ -88,8 +88,8 @@ def _from_environment(
     """Yield the values that the spec leaves to its environment or to the stack's settings."""
     file = f"environments/{spec.environment}.yaml"
     from_file = EffectiveValue("", None, ValueSource.ENVIRONMENT)
-    for name, store in mapping_of(document.get("storage")).items():
-        if is_on_aws(mapping_of(store)) and not mapping_of(store).get("region"):
+    for name, store in as_mapping(document.get("storage")).items():
+        if is_on_aws(as_mapping(store)) and not as_mapping(store).get("region"):
             path = f"storage.{name}.region"
             if region:
                 yield EffectiveValue(path, region, ValueSource.SETTINGS, "aws:region")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lakewright.validation.documents import list_of, mapping_of, text_of
+from lakewright.validation.documents import as_list, as_mapping, as_text
 
 _LIMITS = {
     "minLength": "at least {} characters",
@@ -109,14 +109,14 @@ def _unknown(schema: Mapping[str, Any], positions: Sequence[_Position], done: Se
 def _below(schema: Mapping[str, Any], position: _Position, step: str) -> Iterator[_Position]:
     """Yield the nodes of a step: a field, a position in a list, or a key of a map."""
     for variant, node in _objects(schema, position):
-        fields = mapping_of(node.get("properties"))
+        fields = as_mapping(node.get("properties"))
         if step in fields:
-            is_required = step in list_of(node.get("required"))
-            yield _Position(mapping_of(fields[step]), variant, is_required, (*position.trail, step))
+            is_required = step in as_list(node.get("required"))
+            yield _Position(as_mapping(fields[step]), variant, is_required, (*position.trail, step))
         for key in ("additionalProperties", "items"):
             if not isinstance(node.get(key), Mapping) or step in fields:
                 continue
-            entry = _Position(mapping_of(node[key]), variant, trail=(*position.trail, "*"))
+            entry = _Position(as_mapping(node[key]), variant, trail=(*position.trail, "*"))
             # A field of the entries, else the key or position of one.
             if step in _list_fields(schema, entry.node):
                 yield from _below(schema, entry, step)
@@ -127,23 +127,23 @@ def _below(schema: Mapping[str, Any], position: _Position, step: str) -> Iterato
 def _objects(schema: Mapping[str, Any], position: _Position) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the alternatives of a node that may have fields or entries, each with the choice that it belongs to."""
     node = _resolve(schema, position.node)
-    choices = [*list_of(node.get("oneOf")), *list_of(node.get("anyOf"))]
+    choices = [*as_list(node.get("oneOf")), *as_list(node.get("anyOf"))]
     if not choices:
         yield position.variant, node
-    name = text_of(mapping_of(node.get("discriminator")).get("propertyName"))
+    name = as_text(as_mapping(node.get("discriminator")).get("propertyName"))
     for choice in choices:
-        alternative = _resolve(schema, mapping_of(choice))
-        value = mapping_of(mapping_of(alternative.get("properties")).get(name or "")).get("const")
+        alternative = _resolve(schema, as_mapping(choice))
+        value = as_mapping(as_mapping(alternative.get("properties")).get(name or "")).get("const")
         variant = f"{name}: {value}" if value is not None else position.variant
         yield from _objects(schema, _Position(alternative, variant, trail=position.trail))
 
 
 def _resolve(schema: Mapping[str, Any], node: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a node with the definition that it refers to; its own keys override those."""
-    reference = text_of(node.get("$ref"))
+    reference = as_text(node.get("$ref"))
     if reference is None:
         return node
-    definition = mapping_of(mapping_of(schema.get("$defs")).get(reference.rpartition("/")[2]))
+    definition = as_mapping(as_mapping(schema.get("$defs")).get(reference.rpartition("/")[2]))
     return {**_resolve(schema, definition), **{key: value for key, value in node.items() if key != "$ref"}}
 
 
@@ -151,11 +151,11 @@ def _list_fields(schema: Mapping[str, Any], node: Mapping[str, Any]) -> dict[str
     """Return the fields below a node, through lists, maps and alternatives."""
     fields: dict[str, Mapping[str, Any]] = {}
     for _, alternative in _objects(schema, _Position(node)):
-        for name, child in mapping_of(alternative.get("properties")).items():
-            fields.setdefault(name, mapping_of(child))
+        for name, child in as_mapping(alternative.get("properties")).items():
+            fields.setdefault(name, as_mapping(child))
         for key in ("items", "additionalProperties"):
             if isinstance(alternative.get(key), Mapping):
-                fields |= _list_fields(schema, mapping_of(alternative[key]))
+                fields |= _list_fields(schema, as_mapping(alternative[key]))
     return fields
 
 
@@ -183,31 +183,31 @@ def _document(schema: Mapping[str, Any], position: _Position, path: str, example
 def _description(schema: Mapping[str, Any], node: Mapping[str, Any]) -> str:
     """Return the description of a node, or that of the entries or the model that it names."""
     node = _resolve(schema, node)
-    if text := text_of(node.get("description")):
+    if text := as_text(node.get("description")):
         return " ".join(text.split())
-    inner: list[Any] = [node.get("items"), node.get("additionalProperties"), *list_of(node.get("anyOf"))]
-    descriptions = (_description(schema, child) for part in inner if (child := mapping_of(part)))
+    inner: list[Any] = [node.get("items"), node.get("additionalProperties"), *as_list(node.get("anyOf"))]
+    descriptions = (_description(schema, child) for part in inner if (child := as_mapping(part)))
     return next((text for text in descriptions if text), "")
 
 
 def _type(schema: Mapping[str, Any], node: Mapping[str, Any]) -> str:
     """Return the type in words, such as `list of text`."""
     node = _resolve(schema, node)
-    if choices := [*list_of(node.get("oneOf")), *list_of(node.get("anyOf"))]:
-        names = [_type(schema, mapping_of(choice)) for choice in choices]
+    if choices := [*as_list(node.get("oneOf")), *as_list(node.get("anyOf"))]:
+        names = [_type(schema, as_mapping(choice)) for choice in choices]
         return " or ".join(name for name in dict.fromkeys(names) if name != "null")
     name = str(node.get("type") or "any")
     if name == "array":
-        return f"list of {_type(schema, mapping_of(node.get('items')))}"
+        return f"list of {_type(schema, as_mapping(node.get('items')))}"
     if name == "object" and isinstance(node.get("additionalProperties"), Mapping):
-        return f"map of {_type(schema, mapping_of(node['additionalProperties']))}"
+        return f"map of {_type(schema, as_mapping(node['additionalProperties']))}"
     return {"string": "text"}.get(name, name)
 
 
 def _list_allowed_values(node: Mapping[str, Any]) -> list[Any]:
     if "const" in node:
         return [node["const"]]
-    return list_of(node.get("enum")) or list_of(mapping_of(node.get("items")).get("enum"))
+    return as_list(node.get("enum")) or as_list(as_mapping(node.get("items")).get("enum"))
 
 
 def _limits(node: Mapping[str, Any]) -> list[str]:
@@ -225,7 +225,7 @@ def _example(example: Any, steps: Sequence[str], alternatives: Sequence[Mapping[
     if example_value is not None:
         return example_value
     for node in alternatives:
-        if values := [*list_of(node.get("examples")), *_list_allowed_values(node)]:
+        if values := [*as_list(node.get("examples")), *_list_allowed_values(node)]:
             return values[-1]
     return next((node["default"] for node in alternatives if node.get("default") is not None), None)
 
@@ -235,9 +235,9 @@ def _find_values(value: Any, steps: Sequence[str]) -> Iterator[Any]:
     if not steps:
         yield value
         return
-    entries = mapping_of(value)
+    entries = as_mapping(value)
     if steps[0] in entries:
         yield from _find_values(entries[steps[0]], steps[1:])
     elif steps[0] == "*":
-        for entry in [*entries.values(), *list_of(value)]:
+        for entry in [*entries.values(), *as_list(value)]:
             yield from _find_values(entry, steps[1:])

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from lakewright.fleet.selection import SelectedStack
-from lakewright.validation.documents import list_of, mapping_of, text_of
+from lakewright.validation.documents import as_list, as_mapping, as_text
 
 INTERRUPTED_EXIT = 130
 UNEXPECTED_CHANGES_EXIT = 7
@@ -62,7 +62,7 @@ class StackResult:
     @property
     def changes(self) -> dict[str, int]:
         """Number of resources by operation, without unchanged resources."""
-        changes = mapping_of(self.document.get("changes"))
+        changes = as_mapping(self.document.get("changes"))
         return {op: count for op, count in changes.items() if op not in _NO_CHANGE and count}
 
     def to_json(self) -> dict[str, Any]:
@@ -161,12 +161,12 @@ def create_result(
 
 def find_first_error(exit_code: int, document: Mapping[str, Any], error_lines: Iterable[str]) -> str:
     """Return the first error of a failed stack in one line."""
-    messages = [text for text in list_of(document.get("messages")) if text_of(text)]
+    messages = [text for text in as_list(document.get("messages")) if as_text(text)]
     texts = [line.strip() for line in error_lines]
     lines = [line for line in texts if line and not line.startswith(_ADVICE)]
     failed = [*messages, *lines]
     error = next((text for text in failed if text.startswith("error: ")), "")
-    if not error and (probes := list_of(document.get("failed_probes"))):
+    if not error and (probes := as_list(document.get("failed_probes"))):
         return f"checks that do not hold: {', '.join(map(str, probes))}"
     if not error and exit_code < 0:
         return f"its process was ended by signal {-exit_code}"
@@ -179,6 +179,6 @@ def find_first_error(exit_code: int, document: Mapping[str, Any], error_lines: I
 def _derive_status(document: Mapping[str, Any]) -> StackStatus:
     if "holds" in document:
         return StackStatus.PASSED
-    changes = mapping_of(document.get("changes"))
+    changes = as_mapping(document.get("changes"))
     changed = any(count and op not in _NO_CHANGE for op, count in changes.items())
     return StackStatus.CHANGED if changed else StackStatus.UNCHANGED

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from lakewright.fleet.errors import FleetError, ResumeError
-from lakewright.validation.documents import mapping_of
+from lakewright.validation.documents import as_mapping
 
 FOLDER = Path(".lakewright", "fleet")
 KEPT_RUNS = 5
@@ -105,8 +105,8 @@ class RunFolder:
             )
         run = cls(folders[-1], command, arguments)
         field_names = JournalEntry.__dataclass_fields__
-        for name, entry in mapping_of(journal["stacks"]).items():
-            values = {key: value for key, value in mapping_of(entry).items() if key in field_names}
+        for name, entry in as_mapping(journal["stacks"]).items():
+            values = {key: value for key, value in as_mapping(entry).items() if key in field_names}
             run.entries[name] = JournalEntry(**values)
         return run
 
@@ -138,7 +138,7 @@ class RunFolder:
     def document(self, stack: str) -> Mapping[str, Any]:
         """Return the JSON that a stack's command printed; empty if it is not whole."""
         try:
-            return mapping_of(json.loads(self.output(stack).read_text(encoding="utf-8")))
+            return as_mapping(json.loads(self.output(stack).read_text(encoding="utf-8")))
         except (OSError, ValueError):
             return {}
 
@@ -155,7 +155,7 @@ def _list_runs(parent: Path) -> list[Path]:
 
 def _read_journal(file: Path) -> Mapping[str, Any]:
     try:
-        journal = mapping_of(json.loads(file.read_text(encoding="utf-8")))
+        journal = as_mapping(json.loads(file.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
         raise ResumeError(f"--resume: {file} cannot be read: {error}; start a new run without --resume") from error
     if journal.get("version") != 1 or not isinstance(journal.get("words"), list) or "stacks" not in journal:

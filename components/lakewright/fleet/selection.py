@@ -12,7 +12,7 @@ from lakewright_engine.model.suggestions import suggest_name
 
 from lakewright.fleet.errors import SelectionError
 from lakewright.project_files.stack_files import raw_spec
-from lakewright.validation.documents import mapping_of, text_of
+from lakewright.validation.documents import as_mapping, as_text
 
 if TYPE_CHECKING:
     from lakewright_engine.project.project import PulumiProject
@@ -58,17 +58,17 @@ class SelectedStack:
     @property
     def tenant(self) -> str:
         """The name of the tenant; empty if the stack has no spec."""
-        return text_of(self.spec.get("name")) or ""
+        return as_text(self.spec.get("name")) or ""
 
     @property
     def environment(self) -> str:
         """The name of the environment; empty if the stack has no spec."""
-        return text_of(self.spec.get("environment")) or ""
+        return as_text(self.spec.get("environment")) or ""
 
     @property
     def labels(self) -> dict[str, str]:
         """The labels of the spec; values that are no text as they are written."""
-        return {str(name): str(value) for name, value in mapping_of(self.spec.get("labels")).items()}
+        return {str(name): str(value) for name, value in as_mapping(self.spec.get("labels")).items()}
 
 
 def parse_labels(texts: Iterable[str]) -> dict[str, str]:

@@ -20,7 +20,7 @@ from lakewright_engine.model.signatures import SECRET, SIGNATURE
 from lakewright_engine.state.checkpoint import find_secrets_manager
 from lakewright_engine.state.checkpoint_reader import decode_sealed
 
-from lakewright.validation.documents import list_of, mapping_of
+from lakewright.validation.documents import as_list, as_mapping
 
 if TYPE_CHECKING:
     from lakewright_engine.model.resources import ResourceState
@@ -112,12 +112,12 @@ class PulumiCliReader:
         """Return the state of a stack. Raise EngineError if it cannot be read."""
         exported = _run_pulumi(self._project, "stack", "export", "--stack", stack)
         locked = ("an update in progress",) if self._entries_by_name.get(stack, {}).get("updateInProgress") else ()
-        return _decode_state(self._project, stack, mapping_of(exported), locked)
+        return _decode_state(self._project, stack, as_mapping(exported), locked)
 
     @cached_property
     def _entries_by_name(self) -> dict[str, Mapping[str, Any]]:
-        entries = list_of(_run_pulumi(self._project, "stack", "ls", "--json"))
-        return {str(mapping_of(entry).get("name")): mapping_of(entry) for entry in entries}
+        entries = as_list(_run_pulumi(self._project, "stack", "ls", "--json"))
+        return {str(as_mapping(entry).get("name")): as_mapping(entry) for entry in entries}
 
 
 def export_state_by_cli(project: PulumiProject, stack: str) -> Mapping[str, Any] | None:
@@ -127,7 +127,7 @@ def export_state_by_cli(project: PulumiProject, stack: str) -> Mapping[str, Any]
         StateError: The CLI is not installed, or it failed.
     """
     try:
-        return mapping_of(_run_pulumi(project, "stack", "export", "--stack", stack))
+        return as_mapping(_run_pulumi(project, "stack", "export", "--stack", stack))
     except StateError as error:
         if "no stack named" in str(error):
             return None
@@ -155,7 +155,7 @@ class _Decryption:
     @cached_property
     def _decrypted_by_cli(self) -> dict[str, str]:
         decrypted = _run_pulumi(self._project, "stack", "export", "--stack", self._stack, "--show-secrets")
-        plaintexts = dict(_list_secrets(mapping_of(decrypted).get("deployment"), "plaintext"))
+        plaintexts = dict(_list_secrets(as_mapping(decrypted).get("deployment"), "plaintext"))
         return {
             ciphertext: plaintexts[path]
             for path, ciphertext in _list_secrets(self._exported.get("deployment"), "ciphertext")
@@ -170,7 +170,7 @@ def _decode_state(
     if not exported.get("deployment"):
         exported = {**exported, "deployment": {}}
     snapshot = decode_sealed(stack, exported, _Decryption(project, stack, exported).decrypt)
-    manifest = mapping_of(mapping_of(exported["deployment"]).get("manifest"))
+    manifest = as_mapping(as_mapping(exported["deployment"]).get("manifest"))
     pending = tuple(operation.resource.urn for operation in snapshot.pending_operations)
     return StackState(stack, snapshot.resources, locked, str(manifest.get("time") or ""), pending)
 

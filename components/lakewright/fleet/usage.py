@@ -20,7 +20,7 @@ from rich.filesize import decimal
 
 from lakewright.fleet.selection import SelectedStack
 from lakewright.fleet.text_table import format_table
-from lakewright.validation.documents import list_of, mapping_of, text_of
+from lakewright.validation.documents import as_list, as_mapping, as_text
 
 _SUMMED = ("tables", "views", "bytes_live", "bytes_reclaimable", "files", "snapshots")
 
@@ -40,7 +40,7 @@ class StackUsage:
     @property
     def warehouses(self) -> list[Mapping[str, Any]]:
         """The entries of the warehouses."""
-        return [mapping_of(entry) for entry in list_of(self.report.get("warehouses"))]
+        return [as_mapping(entry) for entry in as_list(self.report.get("warehouses"))]
 
     def to_json(self) -> dict[str, Any]:
         """Return the tenant's entry in the JSON document."""
@@ -98,7 +98,7 @@ def _run_usage(configs: Mapping[str, CatalogConfig]) -> dict[str, Mapping[str, A
             (folder / f"{stack}.json").write_text(config.to_json(), encoding="utf-8")
         command = [sys.executable, "-P", "-m", "lakewright_spark.cli", "usage", "--configs", name, "--json"]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    lines = [mapping_of(json.loads(line)) for line in done.stdout.splitlines() if line.startswith("{")]
+    lines = [as_mapping(json.loads(line)) for line in done.stdout.splitlines() if line.startswith("{")]
     reports = {str(line.get("config")): line for line in lines}
     last = done.stderr.strip().rpartition("\n")[2] or f"exit code {done.returncode}"
     reason = f"`lakewright-spark usage` failed: {last}. It needs PyIceberg: install `lakewright-spark[jobs]`"
@@ -108,7 +108,7 @@ def _run_usage(configs: Mapping[str, CatalogConfig]) -> dict[str, Mapping[str, A
 def _create_usage(stack: SelectedStack, reports: Mapping[str, Mapping[str, Any]]) -> StackUsage:
     line = reports.get(stack.name, reports[""])
     report = {key: value for key, value in line.items() if key not in ("config", "error")}
-    return StackUsage(stack, report, text_of(line.get("error")) or "")
+    return StackUsage(stack, report, as_text(line.get("error")) or "")
 
 
 def sum_by_owner(usages: Iterable[StackUsage]) -> dict[str, dict[str, int]]:
@@ -116,7 +116,7 @@ def sum_by_owner(usages: Iterable[StackUsage]) -> dict[str, dict[str, int]]:
     totals: dict[str, dict[str, int]] = {}
     for usage in usages:
         for entry in usage.warehouses:
-            owner = text_of(entry.get("owner")) or usage.stack.tenant or usage.stack.name
+            owner = as_text(entry.get("owner")) or usage.stack.tenant or usage.stack.name
             total = totals.setdefault(owner, dict.fromkeys(_SUMMED, 0))
             for name in _SUMMED:
                 total[name] += int(entry.get(name) or 0)
@@ -142,7 +142,7 @@ def format_usage(usages: Sequence[StackUsage]) -> list[str]:
     """Return a table by tenant and warehouse, and a table by owner, as lines of plain text."""
     head = ("LIVE", "RECLAIMABLE", "TABLES", "FILES", "SNAPSHOTS")
     rows = [
-        (usage.stack.name, str(entry.get("warehouse")), text_of(entry.get("owner")) or "-", *_format_cells(entry))
+        (usage.stack.name, str(entry.get("warehouse")), as_text(entry.get("owner")) or "-", *_format_cells(entry))
         for usage in usages
         for entry in usage.warehouses
     ]

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from lakewright.names.types import normalize_endpoint
-from lakewright.validation.documents import mapping_of
+from lakewright.validation.documents import as_mapping
 
 _AWS = re.compile(r"s3[.a-z0-9-]*\.amazonaws\.com")
 _LAST_DOT = re.compile(r"^(\w+://[^/?#:]+)\.(?=[:/?#]|$)")
@@ -61,13 +61,13 @@ def derive_servers(name: str, document: Mapping[str, Any], folder: Path) -> Serv
         document: Content of its file, unchecked.
         folder: Folder of the file.
     """
-    lakekeeper = mapping_of(document.get("lakekeeper")).get("endpoint")
-    aws = mapping_of(document.get("aws")).get("endpoint")
+    lakekeeper = as_mapping(document.get("lakekeeper")).get("endpoint")
+    aws = as_mapping(document.get("aws")).get("endpoint")
     sandbox = document.get("sandbox")
-    platform = mapping_of(document.get("platform")).get("stack")
+    platform = as_mapping(document.get("platform")).get("stack")
     if not isinstance(sandbox, str) and not isinstance(lakekeeper, str) and not isinstance(platform, str):
         return Servers(ServiceAddress(f"environment {name}"), ServiceAddress(f"environment {name}"), name)
-    kubernetes = mapping_of(document.get("kubernetes"))
+    kubernetes = as_mapping(document.get("kubernetes"))
     network = f"{kubernetes.get('context') or ''} {kubernetes.get('render_to') or ''}".strip()
     default = (
         ServiceAddress(f"sandbox {(folder / Path(sandbox).expanduser()).resolve()}")

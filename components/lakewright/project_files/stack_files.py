@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lakewright.validation.documents import mapping_of
+from lakewright.validation.documents import as_mapping
 
 SPEC_KEY = "lakewright:tenant"
 """Key of a tenant's spec in `config` of a stack file."""
@@ -24,12 +24,12 @@ def read_text(file: Path) -> str:
 def raw_spec(file: Path) -> Mapping[str, Any]:
     """Return the spec in a stack file, unchecked; empty if there is none."""
     body = _read_document(file)
-    return mapping_of(mapping_of(body.get("config")).get(spec_key(body)))
+    return as_mapping(as_mapping(body.get("config")).get(spec_key(body)))
 
 
 def spec_key(body: Mapping[str, Any]) -> str:
     """Return the key of the spec in `config` of a stack file, which has two spellings."""
-    config = mapping_of(body.get("config"))
+    config = as_mapping(body.get("config"))
     return _EARLIER_SPELLING if not config.get(SPEC_KEY) and config.get(_EARLIER_SPELLING) else SPEC_KEY
 
 
@@ -48,6 +48,6 @@ def _read_document(file: Path) -> Mapping[str, Any]:
     from yaml import YAMLError  # noqa: PLC0415
 
     try:
-        return mapping_of(load_many_yaml(read_text(file)))
+        return as_mapping(load_many_yaml(read_text(file)))
     except YAMLError:
         return {}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lakewright.validation.documents import list_of, mapping_of, text_of
+from lakewright.validation.documents import as_list, as_mapping, as_text
 
 _PROJECT = "lakekeeper:Project"
 _RECORD = "lakekeeper:TenantRecord"
@@ -55,25 +55,25 @@ def read_state_objects(exported: Mapping[str, Any]) -> StateObjects:
     Args:
         exported: The state, as `lakewright stack export` prints it.
     """
-    resources = list(_list_resources(mapping_of(exported.get("deployment"))))
+    resources = list(_list_resources(as_mapping(exported.get("deployment"))))
     store_endpoints: dict[str, str | None] = {}
     objects = StateObjects()
     for kind, inputs, _ in resources:
         if kind.endswith(_RECORD):
-            objects.record_id = text_of(inputs.get("bucket_tag"))
-            buckets = map(mapping_of, mapping_of(inputs.get("buckets")).values())
-            store_endpoints |= {str(bucket.get("bucket")): text_of(bucket.get("endpoint")) for bucket in buckets}
+            objects.record_id = as_text(inputs.get("bucket_tag"))
+            buckets = map(as_mapping, as_mapping(inputs.get("buckets")).values())
+            store_endpoints |= {str(bucket.get("bucket")): as_text(bucket.get("endpoint")) for bucket in buckets}
     for kind, inputs, outputs in resources:
-        endpoint = text_of(mapping_of(inputs.get("server")).get("endpoint"))
-        server_id = text_of(outputs.get("server_id"))
+        endpoint = as_text(as_mapping(inputs.get("server")).get("endpoint"))
+        server_id = as_text(outputs.get("server_id"))
         if endpoint and server_id:
             objects.server_ids[endpoint] = server_id
         if kind.endswith(_PROJECT) and endpoint:
-            is_marked = text_of(inputs.get("stack")) is not None
+            is_marked = as_text(inputs.get("stack")) is not None
             objects.projects.add(StateProject(str(inputs.get("project_id")), endpoint, server_id, is_marked=is_marked))
-        elif bucket := text_of(inputs.get("bucket")):
+        elif bucket := as_text(inputs.get("bucket")):
             if kind.endswith(_REMOVED_BUCKETS):
-                objects.buckets.add(StateBucket(bucket, text_of(inputs.get("endpoint"))))
+                objects.buckets.add(StateBucket(bucket, as_text(inputs.get("endpoint"))))
             elif kind == _AWS_BUCKET and bucket in store_endpoints:
                 objects.buckets.add(StateBucket(bucket, store_endpoints[bucket]))
     return objects
@@ -81,6 +81,6 @@ def read_state_objects(exported: Mapping[str, Any]) -> StateObjects:
 
 def _list_resources(deployment: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
     """Yield type, inputs and outputs of each resource, also in pending operations."""
-    pending = [mapping_of(operation).get("resource") for operation in list_of(deployment.get("pending_operations"))]
-    for resource in map(mapping_of, [*list_of(deployment.get("resources")), *pending]):
-        yield str(resource.get("type")), mapping_of(resource.get("inputs")), mapping_of(resource.get("outputs"))
+    pending = [as_mapping(operation).get("resource") for operation in as_list(deployment.get("pending_operations"))]
+    for resource in map(as_mapping, [*as_list(deployment.get("resources")), *pending]):
+        yield str(resource.get("type")), as_mapping(resource.get("inputs")), as_mapping(resource.get("outputs"))

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, model_validator
 from lakewright.names.types import Arn, ExternalIdValue, Region, RoleArn
 from lakewright.storage.backend import AwsBackend, BucketProbe, Question, StorageAddress
 from lakewright.storage.restricted_fields import ConfigKeyOrText
-from lakewright.validation.documents import mapping_of
+from lakewright.validation.documents import as_mapping
 
 ROLE_NOT_MADE = "arn:aws:iam::000000000000:role/lakewright/not-made-yet"
 """Stands for a role in checks of a spec: the external ID is reserved before the role exists."""
@@ -22,16 +22,16 @@ def fill_missing_roles(spec: Any) -> tuple[Any, list[str]]:
     The owner of the bucket makes the role from policies that `lakewright byo reserve` prints. Until then the spec is
     complete but for the role.
     """
-    document = mapping_of(spec)
-    stores = {str(name): item for name, item in mapping_of(document.get("storage")).items()}
+    document = as_mapping(spec)
+    stores = {str(name): item for name, item in as_mapping(document.get("storage")).items()}
     missing = [
         name
         for name, item in stores.items()
-        if mapping_of(item).get("backend") == "existing" and mapping_of(item).get("role_arn") is None
+        if as_mapping(item).get("backend") == "existing" and as_mapping(item).get("role_arn") is None
     ]
     if not missing:
         return spec, []
-    roles = {name: {**mapping_of(stores[name]), "role_arn": ROLE_NOT_MADE} for name in missing}
+    roles = {name: {**as_mapping(stores[name]), "role_arn": ROLE_NOT_MADE} for name in missing}
     return {**document, "storage": stores | roles}, missing
 
 

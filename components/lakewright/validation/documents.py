@@ -6,27 +6,27 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 
-def mapping_of(value: object) -> Mapping[str, Any]:
+def as_mapping(value: object) -> Mapping[str, Any]:
     """Return a value that is a mapping, else an empty one."""
     return cast(Mapping[str, Any], value) if isinstance(value, Mapping) else {}
 
 
-def list_of(value: object) -> list[Any]:
+def as_list(value: object) -> list[Any]:
     """Return a value that is a list, else an empty one."""
     return cast(list[Any], value) if isinstance(value, list) else []
 
 
-def text_of(value: object) -> str | None:
+def as_text(value: object) -> str | None:
     """Return a value that is text, else None."""
     return value if isinstance(value, str) else None
 
 
-def items_of(document: Mapping[str, Any], section: str) -> list[tuple[int, Mapping[str, Any]]]:
+def list_items(document: Mapping[str, Any], section: str) -> list[tuple[int, Mapping[str, Any]]]:
     """Return the entries of a list that are mappings, with their positions."""
     return [
-        (index, mapping_of(item))
-        for index, item in enumerate(list_of(document.get(section)))
-        if mapping_of(item) is item
+        (index, as_mapping(item))
+        for index, item in enumerate(as_list(document.get(section)))
+        if as_mapping(item) is item
     ]
 
 
@@ -35,6 +35,6 @@ def join_names(names: Iterable[str]) -> str:
     return ", ".join(names) or "none"
 
 
-def names_in(document: Mapping[str, Any], section: str) -> list[str]:
+def list_names(document: Mapping[str, Any], section: str) -> list[str]:
     """Return the names of the entries of a list, without those that are no text."""
-    return [name for _, item in items_of(document, section) if (name := text_of(item.get("name")))]
+    return [name for _, item in list_items(document, section) if (name := as_text(item.get("name")))]

@@ -12,7 +12,7 @@ import yaml
 from lakewright.environment.environment import Environment
 from lakewright.environment.stack_file_check import check_stack_file
 from lakewright.spec import TenantSpec
-from lakewright.validation.documents import mapping_of
+from lakewright.validation.documents import as_mapping
 from lakewright.validation.yaml_text import load_yaml
 
 REPOSITORY = Path(__file__).parents[3]
@@ -68,11 +68,11 @@ def find_blocks() -> Iterator[tuple[str, str]]:
 
 
 BLOCKS = dict(find_blocks())
-DOCUMENTS = {name: mapping_of(load_yaml(block)) for name, block in BLOCKS.items()}
+DOCUMENTS = {name: as_mapping(load_yaml(block)) for name, block in BLOCKS.items()}
 SPECS = {
-    name: mapping_of(mapping_of(document.get("config")).get("lakewright:tenant", document))
+    name: as_mapping(as_mapping(document.get("config")).get("lakewright:tenant", document))
     for name, document in DOCUMENTS.items()
-    if "lakewright:tenant" in mapping_of(document.get("config"))
+    if "lakewright:tenant" in as_mapping(document.get("config"))
     or (document and document.keys() <= {*TenantSpec.model_fields} and "# environments/" not in BLOCKS[name])
 }
 ENVIRONMENTS = {
@@ -139,5 +139,5 @@ def test_documented_spec_is_valid(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_documented_environment_is_valid(name: str) -> None:
     part = {key: value for key, value in ENVIRONMENTS[name].items() if key != "platform"}
-    clients = CLIENTS if "jobs_subject" in mapping_of(part.get("lakekeeper")) else {}
+    clients = CLIENTS if "jobs_subject" in as_mapping(part.get("lakekeeper")) else {}
     Environment.model_validate(merge(merge(ENVIRONMENT, clients), part))

@@ -20,7 +20,7 @@ from lakewright.ci.publishing.events import (
     make_event,
 )
 from lakewright.names.object_names import namespace_name
-from lakewright.validation.documents import mapping_of
+from lakewright.validation.documents import as_mapping
 
 DRIFTED_KEY = "drifted.json"
 """Key of the ConfigMap with the stacks that had drift at the last check."""
@@ -115,7 +115,7 @@ class DriftEvents:
     def _read_drifted(self) -> list[str]:
         config_map = self._read_memory() if self._source.config_map else None
         try:
-            names: Any = json.loads(str(mapping_of(config_map.data).get(DRIFTED_KEY) or "[]")) if config_map else []
+            names: Any = json.loads(str(as_mapping(config_map.data).get(DRIFTED_KEY) or "[]")) if config_map else []
         except ValueError:
             return []
         return [str(name) for name in cast(list[Any], names)] if isinstance(names, list) else []

@@ -17,7 +17,7 @@ from typing import Any
 from lakewright.ci.documents import StackDriftReport
 from lakewright.ci.publishing.check import DriftCheck
 from lakewright.fleet.text_table import plural
-from lakewright.validation.documents import mapping_of
+from lakewright.validation.documents import as_mapping
 
 CONTROLLER = "lakewright/drift"
 """Reporting controller of the Events."""
@@ -112,7 +112,7 @@ def make_event(
 
 def extend_series(event: dict[str, Any], time: float) -> dict[str, Any]:
     """Return the change of an Event whose occurrence happened again. Nothing else of an Event may change."""
-    count = int(mapping_of(event.get("series")).get("count") or 1) + 1
+    count = int(as_mapping(event.get("series")).get("count") or 1) + 1
     return {"series": {"count": count, "lastObservedTime": format_micro_time(time)}}
 
 

@@ -14,7 +14,7 @@ from lakewright.data_checks.result import StackChecks
 from lakewright.data_checks.target import CheckTarget
 from lakewright.environment.stack_config import read_stack_config
 from lakewright.spec import SpecError
-from lakewright.validation.documents import list_of
+from lakewright.validation.documents import as_list
 from lakewright.verify.roles.documents import AwsSettings
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def check_targets(
     targets: list[CheckTarget] = []
     unreadable: list[StackChecks] = []
     for stack in selected:
-        if not list_of(stack.spec.get("checks")):
+        if not as_list(stack.spec.get("checks")):
             continue
         try:
             targets.append(_target(project, stack))

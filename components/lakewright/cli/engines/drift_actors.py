@@ -15,7 +15,7 @@ from lakewright.drift.model import Actor, DriftReport
 from lakewright.environment.drift_settings import AuditSetting, LakekeeperLog, TrailBucket
 from lakewright.environment.environment import AwsAccount, Environment
 from lakewright.project_files.stack_files import environment_file, raw_environment
-from lakewright.validation.documents import mapping_of
+from lakewright.validation.documents import as_mapping
 from lakewright.validation.problems import SpecError
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _target_ids(resources: Iterable[StackResource]) -> dict[tuple[str, ...], str
 
 def _read_target(resource: StackResource) -> tuple[str, str, str]:
     """Return warehouse id, namespace and name of the table that a grant is on."""
-    target = mapping_of(resource.state.inputs.get("on"))
+    target = as_mapping(resource.state.inputs.get("on"))
     warehouse, namespace, name = (str(target.get(key) or "") for key in ("warehouse_id", "namespace", "name"))
     return warehouse, namespace, name
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lakewright.validation.documents import list_of, mapping_of
+from lakewright.validation.documents import as_list, as_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -157,7 +157,7 @@ def _urns_in_state(operation: Operation) -> list[str]:
 
 def _describe_sudden_stop(operation: Operation) -> str:
     """Return the text after a second interrupt, which ends a run at once."""
-    pending = [mapping_of(item.get("resource")).get("urn") for item in _resources(operation, "pending_operations")]
+    pending = [as_mapping(item.get("resource")).get("urn") for item in _resources(operation, "pending_operations")]
     text = f"Stopped at once. The state of stack '{operation.stack}' is whole; "
     if pending:
         text += (
@@ -177,4 +177,4 @@ def _resources(operation: Operation, part: str) -> Iterator[Any]:
         exported = operation.project.backend().export(operation.project.name, operation.stack)
     except EngineError:  # the run reports it
         return
-    yield from map(mapping_of, list_of(mapping_of(exported.get("deployment")).get(part)))
+    yield from map(as_mapping, as_list(as_mapping(exported.get("deployment")).get(part)))

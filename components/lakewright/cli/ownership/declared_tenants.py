@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from lakewright.cli.environments import servers_by_environment
 from lakewright.cli.errors import UsageError
 from lakewright.project_files.stack_files import raw_spec
-from lakewright.validation.documents import items_of, mapping_of, text_of
+from lakewright.validation.documents import as_mapping, as_text, list_items
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,11 +103,11 @@ def _possible_owners(
         storage.bucket: f"storage.{key}.bucket" for key, storage in spec.storage.items() if storage.makes_bucket
     }
     for name, raw in other_files.mistaken.items():
-        environment = text_of(raw.get("environment"))
+        environment = as_text(raw.get("environment"))
         is_elsewhere = (
             environment is not None and servers(environment).lakekeeper != servers(spec.environment).lakekeeper
         )
-        project_id = text_of(mapping_of(raw.get("project")).get("id")) or text_of(raw.get("name"))
+        project_id = as_text(as_mapping(raw.get("project")).get("id")) or as_text(raw.get("name"))
         if not is_elsewhere and (project_id == spec.project_id or raw.get("name") == spec.name):
             yield (
                 "name",
@@ -178,8 +178,8 @@ def _mentions(text: str, name: str) -> bool:
 
 def _list_created_buckets(raw: Mapping[str, Any]) -> Iterator[str]:
     """Yield the buckets that a spec, as written, has its stack create."""
-    for storage in map(mapping_of, mapping_of(raw.get("storage")).values()):
-        if (bucket := text_of(storage.get("bucket"))) and (storage.get("backend") == "aws" or storage.get("create")):
+    for storage in map(as_mapping, as_mapping(raw.get("storage")).values()):
+        if (bucket := as_text(storage.get("bucket"))) and (storage.get("backend") == "aws" or storage.get("create")):
             yield bucket
 
 
@@ -188,12 +188,12 @@ def _names(spec: Mapping[str, Any]) -> list[str]:
     storage: Any = spec.get("storage")
     parts: list[Any] = list(cast(dict[str, Any], storage).values()) if isinstance(storage, dict) else []
     buckets = [cast(dict[str, Any], part).get("bucket") for part in parts if isinstance(part, dict)]
-    ids = (spec.get("name"), mapping_of(spec.get("project")).get("id"))
+    ids = (spec.get("name"), as_mapping(spec.get("project")).get("id"))
     return [str(name) for name in (*ids, *buckets, *_subjects(spec)) if name]
 
 
 def _subjects(spec: Mapping[str, Any]) -> Iterator[object]:
     """Yield the subjects of the clients of tenant, units and jobs."""
-    units = [unit for _, unit in items_of(spec, "computing_units")]
-    for owner in (spec, mapping_of(spec.get("maintenance")), *units):
-        yield mapping_of(owner.get("identity")).get("subject")
+    units = [unit for _, unit in list_items(spec, "computing_units")]
+    for owner in (spec, as_mapping(spec.get("maintenance")), *units):
+        yield as_mapping(owner.get("identity")).get("subject")

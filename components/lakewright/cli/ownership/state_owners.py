@@ -15,7 +15,7 @@ from lakewright.cli.errors import UsageError
 from lakewright.ownership.consent import Consent, ConsentKind
 from lakewright.ownership.mark import format_stack
 from lakewright.project_files.stack_files import raw_spec
-from lakewright.validation.documents import mapping_of, text_of
+from lakewright.validation.documents import as_mapping, as_text
 
 if TYPE_CHECKING:
     from lakewright_engine.state.backend import StateBackend
@@ -105,7 +105,7 @@ class _Search:
     @cached_property
     def wanted_projects(self) -> list[Consent]:
         """The tenant's project, unless the stack's state has it with a mark."""
-        project_id = text_of(mapping_of(self.spec.get("project")).get("id")) or text_of(self.spec.get("name"))
+        project_id = as_text(as_mapping(self.spec.get("project")).get("id")) or as_text(self.spec.get("name"))
         if project_id is None:
             return []
         own_projects = [project for project in self.own_objects.projects if project.project_id == project_id]
@@ -120,12 +120,12 @@ class _Search:
             return {}  # tags protect the buckets of all versions
         own_buckets = {bucket.bucket for bucket in self.own_objects.buckets}
         buckets: dict[Consent, WantedBucket] = {}
-        for storage in map(mapping_of, mapping_of(self.spec.get("storage")).values()):
-            bucket = text_of(storage.get("bucket"))
+        for storage in map(as_mapping, as_mapping(self.spec.get("storage")).values()):
+            bucket = as_text(storage.get("bucket"))
             is_made = storage.get("backend") == "aws" or storage.get("create") is True
             if bucket and is_made and bucket not in own_buckets:
                 consent = Consent(ConsentKind.BUCKET, bucket)
-                buckets[consent] = WantedBucket(bucket, text_of(storage.get("endpoint")))
+                buckets[consent] = WantedBucket(bucket, as_text(storage.get("endpoint")))
         return buckets
 
     def _has(self, consent: Consent, objects: StateObjects) -> bool:

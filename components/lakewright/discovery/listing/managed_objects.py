@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lakewright.lakekeeper.api.connection.privileges import GrantEntry
-from lakewright.validation.documents import list_of, mapping_of, text_of
+from lakewright.validation.documents import as_list, as_mapping, as_text
 
 if TYPE_CHECKING:
     from lakewright_engine.model.resources import ResourceState
@@ -72,18 +72,18 @@ def _keys(resource: ResourceState) -> Iterator[tuple[str, ObjectKey]]:
         return
     match resource.type:
         case "aws:s3/bucket:Bucket" | "aws:s3/bucketV2:BucketV2":
-            yield "bucket", (text_of(inputs.get("bucket")) or resource.id or "",)
+            yield "bucket", (as_text(inputs.get("bucket")) or resource.id or "",)
         case "aws:iam/role:Role":
-            yield "aws role", (text_of(inputs.get("name")) or resource.id or "",)
+            yield "aws role", (as_text(inputs.get("name")) or resource.id or "",)
         case "kubernetes:core/v1:Namespace":
-            name = text_of(mapping_of(inputs.get("metadata")).get("name"))
+            name = as_text(as_mapping(inputs.get("metadata")).get("name"))
             yield "kubernetes namespace", (name or resource.id or "",)
         case _:
             return
 
 
 def _lakekeeper_keys(kind: str, object_id: str, inputs: Mapping[str, Any]) -> Iterator[tuple[str, ObjectKey]]:
-    server = server_key(mapping_of(inputs.get("server")).get("endpoint"))
+    server = server_key(as_mapping(inputs.get("server")).get("endpoint"))
     warehouse_id = str(inputs.get("warehouse_id") or "")
     match kind:
         case "Project":
@@ -102,10 +102,10 @@ def _lakekeeper_keys(kind: str, object_id: str, inputs: Mapping[str, Any]) -> It
         case "TaskQueueConfig":
             yield "task queue", (server, warehouse_id or str(inputs.get("project_id")), str(inputs.get("queue")))
         case "Grant":
-            yield from _grant_keys(server, mapping_of(inputs.get("on")), [inputs])
+            yield from _grant_keys(server, as_mapping(inputs.get("on")), [inputs])
         case "Grants":
-            grants = [mapping_of(entry) for entry in list_of(inputs.get("grants"))]
-            yield from _grant_keys(server, mapping_of(inputs.get("on")), grants)
+            grants = [as_mapping(entry) for entry in as_list(inputs.get("grants"))]
+            yield from _grant_keys(server, as_mapping(inputs.get("on")), grants)
         case "StoreBucket":
             yield "bucket", (str(inputs.get("bucket")),)
         case _:

@@ -12,7 +12,7 @@ from lakewright.fleet.states import state_reader
 from lakewright.project_files.servers import derive_servers
 from lakewright.project_files.stack_files import environment_file, raw_environment, raw_spec
 from lakewright.terminal.escaping import escape_line
-from lakewright.validation.documents import mapping_of, text_of
+from lakewright.validation.documents import as_mapping, as_text
 
 if TYPE_CHECKING:
     from lakewright_engine.project.project import PulumiProject
@@ -46,8 +46,8 @@ def _list_declared_stacks(project: PulumiProject, environment: str) -> list[tupl
     declared_stacks: list[tuple[str, str]] = []
     for file in sorted(project.stack_config_dir.glob("Pulumi.*.yaml")):
         spec = raw_spec(file)
-        name = text_of(spec.get("name"))
-        environment_name = text_of(spec.get("environment"))
+        name = as_text(spec.get("name"))
+        environment_name = as_text(spec.get("environment"))
         if not name or not environment_name:
             continue
         folder = environment_file(project.root, environment_name).parent
@@ -55,6 +55,6 @@ def _list_declared_stacks(project: PulumiProject, environment: str) -> list[tupl
             derive_servers(environment_name, raw_environment(project.root, environment_name), folder).lakekeeper
             == servers.lakekeeper
         ):
-            project_id = text_of(mapping_of(spec.get("project")).get("id")) or name
+            project_id = as_text(as_mapping(spec.get("project")).get("id")) or name
             declared_stacks.append((project_id, file.stem.removeprefix("Pulumi.")))
     return declared_stacks

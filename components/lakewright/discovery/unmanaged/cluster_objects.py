@@ -19,7 +19,7 @@ from lakewright.drift.objects.kubernetes.cluster import (
 )
 from lakewright.drift.objects.provider_reads import provider_settings
 from lakewright.drift.session import StackResource
-from lakewright.validation.documents import list_of, mapping_of, text_of
+from lakewright.validation.documents import as_list, as_mapping, as_text
 
 _NAMESPACE = "kubernetes:core/v1:Namespace"
 _RENDERS = "renderYamlToDirectory"
@@ -92,15 +92,15 @@ def _compare_objects(
     managed: set[tuple[str, str]],
 ) -> Iterator[Finding]:
     for item in items:
-        metadata = mapping_of(item.get("metadata"))
+        metadata = as_mapping(item.get("metadata"))
         namespace, name = str(metadata.get("namespace")), str(metadata.get("name"))
         owner = namespaces.get(namespace)
-        if owner is None or list_of(metadata.get("ownerReferences")) or (kind, name) in _BUILT_IN_OBJECTS:
+        if owner is None or as_list(metadata.get("ownerReferences")) or (kind, name) in _BUILT_IN_OBJECTS:
             continue
         object_id = f"{namespace}/{name}"
         if (kind, object_id) not in managed:
             type_ = f"kubernetes:{version if '/' in version else f'core/{version}'}:{kind}"
-            entry = UnmanagedObject(type_, object_id, text_of(metadata.get("uid")), "object", (kind, object_id))
+            entry = UnmanagedObject(type_, object_id, as_text(metadata.get("uid")), "object", (kind, object_id))
             yield entry.to_difference(owner.stack, owner.tenant)
 
 

@@ -19,7 +19,7 @@ from lakewright.drift.objects.aws.account import (
 )
 from lakewright.drift.objects.provider_reads import provider_settings
 from lakewright.drift.session import StackResource
-from lakewright.validation.documents import list_of, mapping_of
+from lakewright.validation.documents import as_list, as_mapping
 
 _ROLE = "aws:iam/role:Role"
 _INLINE = "aws:iam/rolePolicy:RolePolicy"
@@ -74,8 +74,8 @@ def _list_policies(account: AwsAccount) -> dict[str, list[tuple[str, str]]]:
     """Return type and name or ARN of each role's policies. Raises AccountUnreachableError and ReadRefusedError."""
     policies_by_role: dict[str, list[tuple[str, str]]] = {}
     for role in account.list_role_details():
-        inline = [mapping_of(policy) for policy in list_of(role.get("RolePolicyList"))]
-        attached = [mapping_of(policy) for policy in list_of(role.get("AttachedManagedPolicies"))]
+        inline = [as_mapping(policy) for policy in as_list(role.get("RolePolicyList"))]
+        attached = [as_mapping(policy) for policy in as_list(role.get("AttachedManagedPolicies"))]
         policies_by_role[str(role["RoleName"])] = [
             *((_INLINE, str(policy["PolicyName"])) for policy in inline),
             *((_ATTACHED, str(policy["PolicyArn"])) for policy in attached),

@@ -9,7 +9,7 @@ from typing import Any
 from lakewright.discovery.listing.managed_objects import LAKEKEEPER, ManagedObjects, collect_managed_objects
 from lakewright.drift.session import StackResource
 from lakewright.lakekeeper.api.connection.privileges import Object
-from lakewright.validation.documents import mapping_of, text_of
+from lakewright.validation.documents import as_mapping, as_text
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ def _create_scopes(stack_resources: Sequence[StackResource]) -> list[TenantScope
         TenantScope(
             resource.stack,
             resource.tenant,
-            mapping_of(resource.state.inputs.get("server")),
-            text_of(resource.state.inputs.get("project_id")) or resource.state.id,
+            as_mapping(resource.state.inputs.get("server")),
+            as_text(resource.state.inputs.get("project_id")) or resource.state.id,
             managed,
         )
         for resource in stack_resources
@@ -101,22 +101,22 @@ def _create_scopes(stack_resources: Sequence[StackResource]) -> list[TenantScope
 
 def _add(scope: TenantScope, resource: StackResource) -> None:
     state, inputs = resource.state, resource.state.inputs
-    warehouse_id = text_of(inputs.get("warehouse_id")) or ""
+    warehouse_id = as_text(inputs.get("warehouse_id")) or ""
     match _kind(resource):
         case "Warehouse":
             scope.warehouses[state.id] = str(inputs.get("name"))
         case "Namespace":
             key = (warehouse_id, str(inputs.get("name")))
-            scope.namespaces[key] = text_of(state.outputs.get("namespace_id")) or ""
+            scope.namespaces[key] = as_text(state.outputs.get("namespace_id")) or ""
             if inputs.get("protected") is not None:
                 scope.declares_protection.add(key)
         case "Table":
             table_key = (warehouse_id, str(inputs.get("namespace")), str(inputs.get("name")))
-            scope.tables[table_key] = text_of(state.outputs.get("table_id")) or ""
+            scope.tables[table_key] = as_text(state.outputs.get("table_id")) or ""
         case "Role":
             scope.roles[state.id] = str(inputs.get("name"))
         case "Grants":
-            on = mapping_of(inputs.get("on"))
+            on = as_mapping(inputs.get("on"))
             scope.closed.add(str(on.get("warehouse_id") or on.get("project_id") or ""))
         case _:
             return

@@ -13,7 +13,7 @@ from lakewright.drift.acceptance.registry import find_edits
 from lakewright.drift.model import Difference
 from lakewright.project_files.stack_files import spec_key
 from lakewright.spec import SpecError, parse_spec
-from lakewright.validation.documents import mapping_of
+from lakewright.validation.documents import as_mapping
 from lakewright.validation.yaml_text import load_yaml
 
 
@@ -60,12 +60,12 @@ def accept(differences: Iterable[Difference], text: str, source: str) -> Accepta
 
 
 def _accept_difference(text: str, difference: Difference, source: str) -> str:
-    body = mapping_of(load_yaml(text))
+    body = as_mapping(load_yaml(text))
     key = spec_key(body)
-    spec = WrittenSpec(mapping_of(mapping_of(body.get("config")).get(key)))
+    spec = WrittenSpec(as_mapping(as_mapping(body.get("config")).get(key)))
     for edit in find_edits(difference, spec):
         text = _apply_edit(text, key, edit)
-    parse_spec(mapping_of(mapping_of(load_yaml(text)).get("config")).get(key), source)
+    parse_spec(as_mapping(as_mapping(load_yaml(text)).get("config")).get(key), source)
     return text
 
 

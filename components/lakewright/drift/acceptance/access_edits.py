@@ -7,14 +7,14 @@ from pydantic import ValidationError
 from lakewright.drift.acceptance.edits import REMOVED, NotExpressibleError, SpecEdit, WrittenSpec
 from lakewright.drift.model import Difference, DifferenceKind
 from lakewright.spec.grant import GrantSpec
-from lakewright.validation.documents import items_of, list_of
+from lakewright.validation.documents import as_list, list_items
 
 
 def accept_grant(difference: Difference, spec: WrittenSpec) -> list[SpecEdit]:
     """Return the edit for a grant that was revoked."""
     if difference.kind is not DifferenceKind.GONE:
         raise NotExpressibleError("a grant has no property that changes")
-    for index, written in items_of(spec.document, "grants"):
+    for index, written in list_items(spec.document, "grants"):
         try:
             grant = GrantSpec.model_validate(written)
         except ValidationError:
@@ -31,7 +31,7 @@ def accept_role_members(difference: Difference, spec: WrittenSpec) -> list[SpecE
     if difference.kind is not DifferenceKind.CHANGED or difference.property != "users":
         raise NotExpressibleError("the spec declares users as members of a role, and nothing else")
     role = difference.resource.removeprefix(f"{spec.tenant}-")
-    declared_users, found_users = list_of(difference.declared), list_of(difference.found)
+    declared_users, found_users = as_list(difference.declared), as_list(difference.found)
     path = ("role_members", role, "users")
     written = spec.get_list(*path)
     removed = [user for user in declared_users if user not in found_users]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from lakewright.validation.documents import items_of, list_of, mapping_of
+from lakewright.validation.documents import as_list, as_mapping, list_items
 
 Path = tuple[str | int, ...]
 
@@ -47,24 +47,24 @@ class WrittenSpec:
         Raises:
             NotExpressibleError: The spec does not declare it.
         """
-        for index, item in items_of(self.document, "warehouses"):
+        for index, item in list_items(self.document, "warehouses"):
             if resource == f"{self.tenant}-{item.get('name')}":
                 return index, item
         raise NotExpressibleError(f"the spec declares no warehouse {resource}; run `lakewright preview --refresh`")
 
     def get_list(self, *path: str | int) -> list[Any]:
         """Return a list of the document; empty if there is none."""
-        return list_of(self.get_value(*path))
+        return as_list(self.get_value(*path))
 
     def get_value(self, *path: str | int) -> Any:
         """Return a value of the document; None if there is none."""
         value: Any = self.document
         for step in path:
             if isinstance(step, int):
-                items = list_of(value)
+                items = as_list(value)
                 value = items[step] if step < len(items) else None
             else:
-                value = mapping_of(value).get(step)
+                value = as_mapping(value).get(step)
         return value
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from lakewright.drift.acceptance.edits import REMOVED, NotExpressibleError, Path, SpecEdit, WrittenSpec, edit_list
 from lakewright.drift.model import Difference, DifferenceKind
 from lakewright.names.table_name import parse_table_name
-from lakewright.validation.documents import items_of, list_of, mapping_of, text_of
+from lakewright.validation.documents import as_list, as_mapping, as_text, list_items
 
 _LISTS = ("identifier", "partition_by", "sort_by")
 _VALUES = ("format_version", "protected")
@@ -23,11 +23,11 @@ def accept_table(difference: Difference, spec: WrittenSpec) -> list[SpecEdit]:
         return [SpecEdit(path, REMOVED)]
     name, value = difference.property, difference.found
     if name == "columns":
-        return list(_edit_columns(path, table, list_of(value)))
+        return list(_edit_columns(path, table, as_list(value)))
     if name == "properties":
-        return list(_edit_properties(path, table, mapping_of(difference.declared), mapping_of(value)))
+        return list(_edit_properties(path, table, as_mapping(difference.declared), as_mapping(value)))
     if name in _LISTS:
-        return edit_list(spec, (*path, name), list_of(value))
+        return edit_list(spec, (*path, name), as_list(value))
     if name in _VALUES:
         return [SpecEdit((*path, name), value)]
     if name in ("name", "namespace"):
@@ -37,8 +37,8 @@ def accept_table(difference: Difference, spec: WrittenSpec) -> list[SpecEdit]:
 
 
 def _find_table(resource: str, spec: WrittenSpec) -> tuple[int, Mapping[str, Any]]:
-    for index, item in items_of(spec.document, "tables"):
-        name = text_of(item.get("name"))
+    for index, item in list_items(spec.document, "tables"):
+        name = as_text(item.get("name"))
         if name and resource == f"{spec.tenant}-{parse_table_name(name)}":
             return index, item
     raise NotExpressibleError(f"the spec declares no table {resource}; run `lakewright preview --refresh`")
@@ -46,8 +46,8 @@ def _find_table(resource: str, spec: WrittenSpec) -> tuple[int, Mapping[str, Any
 
 def _edit_columns(path: Path, table: Mapping[str, Any], found_columns: list[Any]) -> Iterator[SpecEdit]:
     """Yield edits that keep the remaining columns in their written order."""
-    written = [item for _, item in items_of(table, "columns")]
-    target = [_drop_defaults(mapping_of(column)) for column in found_columns]
+    written = [item for _, item in list_items(table, "columns")]
+    target = [_drop_defaults(as_mapping(column)) for column in found_columns]
     names, order = [str(column["name"]) for column in written], [str(column["name"]) for column in target]
     remaining_names = [name for name in names if name in order]
     if [name for name in order if name in remaining_names] != remaining_names or order[
@@ -61,7 +61,7 @@ def _edit_columns(path: Path, table: Mapping[str, Any], found_columns: list[Any]
         if names[index] not in by_name:
             yield SpecEdit((*path, "columns", index), REMOVED)
     for index, name in enumerate(remaining_names):
-        old, new = mapping_of(written[names.index(name)]), by_name[name]
+        old, new = as_mapping(written[names.index(name)]), by_name[name]
         for key in {*old, *new}:
             if key == "renamed_from" or old.get(key, _DEFAULTS.get(key)) == new.get(key, _DEFAULTS.get(key)):
                 continue
@@ -78,7 +78,7 @@ def _drop_defaults(column: Mapping[str, Any]) -> dict[str, Any]:
 def _edit_properties(
     path: Path, table: Mapping[str, Any], declared_properties: Mapping[str, Any], found_properties: Mapping[str, Any]
 ) -> Iterator[SpecEdit]:
-    written = mapping_of(table.get("properties"))
+    written = as_mapping(table.get("properties"))
     for key in [*declared_properties, *(key for key in found_properties if key not in declared_properties)]:
         if declared_properties.get(key) == found_properties.get(key):
             continue

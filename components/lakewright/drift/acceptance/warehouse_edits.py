@@ -9,7 +9,7 @@ from lakewright_spark.policies.server_queues import QUEUES
 
 from lakewright.drift.acceptance.edits import REMOVED, NotExpressibleError, SpecEdit, WrittenSpec
 from lakewright.drift.model import Difference, DifferenceKind
-from lakewright.validation.documents import items_of, mapping_of
+from lakewright.validation.documents import as_mapping, list_items
 
 _SECONDS_PER_DAY = 86_400
 _FIELDS = {
@@ -35,7 +35,7 @@ def accept_warehouse(difference: Difference, spec: WrittenSpec) -> list[SpecEdit
     path = ("warehouses", index)
     name, value = difference.property, difference.found
     if name == "delete_profile":
-        return _edit_soft_deletion(path, mapping_of(value), spec)
+        return _edit_soft_deletion(path, as_mapping(value), spec)
     if name == "delete_profile.expiration_seconds":
         return _edit_soft_deletion(path, {"type": "soft", "expiration_seconds": value}, spec)
     if field := _FIELDS.get(name):
@@ -63,7 +63,7 @@ def accept_namespace(difference: Difference, spec: WrittenSpec) -> list[SpecEdit
     """Return the edit for a deleted namespace."""
     if difference.kind is not DifferenceKind.GONE:
         raise NotExpressibleError("the spec declares names of namespaces, not their properties or protection")
-    for index, warehouse in items_of(spec.document, "warehouses"):
+    for index, warehouse in list_items(spec.document, "warehouses"):
         beginning = f"{spec.tenant}-{warehouse.get('name')}-"
         name = difference.resource.removeprefix(beginning)
         if name == difference.resource:
@@ -76,7 +76,7 @@ def accept_namespace(difference: Difference, spec: WrittenSpec) -> list[SpecEdit
 
 def accept_task_queue(difference: Difference, spec: WrittenSpec) -> list[SpecEdit]:
     """Return the edits for settings of a task queue: in `maintenance.server`, else in the warehouse."""
-    for index, warehouse in items_of(spec.document, "warehouses"):
+    for index, warehouse in list_items(spec.document, "warehouses"):
         beginning = f"{spec.tenant}-{warehouse.get('name')}-"
         queue = difference.resource.removeprefix(beginning)
         if queue == difference.resource:
@@ -97,12 +97,12 @@ def _edit_declared_queue(difference: Difference, path: tuple[str | int, ...], sp
     if difference.found is None:
         return [SpecEdit(field, REMOVED)] if spec.get_value(*field) is not None else []
     if difference.property == "config":
-        return _edit_mapping(spec, field, mapping_of(difference.found))
+        return _edit_mapping(spec, field, as_mapping(difference.found))
     return [SpecEdit(field, difference.found)]
 
 
 def _edit_mapping(spec: WrittenSpec, path: tuple[str | int, ...], target: Mapping[str, Any]) -> list[SpecEdit]:
-    written = mapping_of(spec.get_value(*path))
+    written = as_mapping(spec.get_value(*path))
     if not written:
         return [SpecEdit(path, dict(target))]
     edits = [SpecEdit((*path, key), REMOVED) for key in written if key not in target]
@@ -112,7 +112,7 @@ def _edit_mapping(spec: WrittenSpec, path: tuple[str | int, ...], target: Mappin
 def _edit_server_queue(difference: Difference, path: tuple[str, ...]) -> list[SpecEdit]:
     if difference.kind is DifferenceKind.GONE or difference.property != "config":
         raise NotExpressibleError("`maintenance.server` has settings of the queue only; declare it in `task_queues`")
-    settings = dict(mapping_of(difference.found))
+    settings = dict(as_mapping(difference.found))
     switch = next((queue.switch for queue in QUEUES if queue.name == path[-1]), "")
     is_on = settings.pop(switch, True)
     return [SpecEdit(path, (settings or True) if is_on else is_on)]

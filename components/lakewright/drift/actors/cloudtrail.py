@@ -19,7 +19,7 @@ from lakewright.credentials.aws_session import open_aws_session
 from lakewright.drift.actors.cloudtrail_events import is_cause, is_known, read_actor, resource_name
 from lakewright.drift.actors.source import AuditSourceError, DriftedObject
 from lakewright.drift.model import Actor
-from lakewright.validation.documents import list_of, mapping_of
+from lakewright.validation.documents import as_list, as_mapping
 
 _GLOBAL_REGION = "us-east-1"
 _IAM_REGIONS = (
@@ -70,7 +70,7 @@ class LookupSource:
                 LookupAttributes=[{"AttributeKey": "ResourceName", "AttributeValue": name}], StartTime=_start(since)
             )
             for page in pages:
-                for event in map(mapping_of, list_of(page.get("Events"))):
+                for event in map(as_mapping, as_list(page.get("Events"))):
                     yield _parse_json(str(event.get("CloudTrailEvent")))
 
 
@@ -98,10 +98,10 @@ class TrailBucketSource:
         for trail in self._trails(s3, f"{prefix}AWSLogs/"):
             for day in _days(since):
                 pages = self._list(s3, f"{trail}{day:%Y/%m/%d}/")
-                for key in (str(item["Key"]) for page in pages for item in list_of(page.get("Contents"))):
+                for key in (str(item["Key"]) for page in pages for item in as_list(page.get("Contents"))):
                     if key.endswith(".json.gz"):
                         body = s3.get_object(Bucket=self._bucket, Key=key)["Body"].read()
-                        yield from map(mapping_of, list_of(_parse_json(gzip.decompress(body)).get("Records")))
+                        yield from map(as_mapping, as_list(_parse_json(gzip.decompress(body)).get("Records")))
 
     def _trails(self, s3: Any, prefix: str) -> Iterator[str]:
         """Yield the folders of the regions of all accounts, also of an organization's trail."""
@@ -113,11 +113,11 @@ class TrailBucketSource:
 
     def _folders(self, s3: Any, prefix: str) -> list[str]:
         pages = self._list(s3, prefix, Delimiter="/")
-        return [str(item["Prefix"]) for page in pages for item in list_of(page.get("CommonPrefixes"))]
+        return [str(item["Prefix"]) for page in pages for item in as_list(page.get("CommonPrefixes"))]
 
     def _list(self, s3: Any, prefix: str, **options: str) -> Iterator[Mapping[str, Any]]:
         pages = s3.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix, **options)
-        return map(mapping_of, pages)
+        return map(as_mapping, pages)
 
 
 def _match_events(drifted: DriftedObject, events: Iterable[Mapping[str, Any]]) -> Iterator[tuple[DriftedObject, Actor]]:
@@ -153,8 +153,8 @@ def _client(access: AwsAccess, service: str, region: str) -> Any:
 class _explained:  # noqa: N801 - used as a function
     """Raise errors of AWS and of log files as AuditSourceError."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, title: str) -> None:
+        self._what = title
 
     def __enter__(self) -> None:
         return None
@@ -180,4 +180,4 @@ def _days(since: datetime) -> Iterator[date]:
 
 
 def _parse_json(text: str | bytes) -> Mapping[str, Any]:
-    return mapping_of(json.loads(text))
+    return as_mapping(json.loads(text))

@@ -8,7 +8,7 @@ from typing import Any
 
 from lakewright.drift.actors.source import DriftedObject
 from lakewright.drift.model import Actor, DifferenceKind
-from lakewright.validation.documents import mapping_of
+from lakewright.validation.documents import as_mapping
 
 SOURCE = "cloudtrail"
 
@@ -99,7 +99,7 @@ def is_cause(event: Mapping[str, Any], drifted: DriftedObject) -> bool:
     """Return whether an event made a difference: it succeeded, and changed this property of this object."""
     if event.get("errorCode") or event.get("eventName") not in _event_names(drifted):
         return False
-    parameters = mapping_of(event.get("requestParameters"))
+    parameters = as_mapping(event.get("requestParameters"))
     parts = drifted.resource.state.id.split(":")
     expected = {
         name: drifted.resource.state.id if part is None else (parts[part] if part < len(parts) else None)
@@ -115,7 +115,7 @@ def is_cause(event: Mapping[str, Any], drifted: DriftedObject) -> bool:
 
 def read_actor(event: Mapping[str, Any]) -> Actor | None:
     """Return the identity that an event names; None if it names none."""
-    identity = mapping_of(event.get("userIdentity"))
+    identity = as_mapping(event.get("userIdentity"))
     name = identity.get("arn") or identity.get("invokedBy") or identity.get("userName") or identity.get("principalId")
     at = event.get("eventTime")
     return Actor(name, at, SOURCE) if isinstance(name, str) and isinstance(at, str) else None

@@ -29,7 +29,7 @@ from lakewright.drift.actors.lakekeeper_requests import (
 )
 from lakewright.drift.actors.source import AuditSourceError, DriftedObject
 from lakewright.drift.model import Actor
-from lakewright.validation.documents import list_of, mapping_of
+from lakewright.validation.documents import as_list, as_mapping
 
 SOURCE = "lakekeeper audit log"
 CLOUD_EVENTS = "lakekeeper cloud event"
@@ -82,7 +82,7 @@ def _open(name: str) -> IO[str]:
 def _parse(line: str, since: str) -> tuple[list[Request], Actor] | None:
     """Return requests and actor of an event about a change; None for any other line and for earlier ones."""
     try:
-        entry = mapping_of(json.loads(line))
+        entry = as_mapping(json.loads(line))
         entry_actor = _parse_audit(entry) if entry.get("event_source") == "audit" else _parse_cloud_event(entry)
     except ValueError:
         return None
@@ -96,12 +96,12 @@ def _parse_audit(event: Mapping[str, Any]) -> tuple[list[Request], Actor] | None
 
     Lakekeeper logs the event after the authorization and before the change, which may then fail.
     """
-    span = next((mapping_of(span) for span in list_of(event.get("spans")) if mapping_of(span).get("uri")), None)
+    span = next((as_mapping(span) for span in as_list(event.get("spans")) if as_mapping(span).get("uri")), None)
     if event.get("decision") != "allowed" or span is None or span.get("method") in _READING:
         return None
-    name, at = _actor_name(mapping_of(event.get("actor"))), str(event.get("timestamp") or "")
+    name, at = _actor_name(as_mapping(event.get("actor"))), str(event.get("timestamp") or "")
     request = Request(str(span["method"]), unquote(urlsplit(str(span["uri"])).path))
-    objects = [mapping_of(entity) for entity in (event.get("entity"), *list_of(event.get("entities")))]
+    objects = [as_mapping(entity) for entity in (event.get("entity"), *as_list(event.get("entities")))]
     requests = [request, *(replace(request, subject=subject) for entity in objects for subject in _subjects(entity))]
     return requests, Actor(name, at, SOURCE, is_allowed_only=True)
 
@@ -120,13 +120,13 @@ def _subjects(entity: Mapping[str, Any]) -> Iterator[str]:
 def _parse_cloud_event(entry: Mapping[str, Any]) -> tuple[list[Request], Actor] | None:
     """Return request and actor of a CloudEvent about a table, alone or in the log (`LAKEKEEPER__LOG_CLOUDEVENTS`)."""
     wrapped = entry.get("event")
-    event = mapping_of(json.loads(wrapped)) if isinstance(wrapped, str) else entry
+    event = as_mapping(json.loads(wrapped)) if isinstance(wrapped, str) else entry
     method = {"updateTable": "POST", "dropTable": "DELETE"}.get(str(event.get("type")))
     if method is None or not event.get("specversion"):
         return None
     namespace = str(event.get("namespace")).replace(".", SEPARATOR)
     path = f"/catalog/v1/{event.get('warehouse-id')}/namespaces/{namespace}/tables/{event.get('name')}"
-    actor = mapping_of(json.loads(str(event.get("actor") or "{}")))
+    actor = as_mapping(json.loads(str(event.get("actor") or "{}")))
     name = "anonymous" if actor.get("type") == "anonymous" else str(actor.get("principal") or "")
     at = str(entry.get("timestamp") or _time_of_id(str(event.get("id"))))
     return [Request(method, path)], Actor(name, at, CLOUD_EVENTS)
@@ -145,5 +145,5 @@ def _actor_name(actor: Mapping[str, Any]) -> str:
         return "anonymous"
     if not isinstance(principal, str):
         return ""
-    role = mapping_of(actor.get("assumed_role"))
+    role = as_mapping(actor.get("assumed_role"))
     return f"{principal} (role {role.get('role_id')})" if kind == "assumed-role" else principal

@@ -8,7 +8,7 @@ from typing import Any
 
 from lakewright.drift.model import Difference, DifferenceKind
 from lakewright.drift.session import StackResource
-from lakewright.validation.documents import mapping_of
+from lakewright.validation.documents import as_mapping
 
 _PREFIX = "pulumi-python:dynamic/lakekeeper:"
 SEPARATOR = "\x1f"
@@ -163,7 +163,7 @@ def _project(properties: Known, name: str) -> Sequence[Call]:
 
 
 def _grants(properties: Known, _name: str) -> Sequence[Call]:
-    target = mapping_of(properties.get("on"))
+    target = as_mapping(properties.get("on"))
     kind, warehouse, object_id = target.get("type"), target.get("warehouse_id"), properties.get("object_id")
     object_id = object_id.rpartition("/")[2] if isinstance(object_id, str) else None
     tuples = (*_MANAGEMENT, "permissions")

@@ -12,7 +12,7 @@ from lakewright_engine.steps.object_read import ObjectRead
 from lakewright.drift.actors.times import is_since
 from lakewright.drift.model import Actor
 from lakewright.drift.session import StackResource
-from lakewright.validation.documents import list_of, mapping_of
+from lakewright.validation.documents import as_list, as_mapping
 
 SOURCE = "managed fields"
 _OWN = "pulumi-kubernetes"
@@ -31,8 +31,8 @@ def actor_of_field(resource: StackResource, read: ObjectRead, path: str) -> Acto
     own_manager = resource.state.outputs.get("__fieldManager")
     managers = [
         entry
-        for entry in map(mapping_of, list_of(mapping_of(live.get("metadata")).get("managedFields")))
-        if _owns(mapping_of(entry.get("fieldsV1")), live, parts)
+        for entry in map(as_mapping, as_list(as_mapping(live.get("metadata")).get("managedFields")))
+        if _owns(as_mapping(entry.get("fieldsV1")), live, parts)
     ]
     other_managers = [
         entry for entry in managers if entry.get("manager") != own_manager and not _is_own(entry.get("manager"))
@@ -57,7 +57,7 @@ def _owns(fields: Mapping[str, Any], live: Any, parts: list[str | int]) -> bool:
         return True
     value = _member(live, part)
     names = [f"f:{part}"] if isinstance(part, str) else [*_item_names(fields, value)]
-    return any(name in fields and _owns(mapping_of(fields[name]), value, remaining_parts) for name in names)
+    return any(name in fields and _owns(as_mapping(fields[name]), value, remaining_parts) for name in names)
 
 
 def _item_names(fields: Mapping[str, Any], item: Any) -> Iterator[str]:
@@ -70,8 +70,8 @@ def _item_names(fields: Mapping[str, Any], item: Any) -> Iterator[str]:
             key_fields = json.loads(text)
         except ValueError:
             continue
-        keys = mapping_of(key_fields)
-        is_item = mapping_of(item) and keys and all(mapping_of(item).get(key) == value for key, value in keys.items())
+        keys = as_mapping(key_fields)
+        is_item = as_mapping(item) and keys and all(as_mapping(item).get(key) == value for key, value in keys.items())
         if is_item or (kind == "v" and key_fields == item):
             yield name
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lakewright.validation.documents import list_of, mapping_of
+from lakewright.validation.documents import as_list, as_mapping
 
 _UNCHANGED = frozenset({"same", "read", "refresh"})
 _REPLACEMENT = frozenset({"create-replacement", "delete-replaced", "replace", "discard-replaced", "read-replacement"})
@@ -42,7 +42,7 @@ class PreviewedStep:
 def read_steps(document: Mapping[str, Any]) -> dict[str, PreviewedStep]:
     """Return the step of each resource by URN. Steps of a refresh are left out."""
     steps: dict[str, PreviewedStep] = {}
-    for entry in map(mapping_of, list_of(document.get("steps"))):
+    for entry in map(as_mapping, as_list(document.get("steps"))):
         op, urn = str(entry.get("op")), str(entry.get("urn"))
         if op == "refresh":
             continue
@@ -50,7 +50,7 @@ def read_steps(document: Mapping[str, Any]) -> dict[str, PreviewedStep]:
             "replace" if op in _REPLACEMENT else op,
             urn,
             str(entry.get("type")),
-            frozenset(map(str, list_of(entry.get("keys")))),
+            frozenset(map(str, as_list(entry.get("keys")))),
         )
         earlier = steps.get(urn)
         if earlier is None or not earlier.is_change:

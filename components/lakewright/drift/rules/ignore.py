@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from lakewright.drift.model import Difference, DifferenceKind, DriftReport, IgnoredBy
 from lakewright.spec.monitoring.drift_rules import DriftRules, IgnoreRule
-from lakewright.validation.documents import mapping_of
+from lakewright.validation.documents import as_mapping
 from lakewright.validation.problems import Problem, list_problems
 
 
@@ -45,7 +45,7 @@ class RuleReview:
 
 
 def _drop_audit(drift: object) -> object:
-    section = mapping_of(drift)
+    section = as_mapping(drift)
     return {key: value for key, value in section.items() if key != "audit"} if section else drift
 
 
@@ -62,7 +62,7 @@ def read_rules(drift: object, source: str) -> tuple[list[PlacedRule], list[str]]
         # Environments have other settings about drift beside the rules.
         rules = DriftRules.model_validate(_drop_audit(drift))
     except ValidationError as error:
-        return [], [f"{source}: {_prefix_path(problem)}" for problem in list_problems(error, mapping_of(drift))]
+        return [], [f"{source}: {_prefix_path(problem)}" for problem in list_problems(error, as_mapping(drift))]
     return [PlacedRule(rule, f"{source}: drift.ignore.{index}") for index, rule in enumerate(rules.ignore)], []
 
 

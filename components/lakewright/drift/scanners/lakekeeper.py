@@ -28,7 +28,7 @@ from lakewright.lakekeeper.api.connection.errors import (
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.inputs import failures
 from lakewright.lakekeeper.provider.run_context import RunContext
-from lakewright.validation.documents import mapping_of
+from lakewright.validation.documents import as_mapping
 
 T = TypeVar("T")
 
@@ -145,7 +145,7 @@ def _create_context(resources: list[StackResource], shared: ClientPool) -> RunCo
 
 
 def _get_endpoint(resource: StackResource) -> str:
-    server: Mapping[str, object] = mapping_of(resource.state.outputs.get("server"))
+    server: Mapping[str, object] = as_mapping(resource.state.outputs.get("server"))
     return str(server.get("endpoint") or "")
 
 

@@ -88,7 +88,7 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
             return None
         kept_owners = _first_kept(client, on, live_grants, new)
         live_args = new.model_copy(update={"grants": entries(live_grants - (kept_owners - new.held))})
-        return str(new.on), ObservedResource(live_args, _computed(on, kept_owners))
+        return str(new.on), ObservedResource(live_args, _compute_outputs(on, kept_owners))
 
     @override
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
@@ -127,7 +127,9 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
         live_grants = _relevant(live_grants)
         kept_owners = _find_kept_owners(client, on, live_grants, resource)
         visible = live_grants - (kept_owners - state.held)
-        return ObservedResource(state.model_copy(update={"grants": entries(visible)}), _computed(on, kept_owners))
+        return ObservedResource(
+            state.model_copy(update={"grants": entries(visible)}), _compute_outputs(on, kept_owners)
+        )
 
     @override
     def change(
@@ -162,7 +164,7 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
             is None
         ):
             raise grant_target.make_missing_error(client, new.on)
-        return ObservedResource(new, _computed(on, kept_owners))
+        return ObservedResource(new, _compute_outputs(on, kept_owners))
 
 
 def _relevant(live_grants: frozenset[GrantEntry]) -> frozenset[GrantEntry]:
@@ -202,7 +204,7 @@ def _read_kept_owners(outs: dict[str, Any]) -> Kept:
     )
 
 
-def _computed(on: Object, kept_owners: Kept) -> dict[str, Any]:
+def _compute_outputs(on: Object, kept_owners: Kept) -> dict[str, Any]:
     return {"object_id": on.identity, "kept_owners": [entry.props() for entry in entries(kept_owners)]}
 
 

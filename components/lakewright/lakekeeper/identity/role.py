@@ -134,7 +134,7 @@ class RoleProvider(LakekeeperProvider[RoleArgs]):
                 " Choose another."
             ) from None
         after = (roles.get(client, new.project_id, role_id) or role) if "source-system" in calls else role
-        return ObservedResource(new, _computed(after))
+        return ObservedResource(new, _compute_outputs(after))
 
 
 def _create_request(new: RoleArgs) -> dict[str, Any]:
@@ -161,10 +161,10 @@ def _observe(role: roles.RoleResponse, args: RoleArgs) -> ObservedResource[RoleA
         response["description"] = role.get("description") or ""
     if args.source:
         response |= {"provider_id": role.get("provider-id"), "source_id": role.get("source-id")}
-    return ObservedResource(args.model_copy(update=response), _computed(role))
+    return ObservedResource(args.model_copy(update=response), _compute_outputs(role))
 
 
-def _computed(role: roles.RoleResponse) -> dict[str, Any]:
+def _compute_outputs(role: roles.RoleResponse) -> dict[str, Any]:
     return {"ident": role.get("ident")}
 
 

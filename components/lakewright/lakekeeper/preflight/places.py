@@ -97,11 +97,11 @@ def overlap(location: Place, project_id: str, neighbours: Iterable[Neighbour], u
     return Check(
         name="overlap",
         status="failed",
-        reason=" ".join(_blocked(location, project_id, neighbour) for neighbour in blocking),
+        reason=" ".join(_explain_overlap(location, project_id, neighbour) for neighbour in blocking),
     )
 
 
-def _blocked(location: Place, project_id: str, by: Neighbour) -> str:
+def _explain_overlap(location: Place, project_id: str, by: Neighbour) -> str:
     reason = f"{location} overlaps with {by}."
     if by.project != project_id:
         reason += " The server compares warehouses of one project only, and would let both write there."

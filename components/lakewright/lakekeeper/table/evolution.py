@@ -91,11 +91,11 @@ class _Work:
     old_paths: set[str] | None
     before: dict[str, Column]
 
-    def evolve_struct(self, live: list[Json], declared: list[Column], path: str) -> list[Json]:
+    def evolve_struct(self, live: list[Json], columns: list[Column], path: str) -> list[Json]:
         """Return the fields of a struct in the declared order. Undeclared fields keep their position."""
-        matched = self._match_fields(live, declared, path)
+        matched = self._match_fields(live, columns, path)
         fields: list[Json] = []
-        for column in declared:
+        for column in columns:
             inner = _below(path, column.name)
             live_field = matched.get(column.name)
             fields.append(
@@ -104,23 +104,26 @@ class _Work:
         claimed = {int(field["id"]) for field in matched.values()}
         for index, undeclared in enumerate(live):
             name = str(undeclared["name"])
-            if int(undeclared["id"]) not in claimed and self._is_kept(undeclared, _below(path, name), declared):
+            if int(undeclared["id"]) not in claimed and self._is_kept(undeclared, _below(path, name), columns):
                 before = int(live[index - 1]["id"]) if index else None
                 position = next(
-                    (at + 1 for at, made in enumerate(fields) if made["id"] == before), 0 if not index else None
+                    (at + 1 for at, added_field in enumerate(fields) if added_field["id"] == before),
+                    0 if not index else None,
                 )
                 fields.insert(len(fields) if position is None else position, undeclared)
-        kept_ids = [int(field["id"]) for field in live if any(made["id"] == field["id"] for made in fields)]
+        kept_ids = [
+            int(field["id"]) for field in live if any(added_field["id"] == field["id"] for added_field in fields)
+        ]
         if [int(field["id"]) for field in fields if field["id"] in kept_ids] != kept_ids:
             self.evolution.changes.append(f"{path or 'columns'}: in another order")
         return fields
 
-    def _match_fields(self, live: list[Json], declared: list[Column], path: str) -> dict[str, Json]:
+    def _match_fields(self, live: list[Json], columns: list[Column], path: str) -> dict[str, Json]:
         """Return the field of each declared column, matched by name, former name or id."""
         by_name = {str(field["name"]): field for field in live}
-        names = {column.name for column in declared}
-        matched = {column.name: by_name[column.name] for column in declared if column.name in by_name}
-        for column in declared:
+        names = {column.name for column in columns}
+        matched = {column.name: by_name[column.name] for column in columns if column.name in by_name}
+        for column in columns:
             if column.name in matched:
                 continue
             former = column.renamed_from
@@ -148,7 +151,7 @@ class _Work:
                     return {**earlier, "name": column.name, "required": False}
         return None
 
-    def _is_kept(self, live: Json, path: str, declared: list[Column]) -> bool:
+    def _is_kept(self, live: Json, path: str, columns: list[Column]) -> bool:
         """Return whether an undeclared field stays."""
         if path in self.new.dropped_columns:
             self.evolution.changes.append(f"{path}: dropped")
@@ -156,13 +159,13 @@ class _Work:
             self.evolution.dropped |= dict.fromkeys(dropped_ids, path)
             return False
         if self.new.undeclared_columns == "refuse" and (self.old_paths is None or path in self.old_paths):
-            self.evolution.problems.append(self._describe_undeclared(live, path, declared))
+            self.evolution.problems.append(self._describe_undeclared(live, path, columns))
         return True
 
-    def _describe_undeclared(self, live: Json, path: str, declared: list[Column]) -> str:
+    def _describe_undeclared(self, live: Json, path: str, columns: list[Column]) -> str:
         live_ids = ids_by_path(current_schema(self.metadata))
         above = path.rpartition(".")[0]
-        fresh = [c.name for c in declared if _below(above, c.name) not in live_ids and same_type(live["type"], c.type)]
+        fresh = [c.name for c in columns if _below(above, c.name) not in live_ids and same_type(live["type"], c.type)]
         hint = f", or set `renamed_from: {live['name']}` on `{fresh[0]}` if it is the same column" if fresh else ""
         return (
             f"column `{path}` is in the table and not declared, so it would be dropped. Declare it, name it in"
@@ -173,7 +176,7 @@ class _Work:
         field = {**live, "name": column.name}
         field["type"] = self.evolve_type(live["type"], column.type, path)
         field["required"] = self._evolve_required(
-            f"column `{path}`", path, live=bool(live.get("required")), declared=column.required
+            f"column `{path}`", path, live=bool(live.get("required")), is_required=column.required
         )
         before = self.before.get(path)
         _set_declared_value(field, "doc", column.doc, before and before.doc)
@@ -184,54 +187,54 @@ class _Work:
                 self.evolution.changes.append(f"{path}: {description}")
         return field
 
-    def _evolve_required(self, subject: str, path: str, *, live: bool, declared: bool) -> bool:
-        if declared and not live:
+    def _evolve_required(self, subject: str, path: str, *, live: bool, is_required: bool) -> bool:
+        if is_required and not live:
             self.evolution.problems.append(
                 f"{subject} would become required, but existing rows may have no value. Keep it optional."
             )
-        if live and not declared:
+        if live and not is_required:
             self.evolution.changes.append(f"{path}: optional")
-        return declared
+        return is_required
 
-    def evolve_type(self, live: Any, declared: Any, path: str) -> Any:
+    def evolve_type(self, live: Any, declared_type: Any, path: str) -> Any:
         """Return the evolved type. Add a problem if existing data would become unreadable."""
         live_type: Json = cast(Json, live) if isinstance(live, dict) else {"type": None}
         kind = live_type["type"]
-        match declared:
+        match declared_type:
             case StructType() if kind == "struct":
-                return {**live_type, "fields": self.evolve_struct(live_type["fields"], declared.fields, path)}
+                return {**live_type, "fields": self.evolve_struct(live_type["fields"], declared_type.fields, path)}
             case ListType() if kind == "list":
-                element = self.evolve_type(live_type["element"], declared.element, f"{path}.element")
+                element = self.evolve_type(live_type["element"], declared_type.element, f"{path}.element")
                 needed = self._evolve_required(
                     f"element of `{path}`",
                     path,
                     live=bool(live_type.get("element-required")),
-                    declared=declared.element_required,
+                    is_required=declared_type.element_required,
                 )
                 return {**live_type, "element": element, "element-required": needed}
             case MapType() if kind == "map":
-                if not same_type(live_type["key"], declared.key):
+                if not same_type(live_type["key"], declared_type.key):
                     self.evolution.problems.append(
                         f"map `{path}`: the key type of a map cannot change. Add a new column."
                     )
-                value = self.evolve_type(live_type["value"], declared.value, f"{path}.value")
+                value = self.evolve_type(live_type["value"], declared_type.value, f"{path}.value")
                 needed = self._evolve_required(
                     f"value of `{path}`",
                     path,
                     live=bool(live_type.get("value-required")),
-                    declared=declared.value_required,
+                    is_required=declared_type.value_required,
                 )
                 return {**live_type, "value": value, "value-required": needed}
             case _:
-                return self._evolve_primitive(live, declared, path)
+                return self._evolve_primitive(live, declared_type, path)
 
-    def _evolve_primitive(self, live: Any, declared: Any, path: str) -> Any:
-        if same_type(live, declared):
+    def _evolve_primitive(self, live: Any, declared_type: Any, path: str) -> Any:
+        if same_type(live, declared_type):
             return live
-        was, now = type_text(live), type_text(declared)
+        was, now = type_text(live), type_text(declared_type)
         if _widens(was, now):
             self.evolution.changes.append(f"{path}: {was} -> {now}")
-            return declared
+            return declared_type
         if _widens(now, was):
             why = f"would narrow it: existing values may not fit. Keep `{was}`"
         else:

@@ -30,7 +30,7 @@ def observe(metadata: Json, args: TableArgs) -> TableArgs:
     properties = {
         "columns": [column.model_dump(exclude_none=True) for column in columns],
         "identifier": _sort_identifier(identifier, args.identifier),
-        "partition_by": _partition_by(metadata, args),
+        "partition_by": _list_partitions(metadata, args),
         "sort_by": sort_texts(metadata),
         "properties": {key: value for key, value in live_properties.items() if key in args.properties},
         "format_version": metadata["format-version"] if args.format_version is not None else None,
@@ -39,9 +39,9 @@ def observe(metadata: Json, args: TableArgs) -> TableArgs:
     return TableArgs.from_state({**args.props(), **properties})
 
 
-def _sort_identifier(identifier: list[str], declared: list[str]) -> list[str]:
+def _sort_identifier(identifier: list[str], declared_identifier: list[str]) -> list[str]:
     """Return the found identifier, in the declared order if it has the same columns."""
-    return declared if set(identifier) == set(declared) else identifier
+    return declared_identifier if set(identifier) == set(declared_identifier) else identifier
 
 
 def _index_columns(columns: list[Column]) -> dict[str, Column]:
@@ -68,23 +68,23 @@ def _column(live: Json, declared_columns: dict[str, Column], *, keep: bool) -> C
     return Column.model_validate(column, context=OBSERVED)
 
 
-def _type(live: Any, declared: Any, *, keep: bool) -> Any:
+def _type(live: Any, declared_type: Any, *, keep: bool) -> Any:
     if not isinstance(live, dict):
         return live
     parts = cast(Json, live)
     match parts["type"]:
         case "struct":
-            inner = declared.fields if isinstance(declared, StructType) else []
+            inner = declared_type.fields if isinstance(declared_type, StructType) else []
             hide = keep and bool(inner)
             fields = [_column(field, _index_columns(inner), keep=keep) for field in _fields(parts, inner, keep=hide)]
             return {"type": "struct", "fields": [field.model_dump(exclude_none=True) for field in fields]}
         case "list":
-            inner = declared.element if isinstance(declared, ListType) else None
+            inner = declared_type.element if isinstance(declared_type, ListType) else None
             element = _type(parts["element"], inner, keep=keep)
             return {"type": "list", "element": element, "element_required": bool(parts.get("element-required"))}
         case _:
-            key = declared.key if isinstance(declared, MapType) else None
-            value = declared.value if isinstance(declared, MapType) else None
+            key = declared_type.key if isinstance(declared_type, MapType) else None
+            value = declared_type.value if isinstance(declared_type, MapType) else None
             return {
                 "type": "map",
                 "key": _type(parts["key"], key, keep=keep),
@@ -93,7 +93,7 @@ def _type(live: Any, declared: Any, *, keep: bool) -> Any:
             }
 
 
-def _partition_by(metadata: Json, args: TableArgs) -> list[str]:
+def _list_partitions(metadata: Json, args: TableArgs) -> list[str]:
     declared_partitions = [parse_partition(text) for text in args.partition_by]
     unnamed = [(field.column, field.transform) for field in declared_partitions if field.name is None]
     live_partitions = [

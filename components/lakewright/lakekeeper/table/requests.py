@@ -68,7 +68,7 @@ def commit(metadata: Json, old: TableArgs | None, new: TableArgs, ids: dict[str,
     _format_version(table_commit, metadata, new)
     schema = evolve(metadata, old, new, ids)
     _schema(table_commit, metadata, schema)
-    _partitioning(table_commit, metadata, new, schema)
+    _change_partitions(table_commit, metadata, new, schema)
     _sort_order(table_commit, metadata, new, schema)
     location = str(metadata["location"]).rstrip("/")
     if old is not None and new.location not in {
@@ -120,7 +120,7 @@ def _sources_dropped(metadata: Json, schema: Evolution) -> Iterator[str]:
                 )
 
 
-def _partitioning(table_commit: Commit, metadata: Json, new: TableArgs, schema: Evolution) -> None:
+def _change_partitions(table_commit: Commit, metadata: Json, new: TableArgs, schema: Evolution) -> None:
     specs = {spec["spec-id"]: cast(list[Json], spec["fields"]) for spec in metadata["partition-specs"]}
     live_fields = partition_fields(metadata)
     by_path = ids_by_path(schema.schema)

@@ -64,7 +64,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         if live_table is None:
             return None
         now = observe(live_table.metadata, new).model_copy(
-            update={"protected": self._protected(client, live_table, new)}
+            update={"protected": self._read_protected(client, live_table, new)}
         )
         return live_table.table_id, ObservedResource(now, {"metadata": live_table.metadata})
 
@@ -96,7 +96,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
             active = client.is_active(state.warehouse_id)
             if active is False:
                 warn(f"{describe_table(state)} cannot be seen while its warehouse is inactive")
-                return ObservedResource(state, _computed(resource), state.warehouse_id)
+                return ObservedResource(state, _copy_computed(resource), state.warehouse_id)
             lost = table_finding.elsewhere(client, state.warehouse_id, state.path, table_id) if active else None
             if lost is None:
                 return None
@@ -104,7 +104,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
                 until = table_changes.expiry(client, state.warehouse_id, lost)
                 warn(f"{describe_table(state)} was dropped; `up --refresh` restores it if it runs before {until}")
                 return ObservedResource(
-                    state, {**_computed(resource), "drift": [f"dropped; can be restored until {until}"]}
+                    state, {**_copy_computed(resource), "drift": [f"dropped; can be restored until {until}"]}
                 )
             live_table = lost
         return self._observe_live(client, resource, live_table)
@@ -115,7 +115,8 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         state, is_recreated = resource.declared, live_table.table_id != _table_id(resource)
         where_now = {"namespace": ".".join(live_table.path), "name": live_table.name}
         now = observe(live_table.metadata, state).model_copy(
-            update=where_now | {"protected": self._protected(client, live_table, state), "location": state.location}
+            update=where_now
+            | {"protected": self._read_protected(client, live_table, state), "location": state.location}
         )
         ids = {} if is_recreated else _ids(resource)
         refused = commit(live_table.metadata, now, state, ids).problems
@@ -188,10 +189,12 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         old = resource.declared
         if has_unknown(list(new.props().values())):
             return []
-        there = table_finding.find_by_name(self.connect_as_recorded(old.server), old.warehouse_id, old.path, old.name)
-        if there is None or there.table_id != _table_id(resource):
+        live_table = table_finding.find_by_name(
+            self.connect_as_recorded(old.server), old.warehouse_id, old.path, old.name
+        )
+        if live_table is None or live_table.table_id != _table_id(resource):
             return []
-        return commit(there.metadata, old, new, _ids(resource)).problems
+        return commit(live_table.metadata, old, new, _ids(resource)).problems
 
     @override
     def needs_calls(self, resource: RecordedResource[TableArgs], new: TableArgs) -> bool:
@@ -202,11 +205,11 @@ class TableProvider(LakekeeperProvider[TableArgs]):
     def change(
         self, client: Client, resource: RecordedResource[TableArgs], new: TableArgs
     ) -> ObservedResource[TableArgs]:
-        there = table_changes.find_or_restore(client, resource.declared, new, _table_id(resource))
-        there = table_changes.rename(client, there, new)
-        there = table_changes.commit_changes(client, there, resource.declared, new, _ids(resource))
-        self._protect(client, there, new)
-        return _to_observed(new, there)
+        live_table = table_changes.find_or_restore(client, resource.declared, new, _table_id(resource))
+        live_table = table_changes.rename(client, live_table, new)
+        live_table = table_changes.commit_changes(client, live_table, resource.declared, new, _ids(resource))
+        self._protect(client, live_table, new)
+        return _to_observed(new, live_table)
 
     @override
     def refuse_replacement(
@@ -218,29 +221,37 @@ class TableProvider(LakekeeperProvider[TableArgs]):
     def remove(self, client: Client, resource: RecordedResource[TableArgs]) -> None:
         table_removal.remove(client, resource.declared, _table_id(resource))
 
-    def _take_over(self, client: Client, there: LoadedTable, new: TableArgs, origin: Origin) -> LoadedTable:
+    def _take_over(self, client: Client, live_table: LoadedTable, new: TableArgs, origin: Origin) -> LoadedTable:
         """Change an existing table to match the declaration. Raise NotOwnedError if it must not be adopted."""
-        differs = commit(there.metadata, None, new, {})
-        location = str(there.metadata["location"]).rstrip("/")
+        differs = commit(live_table.metadata, None, new, {})
+        location = str(live_table.metadata["location"]).rstrip("/")
         moved = [f"location: {location} -> {new.location}"] if new.location not in {None, location} else []
-        written = there.metadata.get("current-snapshot-id") not in {None, -1}
-        found = "; ".join([*moved, *differs.changes, *differs.problems, *(["it contains data"] if written else [])])
-        self.require_ours(client, observe(there.metadata, new), new, origin, found and f"not as created: {found}")
+        written = live_table.metadata.get("current-snapshot-id") not in {None, -1}
+        observed_table = "; ".join(
+            [*moved, *differs.changes, *differs.problems, *(["it contains data"] if written else [])]
+        )
+        self.require_ours(
+            client,
+            observe(live_table.metadata, new),
+            new,
+            origin,
+            observed_table and f"not as created: {observed_table}",
+        )
         if moved:
             raise NotOwnedError(
                 f"{describe_table(new)} is at {location}, not at the declared {new.location}, and cannot be moved."
                 " Declare its current location."
             )
-        return table_changes.commit_changes(client, there, None, new, {})
+        return table_changes.commit_changes(client, live_table, None, new, {})
 
-    def _protect(self, client: Client, there: LoadedTable, new: TableArgs) -> None:
-        if new.protected is not None and self._protected(client, there, new) != new.protected:
-            tables.protect(client, new.warehouse_id, there.table_id, protected=new.protected)
+    def _protect(self, client: Client, live_table: LoadedTable, new: TableArgs) -> None:
+        if new.protected is not None and self._read_protected(client, live_table, new) != new.protected:
+            tables.protect(client, new.warehouse_id, live_table.table_id, protected=new.protected)
 
-    def _protected(self, client: Client, there: LoadedTable, args: TableArgs) -> bool | None:
+    def _read_protected(self, client: Client, live_table: LoadedTable, args: TableArgs) -> bool | None:
         if args.protected is None:  # needs a separate call
             return None
-        return tables.is_protected(client, args.warehouse_id, there.table_id)
+        return tables.is_protected(client, args.warehouse_id, live_table.table_id)
 
 
 def _table_id(resource: RecordedResource[TableArgs]) -> str:
@@ -256,19 +267,19 @@ def _drift(resource: RecordedResource[TableArgs]) -> list[str]:
 
 
 def _ids(resource: RecordedResource[TableArgs]) -> dict[str, int]:
-    found = cast(dict[str, float], resource.outs.get("field_ids") or {})
-    return {path: int(number) for path, number in found.items()}
+    observed_table = cast(dict[str, float], resource.outs.get("field_ids") or {})
+    return {path: int(number) for path, number in observed_table.items()}
 
 
-def _computed(resource: RecordedResource[TableArgs]) -> dict[str, Any]:
+def _copy_computed(resource: RecordedResource[TableArgs]) -> dict[str, Any]:
     return {key: resource.outs.get(key) for key in COMPUTED}
 
 
-def _to_observed(args: TableArgs, there: LoadedTable) -> ObservedResource[TableArgs]:
-    ids = ids_by_path(current_schema(there.metadata))
+def _to_observed(args: TableArgs, live_table: LoadedTable) -> ObservedResource[TableArgs]:
+    ids = ids_by_path(current_schema(live_table.metadata))
     mine = {path: ids[path] for path, _, _ in paths(args.columns) if path in ids}
-    location = str(there.metadata["location"]).rstrip("/")
-    computed: dict[str, Any] = {"table_id": there.table_id, "table_location": location, "field_ids": mine}
+    location = str(live_table.metadata["location"]).rstrip("/")
+    computed: dict[str, Any] = {"table_id": live_table.table_id, "table_location": location, "field_ids": mine}
     return ObservedResource(args, {**computed, "drift": [], "unsafe": []})
 
 

@@ -58,7 +58,7 @@ def with_role_paths(
     }
 
 
-def find_role_path(own: OwnBucket, role: str) -> str | None:
+def find_role_path(bucket: OwnBucket, role: str) -> str | None:
     """Return the path of a role in the account of a bucket; None if there is no such role.
 
     Raises:
@@ -67,7 +67,7 @@ def find_role_path(own: OwnBucket, role: str) -> str | None:
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - slow to load
 
     try:
-        return cast(str, own_bucket.open_client(own, "iam").get_role(RoleName=role)["Role"]["Path"])
+        return cast(str, own_bucket.open_client(bucket, "iam").get_role(RoleName=role)["Role"]["Path"])
     except ClientError as error:
         code = own_bucket.read_code(error)
         if code == "NoSuchEntity":

@@ -88,7 +88,7 @@ def refuse_foreign(
     declared_names = {bucket.bucket for bucket in places.buckets.values()}
     staying = [bucket for name, bucket in buckets.items() if name in declared_names]
     problems += _check(lambda: _find_bucket_problems(staying, claimant), if_unread)
-    for bucket in [own for name, own in buckets.items() if name not in declared_names]:
+    for bucket in [bucket for name, bucket in buckets.items() if name not in declared_names]:
         problems += _check_readable(lambda bucket=bucket: _find_bucket_problems([bucket], claimant), if_unread)
     for bucket in [bucket for bucket in places.buckets.values() if bucket.bucket not in buckets]:
         problems += _check_readable(lambda bucket=bucket: _find_new_bucket_problem(bucket, claimant), if_unread)

@@ -106,30 +106,28 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
         return checked
 
     @staticmethod
-    def _with_role_paths(
-        declared: TenantRecordArgs, identified: Warehouses, before: TenantRecordArgs | None
-    ) -> Warehouses:
+    def _with_role_paths(args: TenantRecordArgs, identified: Warehouses, before: TenantRecordArgs | None) -> Warehouses:
         """Return the warehouses with the paths of their roles, after a check of the principal that they trust.
 
         IAM is asked only about roles without a record.
         """
-        if has_unknown(declared.buckets):
+        if has_unknown(args.buckets):
             return identified
         # Warehouses in stores have no roles.
-        buckets = {bucket.bucket: bucket for bucket in declared.buckets.values() if not bucket.is_in_store}
+        buckets = {bucket.bucket: bucket for bucket in args.buckets.values() if not bucket.is_in_store}
         earlier_buckets = before.buckets.values() if before else ()
         account = next(iter(buckets.values()), None)
-        if before is None and account and declared.principal_arn:
-            catalog_principal.refuse_missing(account, declared.principal_arn)
+        if before is None and account and args.principal_arn:
+            catalog_principal.refuse_missing(account, args.principal_arn)
         return role_paths.with_role_paths(
-            declared.tenant,
+            args.tenant,
             identified,
             before.warehouses if before else {},
             before.kept if before else [],
             made_now=buckets,
             made_before={bucket.bucket for bucket in earlier_buckets if not bucket.access_key_id},
             find_path=lambda role: role_paths.find_role_path(account, role) if account else None,
-            unrecorded=lambda name: before is None or name in declared.adopting,
+            unrecorded=lambda name: before is None or name in args.adopting,
         )
 
     @override
@@ -244,14 +242,16 @@ class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
     def list_adopted_prefixes(self, names: Sequence[str]) -> pulumi.Output[dict[str, str]]:
         """Return the key prefixes of those warehouses that the stack adopted, by name."""
         return self.warehouses.apply(
-            lambda recorded: {
-                name: str(recorded[name]["key_prefix"]) for name in names if recorded[name].get("is_adopted")
+            lambda warehouse_records: {
+                name: str(warehouse_records[name]["key_prefix"])
+                for name in names
+                if warehouse_records[name].get("is_adopted")
             }
         )
 
     def is_adopted(self, name: str) -> pulumi.Output[bool | None]:
         """Return whether the stack adopted a warehouse; None if it did not."""
-        return self.warehouses.apply(lambda recorded: bool(recorded[name].get("is_adopted")) or None)
+        return self.warehouses.apply(lambda warehouse_records: bool(warehouse_records[name].get("is_adopted")) or None)
 
     def role_path(self, name: str) -> pulumi.Output[str]:
         """Return the IAM path of a warehouse's role."""

@@ -79,7 +79,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         self.run.to_activate.note_compared(_id, active=_news.get("active") is not False)
         return super().diff(_id, _olds, _news)
 
-    def _fingerprint(self, args: WarehouseArgs, recorded: str | None) -> str | None:
+    def _fingerprint(self, args: WarehouseArgs, recorded_fingerprint: str | None) -> str | None:
         """Return the fingerprint of the credential's current secrets.
 
         Return the recorded fingerprint if the secrets are unchanged or cannot be read.
@@ -91,9 +91,9 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
             values = [self.secret(name) for name in names]
         except credentials.UnresolvedCredentialError as unresolved:
             warn(f"{unresolved}; could not check whether the credential has changed")
-            return recorded
-        if recorded and credentials.matches_fingerprint(values, recorded):
-            return recorded
+            return recorded_fingerprint
+        if recorded_fingerprint and credentials.matches_fingerprint(values, recorded_fingerprint):
+            return recorded_fingerprint
         salt = plan_seed.make_random_hex(f"credential of {args.project_id}/{args.name}", credentials.SALT_BYTES)
         return credentials.fingerprint(values, salt)
 

@@ -128,7 +128,7 @@ class TaskQueueConfigProvider(LakekeeperProvider[TaskQueueConfigArgs]):
 
     @override
     def make(self, client: Client, new: TaskQueueConfigArgs) -> tuple[str, ObservedResource[TaskQueueConfigArgs]]:
-        if not new.adopt and (live_args := self._existing_awake(client, new)) is not None:
+        if not new.adopt and (live_args := self._find_existing_awake(client, new)) is not None:
             differs = difference.list_changes(live_args, new)
             if differs:
                 listed_changes = "; ".join(map(str, differs))
@@ -159,7 +159,7 @@ class TaskQueueConfigProvider(LakekeeperProvider[TaskQueueConfigArgs]):
         state = resource.declared
         note(f"{self.title(state)} is left unchanged: the server cannot unset it")
 
-    def _existing_awake(self, client: Client, new: TaskQueueConfigArgs) -> TaskQueueConfigArgs | None:
+    def _find_existing_awake(self, client: Client, new: TaskQueueConfigArgs) -> TaskQueueConfigArgs | None:
         with awake(client, new.warehouse_id):
             existing = self.find_existing(client, new)
         return existing[1].declared if existing else None

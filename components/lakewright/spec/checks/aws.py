@@ -10,7 +10,7 @@ from lakewright_spark.aws_partition import find_partition
 from lakewright.names.object_names import LONGEST_ROLE_NAME, role_name, share_purpose
 from lakewright.names.types import why_no_tag
 from lakewright.storage.registry import find_backend
-from lakewright.validation.documents import mapping_of
+from lakewright.validation.documents import as_mapping
 from lakewright.validation.problems import SpecMistake
 
 PlacedWarehouses = Iterable[tuple[int, Mapping[str, Any], Mapping[str, Any]]]
@@ -43,7 +43,7 @@ def role_checks(tenant: object, warehouses: PlacedWarehouses) -> Iterator[SpecMi
 
 def _purposes(warehouse: Mapping[str, Any]) -> list[str]:
     """Return the purposes of the roles that a warehouse has besides that of the catalog."""
-    share_names = [str(share) for share in mapping_of(warehouse.get("shares"))]
+    share_names = [str(share) for share in as_mapping(warehouse.get("shares"))]
     return [
         *(["vending"] if warehouse.get("vending_role") is True else []),
         *(["maintenance"] if warehouse.get("maintenance_role") else []),
@@ -77,7 +77,7 @@ def log_checks(storages: Mapping[str, Mapping[str, Any]]) -> Iterator[SpecMistak
     buckets = {item["bucket"]: name for name, item in storages.items() if isinstance(item.get("bucket"), str)}
     bucket_makers: dict[str, str] = {}
     for name, item in storages.items():
-        logs = mapping_of(item.get("access_logs"))
+        logs = as_mapping(item.get("access_logs"))
         bucket = logs.get("bucket")
         if not isinstance(bucket, str):
             continue

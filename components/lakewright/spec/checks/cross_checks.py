@@ -15,7 +15,7 @@ from lakewright.spec.checks.tables import table_checks
 from lakewright.spec.checks.units import no_such_warehouse, unit_checks
 from lakewright.spec.checks.warehouses import queue_checks, remote_signing_checks, warehouse_checks
 from lakewright.storage.registry import find_backend
-from lakewright.validation.documents import items_of, join_names, mapping_of, names_in, text_of
+from lakewright.validation.documents import as_mapping, as_text, join_names, list_items, list_names
 from lakewright.validation.problems import SpecMistake
 
 
@@ -43,7 +43,7 @@ def cross_checks(raw: Any) -> Iterator[SpecMistake]:
     yield from _warehouses_of_data(document)
     yield from _find_repeated_grants(document)
     yield from table_checks(document)
-    yield from maintenance_checks(document, names_in(document, "warehouses"))
+    yield from maintenance_checks(document, list_names(document, "warehouses"))
     yield from data_check_mistakes(document, _standard_roles(document))
 
 
@@ -52,7 +52,7 @@ def place_warehouses(document: Mapping[str, Any]) -> list[tuple[int, Mapping[str
     storages = _storages(document)
     return [
         (index, warehouse, storages.get(_find_storage_name(document, warehouse) or "", {}))
-        for index, warehouse in items_of(document, "warehouses")
+        for index, warehouse in list_items(document, "warehouses")
     ]
 
 
@@ -78,14 +78,14 @@ def makes_roles(document: Mapping[str, Any]) -> bool:
 
 
 def _storages(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    storages = mapping_of(document.get("storage"))
+    storages = as_mapping(document.get("storage"))
     return {str(name): cast(Mapping[str, Any], item) for name, item in storages.items() if isinstance(item, Mapping)}
 
 
 def _find_duplicate_names(document: Mapping[str, Any], section: str) -> Iterator[SpecMistake]:
     first_at: dict[str, int] = {}
-    for index, item in items_of(document, section):
-        name = text_of(item.get("name"))
+    for index, item in list_items(document, section):
+        name = as_text(item.get("name"))
         if name is None:
             continue
         # Lakekeeper ignores case in names.
@@ -96,8 +96,8 @@ def _find_duplicate_names(document: Mapping[str, Any], section: str) -> Iterator
 
 def _lookalike_warehouses(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
     first_at: dict[str, tuple[int, str]] = {}
-    for index, item in items_of(document, "warehouses"):
-        if name := text_of(item.get("name")):
+    for index, item in list_items(document, "warehouses"):
+        if name := as_text(item.get("name")):
             # PyIceberg's environment variables have no `-`, so these names would be one catalog.
             earlier, other = first_at.setdefault(name.casefold().replace("_", "-"), (index, name))
             if other.casefold() != name.casefold():
@@ -118,17 +118,17 @@ def _find_shared_buckets(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
 
 
 def _find_storage_name(document: Mapping[str, Any], warehouse: Mapping[str, Any]) -> str | None:
-    storage_name = text_of(warehouse.get("storage"))
+    storage_name = as_text(warehouse.get("storage"))
     storages = list(_storages(document))
     return storage_name or (storages[0] if len(storages) == 1 else None)
 
 
 def _storages_of_warehouses(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
     storages = _storages(document)
-    names = [str(name) for name in mapping_of(document.get("storage"))]
-    servers = mapping_of(mapping_of(document.get("maintenance")).get("server"))
-    for index, warehouse in items_of(document, "warehouses"):
-        storage_name = text_of(warehouse.get("storage"))
+    names = [str(name) for name in as_mapping(document.get("storage"))]
+    servers = as_mapping(as_mapping(document.get("maintenance")).get("server"))
+    for index, warehouse in list_items(document, "warehouses"):
+        storage_name = as_text(warehouse.get("storage"))
         if storage_name is None and len(names) > 1 and warehouse.get("storage") is None:
             yield ("warehouses", index, "storage"), f"required with several storages: {join_names(names)}"
         if storage_name is not None and storage_name not in names:
@@ -140,7 +140,7 @@ def _storages_of_warehouses(document: Mapping[str, Any]) -> Iterator[SpecMistake
         delegation = warehouse.get("delegation", "vended")
         backend = find_backend(storage)
         name = str(warehouse.get("name"))
-        if storage.get("may_delete") is False and any(mapping_of(servers.get(name)).values()):
+        if storage.get("may_delete") is False and any(as_mapping(servers.get(name)).values()):
             yield (
                 ("maintenance", "server", name),
                 f"expected no jobs of the server: the storage of `{name}` has `may_delete: false`",
@@ -160,10 +160,10 @@ def _storages_of_warehouses(document: Mapping[str, Any]) -> Iterator[SpecMistake
 def _find_overlapping_prefixes(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
     storages = _storages(document)
     prefixes: list[tuple[int, Any, str]] = []
-    for index, warehouse in items_of(document, "warehouses"):
+    for index, warehouse in list_items(document, "warehouses"):
         storage = storages.get(_find_storage_name(document, warehouse) or "", {})
-        prefix = text_of(warehouse.get("key_prefix"))
-        if prefix is None and warehouse.get("key_prefix") is None and text_of(warehouse.get("name")):
+        prefix = as_text(warehouse.get("key_prefix"))
+        if prefix is None and warehouse.get("key_prefix") is None and as_text(warehouse.get("name")):
             prefix = f"{document.get('name')}/{warehouse['name']}"
         if storage.get("bucket") is not None and prefix is not None:
             prefixes.append((index, storage["bucket"], prefix.strip(" /")))
@@ -177,13 +177,13 @@ def _find_overlapping_prefixes(document: Mapping[str, Any]) -> Iterator[SpecMist
 
 
 def _warehouses_of_data(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
-    warehouses = names_in(document, "warehouses")
-    for index, grant in items_of(document, "grants"):
-        warehouse = text_of(mapping_of(grant.get("on")).get("warehouse"))
+    warehouses = list_names(document, "warehouses")
+    for index, grant in list_items(document, "grants"):
+        warehouse = as_text(as_mapping(grant.get("on")).get("warehouse"))
         if warehouse is not None and warehouse not in warehouses:
             yield ("grants", index, "on", "warehouse"), no_such_warehouse(warehouse, warehouses)
-    for index, item in items_of(document, "policies"):
-        path = text_of(item.get("match"))
+    for index, item in list_items(document, "policies"):
+        path = as_text(item.get("match"))
         warehouse = path.split(".")[0] if path else None
         if warehouse and "*" not in warehouse and warehouse not in warehouses:
             yield ("policies", index, "match"), no_such_warehouse(warehouse, warehouses)
@@ -192,12 +192,12 @@ def _warehouses_of_data(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
 def _standard_roles(document: Mapping[str, Any]) -> list[str]:
     if document.get("standard_roles") is False:
         return []
-    return [f"{name}-{kind}" for name in names_in(document, "warehouses") for kind in get_args(RoleKind)]
+    return [f"{name}-{kind}" for name in list_names(document, "warehouses") for kind in get_args(RoleKind)]
 
 
 def _find_repeated_grants(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
     earlier_grants: list[tuple[int, Mapping[str, Any]]] = []
-    for index, grant in items_of(document, "grants"):
+    for index, grant in list_items(document, "grants"):
         earlier = next((at for at, other in earlier_grants if other == grant), None)
         if earlier is not None:
             yield ("grants", index), f"expected each grant once; grants.{earlier} is the same"

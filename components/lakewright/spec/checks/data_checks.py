@@ -7,7 +7,7 @@ from typing import Any
 
 from lakewright.names.table_name import QualifiedName, parse_table_name
 from lakewright.spec.checks.units import no_such_warehouse
-from lakewright.validation.documents import items_of, join_names, mapping_of, names_in, text_of
+from lakewright.validation.documents import as_mapping, as_text, join_names, list_items, list_names
 from lakewright.validation.problems import SpecMistake
 
 TIME_TYPES = ("date", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns")
@@ -21,22 +21,22 @@ def data_check_mistakes(document: Mapping[str, Any], roles: list[str]) -> Iterat
         document: The spec as written.
         roles: Roles that warehouses have without being declared.
     """
-    warehouses = names_in(document, "warehouses")
-    granted = [text_of(grant.get("to")) or "" for _, grant in items_of(document, "grants")]
+    warehouses = list_names(document, "warehouses")
+    granted = [as_text(grant.get("to")) or "" for _, grant in list_items(document, "grants")]
     role_names = [*roles, *(to.removeprefix("role:") for to in granted if to.startswith("role:"))]
-    for index, check in items_of(document, "checks"):
+    for index, check in list_items(document, "checks"):
         if (table := _parse_table(check.get("table"))) is not None:
             if table.warehouse not in warehouses:
                 yield ("checks", index, "table"), no_such_warehouse(table.warehouse, warehouses)
-            yield from _column(document, index, table, text_of(check.get("column")))
-        target = mapping_of(check.get("on"))
+            yield from _column(document, index, table, as_text(check.get("column")))
+        target = as_mapping(check.get("on"))
         for path, warehouse in (
             (("warehouse",), check.get("warehouse")),
             (("on", "warehouse"), target.get("warehouse")),
         ):
             if isinstance(warehouse, str) and warehouse not in warehouses:
                 yield ("checks", index, *path), no_such_warehouse(warehouse, warehouses)
-        kind, _, role = (text_of(check.get("principal")) or "").partition(":")
+        kind, _, role = (as_text(check.get("principal")) or "").partition(":")
         if kind == "role" and role not in role_names:
             yield (
                 ("checks", index, "principal"),
@@ -46,10 +46,10 @@ def data_check_mistakes(document: Mapping[str, Any], roles: list[str]) -> Iterat
 
 def _column(document: Mapping[str, Any], index: int, table: QualifiedName, column: str | None) -> Iterator[SpecMistake]:
     """Yield a column that a declared table lacks, or that has no time. Other tables are made by jobs."""
-    tables = [item for _, item in items_of(document, "tables") if _same(item.get("name"), table)]
+    tables = [item for _, item in list_items(document, "tables") if _same(item.get("name"), table)]
     if column is None or not tables:
         return
-    types = {str(part.get("name")): text_of(part.get("type")) for _, part in items_of(tables[0], "columns")}
+    types = {str(part.get("name")): as_text(part.get("type")) for _, part in list_items(tables[0], "columns")}
     if column not in types:
         yield ("checks", index, "column"), f"expected one of the columns {join_names(types)}; there is no `{column}`"
     elif types[column] not in TIME_TYPES:

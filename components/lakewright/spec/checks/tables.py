@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from lakewright.names.namespace_presets import PRESETS
 from lakewright.names.table_name import QualifiedName, parse_table_name
-from lakewright.validation.documents import items_of, join_names
+from lakewright.validation.documents import join_names, list_items
 from lakewright.validation.problems import SpecMistake
 
 _ALLOWED_DELETIONS = {"protect": ("protect", "retain", "purge"), "retain": ("retain", "purge"), "purge": ("purge",)}
@@ -16,8 +16,8 @@ _ALLOWED_DELETIONS = {"protect": ("protect", "retain", "purge"), "retain": ("ret
 
 def table_checks(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
     """Yield tables whose warehouse or namespace is not declared or contradicts them. Never raises."""
-    warehouses = {str(warehouse.get("name")): warehouse for _, warehouse in items_of(document, "warehouses")}
-    for index, table in items_of(document, "tables"):
+    warehouses = {str(warehouse.get("name")): warehouse for _, warehouse in list_items(document, "warehouses")}
+    for index, table in list_items(document, "tables"):
         name = _parse_table(table.get("name"))
         if name is None:
             continue

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lakewright.names.object_names import ACTIVATOR, EXECUTORS, catalog_name, list_reserved_names
-from lakewright.validation.documents import items_of, join_names, list_of, mapping_of, names_in, text_of
+from lakewright.validation.documents import as_list, as_mapping, as_text, join_names, list_items, list_names
 from lakewright.validation.problems import Path, SpecMistake
 from lakewright.validation.quantity import parse_bytes
 
@@ -26,17 +26,17 @@ def no_such_warehouse(name: str, warehouses: list[str]) -> str:
 
 def _names_of_extras(document: Mapping[str, Any]) -> set[str]:
     """Return the names of objects that only some tenants have."""
-    idle = any(unit.get("idle_after") is not None for _, unit in items_of(document, "computing_units"))
-    executors = mapping_of(document.get("maintenance")).get("executors") is not None
+    idle = any(unit.get("idle_after") is not None for _, unit in list_items(document, "computing_units"))
+    executors = as_mapping(document.get("maintenance")).get("executors") is not None
     return ({ACTIVATOR} if idle else set[str]()) | ({EXECUTORS} if executors else set())
 
 
 def _names_of_units(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
     """Find units whose Kubernetes objects would replace others of the tenant, such as its NetworkPolicy `deny-all`."""
     reserved = list_reserved_names(str(document.get("name"))) | _names_of_extras(document)
-    config_maps = {catalog_name(name): name for name in names_in(document, "computing_units")}
-    for index, unit in items_of(document, "computing_units"):
-        name = text_of(unit.get("name"))
+    config_maps = {catalog_name(name): name for name in list_names(document, "computing_units")}
+    for index, unit in list_items(document, "computing_units"):
+        name = as_text(unit.get("name"))
         path: Path = ("computing_units", index, "name")
         if name in reserved:
             yield path, f"expected another name; `{name}` is reserved for an object of the tenant"
@@ -45,37 +45,37 @@ def _names_of_units(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
 
 
 def _warehouses_of_units(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
-    warehouses = names_in(document, "warehouses")
-    for index, unit in items_of(document, "computing_units"):
+    warehouses = list_names(document, "warehouses")
+    for index, unit in list_items(document, "computing_units"):
         if (unit.get("warehouse") is None) == (unit.get("warehouses") is None):
             yield (
                 ("computing_units", index),
                 "expected either `warehouse` (bound at creation) or `warehouses` (chosen per execution)",
             )
-        warehouse = text_of(unit.get("warehouse"))
+        warehouse = as_text(unit.get("warehouse"))
         if warehouse is not None and warehouse not in warehouses:
             yield ("computing_units", index, "warehouse"), no_such_warehouse(warehouse, warehouses)
-        for position, name in enumerate(list_of(unit.get("warehouses"))):
+        for position, name in enumerate(as_list(unit.get("warehouses"))):
             if isinstance(name, str) and name not in warehouses:
                 yield ("computing_units", index, "warehouses", position), no_such_warehouse(name, warehouses)
 
 
 def _check_shared_memory(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
     for path, size, default in _sizes(document):
-        shm, memory = text_of(size.get("shm")), text_of(size.get("memory", default))
+        shm, memory = as_text(size.get("shm")), as_text(size.get("memory", default))
         if shm and memory and _bytes(shm) > _bytes(memory) > 0:
             yield (*path, "shm"), f"expected at most the pod's memory, {memory}; found {shm}"
 
 
 def _sizes(document: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Any], str]]:
     """Yield path, amounts and default memory of each pod."""
-    for index, unit in items_of(document, "computing_units"):
-        yield ("computing_units", index, "size"), mapping_of(unit.get("size")), "2Gi"
-    yield ("maintenance", "size"), mapping_of(mapping_of(document.get("maintenance")).get("size")), "4Gi"
+    for index, unit in list_items(document, "computing_units"):
+        yield ("computing_units", index, "size"), as_mapping(unit.get("size")), "2Gi"
+    yield ("maintenance", "size"), as_mapping(as_mapping(document.get("maintenance")).get("size")), "4Gi"
 
 
 def _settings_of_runtimes(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
-    for index, unit in items_of(document, "computing_units"):
+    for index, unit in list_items(document, "computing_units"):
         runtime = unit.get("runtime")
         if unit.get("texera") is not None and runtime != "texera":
             yield ("computing_units", index, "texera"), f"expected these settings with runtime texera; found {runtime}"

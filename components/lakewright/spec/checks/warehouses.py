@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lakewright.validation.documents import items_of, list_of, mapping_of
+from lakewright.validation.documents import as_list, as_mapping, list_items
 from lakewright.validation.problems import Path, SpecMistake
 
 
 def queue_checks(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
     """Yield each task queue that a warehouse and `maintenance.server` both configure."""
-    servers = mapping_of(mapping_of(document.get("maintenance")).get("server"))
-    for index, warehouse in items_of(document, "warehouses"):
+    servers = as_mapping(as_mapping(document.get("maintenance")).get("server"))
+    for index, warehouse in list_items(document, "warehouses"):
         name = str(warehouse.get("name"))
-        for queue in mapping_of(warehouse.get("task_queues")):
-            if mapping_of(servers.get(name)).get(queue) is not None:
+        for queue in as_mapping(warehouse.get("task_queues")):
+            if as_mapping(servers.get(name)).get(queue) is not None:
                 path: Path = ("warehouses", index, "task_queues", queue)
                 yield path, f"expected settings in one place; `maintenance.server.{name}.{queue}` has some, too"
 
 
 def remote_signing_checks(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
     """Yield each `remote_signing: true` of a warehouse whose `delegation` is remote signing already."""
-    for index, warehouse in items_of(document, "warehouses"):
+    for index, warehouse in list_items(document, "warehouses"):
         if warehouse.get("remote_signing") is True and warehouse.get("delegation") == "remote-signing":
             path: Path = ("warehouses", index, "remote_signing")
             yield path, "expected only with `delegation: vended`; `remote-signing` alone signs all requests"
@@ -30,11 +30,11 @@ def remote_signing_checks(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
 
 def warehouse_checks(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
     """Yield each `renamed_from` and `dropped_warehouses` that contradicts the declared names."""
-    warehouses = [warehouse for _, warehouse in items_of(document, "warehouses")]
+    warehouses = [warehouse for _, warehouse in list_items(document, "warehouses")]
     names = [str(warehouse.get("name")) for warehouse in warehouses]
     first_at: dict[str, str] = {}
-    for index, warehouse in enumerate(list_of(document.get("warehouses"))):
-        earlier = mapping_of(warehouse).get("renamed_from")
+    for index, warehouse in enumerate(as_list(document.get("warehouses"))):
+        earlier = as_mapping(warehouse).get("renamed_from")
         if not isinstance(earlier, str):
             continue
         path: Path = ("warehouses", index, "renamed_from")
@@ -42,8 +42,8 @@ def warehouse_checks(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
             yield path, f"expected a name that is no longer declared; `{earlier}` is"
         elif earlier in first_at:
             yield path, f"expected one new name for `{earlier}`; `{first_at[earlier]}` is renamed from it, too"
-        first_at.setdefault(earlier, str(mapping_of(warehouse).get("name")))
-    for index, name in enumerate(list_of(document.get("dropped_warehouses"))):
+        first_at.setdefault(earlier, str(as_mapping(warehouse).get("name")))
+    for index, name in enumerate(as_list(document.get("dropped_warehouses"))):
         if name in names:
             yield ("dropped_warehouses", index), f"expected a removed warehouse; `{name}` is still declared"
         elif name in first_at:

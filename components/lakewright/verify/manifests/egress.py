@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lakewright.validation.documents import list_of, mapping_of
+from lakewright.validation.documents import as_list, as_mapping
 
 
 def allows_egress(
@@ -23,12 +23,12 @@ def allows_egress(
         address: IPv4 or IPv6 address outside of the cluster.
         port: TCP port.
     """
-    selecting = [policy for policy in policies if _selects(mapping_of(policy.get("spec")), labels)]
-    isolating = [policy for policy in selecting if _isolates(mapping_of(policy.get("spec")))]
+    selecting = [policy for policy in policies if _selects(as_mapping(policy.get("spec")), labels)]
+    isolating = [policy for policy in selecting if _isolates(as_mapping(policy.get("spec")))]
     if not isolating:
         return True, "no NetworkPolicy limits what the pods may reach"
     for policy in isolating:
-        for rule in map(mapping_of, list_of(mapping_of(policy.get("spec")).get("egress"))):
+        for rule in map(as_mapping, as_list(as_mapping(policy.get("spec")).get("egress"))):
             if _opens(rule, ipaddress.ip_address(address), port):
                 return True, f"NetworkPolicy {_name(policy)} allows it"
     names = ", ".join(_name(policy) for policy in isolating)
@@ -36,18 +36,18 @@ def allows_egress(
 
 
 def _name(policy: Mapping[str, Any]) -> str:
-    return str(mapping_of(policy.get("metadata")).get("name"))
+    return str(as_mapping(policy.get("metadata")).get("name"))
 
 
 def _isolates(spec: Mapping[str, Any]) -> bool:
-    types = list_of(spec.get("policyTypes"))
+    types = as_list(spec.get("policyTypes"))
     return "Egress" in types if types else "egress" in spec
 
 
 def _selects(spec: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    selector = mapping_of(spec.get("podSelector"))
-    match_labels = mapping_of(selector.get("matchLabels"))
-    expressions = map(mapping_of, list_of(selector.get("matchExpressions")))
+    selector = as_mapping(spec.get("podSelector"))
+    match_labels = as_mapping(selector.get("matchLabels"))
+    expressions = map(as_mapping, as_list(selector.get("matchExpressions")))
     return all(labels.get(key) == value for key, value in match_labels.items()) and all(
         _matches_expression(expression, labels) for expression in expressions
     )
@@ -55,7 +55,7 @@ def _selects(spec: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
 
 def _matches_expression(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     """Return whether labels match an expression of a selector. Its negations hold without the label."""
-    key, values = str(expression.get("key")), list_of(expression.get("values"))
+    key, values = str(expression.get("key")), as_list(expression.get("values"))
     match expression.get("operator"):
         case "In":
             return key in labels and labels[key] in values
@@ -68,10 +68,10 @@ def _matches_expression(expression: Mapping[str, Any], labels: Mapping[str, str]
 
 
 def _opens(rule: Mapping[str, Any], address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int) -> bool:
-    ports, peers = list_of(rule.get("ports")), list_of(rule.get("to"))
-    if ports and not any(_is_port(mapping_of(part), port) for part in ports):
+    ports, peers = as_list(rule.get("ports")), as_list(rule.get("to"))
+    if ports and not any(_is_port(as_mapping(part), port) for part in ports):
         return False
-    return not peers or any(_is_peer(mapping_of(peer), address) for peer in peers)
+    return not peers or any(_is_peer(as_mapping(peer), address) for peer in peers)
 
 
 def _is_port(part: Mapping[str, Any], port: int) -> bool:
@@ -84,9 +84,9 @@ def _is_port(part: Mapping[str, Any], port: int) -> bool:
 
 
 def _is_peer(peer: Mapping[str, Any], address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    block = mapping_of(peer.get("ipBlock"))
+    block = as_mapping(peer.get("ipBlock"))
     if not block:
         return False  # pods and namespaces: the address is outside of the cluster
     inside = address in ipaddress.ip_network(str(block.get("cidr")), strict=False)
-    excepted = any(address in ipaddress.ip_network(str(cidr), strict=False) for cidr in list_of(block.get("except")))
+    excepted = any(address in ipaddress.ip_network(str(cidr), strict=False) for cidr in as_list(block.get("except")))
     return inside and not excepted

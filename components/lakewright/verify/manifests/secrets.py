@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import yaml
 
-from lakewright.validation.documents import list_of, mapping_of
+from lakewright.validation.documents import as_list, as_mapping
 from lakewright.verify.manifests.workloads import PodWorkload
 
 _SECRET_NAME = re.compile(
@@ -49,7 +49,7 @@ def find_pod_secrets(
 def find_config_map_secrets(manifest: Mapping[str, Any], known_secrets: Collection[str] = ()) -> list[str]:
     """Return descriptions of the secrets in a ConfigMap, without the secrets."""
     findings: list[str] = []
-    for key, value in mapping_of(manifest.get("data")).items():
+    for key, value in as_mapping(manifest.get("data")).items():
         text = str(value)
         findings += [f"{key}: {kind}" for kind in _list_secret_kinds(text, known_secrets)]
         findings += [
@@ -62,27 +62,27 @@ def _find_in_environment(
     workload: PodWorkload, own_secrets: Collection[str], known_secrets: Collection[str]
 ) -> Iterator[str]:
     for container in workload.containers:
-        for variable in map(mapping_of, list_of(container.get("env"))):
+        for variable in map(as_mapping, as_list(container.get("env"))):
             name, value = str(variable.get("name")), variable.get("value")
-            reference = mapping_of(mapping_of(variable.get("valueFrom")).get("secretKeyRef"))
+            reference = as_mapping(as_mapping(variable.get("valueFrom")).get("secretKeyRef"))
             if reference and reference.get("name") not in own_secrets:
                 yield f"variable {name} from Secret {reference.get('name')}"
             if isinstance(value, str):
                 yield from (f"variable {name}: {kind}" for kind in _list_secret_kinds(value, known_secrets))
                 if _is_secret(name, value):
                     yield f"variable {name} has a value"
-        for source in map(mapping_of, list_of(container.get("envFrom"))):
-            secret = mapping_of(source.get("secretRef")).get("name")
+        for source in map(as_mapping, as_list(container.get("envFrom"))):
+            secret = as_mapping(source.get("secretRef")).get("name")
             if secret and secret not in own_secrets:
                 yield f"all variables of Secret {secret}"
 
 
 def _find_in_mounts(workload: PodWorkload, own_secrets: Collection[str]) -> Iterator[str]:
-    for volume in map(mapping_of, list_of(workload.spec.get("volumes"))):
+    for volume in map(as_mapping, as_list(workload.spec.get("volumes"))):
         name = volume.get("name")
-        sources = [volume, *map(mapping_of, list_of(mapping_of(volume.get("projected")).get("sources")))]
+        sources = [volume, *map(as_mapping, as_list(as_mapping(volume.get("projected")).get("sources")))]
         for source in sources:
-            secret = mapping_of(source.get("secret"))
+            secret = as_mapping(source.get("secret"))
             title = secret.get("secretName") or secret.get("name")
             if title and title not in own_secrets:
                 yield f"volume {name} of Secret {title}"
@@ -94,7 +94,7 @@ def _find_in_mounts(workload: PodWorkload, own_secrets: Collection[str]) -> Iter
 
 def _find_in_commands(workload: PodWorkload, known_secrets: Collection[str]) -> Iterator[str]:
     for container in workload.containers:
-        for word in [*list_of(container.get("command")), *list_of(container.get("args"))]:
+        for word in [*as_list(container.get("command")), *as_list(container.get("args"))]:
             yield from (
                 f"command of container {container.get('name')}: {kind}"
                 for kind in _list_secret_kinds(str(word), known_secrets)

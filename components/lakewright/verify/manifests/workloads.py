@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lakewright.validation.documents import list_of, mapping_of
+from lakewright.validation.documents import as_list, as_mapping
 
 _TEMPLATES: Mapping[str, tuple[str, ...]] = {
     "Deployment": ("spec", "template"),
@@ -33,7 +33,7 @@ class PodWorkload:
     def containers(self) -> list[Mapping[str, Any]]:
         """Return all containers."""
         kinds = ("initContainers", "containers", "ephemeralContainers")
-        return [mapping_of(part) for kind in kinds for part in list_of(self.spec.get(kind))]
+        return [as_mapping(part) for kind in kinds for part in as_list(self.spec.get(kind))]
 
 
 def list_workloads(manifests: Iterable[Mapping[str, Any]]) -> Iterator[PodWorkload]:
@@ -44,7 +44,7 @@ def list_workloads(manifests: Iterable[Mapping[str, Any]]) -> Iterator[PodWorklo
             continue
         pod = manifest
         for step in path:
-            pod = mapping_of(pod.get(step))
-        name = mapping_of(manifest.get("metadata")).get("name")
-        labels = {key: str(value) for key, value in mapping_of(mapping_of(pod.get("metadata")).get("labels")).items()}
-        yield PodWorkload(f"{manifest['kind']} {name}", labels, mapping_of(pod.get("spec")))
+            pod = as_mapping(pod.get(step))
+        name = as_mapping(manifest.get("metadata")).get("name")
+        labels = {key: str(value) for key, value in as_mapping(as_mapping(pod.get("metadata")).get("labels")).items()}
+        yield PodWorkload(f"{manifest['kind']} {name}", labels, as_mapping(pod.get("spec")))

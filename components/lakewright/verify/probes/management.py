@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 
-from lakewright.validation.documents import list_of, mapping_of
+from lakewright.validation.documents import as_list, as_mapping
 from lakewright.verify.attempts.catalog_access import HIDDEN_WAREHOUSE, CatalogAccess
 from lakewright.verify.attempts.check import Attempt, expect_denied
 from lakewright.verify.probes.foreign_catalog import list_foreign_warehouses
@@ -77,7 +77,7 @@ def _try_other_projects(access: CatalogAccess, own_project: str | None, address_
     response = access.request("GET", f"{_V1}/project-list")
     if not response.is_success:
         return expect_denied(f"see other projects {address_suffix}", response.judge_denial(), str(response))
-    ids = [mapping_of(project).get("project-id") for project in list_of(response.body.get("projects"))]
+    ids = [as_mapping(project).get("project-id") for project in as_list(response.body.get("projects"))]
     other_projects = [project for project in ids if project != own_project]
     return expect_denied(
         f"see other projects {address_suffix}",

@@ -13,7 +13,7 @@ from typing import Any, cast
 from urllib.parse import unquote
 
 from lakewright.credentials.aws_session import open_aws_session
-from lakewright.validation.documents import mapping_of
+from lakewright.validation.documents import as_mapping
 
 TIMEOUT = 15
 """Seconds to wait for each response of AWS."""
@@ -81,4 +81,4 @@ class RoleReader:
 
 def _parse_document(value: object) -> Mapping[str, Any]:
     """Return a policy, which botocore decodes or leaves as URL-encoded JSON."""
-    return mapping_of(json.loads(unquote(value)) if isinstance(value, str) else value)
+    return as_mapping(json.loads(unquote(value)) if isinstance(value, str) else value)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lakewright.validation.documents import list_of, mapping_of
+from lakewright.validation.documents import as_list, as_mapping
 
 _LIKE = {"stringlike", "arnlike"}
 _EQUALS = {"stringequals", "stringequalsignorecase"}
@@ -79,7 +79,7 @@ def _list_principals(value: object) -> list[tuple[str, str]]:
     """Return kind and name of each principal of a statement."""
     if isinstance(value, str):
         return [("AWS", value)]
-    return [(str(kind), name) for kind, names in mapping_of(value).items() for name in _list_texts(names)]
+    return [(str(kind), name) for kind, names in as_mapping(value).items() for name in _list_texts(names)]
 
 
 def _requires_external_id(statement: Mapping[str, Any]) -> bool:
@@ -92,9 +92,9 @@ def _requires_external_id(statement: Mapping[str, Any]) -> bool:
         key.lower() == "sts:externalid"
         and bool(texts := _list_texts(value))
         and all(_is_literal(text) for text in texts)
-        for operator, block in mapping_of(statement.get("Condition")).items()
+        for operator, block in as_mapping(statement.get("Condition")).items()
         if operator.lower() == "stringequals"
-        for key, value in mapping_of(block).items()
+        for key, value in as_mapping(block).items()
     )
 
 
@@ -105,7 +105,7 @@ def _is_literal(text: str) -> bool:
 def _list_statements(policies: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     for policy in policies:
         statements = policy.get("Statement")
-        yield from map(mapping_of, list_of(statements) or [statements])
+        yield from map(as_mapping, as_list(statements) or [statements])
 
 
 def _matches(statement: Mapping[str, Any], request: PolicyRequest) -> bool:
@@ -119,8 +119,8 @@ def _matches(statement: Mapping[str, Any], request: PolicyRequest) -> bool:
 
 
 def _holds_condition(statement: Mapping[str, Any], request: PolicyRequest, *, other_conditions_hold: bool) -> bool:
-    for operator, block in mapping_of(statement.get("Condition")).items():
-        for key, value in mapping_of(block).items():
+    for operator, block in as_mapping(statement.get("Condition")).items():
+        for key, value in as_mapping(block).items():
             kind = operator.lower().removesuffix("ifexists")
             if key.lower() != "s3:prefix" or kind not in _LIKE | _EQUALS:
                 if not other_conditions_hold:
@@ -137,7 +137,7 @@ def _holds_condition(statement: Mapping[str, Any], request: PolicyRequest, *, ot
 
 
 def _list_texts(value: object) -> list[str]:
-    return [str(part) for part in list_of(value)] or ([value] if isinstance(value, str) else [])
+    return [str(part) for part in as_list(value)] or ([value] if isinstance(value, str) else [])
 
 
 def _matches_any(patterns: Iterable[str], text: str, *, ignore_case: bool = True) -> bool:

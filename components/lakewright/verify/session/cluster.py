@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
-from lakewright.validation.documents import list_of, mapping_of
+from lakewright.validation.documents import as_list, as_mapping
 from lakewright.verify.attempts.errors import IdentityUnavailableError, ProbeFailedError
 
 TIMEOUT = 15
@@ -67,7 +67,7 @@ class TenantCluster:
         """
         read = self._kubernetes.client.CoreV1Api(self._api).read_namespaced_secret
         with self._explain_errors(f"Secret {self.namespace}/{name}", IdentityUnavailableError):
-            data = mapping_of(read(name, self.namespace, _request_timeout=TIMEOUT).data)
+            data = as_mapping(read(name, self.namespace, _request_timeout=TIMEOUT).data)
         try:
             return base64.b64decode(str(data[key]), validate=True).decode().strip()
         except (KeyError, ValueError, binascii.Error):
@@ -83,8 +83,8 @@ class TenantCluster:
             list_all: Callable[..., Any] = getattr(getattr(self._kubernetes.client, group)(self._api), call)
             with self._explain_errors(f"objects of kind {kind} in {self.namespace}", ProbeFailedError):
                 object_list = self._api.sanitize_for_serialization(list_all(self.namespace, _request_timeout=TIMEOUT))
-            for item in list_of(mapping_of(object_list).get("items")):
-                yield {**mapping_of(item), "kind": kind}
+            for item in as_list(as_mapping(object_list).get("items")):
+                yield {**as_mapping(item), "kind": kind}
 
     @contextmanager
     def _explain_errors(self, title: str, error_type: type[Exception]) -> Generator[None]:

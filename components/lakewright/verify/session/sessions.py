@@ -18,7 +18,7 @@ from lakewright.lakekeeper.api.connection.retry import RetryPolicy
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.names.object_names import namespace_name
 from lakewright.spec import TenantSpec
-from lakewright.validation.documents import list_of, mapping_of
+from lakewright.validation.documents import as_list, as_mapping
 from lakewright.validation.yaml_text import load_yaml
 from lakewright.verify.attempts.catalog_access import CatalogAccess
 from lakewright.verify.attempts.errors import ProbeFailedError
@@ -254,9 +254,9 @@ def _read_rendered(folder: Path) -> list[dict[str, Any]]:
     manifests: list[dict[str, Any]] = []
     for file in sorted(folder.rglob("*.yaml")):
         try:
-            document = mapping_of(load_yaml(file.read_text(encoding="utf-8")))
+            document = as_mapping(load_yaml(file.read_text(encoding="utf-8")))
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise ProbeFailedError(f"{file} cannot be read: {type(error).__name__}") from None
-        items = list_of(document.get("items")) or [document]
-        manifests += [dict(mapping_of(item)) for item in items]
+        items = as_list(document.get("items")) or [document]
+        manifests += [dict(as_mapping(item)) for item in items]
     return manifests

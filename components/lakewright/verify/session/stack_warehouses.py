@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lakewright.project_files.servers import is_same_url
-from lakewright.validation.documents import list_of, mapping_of
+from lakewright.validation.documents import as_list, as_mapping
 
 if TYPE_CHECKING:
     from lakewright_engine.state.backend import StateBackend
@@ -52,8 +52,8 @@ class StackWarehouse:
 
 def read_stack_warehouses(backend: StateBackend, project: str, stack: str) -> list[StackWarehouse]:
     """Return the warehouses in a stack's state."""
-    deployment = mapping_of(backend.export(project, stack).get("deployment"))
-    return [*_list_warehouses(stack, list_of(deployment.get("resources")))]
+    deployment = as_mapping(backend.export(project, stack).get("deployment"))
+    return [*_list_warehouses(stack, as_list(deployment.get("resources")))]
 
 
 @dataclass(frozen=True)
@@ -101,12 +101,12 @@ def is_same_store(warehouse: StackWarehouse, other: StackWarehouse) -> bool:
 
 
 def _list_warehouses(stack: str, resources: list[Any]) -> Iterator[StackWarehouse]:
-    tables = [mapping_of(part.get("outputs")) for part in map(mapping_of, resources) if part.get("type") == _TABLE]
-    for resource in map(mapping_of, resources):
+    tables = [as_mapping(part.get("outputs")) for part in map(as_mapping, resources) if part.get("type") == _TABLE]
+    for resource in map(as_mapping, resources):
         if resource.get("type") != _WAREHOUSE or resource.get("delete") or not resource.get("id"):
             continue
-        outputs = mapping_of(resource.get("outputs"))
-        storage, server = mapping_of(outputs.get("storage")), mapping_of(outputs.get("server"))
+        outputs = as_mapping(resource.get("outputs"))
+        storage, server = as_mapping(outputs.get("storage")), as_mapping(outputs.get("server"))
         if storage.get("type") != "s3":
             continue
         # Roles of other stores are not in IAM.

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import httpx
 from lakewright_spark.catalog import DELEGATION_HEADER, DELEGATION_VALUES, CatalogWarehouse
 
-from lakewright.validation.documents import mapping_of
+from lakewright.validation.documents import as_mapping
 from lakewright.verify.attempts.catalog_access import CatalogAccess
 from lakewright.verify.attempts.errors import ProbeFailedError
 from lakewright.verify.table import iceberg_files
@@ -85,7 +85,7 @@ class WarehouseTables:
 
     def _is_abandoned(self, name: str) -> bool:
         response = self.catalog.request("GET", f"{self.root}/{name}", project=self.project)
-        created = str(mapping_of(response.body.get("properties")).get(CREATED, ""))
+        created = str(as_mapping(response.body.get("properties")).get(CREATED, ""))
         return created.isdigit() and time.time() - int(created) > ABANDONED_AFTER
 
     def create_table(self, namespace: str, name: str, format_version: int) -> ProbeTable:

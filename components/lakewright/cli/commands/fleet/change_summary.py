@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lakewright.fleet.results import FleetReport, StackResult
 from lakewright.fleet.text_table import plural
 from lakewright.names.tenant_mask import mask_tenant
-from lakewright.validation.documents import list_of, mapping_of
+from lakewright.validation.documents import as_list, as_mapping
 
 _UNCHANGED = ("same", "read", "refresh")
 _DELETIONS = ("delete", "replace", "delete-replaced", "discard", "discard-replaced")
@@ -78,7 +78,7 @@ def group_changes(report: FleetReport) -> list[ChangeGroup]:
 
 
 def _list_changed_steps(result: StackResult) -> list[Mapping[str, object]]:
-    steps = [mapping_of(step) for step in list_of(result.document.get("steps"))]
+    steps = [as_mapping(step) for step in as_list(result.document.get("steps"))]
     return [
         step
         for step in steps
@@ -91,7 +91,7 @@ def _read_effect(step: Mapping[str, object]) -> str:
 
 
 def _format_step(step: Mapping[str, object]) -> str:
-    keys = ", ".join(str(key) for key in list_of(step.get("keys")))
+    keys = ", ".join(str(key) for key in as_list(step.get("keys")))
     line = f"{_read_effect(step)} {step.get('type')} {step.get('name')}"
     return f"{line} [{keys}]" if keys else line
 

@@ -18,7 +18,7 @@ from lakewright_engine.model.properties import plaintext
 from lakewright.credentials.aws_session import open_aws_session
 from lakewright.drift.session import ScanSession, StackResource
 from lakewright.lakekeeper.api.connection.list_cache import SharedAnswers
-from lakewright.validation.documents import list_of, mapping_of
+from lakewright.validation.documents import as_list, as_mapping
 
 SETTINGS = frozenset(
     {
@@ -97,7 +97,7 @@ class AwsAccount:
         text = self._settings.get
         if text("accessKey"):
             return cast(Any, boto3).Session(text("accessKey"), text("secretKey"), text("token") or None)
-        files = list_of(_parse_setting(text("sharedCredentialsFiles")))
+        files = as_list(_parse_setting(text("sharedCredentialsFiles")))
         return open_aws_session(text("profile") or None, None, files[-1] if files else None)
 
     @property
@@ -138,10 +138,10 @@ class AwsAccount:
     def _read_role_details(self) -> list[Mapping[str, Any]]:
         with explain_errors("IAM"):
             pages = self.client("iam").get_paginator("get_account_authorization_details").paginate(Filter=["Role"])
-            return [mapping_of(role) for page in pages for role in list_of(page.get("RoleDetailList"))]
+            return [as_mapping(role) for page in pages for role in as_list(page.get("RoleDetailList"))]
 
     def _endpoint(self, service: str) -> str | None:
-        entries = map(mapping_of, list_of(_parse_setting(self._settings.get("endpoints"))))
+        entries = map(as_mapping, as_list(_parse_setting(self._settings.get("endpoints"))))
         return next((entry[service] for entry in entries if entry.get(service)), None)
 
 
@@ -179,7 +179,7 @@ def explain_errors(service: str) -> Generator[None]:
     try:
         yield
     except ClientError as error:
-        code = str(mapping_of(cast(Any, error).response.get("Error")).get("Code"))
+        code = str(as_mapping(cast(Any, error).response.get("Error")).get("Code"))
         if code in _REFUSED:
             raise AccountUnreachableError(f"{service} refused the credentials: {code}") from None
         raise ReadRefusedError(code) from None

@@ -14,7 +14,7 @@ from lakewright_engine.model.errors import EngineError
 from lakewright_engine.model.properties import is_equal, plaintext
 from lakewright_engine.model.resources import ResourceState, Value
 
-from lakewright.validation.documents import list_of, mapping_of
+from lakewright.validation.documents import as_list, as_mapping
 
 
 def drop_empty(value: Any) -> Any:
@@ -29,7 +29,7 @@ def drop_empty(value: Any) -> Any:
 
 def sort_rules(rules: Any) -> Any:
     """Return rules sorted by their ids, without empty parts."""
-    return sorted(map(drop_empty, list_of(rules)), key=lambda rule: str(mapping_of(rule).get("id")))
+    return sorted(map(drop_empty, as_list(rules)), key=lambda rule: str(as_mapping(rule).get("id")))
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def is_as_declared(
 
 def to_tags(tags: Any, key: str = "Key", value: str = "Value") -> dict[str, str]:
     """Return a list of tags as a program declares them."""
-    return {str(tag[key]): str(tag[value]) for tag in map(mapping_of, list_of(tags))}
+    return {str(tag[key]): str(tag[value]) for tag in map(as_mapping, as_list(tags))}
 
 
 def to_camel_case(value: Any) -> Any:

@@ -11,7 +11,7 @@ from lakewright.credentials.policy_fingerprint import TRUST_FINGERPRINT, fingerp
 from lakewright.drift.objects.aws.account import AwsAccount, ReadRefusedError, explain_errors
 from lakewright.drift.objects.aws.comparison import ComparedProperty, is_as_declared, to_tags
 from lakewright.drift.session import ScanSession, StackResource
-from lakewright.validation.documents import list_of, mapping_of
+from lakewright.validation.documents import as_list, as_mapping
 
 _ROLE = "aws:iam/role:Role"
 _TRUST = "assumeRolePolicy"
@@ -81,11 +81,11 @@ def _list_all(account: AwsAccount) -> Iterator[tuple[tuple[str, str], Mapping[st
     iam = account.client("iam")
     # Each of the two lists lacks properties of the other list.
     pages = iam.get_paginator("list_roles").paginate()
-    roles = {str(role["RoleName"]): mapping_of(role) for page in pages for role in list_of(page.get("Roles"))}
+    roles = {str(role["RoleName"]): as_mapping(role) for page in pages for role in as_list(page.get("Roles"))}
     for detail in account.list_role_details():
         name = str(detail["RoleName"])
         yield (_ROLE, name), _to_live_role({**roles.get(name, {}), **detail})
-        for policy in map(mapping_of, list_of(detail.get("RolePolicyList"))):
+        for policy in map(as_mapping, as_list(detail.get("RolePolicyList"))):
             live_policy = {"name": policy["PolicyName"], "policy": policy["PolicyDocument"], "role": name}
             yield (_ROLE_POLICY, f"{name}:{policy['PolicyName']}"), live_policy
 
@@ -96,7 +96,7 @@ def _read(state: ResourceState, account: AwsAccount) -> Mapping[str, Any] | None
     try:
         with explain_errors("IAM"):
             if state.type == _ROLE:
-                return _to_live_role(mapping_of(iam.get_role(RoleName=state.id)["Role"]))
+                return _to_live_role(as_mapping(iam.get_role(RoleName=state.id)["Role"]))
             if state.type == _ROLE_POLICY:
                 role, _, name = state.id.partition(":")
                 policy = iam.get_role_policy(RoleName=role, PolicyName=name)
@@ -113,6 +113,6 @@ def _to_live_role(role: Mapping[str, Any]) -> Mapping[str, Any]:
         "maxSessionDuration": role.get("MaxSessionDuration") or 3600,
         "name": role.get("RoleName"),
         "path": role.get("Path"),
-        "permissionsBoundary": mapping_of(role.get("PermissionsBoundary")).get("PermissionsBoundaryArn", ""),
+        "permissionsBoundary": as_mapping(role.get("PermissionsBoundary")).get("PermissionsBoundaryArn", ""),
         "tags": to_tags(role.get("Tags")),
     }

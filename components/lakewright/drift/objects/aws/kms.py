@@ -8,7 +8,7 @@ from typing import Any
 from lakewright.drift.objects.aws.account import AwsAccount, ReadRefusedError, explain_errors, find_region
 from lakewright.drift.objects.aws.comparison import ComparedProperty, is_as_declared, to_tags
 from lakewright.drift.session import ScanSession, StackResource
-from lakewright.validation.documents import list_of, mapping_of
+from lakewright.validation.documents import as_list, as_mapping
 
 _KEY = "aws:kms/key:Key"
 _ALIAS = "aws:kms/alias:Alias"
@@ -58,7 +58,7 @@ def _list_aliases(account: AwsAccount, region: str) -> dict[str, Mapping[str, An
     try:
         with explain_errors("KMS"):
             pages = account.client("kms", region).get_paginator("list_aliases").paginate()
-            entries = [mapping_of(alias) for page in pages for alias in list_of(page.get("Aliases"))]
+            entries = [as_mapping(alias) for page in pages for alias in as_list(page.get("Aliases"))]
     except ReadRefusedError:
         return {}
     return {
@@ -75,7 +75,7 @@ def _read_key(resource: StackResource, account: AwsAccount) -> Mapping[str, Any]
     kms = account.client("kms", find_region(resource))
     try:
         with explain_errors("KMS"):
-            key = mapping_of(kms.describe_key(KeyId=state.id)["KeyMetadata"])
+            key = as_mapping(kms.describe_key(KeyId=state.id)["KeyMetadata"])
             if key.get("KeyState") not in ("Enabled", "Disabled"):
                 return None
             tags = kms.list_resource_tags(KeyId=state.id)

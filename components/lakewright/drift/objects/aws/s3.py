@@ -16,7 +16,7 @@ from lakewright.drift.objects.aws.comparison import (
     to_tags,
 )
 from lakewright.drift.session import ScanSession, StackResource
-from lakewright.validation.documents import list_of, mapping_of
+from lakewright.validation.documents import as_list, as_mapping
 
 Read = Callable[[Any, str], Mapping[str, Any]]
 """Reads the live properties of a bucket by an S3 client and the bucket's name."""
@@ -49,12 +49,12 @@ def _read_versioning(s3: Any, bucket: str) -> Mapping[str, Any]:
 
 
 def _read_encryption(s3: Any, bucket: str) -> Mapping[str, Any]:
-    rules = list_of(s3.get_bucket_encryption(Bucket=bucket)["ServerSideEncryptionConfiguration"]["Rules"])
-    return {"rules": [_to_encryption_rule(mapping_of(rule)) for rule in rules]}
+    rules = as_list(s3.get_bucket_encryption(Bucket=bucket)["ServerSideEncryptionConfiguration"]["Rules"])
+    return {"rules": [_to_encryption_rule(as_mapping(rule)) for rule in rules]}
 
 
 def _to_encryption_rule(rule: Mapping[str, Any]) -> dict[str, Any]:
-    default = mapping_of(rule.get("ApplyServerSideEncryptionByDefault"))
+    default = as_mapping(rule.get("ApplyServerSideEncryptionByDefault"))
     compared_settings = {"ApplyServerSideEncryptionByDefault", "BucketKeyEnabled"}
     return {
         "applyServerSideEncryptionByDefault": {
@@ -88,7 +88,7 @@ def _read_lifecycle(s3: Any, bucket: str) -> Mapping[str, Any]:
 
 
 def _read_logging(s3: Any, bucket: str) -> Mapping[str, Any]:
-    return to_camel_case(mapping_of(s3.get_bucket_logging(Bucket=bucket).get("LoggingEnabled")))
+    return to_camel_case(as_mapping(s3.get_bucket_logging(Bucket=bucket).get("LoggingEnabled")))
 
 
 _SETTINGS: dict[str, _Setting] = {
@@ -137,7 +137,7 @@ def _list_bucket_names(account: AwsAccount) -> frozenset[str] | None:
     try:
         with explain_errors("S3"):
             pages = account.client("s3").get_paginator("list_buckets").paginate()
-            return frozenset(str(bucket["Name"]) for page in pages for bucket in list_of(page.get("Buckets")))
+            return frozenset(str(bucket["Name"]) for page in pages for bucket in as_list(page.get("Buckets")))
     except ReadRefusedError:
         return None
 

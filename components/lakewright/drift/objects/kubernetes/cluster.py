@@ -17,7 +17,7 @@ from urllib.parse import quote, urlencode
 import yaml
 
 from lakewright.drift.session import ScanSession
-from lakewright.validation.documents import list_of, mapping_of
+from lakewright.validation.documents import as_list, as_mapping
 
 _PAGE = 500
 """Objects in a response, as `kubectl` requests them."""
@@ -101,7 +101,7 @@ class Cluster:
 
     def _discover(self, api_version: str) -> dict[str, Collection]:
         path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
-        served = map(mapping_of, list_of(mapping_of(self._get(path, {})).get("resources")))
+        served = map(as_mapping, as_list(as_mapping(self._get(path, {})).get("resources")))
         return {
             str(item["kind"]): Collection(path, str(item["name"]), bool(item.get("namespaced")))
             for item in served
@@ -124,8 +124,8 @@ class Cluster:
         token = ""
         while True:
             page = self._get(f"{collection.path}{within}/{collection.plural}", query, token)
-            yield from map(mapping_of, list_of(page.get("items")))
-            token = str(mapping_of(page.get("metadata")).get("continue") or "")
+            yield from map(as_mapping, as_list(page.get("items")))
+            token = str(as_mapping(page.get("metadata")).get("continue") or "")
             if not token:
                 return
 
@@ -145,7 +145,7 @@ class Cluster:
                 raise ClusterUnreachableError("the cluster refused the credentials of the kubeconfig")
             if response.status != _OK:
                 raise ListDeniedError(f"GET {path}: {response.status} {response.reason}")
-            return mapping_of(json.loads(response.data))
+            return as_mapping(json.loads(response.data))
         except (HTTPError, OSError, ValueError, self._kubernetes.config.ConfigException) as error:
             raise ClusterUnreachableError(f"the cluster does not answer: {_format_error(error)}") from None
 

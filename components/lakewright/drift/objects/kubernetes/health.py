@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lakewright.validation.documents import list_of, mapping_of
+from lakewright.validation.documents import as_list, as_mapping
 
 Document = Mapping[str, Any]
 
@@ -52,16 +52,16 @@ def _is_service_healthy(live: Document, endpoints: Document | None) -> bool:
         return False
     if not needs_endpoints(live) or endpoints is None:
         return True
-    return not any(mapping_of(subset).get("notReadyAddresses") for subset in list_of(endpoints.get("subsets")))
+    return not any(as_mapping(subset).get("notReadyAddresses") for subset in as_list(endpoints.get("subsets")))
 
 
 def _is_deployment_healthy(live: Document) -> bool:
     spec, status = _get_nested(live, "spec"), _get_nested(live, "status")
     revision = _get_nested(live, "metadata", "annotations").get(_REVISION)
-    conditions = {mapping_of(item).get("type"): mapping_of(item) for item in list_of(status.get("conditions"))}
+    conditions = {as_mapping(item).get("type"): as_mapping(item) for item in as_list(status.get("conditions"))}
     available, progressing = conditions.get("Available", {}), conditions.get("Progressing", {})
     has_rolled_out = progressing.get("status") == "True" and progressing.get("reason") == "NewReplicaSetAvailable"
-    volumes = list_of(_get_nested(live, "spec", "template", "spec").get("volumes"))
+    volumes = as_list(_get_nested(live, "spec", "template", "spec").get("volumes"))
     return (
         bool(revision)
         and _is_observed(live)
@@ -69,12 +69,12 @@ def _is_deployment_healthy(live: Document) -> bool:
         and (revision == "1" or has_rolled_out)
         and _has_counts(status, spec.get("replicas", 1), "replicas", "updatedReplicas", "readyReplicas")
         # The state of claims is not in the Deployment.
-        and not any("persistentVolumeClaim" in mapping_of(volume) for volume in volumes)
+        and not any("persistentVolumeClaim" in as_mapping(volume) for volume in volumes)
     )
 
 
 def _is_job_healthy(live: Document) -> bool:
-    conditions = map(mapping_of, list_of(_get_nested(live, "status").get("conditions")))
+    conditions = map(as_mapping, as_list(_get_nested(live, "status").get("conditions")))
     return any(item.get("type") == "Complete" and item.get("status") == "True" for item in conditions)
 
 
@@ -90,7 +90,7 @@ def _has_counts(status: Document, expected_count: object, *names: str) -> bool:
 
 def _get_nested(document: Document, *keys: str) -> Document:
     for key in keys:
-        document = mapping_of(document.get(key))
+        document = as_mapping(document.get(key))
     return document
 
 

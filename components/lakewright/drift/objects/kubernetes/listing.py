@@ -13,7 +13,7 @@ from lakewright.drift.objects.kubernetes.cluster import Cluster, Collection, Lis
 from lakewright.drift.objects.kubernetes.comparison import is_as_declared
 from lakewright.drift.objects.kubernetes.health import is_healthy, needs_endpoints
 from lakewright.drift.session import ScanSession, StackResource
-from lakewright.validation.documents import mapping_of
+from lakewright.validation.documents import as_mapping
 
 ObjectName = tuple[str, str]
 """Namespace, empty for none, and name of an object."""
@@ -98,7 +98,7 @@ def _drop_healthy_services(
 def _is_same(state: ResourceState, live: Document, endpoints: Document | None) -> bool:
     return (
         not state.init_errors
-        and not mapping_of(live.get("metadata")).get("deletionTimestamp")
+        and not as_mapping(live.get("metadata")).get("deletionTimestamp")
         and is_as_declared(state, live)
         and is_healthy(live, state.inputs, endpoints)
     )
@@ -147,8 +147,8 @@ def find_common_labels(states: Sequence[ResourceState]) -> str:
 
     An object whose labels were changed is not in such a list; the provider then finds what differs.
     """
-    labels = [mapping_of(mapping_of(state.inputs.get("metadata")).get("labels")) for state in states]
-    first = labels[0] if labels else mapping_of(None)
+    labels = [as_mapping(as_mapping(state.inputs.get("metadata")).get("labels")) for state in states]
+    first = labels[0] if labels else as_mapping(None)
     common = [
         f"{key}={value}"
         for key, value in sorted(first.items())
@@ -172,5 +172,5 @@ def _get_name(state: ResourceState) -> ObjectName:
 
 
 def _get_live_name(live: Document) -> ObjectName:
-    metadata = mapping_of(live.get("metadata"))
+    metadata = as_mapping(live.get("metadata"))
     return str(metadata.get("namespace") or ""), str(metadata.get("name"))

@@ -35,8 +35,8 @@ def list_all(client: Client, project_id: str) -> list[RoleResponse]:
 
 def find_record(client: Client, project_id: str) -> RoleResponse | None:
     """Return the record role of a project, which the other functions leave out; None if it has none."""
-    listed = (role for page in _list_pages(client, project_id) for role in page)
-    return next((role for role in listed if is_record_role(role)), None)
+    all_roles = (role for page in _list_pages(client, project_id) for role in page)
+    return next((role for role in all_roles if is_record_role(role)), None)
 
 
 def _pages(client: Client, project_id: str) -> Iterator[list[RoleResponse]]:

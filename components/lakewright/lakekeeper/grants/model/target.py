@@ -150,7 +150,7 @@ def resolve(client: Client, on: GrantTarget) -> Object | None:
         case OnTag():
             return _tag(client, on)
         case OnWarehouse():
-            return _in_warehouse(client, Object("warehouse", warehouse_id=on.warehouse_id))
+            return _add_project(client, Object("warehouse", warehouse_id=on.warehouse_id))
         case OnNamespace() | OnTabular():
             return _inside(client, on)
 
@@ -165,7 +165,7 @@ def _inside(client: Client, on: OnNamespace | OnTabular) -> Object | None:
     kind = "namespace" if isinstance(on, OnNamespace) else on.type
     object_id = _namespace_id(client, on) if isinstance(on, OnNamespace) else _tabular_id(client, on)
     if object_id:
-        return _in_warehouse(client, Object(kind, object_id, warehouse_id=on.warehouse_id))
+        return _add_project(client, Object(kind, object_id, warehouse_id=on.warehouse_id))
     if client.is_active(on.warehouse_id) is False:
         raise InactiveWarehouseError(
             f"{on} at {client.endpoint} cannot be seen while its warehouse is inactive. Set `active: true` and"
@@ -216,7 +216,7 @@ def make_missing_error(client: Client, on: GrantTarget) -> TargetMissingError:
     )
 
 
-def _in_warehouse(client: Client, target: Object) -> Object | None:
+def _add_project(client: Client, target: Object) -> Object | None:
     """Add the project of the warehouse, which the Grants API requires."""
     if client.server().keeps_tuples or not client.server().has_grants_api:
         return target

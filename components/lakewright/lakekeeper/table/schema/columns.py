@@ -236,9 +236,9 @@ def needs_version_3(columns: list[Column]) -> list[str]:
     ]
 
 
-def same_type(live: Any, declared: Any) -> bool:
+def same_type(live: Any, declared_type: Any) -> bool:
     """Return whether a type in Iceberg's JSON equals the declared one, regardless of what is required."""
-    return type_text(live) == type_text(declared)
+    return type_text(live) == type_text(declared_type)
 
 
 def ids_by_path(schema: Json) -> dict[str, int]:
