@@ -1,1 +1,1 @@
-"""Look-ups: functions that read from a server."""
+"""Lookups: functions that read from a server."""

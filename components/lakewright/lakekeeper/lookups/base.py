@@ -1,7 +1,7 @@
-"""Base of look-ups: connect to a server, inside or outside a Pulumi program, and wait for outputs.
+"""Base of lookups: connect to a server, inside or outside a Pulumi program, and wait for outputs.
 
-A look-up is a plain function, `get_...(server=..., ...)`, that queries a server. It returns a typed value or raises a
-LakekeeperError. Its counterpart `get_..._output` also accepts outputs of resources and returns an output. Look-ups
+A lookup is a plain function, `get_...(server=..., ...)`, that queries a server. It returns a typed value or raises a
+LakekeeperError. Its counterpart `get_..._output` also accepts outputs of resources and returns an output. Lookups
 neither accept nor return secrets: `server` references them, and they are read when they are used. Importing this file
 does not import Pulumi.
 """
@@ -35,7 +35,7 @@ NAMED = 10
 
 
 class LookupResult(BaseModel):
-    """Base of the results of look-ups. `model_dump()` returns a result as a dict."""
+    """Base of the results of lookups. `model_dump()` returns a result as a dict."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -50,7 +50,7 @@ def reach(server: Server) -> Client:
 
 
 def as_output(look_up: Callable[..., T]) -> Callable[..., pulumi.Output[T]]:
-    """Return the output form of a look-up, which accepts outputs for all arguments and for values within `server`.
+    """Return the output form of a lookup, which accepts outputs for all arguments and for values within `server`.
 
     It waits until they are known. In a preview that does not know them yet, the result is unknown too.
     """
@@ -83,7 +83,7 @@ def _reference(server: Server) -> ServerRef:
         # Values are left out: one of them may be a secret in place of a reference.
         failures = error.errors(include_url=False, include_context=False, include_input=False)
         reasons = "; ".join(f"{'.'.join(map(str, failure['loc']))}: {failure['msg']}" for failure in failures)
-        raise InvalidLookupError(f"`server` of a look-up is invalid: {reasons}") from None
+        raise InvalidLookupError(f"`server` of a lookup is invalid: {reasons}") from None
 
 
 def _secret(reference: str) -> str:

@@ -1,4 +1,4 @@
-"""Look-ups of warehouses, namespaces, the catalog's configuration and deleted tables."""
+"""Lookups of warehouses, namespaces, the catalog's configuration and deleted tables."""
 
 from datetime import datetime
 from typing import Any, Literal
@@ -235,7 +235,7 @@ def list_deleted_tables(client: Client, warehouse_id: str) -> list[DeletedTable]
 
 
 def _warehouse(response: warehouses.WarehouseResponse) -> WarehouseInfo:
-    """Return a response as a look-up result: properties of the same name, and computed ones."""
+    """Return a response as a lookup result: properties of the same name, and computed ones."""
     profile: dict[str, Any] = response["storage-profile"]
     credential: dict[str, Any] = response.get("storage-credential-type") or {}
     same = {name: response.get(name.replace("_", "-")) for name in WarehouseInfo.model_fields}

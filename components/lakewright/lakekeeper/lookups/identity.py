@@ -1,4 +1,4 @@
-"""Look-ups of users, of roles and their members, and of grants."""
+"""Lookups of users, of roles and their members, and of grants."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -123,7 +123,7 @@ def get_role_members(*, server: Server, project_id: str, role_id: str) -> RoleMe
 
 def get_grants(*, server: Server, on: Mapping[str, Any]) -> list[GrantInfo]:
     """Return the grants directly on an object; `on` as for `Grant`. Raises NothingFoundError."""
-    # These modules import Pulumi, which takes most of a second. Other look-ups do not need it.
+    # These modules import Pulumi, which takes most of a second. Other lookups do not need it.
     from lakewright.lakekeeper.grants.model import target as grant_target  # noqa: PLC0415
     from lakewright.lakekeeper.provider import inputs as declared  # noqa: PLC0415
 
@@ -132,7 +132,7 @@ def get_grants(*, server: Server, on: Mapping[str, Any]) -> list[GrantInfo]:
         target: grant_target.GrantTarget = TypeAdapter(grant_target.GrantTarget).validate_python(dict(on))
     except ValidationError as error:
         reasons = "; ".join(f"{path}: {reason}" for path, reason in declared.failures(error, dict(on)))
-        raise InvalidLookupError(f"`on` of a look-up is invalid: {reasons}") from None
+        raise InvalidLookupError(f"`on` of a lookup is invalid: {reasons}") from None
     target_object = grant_target.resolve_now(client, target)
     live_grants = grants.list_grants(client, target_object) if target_object else None
     if live_grants is None:

@@ -1,4 +1,4 @@
-"""Look-ups of a server and of its projects."""
+"""Lookups of a server and of its projects."""
 
 from lakewright.lakekeeper.api.connection.errors import NothingFoundError
 from lakewright.lakekeeper.api.management import projects

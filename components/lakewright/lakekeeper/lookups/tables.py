@@ -1,4 +1,4 @@
-"""Look-ups of tables and views: the entries of a namespace, and the details of a table or view."""
+"""Lookups of tables and views: the entries of a namespace, and the details of a table or view."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ LakekeeperError
 +-- NotAuthenticatedError       401, or no token
 +-- InsecureEndpointError       a secret would be sent without TLS
 +-- BadResponseError            not a Lakekeeper response: too large, endless, or without a required key
-+-- NothingFoundError           a look-up found nothing
-+-- InvalidLookupError          the arguments of a look-up are wrong
++-- NothingFoundError           a lookup found nothing
++-- InvalidLookupError          the arguments of a lookup are wrong
 +-- RefusedError                any other error response; `kind` is the server's name for it
     +-- ForbiddenError          403, and the 401 of a known user who may not grant
     +-- NotFoundError           404 from the server
@@ -142,11 +142,11 @@ class BadResponseError(LakekeeperError):
 
 
 class NothingFoundError(LakekeeperError):
-    """The object of a look-up does not exist, or is hidden from this identity."""
+    """The object of a lookup does not exist, or is hidden from this identity."""
 
 
 class InvalidLookupError(LakekeeperError):
-    """The arguments of a look-up are wrong."""
+    """The arguments of a lookup are wrong."""
 
 
 class RefusedError(LakekeeperError):

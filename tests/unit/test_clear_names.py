@@ -1,0 +1,46 @@
+"""`scripts/clear_names.py` finds functions that no verb names, and variables that point instead of naming."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def clear_names(load_script: Callable[[str], ModuleType]) -> Any:
+    return load_script("clear_names")
+
+
+@pytest.mark.parametrize("name", ["found", "_listed_tables", "of_warehouse", "storage_of", "until", "as_of"])
+def test_functions_without_a_verb(clear_names: Any, name: str) -> None:
+    hits = [*clear_names.find_unclear_names(f"def {name}():\n    pass\n")]
+    assert [(hit.line, hit.name) for hit in hits] == [(1, name)]
+
+
+@pytest.mark.parametrize("name", ["find_tables", "to_json", "with_mark", "embed", "open_client", "__init__"])
+def test_functions_with_a_verb(clear_names: Any, name: str) -> None:
+    assert [*clear_names.find_unclear_names(f"def {name}():\n    pass\n")] == []
+
+
+@pytest.mark.parametrize("decorator", ["property", "override", "functools.cached_property", "name.setter"])
+def test_properties_and_overrides_are_exempt(clear_names: Any, decorator: str) -> None:
+    assert [*clear_names.find_unclear_names(f"@{decorator}\ndef recorded(self):\n    pass\n")] == []
+
+
+def test_pointing_variables_and_parameters(clear_names: Any) -> None:
+    source = "def read(there, path):\n    found = there\n    for each in found:\n        yield each\n"
+    hits = sorted(clear_names.find_unclear_names(source))
+    assert [(hit.line, hit.name) for hit in hits] == [(1, "there"), (2, "found"), (3, "each")]
+
+
+def test_allowed_names_are_counted(clear_names: Any) -> None:
+    sources = {"a.py": "found = 1\nfound = 2\n"}
+    assert [*clear_names.check_sources(sources, Counter({"a.py found": 2}))] == []
+    (message,) = clear_names.check_sources(sources, Counter({"a.py found": 1}))
+    assert message == "a.py:2: 'found': name the thing"
+    (message,) = clear_names.check_sources(sources, Counter({"a.py found": 2, "a.py there": 1}))
+    assert message == "allowed_names.txt: remove `a.py there`: there is no such name"
