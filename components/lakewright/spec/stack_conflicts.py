@@ -11,7 +11,7 @@ from lakewright.spec.tenant import TenantSpec
 
 
 @dataclass(frozen=True)
-class Place:
+class StorageLocation:
     """A prefix of a bucket that holds a warehouse, or a whole bucket that a stack makes."""
 
     store: ServiceAddress
@@ -20,7 +20,7 @@ class Place:
     path: str = ""
     """Path in the spec."""
 
-    def overlaps(self, other: Place) -> bool:
+    def overlaps(self, other: StorageLocation) -> bool:
         """Return whether objects of one place can be in the other."""
         same_bucket = (self.store, self.bucket) == (other.store, other.bucket)
         return same_bucket and key_prefixes.overlaps(self.prefix, other.prefix)
@@ -31,10 +31,10 @@ class Place:
         return f"s3://{self.bucket}/{self.prefix}".rstrip("/") + at
 
 
-def list_locations(spec: TenantSpec, servers: Servers) -> list[Place]:
+def list_locations(spec: TenantSpec, servers: Servers) -> list[StorageLocation]:
     """Return the buckets that a stack makes, and the prefixes of its warehouses on other buckets."""
     locations = [
-        Place(servers.store(storage.own_endpoint), storage.bucket, path=f"storage.{name}.bucket")
+        StorageLocation(servers.store(storage.own_endpoint), storage.bucket, path=f"storage.{name}.bucket")
         for name, storage in spec.storage.items()
         if storage.makes_bucket
     ]
@@ -43,7 +43,7 @@ def list_locations(spec: TenantSpec, servers: Servers) -> list[Place]:
         if not storage.makes_bucket:
             store = servers.store(storage.own_endpoint)
             prefix = spec.find_key_prefix(warehouse).strip("/")
-            locations.append(Place(store, storage.bucket, prefix, f"warehouses.{index}.key_prefix"))
+            locations.append(StorageLocation(store, storage.bucket, prefix, f"warehouses.{index}.key_prefix"))
     return locations
 
 

@@ -10,7 +10,12 @@ from typing import Any, cast
 
 from lakewright.credentials.aws_session import open_aws_session
 from lakewright.discovery.survey.coverage import SurveyedObject
-from lakewright.drift.objects.kubernetes.cluster import Cluster, ClusterUnreachableError, Collection, ListDeniedError
+from lakewright.drift.objects.kubernetes.cluster import (
+    ClusterUnreachableError,
+    Collection,
+    ListDeniedError,
+    LiveCluster,
+)
 from lakewright.environment.cluster import Cluster as ClusterOptions
 from lakewright.environment.environment import AwsAccount
 from lakewright.environment.platform import TENANT_TAG
@@ -82,7 +87,7 @@ def list_cluster_objects(cluster: ClusterOptions, problems: list[str]) -> list[S
         return []
     cluster_name = f"cluster {cluster.context or 'of the current context'}"
     try:
-        namespaces = list(Cluster("", cluster.context or "").objects(_NAMESPACES, labels=TENANT_LABEL))
+        namespaces = list(LiveCluster("", cluster.context or "").objects(_NAMESPACES, labels=TENANT_LABEL))
     except (ClusterUnreachableError, ListDeniedError) as error:
         problems.append(f"namespaces of {cluster_name} could not be listed: {error}")
         return []

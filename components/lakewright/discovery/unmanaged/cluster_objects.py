@@ -11,10 +11,10 @@ from lakewright.discovery.unmanaged.finding import UnmanagedObject
 from lakewright.drift.detection.steps import DriftRun
 from lakewright.drift.model import Finding, ScanProblem
 from lakewright.drift.objects.kubernetes.cluster import (
-    Cluster,
     ClusterUnreachableError,
     Collection,
     ListDeniedError,
+    LiveCluster,
     open_cluster,
 )
 from lakewright.drift.objects.provider_reads import provider_settings
@@ -71,7 +71,7 @@ def find_unmanaged_objects(run: DriftRun) -> Iterator[Finding]:
             yield from (ScanProblem(stack, text) for stack in stacks)
 
 
-def _list_objects(cluster: Cluster, version: str, kind: str, namespaces: list[str]) -> list[Mapping[str, Any]]:
+def _list_objects(cluster: LiveCluster, version: str, kind: str, namespaces: list[str]) -> list[Mapping[str, Any]]:
     """Return the objects of a kind: one list of the cluster, else a list for each namespace."""
     collection: Collection | None = cluster.collection(version, kind)
     if collection is None:

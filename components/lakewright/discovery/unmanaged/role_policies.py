@@ -12,7 +12,7 @@ from lakewright.drift.model import Finding, ScanProblem
 from lakewright.drift.objects.aws.account import (
     SETTINGS,
     AccountUnreachableError,
-    AwsAccount,
+    AwsAccountReader,
     ReadRefusedError,
     account_key,
     open_account,
@@ -70,7 +70,7 @@ def _get_policy(resource: StackResource) -> str:
     return str(inputs.get("policyArn") if resource.state.type == _ATTACHED else inputs.get("name"))
 
 
-def _list_policies(account: AwsAccount) -> dict[str, list[tuple[str, str]]]:
+def _list_policies(account: AwsAccountReader) -> dict[str, list[tuple[str, str]]]:
     """Return type and name or ARN of each role's policies. Raises AccountUnreachableError and ReadRefusedError."""
     policies_by_role: dict[str, list[tuple[str, str]]] = {}
     for role in account.list_role_details():

@@ -12,7 +12,7 @@ from lakewright.drift.objects.aws import iam, kms, s3
 from lakewright.drift.objects.aws.account import (
     SETTINGS,
     AccountUnreachableError,
-    AwsAccount,
+    AwsAccountReader,
     account_key,
     open_account,
 )
@@ -24,7 +24,7 @@ from lakewright.drift.objects.provider_reads import (
 )
 from lakewright.drift.session import ScanSession, StackResource
 
-MayDiffer = Callable[[Sequence[StackResource], AwsAccount, ScanSession], list[StackResource]]
+MayDiffer = Callable[[Sequence[StackResource], AwsAccountReader, ScanSession], list[StackResource]]
 
 SERVICES: dict[str, MayDiffer] = {"iam": iam.may_differ, "kms": kms.may_differ, "s3": s3.may_differ}
 """Quick comparison by service. The provider compares objects of other services."""

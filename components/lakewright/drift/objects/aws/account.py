@@ -67,7 +67,7 @@ class ReadRefusedError(Exception):
         self.code = code
 
 
-class AwsAccount:
+class AwsAccountReader:
     """Clients of an account. Thread-safe."""
 
     def __init__(self, settings: Mapping[str, Any], connections: int) -> None:
@@ -145,14 +145,14 @@ class AwsAccount:
         return next((entry[service] for entry in entries if entry.get(service)), None)
 
 
-def open_account(settings: Mapping[str, Any], session: ScanSession) -> AwsAccount:
+def open_account(settings: Mapping[str, Any], session: ScanSession) -> AwsAccountReader:
     """Return the clients of an account, opened once in a run.
 
     Raises:
         AccountUnreachableError: The settings name no usable credentials.
     """
     key = ("aws", account_key(settings), settings.get("region"))
-    return session.shared.get_cached(key, lambda: AwsAccount(settings, session.parallel))
+    return session.shared.get_cached(key, lambda: AwsAccountReader(settings, session.parallel))
 
 
 def account_key(settings: Mapping[str, Any]) -> str:

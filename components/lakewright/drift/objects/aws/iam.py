@@ -8,7 +8,7 @@ from typing import Any
 from lakewright_engine.model.resources import ResourceState
 
 from lakewright.credentials.policy_fingerprint import TRUST_FINGERPRINT, fingerprint_policy, normalize_policy
-from lakewright.drift.objects.aws.account import AwsAccount, ReadRefusedError, explain_errors
+from lakewright.drift.objects.aws.account import AwsAccountReader, ReadRefusedError, explain_errors
 from lakewright.drift.objects.aws.comparison import ComparedProperty, is_as_declared, to_tags
 from lakewright.drift.session import ScanSession, StackResource
 from lakewright.validation.documents import as_list, as_mapping
@@ -37,7 +37,9 @@ _PROPERTIES: dict[str, dict[str, ComparedProperty]] = {
 """Kinds by type token. A kind that is not here is compared by the provider."""
 
 
-def may_differ(resources: Sequence[StackResource], account: AwsAccount, session: ScanSession) -> list[StackResource]:
+def may_differ(
+    resources: Sequence[StackResource], account: AwsAccountReader, session: ScanSession
+) -> list[StackResource]:
     """Return the resources that the provider must compare: all that are not surely as declared.
 
     Args:
@@ -76,7 +78,7 @@ def _is_trust_proven(resource: StackResource, live: Mapping[str, Any]) -> bool:
     return isinstance(fingerprint, str) and fingerprint == fingerprint_policy(live.get(_TRUST), str(live.get("name")))
 
 
-def _list_all(account: AwsAccount) -> Iterator[tuple[tuple[str, str], Mapping[str, Any]]]:
+def _list_all(account: AwsAccountReader) -> Iterator[tuple[tuple[str, str], Mapping[str, Any]]]:
     """Yield type, id and live properties of all roles and their inline policies."""
     iam = account.client("iam")
     # Each of the two lists lacks properties of the other list.
@@ -90,7 +92,7 @@ def _list_all(account: AwsAccount) -> Iterator[tuple[tuple[str, str], Mapping[st
             yield (_ROLE_POLICY, f"{name}:{policy['PolicyName']}"), live_policy
 
 
-def _read(state: ResourceState, account: AwsAccount) -> Mapping[str, Any] | None:
+def _read(state: ResourceState, account: AwsAccountReader) -> Mapping[str, Any] | None:
     """Return the live properties of one object; None if it does not exist or cannot be read."""
     iam = account.client("iam")
     try:

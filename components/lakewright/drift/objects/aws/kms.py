@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lakewright.drift.objects.aws.account import AwsAccount, ReadRefusedError, explain_errors, find_region
+from lakewright.drift.objects.aws.account import AwsAccountReader, ReadRefusedError, explain_errors, find_region
 from lakewright.drift.objects.aws.comparison import ComparedProperty, is_as_declared, to_tags
 from lakewright.drift.session import ScanSession, StackResource
 from lakewright.validation.documents import as_list, as_mapping
@@ -28,7 +28,9 @@ _PROPERTIES: dict[str, dict[str, ComparedProperty]] = {
 """Kinds by type token. A kind that is not here is compared by the provider."""
 
 
-def may_differ(resources: Sequence[StackResource], account: AwsAccount, session: ScanSession) -> list[StackResource]:
+def may_differ(
+    resources: Sequence[StackResource], account: AwsAccountReader, session: ScanSession
+) -> list[StackResource]:
     """Return the resources that the provider must compare: all that are not surely as declared.
 
     Args:
@@ -53,7 +55,7 @@ def may_differ(resources: Sequence[StackResource], account: AwsAccount, session:
     return [resource for resource, as_declared in zip(resources, same, strict=True) if not as_declared]
 
 
-def _list_aliases(account: AwsAccount, region: str) -> dict[str, Mapping[str, Any]]:
+def _list_aliases(account: AwsAccountReader, region: str) -> dict[str, Mapping[str, Any]]:
     """Return the live properties of the aliases of a region by name; none if they may not be listed."""
     try:
         with explain_errors("KMS"):
@@ -67,7 +69,7 @@ def _list_aliases(account: AwsAccount, region: str) -> dict[str, Mapping[str, An
     }
 
 
-def _read_key(resource: StackResource, account: AwsAccount) -> Mapping[str, Any] | None:
+def _read_key(resource: StackResource, account: AwsAccountReader) -> Mapping[str, Any] | None:
     """Return the live properties of a key; None if it does not exist, is being deleted or cannot be read."""
     state = resource.state
     if state.type != _KEY or not state.id:

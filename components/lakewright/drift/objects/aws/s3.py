@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lakewright.credentials.policy_fingerprint import normalize_policy
-from lakewright.drift.objects.aws.account import AwsAccount, ReadRefusedError, explain_errors, find_region
+from lakewright.drift.objects.aws.account import AwsAccountReader, ReadRefusedError, explain_errors, find_region
 from lakewright.drift.objects.aws.comparison import (
     ComparedProperty,
     is_as_declared,
@@ -116,7 +116,9 @@ _SETTINGS: dict[str, _Setting] = {
 """Kinds by type token. A kind that is not here is compared by the provider."""
 
 
-def may_differ(resources: Sequence[StackResource], account: AwsAccount, session: ScanSession) -> list[StackResource]:
+def may_differ(
+    resources: Sequence[StackResource], account: AwsAccountReader, session: ScanSession
+) -> list[StackResource]:
     """Return the resources that the provider must compare: all that are not surely as declared.
 
     Args:
@@ -132,7 +134,7 @@ def may_differ(resources: Sequence[StackResource], account: AwsAccount, session:
     return [resource for resource, is_same in zip(resources, same, strict=True) if not is_same]
 
 
-def _list_bucket_names(account: AwsAccount) -> frozenset[str] | None:
+def _list_bucket_names(account: AwsAccountReader) -> frozenset[str] | None:
     """Return the names of all buckets of the account; None if it does not let list them."""
     try:
         with explain_errors("S3"):
@@ -142,7 +144,7 @@ def _list_bucket_names(account: AwsAccount) -> frozenset[str] | None:
         return None
 
 
-def _is_same(resource: StackResource, names: frozenset[str] | None, account: AwsAccount) -> bool:
+def _is_same(resource: StackResource, names: frozenset[str] | None, account: AwsAccountReader) -> bool:
     state = resource.state
     setting = _SETTINGS.get(state.type)
     bucket = state.inputs.get("bucket")

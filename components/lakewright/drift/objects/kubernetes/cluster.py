@@ -46,16 +46,16 @@ class Collection:
     is_namespaced: bool
 
 
-def open_cluster(kubeconfig: str, context: str, session: ScanSession) -> Cluster:
+def open_cluster(kubeconfig: str, context: str, session: ScanSession) -> LiveCluster:
     """Return the client of a cluster, opened once in a run. The parameters are those of `Cluster`.
 
     Raises:
         ClusterUnreachableError: The kubeconfig cannot be used.
     """
-    return session.shared.get_cached(("kubernetes", kubeconfig, context), lambda: Cluster(kubeconfig, context))
+    return session.shared.get_cached(("kubernetes", kubeconfig, context), lambda: LiveCluster(kubeconfig, context))
 
 
-class Cluster:
+class LiveCluster:
     """A client of a cluster. Its methods raise ClusterUnreachableError if the cluster does not answer."""
 
     def __init__(self, kubeconfig: str, context: str) -> None:

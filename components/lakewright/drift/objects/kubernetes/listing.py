@@ -9,7 +9,7 @@ from typing import Any
 
 from lakewright_engine.model.resources import ResourceState
 
-from lakewright.drift.objects.kubernetes.cluster import Cluster, Collection, ListDeniedError
+from lakewright.drift.objects.kubernetes.cluster import Collection, ListDeniedError, LiveCluster
 from lakewright.drift.objects.kubernetes.comparison import is_as_declared
 from lakewright.drift.objects.kubernetes.health import is_healthy, needs_endpoints
 from lakewright.drift.session import ScanSession, StackResource
@@ -31,7 +31,7 @@ class _KindOfStacks:
     resources: dict[ObjectName, list[StackResource]] = field(default_factory=lambda: defaultdict[ObjectName, Any](list))
 
 
-def may_differ(resources: Sequence[StackResource], cluster: Cluster, session: ScanSession) -> list[StackResource]:
+def may_differ(resources: Sequence[StackResource], cluster: LiveCluster, session: ScanSession) -> list[StackResource]:
     """Return the resources that the provider must compare: all that are not surely as declared.
 
     A kind that the cluster does not let list is compared by the provider, which reads each object.
@@ -53,7 +53,7 @@ def may_differ(resources: Sequence[StackResource], cluster: Cluster, session: Sc
     return [resource for candidates in candidates_by_kind for resource in candidates]
 
 
-def _find_candidates(kind: _KindOfStacks, cluster: Cluster) -> list[StackResource]:
+def _find_candidates(kind: _KindOfStacks, cluster: LiveCluster) -> list[StackResource]:
     remaining = dict(kind.resources)
     collection = cluster.collection(kind.api_version, kind.kind)
     if collection is None:
@@ -76,7 +76,7 @@ def _find_candidates(kind: _KindOfStacks, cluster: Cluster) -> list[StackResourc
 
 
 def _drop_healthy_services(
-    remaining: Mapping[ObjectName, list[StackResource]], services: Mapping[ObjectName, Document], cluster: Cluster
+    remaining: Mapping[ObjectName, list[StackResource]], services: Mapping[ObjectName, Document], cluster: LiveCluster
 ) -> dict[ObjectName, list[StackResource]]:
     """Return the resources without Services that surely are as declared."""
     read = Collection("/api/v1", "endpoints", is_namespaced=True)
@@ -104,7 +104,7 @@ def _is_same(state: ResourceState, live: Document, endpoints: Document | None) -
     )
 
 
-def _list_objects(kind: _KindOfStacks, collection: Collection, cluster: Cluster) -> list[Document]:
+def _list_objects(kind: _KindOfStacks, collection: Collection, cluster: LiveCluster) -> list[Document]:
     """Return the listed objects of a kind; none if the cluster refuses to list them."""
     namespaces = {namespace for namespace, _ in kind.resources} if collection.is_namespaced else {""}
     states = [resource.state for resources in kind.resources.values() for resource in resources]
@@ -115,7 +115,7 @@ def _list_objects(kind: _KindOfStacks, collection: Collection, cluster: Cluster)
 
 
 def _list_everywhere(
-    collection: Collection, namespaces: set[str], cluster: Cluster, *, labels: str = ""
+    collection: Collection, namespaces: set[str], cluster: LiveCluster, *, labels: str = ""
 ) -> list[Document]:
     """Return the objects of all namespaces by a single list; where it is denied, by a list per namespace.
 
