@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, cast
@@ -21,6 +22,10 @@ NEEDS_PULUMI = "needs the Pulumi CLI, which is not on the PATH"
 # Variables that a shell or a container sets must not be what makes the product work.
 for name in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):
     os.environ.pop(name, None)
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts background commands in this way; programs under test must receive Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples in every run, so that no change fails by chance. `make test-all` tries new ones.
 hypothesis.settings.register_profile("same", derandomize=True, deadline=None)

@@ -34,6 +34,7 @@ SHELL = re.compile(r"\s(?:\||>|<|&&|;|#)(?:\s|$).*| \$\(.*|\s2?>.*")
 
 PLACEHOLDERS = {
     "words[0]": "up",
+    "arguments[0]": "drift",
     "preview.command": "up",
     "report.command": "up",
     "command": "up",

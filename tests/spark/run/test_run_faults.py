@@ -19,6 +19,7 @@ from lakewright_spark.run import launch
 from lakewright_spark.run.facts import ExecutionFacts
 from lakewright_spark.run.launch import Launch
 from pyiceberg.exceptions import CommitFailedException
+from typing_extensions import override
 
 WORKFLOW = 31
 
@@ -40,13 +41,15 @@ class FailingRegistry(ExecutionRegistry):
     refusals = 0
     finishes = 0
 
-    def alive(self, *words: Any, **more: Any) -> None:
+    @override
+    def record_heartbeat(self, *words: Any, **more: Any) -> None:
         if self.refusals < 2:
             self.refusals += 1
             raise RegistryError("registry of a test: it restarts")
         super().record_heartbeat(*words, **more)
         self.seen.touch()
 
+    @override
     def finish(self, *words: Any, **more: Any) -> None:
         self.finishes += 1
         if self.finishes == 1:

@@ -112,6 +112,7 @@ NOT_THE_SERVERS = {
     "credential_fingerprint",
     "managed_access",
     "own_bucket",
+    "is_adopted",
 }
 """Properties that only the stack has, that no server changes, or that other tests cover."""
 
