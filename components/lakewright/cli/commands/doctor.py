@@ -37,11 +37,11 @@ def doctor(
     if stack is not None:
         findings += _check_tenant(stack, directory)
     missing = [finding for finding in findings if finding.state == "missing"]
-    shown = missing if failed else findings
+    printed_findings = missing if failed else findings
     if as_json:
-        print(json.dumps({"findings": [finding.to_json() for finding in shown]}, indent=2))
+        print(json.dumps({"findings": [finding.to_json() for finding in printed_findings]}, indent=2))
     else:
-        _print_lines(shown, includes_tenant=stack is not None)
+        _print_lines(printed_findings, includes_tenant=stack is not None)
     if missing:
         raise typer.Exit(1)
 
