@@ -19,7 +19,7 @@ from lakewright.credentials.references import Reference
 from lakewright.directories.directory import DirectoryConnection, GroupDirectory, Person, Resolve
 from lakewright.directories.errors import AmbiguousGroupError, DirectoryUnavailableError, GroupNotFoundError
 from lakewright.directories.http import MOST_PAGES, DirectoryApi, list_records
-from lakewright.lakekeeper.api.connection.server import ClientCredentialsAuth
+from lakewright.lakekeeper.api.connection.server import ServerClientCredentialsAuth
 from lakewright.names.types import NotBlank, ServiceUrl
 
 PAGE = 999
@@ -53,7 +53,7 @@ class EntraDirectory(GroupDirectory):
 
     def __init__(self, settings: EntraSettings, resolve: Resolve) -> None:
         """Create the directory; it makes no call."""
-        auth = ClientCredentialsAuth(
+        auth = ServerClientCredentialsAuth(
             kind="client-credentials",
             token_url=f"{settings.login_url}/{settings.tenant_id}/oauth2/v2.0/token",
             client_id=settings.client_id,

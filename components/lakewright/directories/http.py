@@ -14,7 +14,7 @@ from lakewright.lakekeeper.api.connection.deadline import call_within
 from lakewright.lakekeeper.api.connection.errors import NotAuthenticatedError
 from lakewright.lakekeeper.api.connection.responses import UnusableResponseError, retry_after
 from lakewright.lakekeeper.api.connection.retry import RetryableError, RetryPolicy
-from lakewright.lakekeeper.api.connection.server import ClientCredentialsAuth
+from lakewright.lakekeeper.api.connection.server import ServerClientCredentialsAuth
 from lakewright.names.host_kinds import leaves_without_tls
 
 TIMEOUT_SECONDS = 30.0
@@ -28,7 +28,12 @@ class DirectoryApi:
     """The API of one directory. A token that was rejected is renewed once; temporary errors are repeated."""
 
     def __init__(
-        self, title: str, base_url: str, auth: ClientCredentialsAuth, resolve: Resolve, retry: RetryPolicy | None = None
+        self,
+        title: str,
+        base_url: str,
+        auth: ServerClientCredentialsAuth,
+        resolve: Resolve,
+        retry: RetryPolicy | None = None,
     ) -> None:
         """Create the client; it makes no call.
 

@@ -17,7 +17,7 @@ from lakewright.credentials.references import Reference
 from lakewright.directories.directory import DirectoryConnection, GroupDirectory, Person, Resolve
 from lakewright.directories.errors import AmbiguousGroupError, DirectoryUnavailableError, GroupNotFoundError
 from lakewright.directories.http import MOST_PAGES, DirectoryApi, list_records
-from lakewright.lakekeeper.api.connection.server import ClientCredentialsAuth
+from lakewright.lakekeeper.api.connection.server import ServerClientCredentialsAuth
 from lakewright.names.types import NotBlank, ServiceUrl
 
 PAGE = 100
@@ -46,7 +46,7 @@ class KeycloakDirectory(GroupDirectory):
 
     def __init__(self, settings: KeycloakSettings, resolve: Resolve) -> None:
         """Create the directory; it makes no call."""
-        auth = ClientCredentialsAuth(
+        auth = ServerClientCredentialsAuth(
             kind="client-credentials",
             token_url=f"{settings.url}/realms/{settings.realm}/protocol/openid-connect/token",
             client_id=settings.client_id,

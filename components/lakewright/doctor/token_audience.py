@@ -10,7 +10,7 @@ from typing import Any, cast
 from lakewright.doctor.finding import Finding
 from lakewright.environment.environment import Environment, LakekeeperSettings
 from lakewright.kubernetes.jobs_identity import AUDIENCE
-from lakewright.lakekeeper.api.connection.server import TokenAuth
+from lakewright.lakekeeper.api.connection.server import ServerTokenAuth
 
 SUBJECT = "audience of pods' tokens"
 _VARIABLE = "LAKEKEEPER__KUBERNETES_AUTHENTICATION_AUDIENCE"
@@ -88,7 +88,7 @@ def _find_refusal(server: LakekeeperSettings, token: str) -> str | None:
     from lakewright.lakekeeper.api.connection.errors import ForbiddenError, NotAuthenticatedError  # noqa: PLC0415
     from lakewright.lakekeeper.api.connection.retry import RetryPolicy  # noqa: PLC0415
 
-    auth = TokenAuth(kind="token", token="env:TOKEN_OF_A_POD")  # noqa: S106 - a reference, resolved below
+    auth = ServerTokenAuth(kind="token", token="env:TOKEN_OF_A_POD")  # noqa: S106 - a reference, resolved below
     reference = server.reference.model_copy(update={"auth": auth})
     client = Client(reference, lambda _reference: token, retry=RetryPolicy(attempts=1))
     try:

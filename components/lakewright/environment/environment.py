@@ -9,8 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal, cast
 
 import yaml
-from lakewright_spark.catalog.auth import CatalogAuth
-from lakewright_spark.catalog.auth import NoAuth as NoJobAuth
+from lakewright_spark.catalog.auth import CatalogAuth, NoAuth
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from lakewright.directories.registry import DirectorySettings
@@ -25,7 +24,7 @@ from lakewright.environment.platform_reference import (
 from lakewright.environment.tenant_spec_rules import TenantSpecRules
 from lakewright.kubernetes import jobs_identity, trust
 from lakewright.kubernetes.jobs_identity import AUDIENCE, PodIdentity
-from lakewright.lakekeeper.api.connection.server import Auth, NoAuth, ServerRef
+from lakewright.lakekeeper.api.connection.server import NoServerAuth, ServerAuth, ServerRef
 from lakewright.names.host_kinds import leaves_without_tls
 from lakewright.names.placeholders import TENANT
 from lakewright.names.types import (
@@ -83,14 +82,14 @@ class LakekeeperSettings(StrictModel):
     endpoint: ServiceUrl
     catalog_uri: ServiceUrl | None = None
     """Address of the catalog for jobs. Default: the endpoint and `/catalog`."""
-    auth: Auth = NoAuth()
+    auth: ServerAuth = NoServerAuth()
     """How the stack authenticates; secrets by reference only."""
     ca_bundle: Path | None = None
     """PEM file of additional certificate authorities, for Lakekeeper and the token endpoint."""
     allow_plain_http: bool = False
     """Whether stacks and jobs may send tokens and secrets to other machines without TLS: for trusted networks, such as
     from pods to `http://lakekeeper.platform.svc:8181`. Requests to this machine need no TLS."""
-    jobs_auth: Annotated[CatalogAuth, Field(discriminator="kind")] = NoJobAuth()
+    jobs_auth: Annotated[CatalogAuth, Field(discriminator="kind")] = NoAuth()
     """How jobs and computing units authenticate; secrets by reference only. With kind client-credentials, each tenant
     needs a client of its own: `{tenant}` in `client_id` and `client_secret` is the tenant's name, or the spec has an
     `identity`."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from lakewright_spark.catalog.auth import CatalogAuth, ClientCredentialsAuth, TokenFileAuth
-from lakewright_spark.catalog.auth import TokenAuth as JobTokenAuth
+from lakewright_spark.catalog.auth import CatalogAuth, ClientCredentialsAuth, TokenAuth, TokenFileAuth
 
 from lakewright.credentials import references
 from lakewright.credentials.client_token import ClientToken
@@ -145,7 +144,7 @@ def _find_source(identity: UnitIdentity) -> CredentialSource | None:
 
 def _find_auth_source(auth: CatalogAuth) -> CredentialSource | None:
     """Return the credential of an identity that the spec does not describe: the pods' references, read here."""
-    if isinstance(auth, JobTokenAuth):
+    if isinstance(auth, TokenAuth):
         return JobsToken(auth.token)
     if isinstance(auth, ClientCredentialsAuth):
         return ClientToken(auth.token_url, auth.client_id, auth.client_secret, auth.audience, auth.scope)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from lakewright.kubernetes.drift_check_settings import DriftCheckSettings
-from lakewright.lakekeeper.api.connection.server import Auth, NoAuth
+from lakewright.lakekeeper.api.connection.server import NoServerAuth, ServerAuth
 from lakewright.names.types import RoleArn, ServiceUrl
 from lakewright.platform_stack.settings.authentication import AuthenticationSettings
 from lakewright.platform_stack.settings.authorization import Authorization
@@ -104,7 +104,7 @@ class BootstrapSettings(StrictModel):
     """The initial setup of the server, and how this stack authenticates for it."""
 
     accept_terms_of_use: Literal[True]
-    auth: Annotated[Auth, Field(discriminator="kind")] = NoAuth()
+    auth: Annotated[ServerAuth, Field(discriminator="kind")] = NoServerAuth()
     is_operator: bool = False
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.server import NoAuth, ServerRef
+from lakewright.lakekeeper.api.connection.server import NoServerAuth, ServerRef
 from lakewright.verify.attempts.catalog_access import CatalogAccess
 from lakewright.verify.attempts.check import Attempt, expect_allowed, expect_denied
 from lakewright.verify.session.sessions import RETRY, IdentitySession
@@ -36,7 +36,7 @@ def probe_authorization(session: IdentitySession) -> Iterator[Attempt]:
 
 def _open_anonymous_access(session: IdentitySession) -> CatalogAccess:
     bundle = session.tenant.settings.server.ca_bundle
-    server = ServerRef(endpoint=session.catalog.endpoint, auth=NoAuth(), ca_bundle=bundle)
+    server = ServerRef(endpoint=session.catalog.endpoint, auth=NoServerAuth(), ca_bundle=bundle)
     return CatalogAccess(Client(server, lambda reference: reference, retry=RETRY))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lakewright.credentials.client_token import ClientToken
-from lakewright.lakekeeper.api.connection.server import ClientCredentialsAuth, TokenAuth
+from lakewright.lakekeeper.api.connection.server import ServerClientCredentialsAuth, ServerTokenAuth
 from lakewright.verify.attempts.check import Attempt, expect_allowed, expect_denied
 from lakewright.verify.session.sessions import IdentitySession
 from lakewright.verify.session.subjects import JobsToken
@@ -36,9 +36,9 @@ def _compare_with_stack_identity(session: IdentitySession) -> Attempt:
     stack_auth, source = session.tenant.settings.server.auth, session.subject.source
     is_shared, evidence = False, f"ServiceAccount {getattr(source, 'service_account', '')}"
     if isinstance(source, ClientToken):
-        is_shared = isinstance(stack_auth, ClientCredentialsAuth) and stack_auth.client_id == source.client_id
+        is_shared = isinstance(stack_auth, ServerClientCredentialsAuth) and stack_auth.client_id == source.client_id
         evidence = f"client `{source.client_id}`"
     elif isinstance(source, JobsToken):
-        is_shared = isinstance(stack_auth, TokenAuth) and stack_auth.token == source.token
+        is_shared = isinstance(stack_auth, ServerTokenAuth) and stack_auth.token == source.token
         evidence = f"token of `{source.token}`"
     return expect_denied("be the stack's own identity", "allowed" if is_shared else "denied", evidence)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lakewright.credentials.references import resolve as resolve_reference
-from lakewright.lakekeeper.api.connection.server import Auth
+from lakewright.lakekeeper.api.connection.server import ServerAuth
 from lakewright.verify.roles.documents import AwsSettings
 
 
@@ -16,7 +16,7 @@ class VerifiedServer:
     """The Lakekeeper server of the tenants."""
 
     endpoint: str
-    auth: Auth
+    auth: ServerAuth
     """How the stack authenticates. Probes compare with it, and never use it."""
     ca_bundle: str | None = None
     allow_plain_http: bool = False

@@ -7,14 +7,19 @@ from dataclasses import dataclass
 
 from lakewright.credentials import references
 from lakewright.credentials.client_token import ClientToken
-from lakewright.lakekeeper.api.connection.server import Auth, ClientCredentialsAuth, NoAuth, TokenAuth
+from lakewright.lakekeeper.api.connection.server import (
+    NoServerAuth,
+    ServerAuth,
+    ServerClientCredentialsAuth,
+    ServerTokenAuth,
+)
 from lakewright.verify.attempts.errors import IdentityUnavailableError
 from lakewright.verify.session.cluster import TenantCluster
 
 _PLACEHOLDER_REFERENCE = "env:CREDENTIAL_OF_A_UNIT"
 """Reference that a credential's `resolve` returns the secret for; no such variable is read."""
 
-Credential = tuple[Auth, Callable[[str], str]]
+Credential = tuple[ServerAuth, Callable[[str], str]]
 """Authentication of a client of Lakekeeper, and the function that resolves its references."""
 
 
@@ -72,7 +77,7 @@ def obtain_credential(
     """
     match subject.source:
         case None:
-            return NoAuth(), resolve
+            return NoServerAuth(), resolve
         case AccountTokens(account, audiences):
             if (tenant := cluster()) is None:
                 raise IdentityUnavailableError(
@@ -80,13 +85,13 @@ def obtain_credential(
                     " manifests (`kubernetes.render_to`)"
                 )
             token = tenant.issue_token(account, audiences)
-            return TokenAuth(kind="token", token=_PLACEHOLDER_REFERENCE), lambda _reference: token
+            return ServerTokenAuth(kind="token", token=_PLACEHOLDER_REFERENCE), lambda _reference: token
         case JobsToken(reference):
             token = _read_secret(reference, cluster, subject.secret, resolve)
-            return TokenAuth(kind="token", token=_PLACEHOLDER_REFERENCE), lambda _reference: token
+            return ServerTokenAuth(kind="token", token=_PLACEHOLDER_REFERENCE), lambda _reference: token
         case ClientToken() as client:
             value = _read_secret(client.client_secret, cluster, subject.secret, resolve)
-            auth = ClientCredentialsAuth(
+            auth = ServerClientCredentialsAuth(
                 kind="client-credentials",
                 token_url=client.token_url,
                 client_id=client.client_id,

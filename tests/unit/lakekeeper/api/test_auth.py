@@ -11,10 +11,10 @@ import httpx
 import pytest
 from lakewright.lakekeeper.api.connection.auth import BearerAuth, ClientCredentials, FixedToken, TokenFile, Tokens
 from lakewright.lakekeeper.api.connection.errors import NotAuthenticatedError
-from lakewright.lakekeeper.api.connection.server import ClientCredentialsAuth, ServerRef
+from lakewright.lakekeeper.api.connection.server import ServerClientCredentialsAuth, ServerRef
 from pydantic import ValidationError
 
-SETTINGS = ClientCredentialsAuth(
+SETTINGS = ServerClientCredentialsAuth(
     kind="client-credentials",
     token_url="https://idp.test/token",
     client_id="lakewright",

@@ -23,11 +23,11 @@ from lakewright.lakekeeper.api.connection.responses import (
 )
 from lakewright.lakekeeper.api.connection.retry import RetryableError, RetryPolicy
 from lakewright.lakekeeper.api.connection.server import (
-    ClientCredentialsAuth,
-    NoAuth,
+    NoServerAuth,
+    ServerClientCredentialsAuth,
     ServerRef,
-    TokenAuth,
-    TokenFileAuth,
+    ServerTokenAuth,
+    ServerTokenFileAuth,
 )
 from lakewright.lakekeeper.api.connection.tls import hint
 
@@ -108,7 +108,7 @@ class ClientCredentials(Tokens):
 
     def __init__(
         self,
-        settings: ClientCredentialsAuth,
+        settings: ServerClientCredentialsAuth,
         resolve: Resolve,
         http: httpx.Client,
         now: Callable[[], float] = time.monotonic,
@@ -246,11 +246,11 @@ def make_auth(server: ServerRef, resolve: Resolve, *, verify: ssl.SSLContext | b
     """
     require_tls(server)
     match auth := server.auth:
-        case NoAuth():
+        case NoServerAuth():
             return None
-        case TokenAuth(token=reference):
+        case ServerTokenAuth(token=reference):
             return BearerAuth(FixedToken(reference, resolve))
-        case TokenFileAuth(path=path):
+        case ServerTokenFileAuth(path=path):
             return BearerAuth(TokenFile(path))
-        case ClientCredentialsAuth():
+        case ServerClientCredentialsAuth():
             return BearerAuth(ClientCredentials(auth, resolve, make_token_client(verify=verify)))

@@ -1,7 +1,7 @@
 """Require TLS for tokens and secrets that leave this machine, unless a server's settings allow plain HTTP."""
 
 from lakewright.lakekeeper.api.connection.errors import InsecureEndpointError
-from lakewright.lakekeeper.api.connection.server import ClientCredentialsAuth, NoAuth, ServerRef
+from lakewright.lakekeeper.api.connection.server import NoServerAuth, ServerClientCredentialsAuth, ServerRef
 from lakewright.names.host_kinds import leaves_without_tls
 
 
@@ -34,9 +34,9 @@ def as_recorded(server: ServerRef) -> ServerRef:
 
 def _confidential(server: ServerRef) -> list[tuple[str, str]]:
     """Return the secrets in requests to a server, and the URL that each is sent to."""
-    if isinstance(server.auth, NoAuth):
+    if isinstance(server.auth, NoServerAuth):
         return []
     sent = [("a bearer token", server.endpoint)]
-    if isinstance(server.auth, ClientCredentialsAuth):
+    if isinstance(server.auth, ServerClientCredentialsAuth):
         sent.append(("a client's secret", server.auth.token_url))
     return sent

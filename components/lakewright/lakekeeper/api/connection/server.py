@@ -12,20 +12,20 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
 
 
-class NoAuth(_Strict):
+class NoServerAuth(_Strict):
     """No authentication: the server accepts anonymous requests."""
 
     kind: Literal["none"] = "none"
 
 
-class TokenAuth(_Strict):
+class ServerTokenAuth(_Strict):
     """A token that another process renews."""
 
     kind: Literal["token"]
     token: Reference
 
 
-class ClientCredentialsAuth(_Strict):
+class ServerClientCredentialsAuth(_Strict):
     """OAuth2 client credentials of an identity provider (Lakekeeper itself issues no tokens)."""
 
     kind: Literal["client-credentials"]
@@ -36,21 +36,23 @@ class ClientCredentialsAuth(_Strict):
     audience: str | None = None
 
 
-class TokenFileAuth(_Strict):
+class ServerTokenFileAuth(_Strict):
     """A token file that is replaced outside the stack, such as a Kubernetes service account's. Read at each use."""
 
     kind: Literal["token-file"]
     path: str = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
 
-Auth = Annotated[NoAuth | TokenAuth | ClientCredentialsAuth | TokenFileAuth, Field(discriminator="kind")]
+ServerAuth = Annotated[
+    NoServerAuth | ServerTokenAuth | ServerClientCredentialsAuth | ServerTokenFileAuth, Field(discriminator="kind")
+]
 
 
 class ServerRef(_Strict):
     """Address of a Lakekeeper server and how to authenticate."""
 
     endpoint: ServiceUrl
-    auth: Auth = NoAuth()
+    auth: ServerAuth = NoServerAuth()
     ca_bundle: str | None = None
     """Path of a PEM file with additional certificate authorities, for the server and the token endpoint."""
     allow_plain_http: bool | None = None
