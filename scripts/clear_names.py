@@ -1,8 +1,9 @@
 """Check the names of the packages: `python scripts/clear_names.py`, a part of `make check`.
 
-It prints one line for each function that no verb names, and for each variable that points instead of naming. The names
-in scripts/allowed_names.txt are allowed, such as keys of JSON documents; an entry whose name no longer exists is
-printed as well, so the list only becomes shorter. Exit status 1 if it prints a line.
+It prints one line for each function that no verb names, for each variable that points instead of naming, and for each
+class whose name another class has. The names in scripts/allowed_names.txt are allowed, such as keys of JSON documents;
+an entry whose name no longer exists is printed as well, so the list only becomes shorter. Exit status 1 if it prints a
+line.
 """
 
 from __future__ import annotations
@@ -172,11 +173,27 @@ def check_sources(sources: Mapping[str, str], allowed: Counter[str]) -> Iterator
         yield f"{ALLOWED_NAMES.name}: remove `{entry}`: there is no such name"
 
 
+def find_repeated_classes(sources: Mapping[str, str]) -> Iterator[str]:
+    """Yield a line for each class whose name an earlier class has, in the same or in another file.
+
+    Args:
+        sources: Python sources by path.
+    """
+    definitions: dict[str, str] = {}
+    for path, source in sources.items():
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ClassDef):
+                position = f"{path}:{node.lineno}"
+                if (first := definitions.setdefault(node.name, position)) != position:
+                    yield f"{position}: class {node.name!r}: {first} has a class of this name; rename one of them"
+
+
 def main() -> int:
-    """Print the unclear names of the packages."""
+    """Print the unclear and the repeated names of the packages."""
     files = sorted(file for package in PACKAGES for file in (ROOT / package).rglob("*.py"))
     sources = {file.relative_to(ROOT).as_posix(): file.read_text(encoding="utf-8") for file in files}
-    messages = [*check_sources(sources, Counter(ALLOWED_NAMES.read_text(encoding="utf-8").splitlines()))]
+    allowed = Counter(ALLOWED_NAMES.read_text(encoding="utf-8").splitlines())
+    messages = [*check_sources(sources, allowed), *find_repeated_classes(sources)]
     for message in messages:
         print(message)
     return 1 if messages else 0

@@ -1,4 +1,4 @@
-"""`scripts/clear_names.py` finds functions that no verb names, and variables that point instead of naming."""
+"""`scripts/clear_names.py` finds functions that no verb names, variables that point, and class names used twice."""
 
 from __future__ import annotations
 
@@ -44,3 +44,14 @@ def test_allowed_names_are_counted(clear_names: Any) -> None:
     assert message == "a.py:2: 'found': name the thing"
     (message,) = clear_names.check_sources(sources, Counter({"a.py found": 2, "a.py there": 1}))
     assert message == "allowed_names.txt: remove `a.py there`: there is no such name"
+
+
+def test_a_class_name_is_used_once(clear_names: Any) -> None:
+    sources = {"a.py": "class Auth:\n    class Kind: ...\n", "b.py": "class Other: ...\nclass Kind: ...\n"}
+    (message,) = clear_names.find_repeated_classes(sources)
+    assert message == "b.py:2: class 'Kind': a.py:2 has a class of this name; rename one of them"
+
+
+def test_class_names_of_one_file_are_compared(clear_names: Any) -> None:
+    (message,) = clear_names.find_repeated_classes({"a.py": "class Row: ...\nclass Row: ...\n"})
+    assert message.startswith("a.py:2: class 'Row': a.py:1 has")
