@@ -138,10 +138,10 @@ class FleetTenants:
         return {outputs["table_location"]: made["location"].rstrip("/"), outputs["table_id"]: made["table-uuid"]}
 
     def _post(self, path: str, body: Json, project: str = "") -> Json:
-        answer = self.http.post(path, json=body, headers={"x-project-id": project} if project else {})
-        if answer.is_error:
-            raise RuntimeError(f"{path}: {answer.status_code} {answer.text}")
-        return answer.json() if answer.content else {}
+        response = self.http.post(path, json=body, headers={"x-project-id": project} if project else {})
+        if response.is_error:
+            raise RuntimeError(f"{path}: {response.status_code} {response.text}")
+        return response.json() if response.content else {}
 
     def _spec(self, name: str) -> Json:
         shared = {"backend": "existing", "bucket": BUCKET, "region": self._ground.sandbox["aws"]["region"]}

@@ -147,5 +147,5 @@ class Plain:
         self._call("DELETE", f"/catalog/v1/{of[0]}/namespaces/{of[1]}")
 
     def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        answer = self._http.request(method, path, json=body, headers={"x-project-id": PROJECT}).raise_for_status()
-        return answer.json() if answer.content else {}
+        response = self._http.request(method, path, json=body, headers={"x-project-id": PROJECT}).raise_for_status()
+        return response.json() if response.content else {}

@@ -104,5 +104,5 @@ class Plain:
         return None
 
     def _get(self, path: str, project: str | None = None) -> object:
-        answer = self._http.get(path, headers={"x-project-id": project} if project else {})
-        return answer.raise_for_status().json()
+        response = self._http.get(path, headers={"x-project-id": project} if project else {})
+        return response.raise_for_status().json()

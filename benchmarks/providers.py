@@ -48,5 +48,5 @@ class NaiveRole(ResourceProvider):
 
 def _call(method: str, props: dict[str, Any], path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
     with httpx.Client(base_url=props["endpoint"], headers={"x-project-id": props["project_id"]}) as http:
-        answer = http.request(method, path, json=body).raise_for_status()
-        return answer.json() if answer.content else {}
+        response = http.request(method, path, json=body).raise_for_status()
+        return response.json() if response.content else {}

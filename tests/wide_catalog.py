@@ -31,12 +31,12 @@ def wide_catalog(sandbox: Sandbox, access_key_id: str, secret_access_key: str) -
         headers = {name: value for name, value in request.headers.items() if name not in {"host", "accept-encoding"}}
         target = f"{sandbox.lakekeeper.endpoint}{request.url.path}?{request.url.query}"
         async with httpx.AsyncClient(timeout=60) as client:
-            answer = await client.request(request.method, target, headers=headers, content=await request.body())
-        content = answer.content
-        if "s3.access-key-id" in answer.text:
-            content = json.dumps(_replace(answer.json(), keys)).encode()
-        kind = answer.headers.get("content-type")
-        return Response(content, answer.status_code, {"content-type": kind} if kind else None)
+            response = await client.request(request.method, target, headers=headers, content=await request.body())
+        content = response.content
+        if "s3.access-key-id" in response.text:
+            content = json.dumps(_replace(response.json(), keys)).encode()
+        kind = response.headers.get("content-type")
+        return Response(content, response.status_code, {"content-type": kind} if kind else None)
 
     with serve(Starlette(routes=[Route("/{path:path}", forward, methods=METHODS)])) as endpoint:
         yield endpoint

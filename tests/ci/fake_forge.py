@@ -39,7 +39,7 @@ class Forge:
     user: dict[str, Any] | None = None
     """The user of the token; None for a token of Actions."""
     faults: list[int] = field(default_factory=list)
-    """Status codes to answer with before anything is done."""
+    """Status codes to respond with before anything is done."""
     _numbers: Iterator[int] = field(default_factory=lambda: iter(range(1, 1_000_000)))
 
     def answer(self, method: str, target: str, headers: dict[str, str], body: Any) -> tuple[int, Any]:

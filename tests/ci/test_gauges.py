@@ -224,14 +224,14 @@ def test_push_replaces_the_whole_group(gateway: str) -> None:
 
 
 def test_refused_push_names_the_reason(gateway: str) -> None:
-    with pytest.raises(PublishError, match=r"answered 404 to GET"):
+    with pytest.raises(PublishError, match=r"responded with 404 to GET"):
         Pushgateway(f"{gateway}/elsewhere").push(DRIFTED)
 
 
 def test_silent_pushgateway_is_an_error() -> None:
     silent = Pushgateway("http://127.0.0.1:9", retry=RetryPolicy(attempts=2, first_wait=0))
 
-    with pytest.raises(PublishError, match="did not answer: ConnectError"):
+    with pytest.raises(PublishError, match="did not respond: ConnectError"):
         silent.push(DRIFTED)
 
 

@@ -119,7 +119,7 @@ def test_creation_is_not_repeated_after_a_fault(forge: Forge) -> None:
     api = ForgeApi("GitHub", forge.url, {"authorization": f"Bearer {TOKEN}"})
     forge.faults = [502]
 
-    with pytest.raises(PostError, match="answered 502"):
+    with pytest.raises(PostError, match="responded with 502"):
         api.send("POST", "/repos/acme/lakehouse/issues", {"title": "t", "labels": []})
 
     assert len(forge.calls) == 1

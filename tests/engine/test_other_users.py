@@ -54,8 +54,8 @@ def test_other_users_cannot_call_a_run(tmp_path: Path) -> None:
     assert result["messages"] == []
 
     probed = json.loads(result["outputs"]["probed"])
-    answers = [code for codes in probed["self"].values() for code in codes]
-    assert answers.count("OK") == 3, "this user reaches the monitor and both providers"
+    responses = [code for codes in probed["self"].values() for code in codes]
+    assert responses.count("OK") == 3, "this user reaches the monitor and both providers"
     assert len(probed["self"]) == 5, "and the engine for plugins, and the program's callbacks"
     refused = {code for codes in probed["stranger"].values() for code in codes}
     assert refused == {"UNAVAILABLE"}

@@ -81,8 +81,8 @@ def echo(server: socket.socket) -> None:
 
 def replicas(cluster: ControlPlane, namespace: str, deployment: str) -> int:
     with cluster.http() as http:
-        answer = http.get(f"/apis/apps/v1/namespaces/{namespace}/deployments/{deployment}/scale")
-    return answer.raise_for_status().json()["spec"].get("replicas", 0)
+        response = http.get(f"/apis/apps/v1/namespaces/{namespace}/deployments/{deployment}/scale")
+    return response.raise_for_status().json()["spec"].get("replicas", 0)
 
 
 def free_port() -> int:
@@ -94,8 +94,8 @@ def free_port() -> int:
 def token_of_activator(cluster: ControlPlane, namespace: str) -> str:
     with cluster.http() as http:
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-        answer = http.post(f"/api/v1/namespaces/{namespace}/serviceaccounts/activator/token", json=request)
-    return answer.raise_for_status().json()["status"]["token"]
+        response = http.post(f"/api/v1/namespaces/{namespace}/serviceaccounts/activator/token", json=request)
+    return response.raise_for_status().json()["status"]["token"]
 
 
 @contextlib.contextmanager
@@ -124,7 +124,7 @@ def activator(cluster: ControlPlane, namespace: str, folder: Path, pod_port: int
 def answer_to(port: int, text: bytes) -> bytes:
     """Return the answer of a unit, as soon as the activator listens."""
 
-    @retry(retry=retry_if_result(lambda answer: answer is None), wait=wait_fixed(0.2), stop=stop_after_delay(30))
+    @retry(retry=retry_if_result(lambda response: response is None), wait=wait_fixed(0.2), stop=stop_after_delay(30))
     def ask() -> bytes | None:
         try:
             connection = socket.create_connection(("127.0.0.1", port), timeout=20)
@@ -179,4 +179,4 @@ def test_activator_may_scale_idle_units_only(namespace: str, cluster: ControlPla
         ]
 
     assert allowed.is_success, allowed.text
-    assert [answer.status_code for answer in refused] == [httpx.codes.FORBIDDEN] * len(refused)
+    assert [response.status_code for response in refused] == [httpx.codes.FORBIDDEN] * len(refused)

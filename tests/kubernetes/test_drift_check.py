@@ -78,9 +78,9 @@ def test_job_of_the_cron_job_is_admitted(cluster: ControlPlane, place: EventSour
     pod = {"metadata": {"name": "trial", "labels": template["metadata"]["labels"]}, "spec": template["spec"]}
 
     with cluster.http() as http:
-        answer = http.post(f"/api/v1/namespaces/{place.namespace}/pods", params={"dryRun": "All"}, json=pod)
+        response = http.post(f"/api/v1/namespaces/{place.namespace}/pods", params={"dryRun": "All"}, json=pod)
 
-    assert answer.status_code == 201, answer.text
+    assert response.status_code == 201, response.text
 
 
 def test_check_leaves_no_drift_in_the_platform(
@@ -111,10 +111,10 @@ def test_service_account_may_only_read(
 ) -> None:
     with cluster.http(token) as http:
         headers = {"content-type": "application/merge-patch+json"} if method == "PATCH" else {}
-        answer = http.request(method, path, content=b"" if method in ("GET", "DELETE") else b"{}", headers=headers)
+        response = http.request(method, path, content=b"" if method in ("GET", "DELETE") else b"{}", headers=headers)
 
-    assert (answer.status_code == 200) is is_allowed, answer.text
-    assert is_allowed or answer.status_code == 403
+    assert (response.status_code == 200) is is_allowed, response.text
+    assert is_allowed or response.status_code == 403
 
 
 def test_check_publishes_with_its_own_rights(cluster: ControlPlane, place: EventSource, token: str) -> None:

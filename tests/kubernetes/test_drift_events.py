@@ -112,5 +112,5 @@ def test_missing_right_is_an_error(cluster: ControlPlane, place: EventSource, te
     settings.host, settings.ssl_ca_cert = cluster.endpoint, str(cluster.ca)
     anonymous = DriftEvents(place, kubernetes_client.ApiClient(settings))
 
-    with pytest.raises(PublishError, match=r"the cluster answered 40[13]"):
+    with pytest.raises(PublishError, match=r"the cluster responded with 40[13]"):
         anonymous.publish(check(stack(tenant, CHANGED)))

@@ -59,8 +59,8 @@ def wait_for_executors(cluster: ControlPlane, namespace: str, count: int) -> lis
 def token_of_run(cluster: ControlPlane, namespace: str) -> str:
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     with cluster.http() as http:
-        answer = http.post(f"/api/v1/namespaces/{namespace}/serviceaccounts/maintenance/token", json=request)
-    return answer.raise_for_status().json()["status"]["token"]
+        response = http.post(f"/api/v1/namespaces/{namespace}/serviceaccounts/maintenance/token", json=request)
+    return response.raise_for_status().json()["status"]["token"]
 
 
 def start_run(cluster: ControlPlane, namespace: str) -> tuple[str, dict[str, Any]]:
@@ -140,5 +140,5 @@ def test_run_may_make_pods_and_nothing_else(tenant: Tenant, namespace: str, clus
         ]
         allowed = http.get(f"/api/v1/namespaces/{namespace}/pods")
 
-    assert [answer.status_code for answer in refused] == [httpx.codes.FORBIDDEN] * len(refused)
+    assert [response.status_code for response in refused] == [httpx.codes.FORBIDDEN] * len(refused)
     assert allowed.is_success

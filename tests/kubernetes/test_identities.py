@@ -85,8 +85,8 @@ class ServiceAccountOfUnit:
     def token(self, audience: str = AUDIENCE) -> str:
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}
         spec = {"audiences": [audience], "expirationSeconds": 600}
-        answer = self._core.create_namespaced_service_account_token(*self._place, body | {"spec": spec})
-        return str(answer.status.token)
+        response = self._core.create_namespaced_service_account_token(*self._place, body | {"spec": spec})
+        return str(response.status.token)
 
     def config(self, warehouse: str, token: str) -> int:
         headers = {"authorization": f"Bearer {token}", "x-project-id": self._tenant.name}

@@ -103,18 +103,18 @@ def names_in_cluster(http: httpx.Client) -> set[str]:
 
 def test_every_manifest_is_accepted_without_warning(platform: PlatformStack, cluster: ControlPlane) -> None:
     """Server-side apply of the same manifest, as a dry run, shows the warnings that a create would have had."""
-    answers = {}
+    responses = {}
     for manifest in objects(platform):
-        answer = cluster.http().patch(
+        response = cluster.http().patch(
             path_of(manifest),
             params={"dryRun": "All", "fieldManager": "tests", "force": "true", "fieldValidation": "Strict"},
             headers={"Content-Type": "application/apply-patch+yaml"},
             content=json.dumps(manifest),
         )
-        answers[path_of(manifest)] = (answer.status_code, answer.headers.get("warning"))
+        responses[path_of(manifest)] = (response.status_code, response.headers.get("warning"))
 
-    assert len(answers) > 30
-    assert answers == dict.fromkeys(answers, (200, None))
+    assert len(responses) > 30
+    assert responses == dict.fromkeys(responses, (200, None))
 
 
 def test_the_migration_ends_before_the_server_starts(
@@ -164,10 +164,10 @@ def test_no_pod_has_a_secret_as_value_or_argument(
 def test_a_pod_with_privileges_is_refused(platform: PlatformStack, cluster: ControlPlane, namespace: str) -> None:
     pod = {"metadata": {"name": "x"}, "spec": {"containers": [{"name": "x", "image": "x"}]}}
 
-    answer = cluster.http().post(f"/api/v1/namespaces/{namespace}/pods", json=pod)
+    response = cluster.http().post(f"/api/v1/namespaces/{namespace}/pods", json=pod)
 
-    assert answer.status_code == 403
-    assert "violates PodSecurity" in answer.text
+    assert response.status_code == 403
+    assert "violates PodSecurity" in response.text
 
 
 def test_a_change_in_the_cluster_is_found_and_fixed(

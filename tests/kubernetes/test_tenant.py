@@ -57,7 +57,7 @@ def test_every_manifest_is_accepted_without_warning(tenant: Tenant, cluster: Con
     found = manifests(tenant)
 
     with cluster.http() as http:
-        answers = {
+        responses = {
             f"{manifest['kind']} {manifest['metadata']['name']}": http.patch(
                 f"{collection(manifest)}/{manifest['metadata']['name']}",
                 params={"fieldManager": "tests", "force": "true", "dryRun": "All", "fieldValidation": "Strict"},
@@ -70,9 +70,9 @@ def test_every_manifest_is_accepted_without_warning(tenant: Tenant, cluster: Con
     assert {"Namespace", "NetworkPolicy", "ServiceAccount", "ConfigMap", "Service", "Deployment", "CronJob"} <= {
         manifest["kind"] for manifest in found
     }
-    refused = {name: answer.text for name, answer in answers.items() if answer.is_error}
+    refused = {name: response.text for name, response in responses.items() if response.is_error}
     assert not refused
-    assert {name: answer.headers.get("warning") for name, answer in answers.items()} == dict.fromkeys(answers)
+    assert {name: response.headers.get("warning") for name, response in responses.items()} == dict.fromkeys(responses)
 
 
 def test_units_become_available(namespace: str, apps: Any) -> None:
@@ -95,10 +95,10 @@ def test_privileged_pods_are_refused(namespace: str, cluster: ControlPlane) -> N
     }
 
     with cluster.http() as http:
-        answer = http.post(f"/api/v1/namespaces/{namespace}/pods", json=pod)
+        response = http.post(f"/api/v1/namespaces/{namespace}/pods", json=pod)
 
-    assert answer.status_code == httpx.codes.FORBIDDEN, answer.text
-    assert "PodSecurity" in answer.json()["message"]
+    assert response.status_code == httpx.codes.FORBIDDEN, response.text
+    assert "PodSecurity" in response.json()["message"]
 
 
 def test_drift_is_found_and_healed(tenant: Tenant, namespace: str, cluster: ControlPlane) -> None:

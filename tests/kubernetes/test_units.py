@@ -70,10 +70,10 @@ def test_pod_above_the_quota_is_refused(namespace: str, cluster: ControlPlane, t
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "second"}, "spec": spec}
 
     with cluster.http() as http:
-        answer = http.post(f"/api/v1/namespaces/{namespace}/pods", json=pod, params={"dryRun": "All"})
+        response = http.post(f"/api/v1/namespaces/{namespace}/pods", json=pod, params={"dryRun": "All"})
 
-    assert answer.status_code == httpx.codes.FORBIDDEN
-    assert "exceeded quota" in answer.json()["message"]
+    assert response.status_code == httpx.codes.FORBIDDEN
+    assert "exceeded quota" in response.json()["message"]
 
 
 @pytest.mark.parametrize("kind", ["LoadBalancer", "NodePort"])
@@ -84,23 +84,23 @@ def test_ports_outside_the_cluster_are_refused(
     service = {"metadata": {"name": "open"}, "spec": {"type": kind, "ports": [{"port": 80}], "selector": {"a": "b"}}}
 
     with cluster.http() as http:
-        answer = http.post(f"/api/v1/namespaces/{namespace}/services", json=service)
+        response = http.post(f"/api/v1/namespaces/{namespace}/services", json=service)
 
-    assert answer.status_code == httpx.codes.FORBIDDEN
-    assert "exceeded quota" in answer.json()["message"]
+    assert response.status_code == httpx.codes.FORBIDDEN
+    assert "exceeded quota" in response.json()["message"]
 
 
 def test_units_have_no_rights_on_the_cluster(namespace: str, cluster: ControlPlane, tenant: Tenant) -> None:
     del tenant
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     with cluster.http() as http:
-        answer = http.post(f"/api/v1/namespaces/{namespace}/serviceaccounts/notebook/token", json=request)
-    with cluster.http(answer.raise_for_status().json()["status"]["token"]) as unit:
+        response = http.post(f"/api/v1/namespaces/{namespace}/serviceaccounts/notebook/token", json=request)
+    with cluster.http(response.raise_for_status().json()["status"]["token"]) as unit:
         refused = [
             unit.get(f"/api/v1/namespaces/{namespace}/{kind}") for kind in ("secrets", "pods", "configmaps", "services")
         ]
 
-    assert [answer.status_code for answer in refused] == [httpx.codes.FORBIDDEN] * 4
+    assert [response.status_code for response in refused] == [httpx.codes.FORBIDDEN] * 4
 
 
 def test_quantities_and_policies_are_no_drift(tenant: Tenant) -> None:

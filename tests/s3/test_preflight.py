@@ -74,7 +74,7 @@ def test_endpoint_that_does_not_answer(make_tenant: MakeStoreTenant) -> None:
 
     found = refusal(tenant)
 
-    assert "storage.main.endpoint: expected a store at http://127.0.0.1:9; it does not answer" in found
+    assert "storage.main.endpoint: expected a store at http://127.0.0.1:9; it does not respond" in found
 
 
 def test_endpoint_of_another_service(make_tenant: MakeStoreTenant, sandbox: Any) -> None:

@@ -38,10 +38,10 @@ class FaultInjectingProxy:
         while more:
             message = await receive()
             body, more = body + message.get("body", b""), message.get("more_body", False)
-        answer = await asyncio.to_thread(self._answer, scope, body)
-        kept = [(k, v) for k, v in answer.headers.raw if k.lower() not in ENCODED or scope["method"] == "HEAD"]
-        await send({"type": "http.response.start", "status": answer.status_code, "headers": kept})
-        await send({"type": "http.response.body", "body": answer.content})
+        response = await asyncio.to_thread(self._answer, scope, body)
+        kept = [(k, v) for k, v in response.headers.raw if k.lower() not in ENCODED or scope["method"] == "HEAD"]
+        await send({"type": "http.response.start", "status": response.status_code, "headers": kept})
+        await send({"type": "http.response.body", "body": response.content})
 
     def _answer(self, scope: Scope, body: bytes) -> httpx.Response:
         path = scope["raw_path"] + (b"?" + scope["query_string"] if scope["query_string"] else b"")

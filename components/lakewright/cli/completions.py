@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _MOST_FILES = 200
-"""Number of stack files that are read for their labels: a shell waits for the answer."""
+"""Number of stack files that are read for their labels: a shell waits for them."""
 
 
 def complete_stack(ctx: typer.Context, incomplete: str) -> list[str]:

@@ -134,7 +134,7 @@ class CheckSession:
         response = store.send("GET", location.bucket, location.key)
         if not response.is_success:
             raise NotEvaluatedError(
-                f"{location.key.rpartition('/')[2]} of the table cannot be read: S3 answered {response}"
+                f"{location.key.rpartition('/')[2]} of the table cannot be read: S3 responded with {response}"
             )
         return response.content
 

@@ -99,8 +99,8 @@ class EntraDirectory(GroupDirectory):
             bodies = list_records([page])
             if not bodies:
                 raise DirectoryUnavailableError(
-                    f"{self._api.title} answered 404 to {path}. Check `graph_url` of the directory; the group may have"
-                    " been deleted at this moment."
+                    f"{self._api.title} responded with 404 to {path}. Check `graph_url` of the directory; the group may"
+                    " have been deleted at this moment."
                 )
             yield from list_records(bodies[0].get("value"))
             next_address = bodies[0].get("@odata.nextLink")

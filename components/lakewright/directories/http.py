@@ -81,7 +81,7 @@ class DirectoryApi:
             raise DirectoryUnavailableError(f"{server}: the response {unusable}.") from None
         except httpx.HTTPError as error:
             raise RetryableError(
-                DirectoryUnavailableError(f"{server} did not answer: {type(error).__name__}. Try again later.")
+                DirectoryUnavailableError(f"{server} did not respond: {type(error).__name__}. Try again later.")
             ) from None
         match response.status_code:
             case 200:
@@ -91,13 +91,13 @@ class DirectoryApi:
             case 401 | 403:
                 code = _format_error_code(response)
                 raise DirectoryRefusedError(
-                    f"{server} answered {response.status_code} to client `{self.client_id}`{code}. Give it the"
+                    f"{server} responded with {response.status_code} to client `{self.client_id}`{code}. Give it the"
                     " right to read groups and users, and check its secret."
                 )
             case status:
                 code = _format_error_code(response)
                 unavailable = DirectoryUnavailableError(
-                    f"{server} answered {status}{code}; expected the members of a group. Try again later."
+                    f"{server} responded with {status}{code}; expected the members of a group. Try again later."
                 )
                 wait = retry_after(response.headers.get("retry-after", ""))
                 raise RetryableError(unavailable, wait) if status in _TRANSIENT_STATUSES else unavailable
@@ -107,7 +107,7 @@ class DirectoryApi:
             return response.json()
         except ValueError:
             raise DirectoryUnavailableError(
-                f"{self.title} at {self._base} answered with something other than JSON. Check its address."
+                f"{self.title} at {self._base} responded with something other than JSON. Check its address."
             ) from None
 
 

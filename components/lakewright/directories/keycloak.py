@@ -103,8 +103,8 @@ class KeycloakDirectory(GroupDirectory):
             page_groups = self._api.get(path, (parameters or {}) | window)
             if page_groups is None:
                 raise DirectoryUnavailableError(
-                    f"{self._api.title} answered 404 to {path}. Check `url` and `realm` of the directory; the group"
-                    " may have been deleted at this moment."
+                    f"{self._api.title} responded with 404 to {path}. Check `url` and `realm` of the directory; the"
+                    " group may have been deleted at this moment."
                 )
             groups = list_records(page_groups)
             yield from groups

@@ -22,7 +22,7 @@ class DifferenceKind(StrEnum):
     UNMANAGED = "unmanaged"
     """The object is in the tenant's scope, but in no stack."""
     UNREACHABLE = "unreachable"
-    """The server did not answer, so the object could not be checked."""
+    """The server did not respond, so the object could not be checked."""
     CHECK = "check"
     """A check of the spec's `checks` failed."""
 

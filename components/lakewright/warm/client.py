@@ -162,4 +162,4 @@ def _is_ignored(number: int) -> bool:
 
 
 def _report_absence(reason: str) -> None:
-    print(f"note: the warm process of this project does not answer ({reason}); continuing without it", file=sys.stderr)
+    print(f"note: the warm process of this project does not respond ({reason}); continuing without it", file=sys.stderr)

@@ -31,7 +31,7 @@ from lakewright_sandbox.policies.evaluation import ActionRequest, IdentityPolici
 from lakewright_sandbox.policies.patterns import Context
 
 StartResponse = Callable[..., Any]
-Answer = tuple[int, list[tuple[str, str]], bytes]
+WsgiResponse = tuple[int, list[tuple[str, str]], bytes]
 
 _XML = ("Content-Type", "application/xml")
 _JSON = ("Content-Type", "application/x-amz-json-1.1")
@@ -57,11 +57,11 @@ class AuthorizingProxy:
         self._lock = threading.Lock()
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        """Answer one WSGI request."""
+        """Respond to one WSGI request."""
         request = from_environ(environ)
         environ.pop("HTTP_X_MOTO_ACCOUNT_ID", None)  # requests must not choose another account
         with self._lock:
-            status, headers, body = self._answer(request, environ)
+            status, headers, body = self._respond(request, environ)
         if request.method == "HEAD":
             body = b""
         elif not any(name.lower() == "content-length" for name, _ in headers):
@@ -69,7 +69,7 @@ class AuthorizingProxy:
         start_response(f"{status} -", headers)
         return [body]
 
-    def _answer(self, request: HttpRequest, environ: dict[str, Any]) -> Answer:
+    def _respond(self, request: HttpRequest, environ: dict[str, Any]) -> WsgiResponse:
         if request.raw_path.startswith("/moto-api"):
             return self._moto_api(request, environ)
         service = "s3"
@@ -87,13 +87,13 @@ class AuthorizingProxy:
                 status, text = query_error(error, _NAMESPACES.get(service, sts.NAMESPACE))
             return status, [_XML], text.encode()
 
-    def _decide(self, request: HttpRequest, environ: dict[str, Any], signed: Signature | None) -> Answer:
+    def _decide(self, request: HttpRequest, environ: dict[str, Any], signed: Signature | None) -> WsgiResponse:
         identity = self._authenticate(request, signed)
         if signed is None or identity is None or signed.service == "s3":
             return self._s3(request, environ, signed, identity)
         context = request_context(request, signed, self._clock())
         if signed.service == "sts":
-            return self._answer_sts(request, identity, context)
+            return self._respond_to_sts(request, identity, context)
         if signed.service == "iam":
             with self._record_call(calls.iam_call(request.parameters), request, identity) as done:
                 self._authorize_iam(request, identity, context)
@@ -113,7 +113,7 @@ class AuthorizingProxy:
             404,
         )
 
-    def _look_up_events(self, request: HttpRequest, region: str) -> Answer:
+    def _look_up_events(self, request: HttpRequest, region: str) -> WsgiResponse:
         if not request.headers.get("x-amz-target", "").endswith(".LookupEvents"):
             raise AwsError("UnknownOperationException", "Of CloudTrail, the sandbox has LookupEvents.")
         response = self._trail.lookup(json.loads(request.body or b"{}"), region)
@@ -122,11 +122,11 @@ class AuthorizingProxy:
     @contextlib.contextmanager
     def _record_call(
         self, call: ManagementCall | None, request: HttpRequest, identity: Identity | None
-    ) -> Generator[Callable[[Answer], Answer]]:
+    ) -> Generator[Callable[[WsgiResponse], WsgiResponse]]:
         """Record a call with its result. The result is passed through the yielded function."""
         error = ""
 
-        def done(response: Answer) -> Answer:
+        def done(response: WsgiResponse) -> WsgiResponse:
             nonlocal error
             error = "" if response[0] < 400 else str(response[0])
             return response
@@ -153,7 +153,7 @@ class AuthorizingProxy:
 
     def _s3(
         self, request: HttpRequest, environ: dict[str, Any], signed: Signature | None, identity: Identity | None
-    ) -> Answer:
+    ) -> WsgiResponse:
         caller = identity.caller if identity else ANONYMOUS
         rights = identity.rights if identity else IdentityPolicies()
         context = s3_context(request, signed, self._clock())
@@ -193,7 +193,7 @@ class AuthorizingProxy:
 
     def _delete_objects(
         self, request: HttpRequest, environ: dict[str, Any], caller: Caller, rights: IdentityPolicies, context: Context
-    ) -> Answer:
+    ) -> WsgiResponse:
         bucket, _ = s3_actions.parse_target(request)
 
         def refusal(action: str, key: str) -> str | None:
@@ -226,7 +226,7 @@ class AuthorizingProxy:
         if not decision.allowed:
             raise AwsAccessDeniedError(decision.message)
 
-    def _answer_sts(self, request: HttpRequest, identity: Identity, context: Context) -> Answer:
+    def _respond_to_sts(self, request: HttpRequest, identity: Identity, context: Context) -> WsgiResponse:
         text = self._sts.respond(identity, request.parameters, context, self._clock())
         return 200, [("Content-Type", "text/xml")], text.encode()
 
@@ -236,7 +236,7 @@ class AuthorizingProxy:
         self._allow(identity.caller, identity.rights, access_request)
         iam_actions.check_documents(parameters)
 
-    def _moto_api(self, request: HttpRequest, environ: dict[str, Any]) -> Answer:
+    def _moto_api(self, request: HttpRequest, environ: dict[str, Any]) -> WsgiResponse:
         # The page identifies a sandbox. The rest of moto's own API exposes or deletes everything without any check.
         if request.method == "GET" and request.raw_path.rstrip("/") == "/moto-api":
             return self._forward(environ)
@@ -245,7 +245,7 @@ class AuthorizingProxy:
             return 200, [("Content-Type", "application/json")], response
         return 403, [("Content-Type", "text/plain")], b"The sandbox always enforces policies.\n"
 
-    def _forward(self, environ: dict[str, Any]) -> Answer:
+    def _forward(self, environ: dict[str, Any]) -> WsgiResponse:
         response: list[Any] = []
 
         def start_response(status: str, headers: list[tuple[str, str]], _exc_info: object = None) -> None:

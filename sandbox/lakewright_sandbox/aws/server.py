@@ -31,7 +31,7 @@ class AsgiAdapter:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="aws")
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        """Answer one ASGI request."""
+        """Respond to one ASGI request."""
         if scope["type"] != "http":
             return
         body = io.BytesIO()

@@ -29,7 +29,7 @@ _EXTERNAL_ID = re.compile(r"[\w+=,.@:/-]{2,1224}")
 
 
 class Sts:
-    """Answer STS calls; sessions are kept in the directory."""
+    """Respond to STS calls; sessions are kept in the directory."""
 
     def __init__(self, directory: Directory) -> None:
         """Keep sessions in a directory."""

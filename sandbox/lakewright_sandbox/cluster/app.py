@@ -50,7 +50,7 @@ class SandboxCluster:
             for collection in ("/namespaces/{namespace}/{plural}", "/{plural}"):
                 for suffix in ("/{name}/{subresource}", "/{name}", ""):
                     routes.append(Route(f"{prefix}{collection}{suffix}", self._object, methods=every))
-        return Starlette(routes=_most_specific_first(routes), exception_handlers={ApiStatusError: _answer_refusal})
+        return Starlette(routes=_most_specific_first(routes), exception_handlers={ApiStatusError: _respond_to_refusal})
 
     async def _version(self, _request: Request) -> Response:
         return JSONResponse(_VERSION)
@@ -202,5 +202,5 @@ def _most_specific_first(routes: list[Route]) -> list[Route]:
     return sorted(routes, key=lambda route: (-("{namespace}" in route.path), -route.path.count("/")))
 
 
-async def _answer_refusal(_request: Request, error: Exception) -> Response:
+async def _respond_to_refusal(_request: Request, error: Exception) -> Response:
     return cast(ApiStatusError, error).response()

@@ -64,10 +64,10 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
     app.add_middleware(CommonHeaders)
     app.add_middleware(SlashesWithin)
     handlers: dict[Any, Any] = {
-        ApiError: _answer_api_error,
-        RequestValidationError: _answer_bad_parameter,
-        HTTPException: _answer_no_route,
-        Exception: _answer_failure,
+        ApiError: _respond_to_api_error,
+        RequestValidationError: _respond_to_bad_parameter,
+        HTTPException: _respond_to_unknown_route,
+        Exception: _respond_to_failure,
     }
     for kind, handler in handlers.items():
         app.add_exception_handler(kind, handler)
@@ -79,20 +79,20 @@ def _is_mounted(settings: Settings, path: str) -> bool:
     return has_call(settings.version, path) and (settings.openfga or not path.startswith(PERMISSIONS))
 
 
-async def _answer_api_error(request: Request, error: ApiError) -> Response:
+async def _respond_to_api_error(request: Request, error: ApiError) -> Response:
     error.kind = error_type(request.app.state.lakekeeper.settings.version, error.kind)
     return error.response()
 
 
-async def _answer_bad_parameter(_request: Request, error: RequestValidationError) -> Response:
+async def _respond_to_bad_parameter(_request: Request, error: RequestValidationError) -> Response:
     return reject_query(error).response()
 
 
-async def _answer_no_route(_request: Request, error: HTTPException) -> Response:
+async def _respond_to_unknown_route(_request: Request, error: HTTPException) -> Response:
     return Response(status_code=error.status_code)
 
 
-async def _answer_failure(request: Request, error: Exception) -> Response:
+async def _respond_to_failure(request: Request, error: Exception) -> Response:
     log.error("%s %s failed", request.method, request.url.path, exc_info=error)
     return ApiError(500, "InternalServerError", "The server failed; see its log.").response()
 
@@ -105,7 +105,7 @@ class CommonHeaders:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Respond to one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

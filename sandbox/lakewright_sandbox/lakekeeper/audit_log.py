@@ -104,7 +104,7 @@ class AuditLog:
         file.touch()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Respond to one request."""
         event = self._find_event(scope) if scope["type"] == "http" else None
         if event is None:
             await self._app(scope, receive, send)

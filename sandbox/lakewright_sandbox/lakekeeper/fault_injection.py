@@ -130,7 +130,7 @@ class FaultSwitch:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, with a fault if a rule applies."""
+        """Respond to one request, with a fault if a rule applies."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
         elif not scope["path"].startswith(ADMIN):

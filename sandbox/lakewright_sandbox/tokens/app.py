@@ -33,7 +33,7 @@ class TokenRequestError(Exception):
         self.code, self.description, self.status = code, description, status
 
 
-async def _answer_refusal(_request: Request, refused: Exception) -> Response:
+async def _respond_to_refusal(_request: Request, refused: Exception) -> Response:
     assert isinstance(refused, TokenRequestError)
     headers = {"www-authenticate": "Basic"} if refused.status == 401 else None
     return JSONResponse({"error": refused.code, "error_description": refused.description}, refused.status, headers)
@@ -56,7 +56,7 @@ class IdentityProvider:
                 Route(KEYS, self._keys),
                 Route(TOKENS, self._issue_token, methods=["POST"]),
             ],
-            exception_handlers={TokenRequestError: _answer_refusal},
+            exception_handlers={TokenRequestError: _respond_to_refusal},
         )
 
     def claims(self, issuer: str, client: OAuthClient, audience: str, scope: str) -> dict[str, Any]:

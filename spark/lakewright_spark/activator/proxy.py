@@ -36,16 +36,16 @@ class UnitProxy:
         self._last_traffic = clock()
         self._clients: set[asyncio.StreamWriter] = set()
 
-    async def serve(self, client: asyncio.StreamReader, answers: asyncio.StreamWriter) -> None:
+    async def serve(self, client: asyncio.StreamReader, responses: asyncio.StreamWriter) -> None:
         """Forward a connection to the unit, which is started if it does not run."""
         with suppress(OSError):
-            _notice_lost_clients(answers)
+            _notice_lost_clients(responses)
             # A connection without a byte is a port scan or a probe, which must not start the unit.
             if first := await client.read(_CHUNK):
-                with self._track_client(answers):
+                with self._track_client(responses):
                     if upstream := await self._reach():
-                        await self._forward((client, answers), upstream, first)
-        await _close(answers)
+                        await self._forward((client, responses), upstream, first)
+        await _close(responses)
 
     async def stop_if_idle(self) -> None:
         """Stop the unit if there was no traffic for its time. Raises ScalingError."""

@@ -32,7 +32,7 @@ async def run(config: ActivatorConfig, build_scale: Callable[[IdleUnit], Scale])
         for proxy in proxies:
             server = await asyncio.start_server(proxy.serve, config.address, proxy.unit.listen)
             stack.callback(server.close)
-        health = await asyncio.start_server(_answer_probe, config.address, config.health_port)
+        health = await asyncio.start_server(_respond_to_probe, config.address, config.health_port)
         stack.callback(health.close)
         watchers = [asyncio.create_task(_watch(proxy)) for proxy in proxies]
         logger.info("serving %s", ", ".join(unit.deployment for unit in config.units))
@@ -52,6 +52,6 @@ async def _watch(proxy: UnitProxy) -> None:
             logger.warning("%s: cannot be stopped: %s", proxy.unit.deployment, error)
 
 
-async def _answer_probe(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _respond_to_probe(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     writer.close()
     await asyncio.sleep(0)

@@ -249,12 +249,12 @@ def test_command_runs_by_itself_where_nobody_answers(commands: Any, ended: Any) 
     finally:
         os.kill(process, signal.SIGKILL)
     assert ended(process)
-    note = "note: the warm process of this project does not answer (timed out); continuing without it\n"
+    note = "note: the warm process of this project does not respond (timed out); continuing without it\n"
     assert errors == note + commands.run("preview", LAKEWRIGHT_WARM="0")[1]
 
     commands.wait_for(lambda: commands.process() is None)
     _, errors = commands.run("preview")
-    assert errors.startswith("note: the warm process of this project does not answer ([Errno 111] Connection refused)")
+    assert errors.startswith("note: the warm process of this project does not respond ([Errno 111] Connection refused)")
     assert commands.wait_until_ready() != process
 
 

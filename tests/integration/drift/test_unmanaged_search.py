@@ -240,7 +240,7 @@ def test_server_that_stops_answering_gets_no_more_requests(lake: Lake, monkeypat
 
     calls = [call["path"] for call in lake.http.get("/sandbox/v1/calls").json()["calls"]]
     assert code == 1
-    assert "did not answer" in report["stacks"][0]["problems"][0]
+    assert "did not respond" in report["stacks"][0]["problems"][0]
     assert sum(path.endswith("/members") for path in calls) == 1
 
 

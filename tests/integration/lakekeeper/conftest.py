@@ -156,7 +156,7 @@ def wait_for(url: str) -> None:
                 return
         except httpx.TransportError:
             pass
-        assert time.monotonic() < deadline, f"{url} did not answer within {START_SECONDS} s"
+        assert time.monotonic() < deadline, f"{url} did not respond within {START_SECONDS} s"
         time.sleep(0.05)
 
 
@@ -187,9 +187,9 @@ def make_warehouse(aws: Aws) -> Callable[..., str]:
         }
         if soft_delete_seconds is not None:
             body["delete-profile"] = {"type": "soft", "expiration-seconds": soft_delete_seconds}
-        answer = client.post("/management/v1/warehouse", json=body)
-        assert answer.status_code == 201, answer.text
-        return answer.json()["warehouse-id"]
+        response = client.post("/management/v1/warehouse", json=body)
+        assert response.status_code == 201, response.text
+        return response.json()["warehouse-id"]
 
     return make
 
@@ -270,8 +270,8 @@ def give(people: People) -> Callable[..., None]:
     def give(user: str, relation: str, path: str, *, take: bool = False, headers: Any = None) -> None:
         side = "deletes" if take else "writes"
         body = {side: [{"type": relation, "user": f"oidc~{user}"}]}
-        answer = people("root").post(f"/management/v1/permissions/{path}/assignments", json=body, headers=headers)
-        assert answer.status_code == 204, answer.text
+        response = people("root").post(f"/management/v1/permissions/{path}/assignments", json=body, headers=headers)
+        assert response.status_code == 204, response.text
 
     return give
 
@@ -304,6 +304,6 @@ def managed(client: Any, app: Any, make_warehouse: Callable[..., str], monkeypat
     lakekeeper = app.state.lakekeeper
     with monkeypatch.context() as admin:
         admin.setattr(lakekeeper, "settings", replace(lakekeeper.settings, instance_admin=True))
-        answer = client.post(f"{path}/managed-by", json={"managed-by": "instance-admin"})
-        assert answer.json()["managed-by"] == "instance-admin"
+        response = client.post(f"{path}/managed-by", json={"managed-by": "instance-admin"})
+        assert response.json()["managed-by"] == "instance-admin"
     return path

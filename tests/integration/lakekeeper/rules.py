@@ -85,9 +85,9 @@ def bootstrap(client: Any) -> None:
 
 
 def made(client: Any, name: str = "main", headers: Any = None, **profile: Any) -> str:
-    answer = create(client, name, headers, **profile)
-    assert answer.status_code == 201, answer.text
-    return answer.json()["warehouse-id"]
+    response = create(client, name, headers, **profile)
+    assert response.status_code == 201, response.text
+    return response.json()["warehouse-id"]
 
 
 def create(client: Any, name: str = "main", headers: Any = None, **profile: Any) -> Any:
@@ -101,8 +101,8 @@ def run_all(app: FastAPI) -> None:
         pass
 
 
-def refused(answer: Any) -> tuple[int, str]:
-    return answer.status_code, answer.json()["error"]["type"]
+def refused(response: Any) -> tuple[int, str]:
+    return response.status_code, response.json()["error"]["type"]
 
 
 def get_warehouse(client: Any, warehouse: str) -> dict[str, Any]:
@@ -112,8 +112,8 @@ def get_warehouse(client: Any, warehouse: str) -> dict[str, Any]:
 def table_in(client: Any, warehouse: str, name: str = "t") -> str:
     """Makes a table, and its namespace where it is missing; returns the table's location."""
     client.post(f"/catalog/v1/{warehouse}/namespaces", json={"namespace": ["n"]})
-    answer = client.post(f"/catalog/v1/{warehouse}/namespaces/n/tables", json={"name": name, "schema": SCHEMA})
-    return answer.raise_for_status().json()["metadata"]["location"]
+    response = client.post(f"/catalog/v1/{warehouse}/namespaces/n/tables", json={"name": name, "schema": SCHEMA})
+    return response.raise_for_status().json()["metadata"]["location"]
 
 
 def keys_under(aws: Any, location: str) -> list[str]:

@@ -32,8 +32,8 @@ def world(shared_world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Worl
     httpx.delete(f"{shared_world.endpoint}/sandbox/v1/faults")
 
 
-def kind_of(answer: httpx.Response) -> tuple[int, str]:
-    return answer.status_code, answer.json()["error"]["type"]
+def kind_of(response: httpx.Response) -> tuple[int, str]:
+    return response.status_code, response.json()["error"]["type"]
 
 
 def test_a_good_token_is_let_in_and_health_needs_none(world: World) -> None:
@@ -89,10 +89,10 @@ def test_the_caller_is_the_subject_of_the_token(world: World) -> None:
 
 
 def test_the_server_issues_no_tokens(world: World) -> None:
-    answer = httpx.post(
+    response = httpx.post(
         f"{world.endpoint}/catalog/v1/oauth/tokens", headers={"authorization": f"Bearer {world.token()}"}
     )
-    assert (answer.status_code, answer.content) == (404, b"")
+    assert (response.status_code, response.content) == (404, b"")
 
 
 @pytest.mark.parametrize(
@@ -107,14 +107,14 @@ def test_the_server_issues_no_tokens(world: World) -> None:
 )
 def test_the_provider_answers_oauth2_errors(world: World, form: dict[str, str], status: int, code: str) -> None:
     good = {"grant_type": "client_credentials", "client_id": "ci", "client_secret": SECRET}
-    answer = httpx.post(f"{world.issuer}/token", data=good | form)
-    assert (answer.status_code, answer.json()["error"]) == (status, code)
-    assert SECRET not in answer.text
+    response = httpx.post(f"{world.issuer}/token", data=good | form)
+    assert (response.status_code, response.json()["error"]) == (status, code)
+    assert SECRET not in response.text
 
 
 def test_the_provider_takes_basic_authentication_too(world: World) -> None:
-    answer = httpx.post(f"{world.issuer}/token", data={"grant_type": "client_credentials"}, auth=("ci", SECRET))
-    assert answer.json()["scope"] == "lake house"
+    response = httpx.post(f"{world.issuer}/token", data={"grant_type": "client_credentials"}, auth=("ci", SECRET))
+    assert response.json()["scope"] == "lake house"
 
 
 def test_discovery_leads_to_tokens_and_keys(world: World) -> None:
@@ -182,8 +182,8 @@ def test_a_token_that_the_server_refuses_is_renewed_once(world: World) -> None:
 @pytest.mark.parametrize(
     ("secret", "changes", "says"),
     [
-        ("wrong-secret", {}, r"gave no token to client ci: it answered 401 invalid_client"),
-        (SECRET, {"token_url": "http://127.0.0.1:9/token"}, r"http://127\.0\.0\.1:9/token did not answer"),
+        ("wrong-secret", {}, r"gave no token to client ci: it responded with 401 invalid_client"),
+        (SECRET, {"token_url": "http://127.0.0.1:9/token"}, r"http://127\.0\.0\.1:9/token did not respond"),
     ],
 )
 def test_an_error_names_the_token_endpoint_and_no_secret(

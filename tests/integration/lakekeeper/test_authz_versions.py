@@ -25,17 +25,17 @@ def test_grants_are_unknown(old: tuple[str, httpx.Client]) -> None:
         f"warehouse/{SOME}/grants",
         f"warehouse/{SOME}/grants/grantable-privileges",
     ):
-        answer = root.get(f"{V1}/{path}")
-        assert (answer.status_code, answer.content) == (404, b"")
+        response = root.get(f"{V1}/{path}")
+        assert (response.status_code, response.content) == (404, b"")
 
 
 def test_members_came_with_0_13_and_before_there_were_assignees(old: tuple[str, httpx.Client]) -> None:
     version, root = old
     role = root.post(f"{V1}/role", json={"name": "r"}).json()["id"]
-    answer = root.get(f"{V1}/role/{role}/members")
-    assert answer.status_code == (404 if version == "0.11" else 200)
-    assert (answer.content == b"") == (version == "0.11")
-    assert root.get(f"{V1}/user/oidc~root/roles").status_code == answer.status_code
+    response = root.get(f"{V1}/role/{role}/members")
+    assert response.status_code == (404 if version == "0.11" else 200)
+    assert (response.content == b"") == (version == "0.11")
+    assert root.get(f"{V1}/user/oidc~root/roles").status_code == response.status_code
     path = f"{V1}/permissions/role/{role}/assignments"
     assert root.post(path, json={"writes": [{"type": "assignee", "user": "oidc~a"}]}).status_code == 204
 

@@ -70,21 +70,21 @@ def test_locations_overlap_within_bucket_region_and_endpoint(
     light: Any, warehouse: str, profile: Any, *, blocked: bool
 ) -> None:
     light.post(f"{MANAGEMENT}/{warehouse}/deactivate").raise_for_status()
-    answer = create(light, "second", **profile)
+    response = create(light, "second", **profile)
     if blocked:
-        assert refused(answer) == (400, "CreateWarehouseStorageProfileOverlap")
+        assert refused(response) == (400, "CreateWarehouseStorageProfileOverlap")
         other = f"p{uuid.uuid4().hex}"
         light.post("/management/v1/project", json={"project-id": other, "project-name": "other"}).raise_for_status()
-        answer = create(light, "second", {"x-project-id": other}, **profile)
-    assert answer.status_code == 201
+        response = create(light, "second", {"x-project-id": other}, **profile)
+    assert response.status_code == 201
 
 
 def test_names_ignore_case_and_renames_to_taken_names_are_503(light: Any, warehouse: str) -> None:
     assert refused(create(light, "MAIN", key_prefix="other")) == (409, "WarehouseAlreadyExists")
     other = made(light, "other", key_prefix="other")
     light.post(f"{MANAGEMENT}/{warehouse}/deactivate").raise_for_status()
-    answer = light.post(f"{MANAGEMENT}/{other}/rename", json={"new-name": "Main"})
-    assert refused(answer) == (503, "CatalogBackendError")
+    response = light.post(f"{MANAGEMENT}/{other}/rename", json={"new-name": "Main"})
+    assert refused(response) == (503, "CatalogBackendError")
     assert light.post(f"{MANAGEMENT}/{other}/rename", json={"new-name": "OTHER"}).json()["name"] == "OTHER"
 
 
@@ -114,8 +114,8 @@ def test_an_inactive_warehouse_is_missing_for(what: str, light: Any, warehouse: 
     method, path, body = NEED_ACTIVE[what]
     light.post(f"{MANAGEMENT}/{warehouse}/deactivate").raise_for_status()
     light.get(f"{MANAGEMENT}/{warehouse}").raise_for_status()  # updates the cached status
-    answer = light.request(method, f"{MANAGEMENT}/{warehouse}/{path}", json=body)
-    assert refused(answer) == (404, "NoSuchWarehouseException")
+    response = light.request(method, f"{MANAGEMENT}/{warehouse}/{path}", json=body)
+    assert refused(response) == (404, "NoSuchWarehouseException")
 
 
 @pytest.mark.parametrize("what", DO_NOT)
@@ -135,9 +135,9 @@ def test_unset_fields_are_null(light: Any, warehouse: str) -> None:
 @pytest.mark.parametrize("missing", ["sts-enabled", "region", "bucket"])
 def test_a_profile_that_lacks_something_is_refused_in_plain_text(light: Any, missing: str) -> None:
     profile = {key: value for key, value in PROFILE.items() if key != missing}
-    answer = light.post(MANAGEMENT, json={"warehouse-name": "x", "storage-profile": profile})
-    assert (answer.status_code, answer.headers["content-type"].partition(";")[0]) == (422, "text/plain")
-    assert missing in answer.text
+    response = light.post(MANAGEMENT, json={"warehouse-name": "x", "storage-profile": profile})
+    assert (response.status_code, response.headers["content-type"].partition(";")[0]) == (422, "text/plain")
+    assert missing in response.text
 
 
 def test_a_drop_without_purge_parameter_purges(
@@ -169,14 +169,14 @@ def test_vended_credentials_that_reach_too_far_are_refused(client: Any, make_war
         headers = {"content-type": "application/x-www-form-urlencoded"}
         headers["authorization"] = request.headers["authorization"]
         async with httpx.AsyncClient() as http:
-            answer = await http.post(aws.endpoint, content=urlencode(asked), headers=headers)
-        return Response(answer.content, answer.status_code, media_type=answer.headers["content-type"])
+            response = await http.post(aws.endpoint, content=urlencode(asked), headers=headers)
+        return Response(response.content, response.status_code, media_type=response.headers["content-type"])
 
     with serve(Starlette(routes=[Route("/", without_policy, methods=["POST"])])) as careless:
         key = KEY | {"access-key-id": aws.access_key_id, "secret-access-key": aws.secret_access_key}
         profile = PROFILE | {"bucket": "tenants", "key-prefix": "too-far", "sts-enabled": True}
         profile |= {"endpoint": aws.endpoint, "path-style-access": True, "sts-endpoint": careless}
         body = {"warehouse-name": "too-far", "storage-profile": profile, "storage-credential": key}
-        answer = client.post(MANAGEMENT, json=body)
-    assert refused(answer) == (412, "ShortTermCredentialError"), answer.text
+        response = client.post(MANAGEMENT, json=body)
+    assert refused(response) == (412, "ShortTermCredentialError"), response.text
     assert "too-far" not in [one["name"] for one in client.get(MANAGEMENT).json()["warehouses"]]

@@ -113,8 +113,8 @@ def test_generic_tables_came_with_0_13_and_tags_with_0_14(start_openfga: Any, ve
         f"/lakekeeper/v1/{SOME}/namespaces/n/generic-tables",
         f"{V1}/warehouse/{SOME}/generic-table/{SOME}/protection",
     ):
-        answer = root.get(path)
-        assert (answer.status_code, answer.content == b"") == (404, version == "0.11")
+        response = root.get(path)
+        assert (response.status_code, response.content == b"") == (404, version == "0.11")
 
 
 def _named(http: httpx.Client, name: str) -> list[dict[str, Any]]:

@@ -38,14 +38,14 @@ def apply(http: httpx.Client, path: str, **sides: list[dict[str, Any]]) -> httpx
     return http.post(f"{V1}/{path}/grants", json=sides)
 
 
-def kind_of(answer: httpx.Response) -> tuple[int, str]:
-    return answer.status_code, answer.json()["error"]["type"]
+def kind_of(response: httpx.Response) -> tuple[int, str]:
+    return response.status_code, response.json()["error"]["type"]
 
 
 def listed(http: httpx.Client, path: str, **params: Any) -> list[dict[str, Any]]:
-    answer = http.get(f"{V1}/{path}/grants", params=params)
-    assert answer.status_code == 200, answer.text
-    return answer.json()["grants"]
+    response = http.get(f"{V1}/{path}/grants", params=params)
+    assert response.status_code == 200, response.text
+    return response.json()["grants"]
 
 
 @pytest.mark.parametrize("path", ["server", "project"])
@@ -81,8 +81,8 @@ def test_an_invalid_difference_is_refused(http: httpx.Client, sides: Any, kind: 
 
 
 def test_unknown_fields_are_refused(http: httpx.Client) -> None:
-    answer = http.post(f"{V1}/project/grants", json={"writes": [entry("delete") | {"note": "x"}]})
-    assert (answer.status_code, answer.headers["content-type"].split(";")[0]) == (422, "text/plain")
+    response = http.post(f"{V1}/project/grants", json={"writes": [entry("delete") | {"note": "x"}]})
+    assert (response.status_code, response.headers["content-type"].split(";")[0]) == (422, "text/plain")
 
 
 def test_pages_are_followed_until_there_is_no_token(http: httpx.Client) -> None:
@@ -148,8 +148,8 @@ def test_under_openfga_grants_are_the_tuples(people: Any, warehouse: str) -> Non
 
 
 def test_openfga_lists_no_grants_of_a_principal_across_objects(people: Any) -> None:
-    answer = people("root").get(f"{V1}/grants", params={"principalUser": "oidc~root"})
-    assert kind_of(answer) == (501, "GrantListingNotImplemented")
+    response = people("root").get(f"{V1}/grants", params={"principalUser": "oidc~root"})
+    assert kind_of(response) == (501, "GrantListingNotImplemented")
 
 
 def test_granting_without_the_right_is_forbidden(people: Any, warehouse: str) -> None:

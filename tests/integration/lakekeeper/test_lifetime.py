@@ -45,9 +45,9 @@ def client(app: FastAPI) -> Iterator[Any]:
 
 def table_in(client: Any, warehouse: str) -> dict[str, Any]:
     client.post(f"/catalog/v1/{warehouse}/namespaces", json={"namespace": ["n"]}).raise_for_status()
-    answer = client.post(f"/catalog/v1/{warehouse}/namespaces/n/tables", json={"name": "t", "schema": SCHEMA})
-    assert answer.status_code == 200, answer.text
-    return answer.json()
+    response = client.post(f"/catalog/v1/{warehouse}/namespaces/n/tables", json={"name": "t", "schema": SCHEMA})
+    assert response.status_code == 200, response.text
+    return response.json()
 
 
 def files_of(table: dict[str, Any], aws: Any) -> int:
@@ -94,8 +94,8 @@ def test_a_name_that_was_taken_again_cannot_be_undropped(client: Any, make_wareh
     client.delete(f"{tables}/t").raise_for_status()
     client.post(tables, json={"name": "T", "schema": SCHEMA}).raise_for_status()
     undrop = f"/management/v1/warehouse/{warehouse}/deleted-tabulars/undrop"
-    answer = client.post(undrop, json={"targets": [{"type": "table", "id": dropped}]})
-    assert (answer.status_code, answer.json()["error"]["type"]) == (409, "AlreadyExistsException")
+    response = client.post(undrop, json={"targets": [{"type": "table", "id": dropped}]})
+    assert (response.status_code, response.json()["error"]["type"]) == (409, "AlreadyExistsException")
 
 
 @pytest.mark.parametrize("action", ["cancel", "run-now"])
@@ -162,8 +162,8 @@ def test_tables_are_counted_by_the_hour(client: Any, app: FastAPI, clock: Clock,
 
 
 def test_only_instance_admins_change_a_managed_warehouse(client: Any, managed: str) -> None:
-    for answer in (client.delete(managed), client.post(f"{managed}/rename", json={"new-name": "x"})):
-        assert (answer.status_code, answer.json()["error"]["type"]) == (403, "WarehouseManaged")
+    for response in (client.delete(managed), client.post(f"{managed}/rename", json={"new-name": "x"})):
+        assert (response.status_code, response.json()["error"]["type"]) == (403, "WarehouseManaged")
 
 
 def test_everything_is_kept_over_a_restart(start_lakekeeper: Any, make_warehouse: Any, tmp_path: Path) -> None:

@@ -50,8 +50,8 @@ def name() -> str:
     return f"n{uuid.uuid4().hex[:8]}"
 
 
-def refused(answer: httpx.Response) -> tuple[int, str]:
-    return answer.status_code, answer.json()["error"]["type"]
+def refused(response: httpx.Response) -> tuple[int, str]:
+    return response.status_code, response.json()["error"]["type"]
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_a_custom_location_holds_the_namespaces_tables(warehouse: Warehouse, nam
     placed = warehouse.create(f"{name}-placed", location=f"{base}/{name}").json()
     assert placed["properties"]["location"] == f"{base}/{name}/"
     table = {"name": "t", "schema": SCHEMA}
-    answer = warehouse.client.post(f"{warehouse.namespaces}/{name}-placed/tables", json=table).json()
-    assert answer["metadata"]["location"] == f"{base}/{name}/{answer['metadata']['table-uuid']}"
+    response = warehouse.client.post(f"{warehouse.namespaces}/{name}-placed/tables", json=table).json()
+    assert response["metadata"]["location"] == f"{base}/{name}/{response['metadata']['table-uuid']}"
     assert refused(warehouse.create(f"{name}-out", location="s3://elsewhere/x")) == (400, "InvalidLocation")
 
 

@@ -55,14 +55,14 @@ def objects(people: Any, make_warehouse: Callable[..., str]) -> Objects:
     representation = {"type": "sql", "sql": "SELECT 1", "dialect": "spark"}
     body = {"name": "v", "schema": {**SCHEMA, "schema-id": 0}, "properties": {}}
     body["view-version"] = version | {"representations": [representation]}
-    answer = root.post(f"{path}/n/views", json=body)
-    assert answer.status_code == 200, answer.text
+    response = root.post(f"{path}/n/views", json=body)
+    assert response.status_code == 200, response.text
     role = root.post(f"{V1}/role", json={"name": "permissions"}).json()["id"]
-    return Objects(warehouse, namespace, table, answer.json()["metadata"]["view-uuid"], role)
+    return Objects(warehouse, namespace, table, response.json()["metadata"]["view-uuid"], role)
 
 
-def kind_of(answer: httpx.Response) -> tuple[int, str]:
-    return answer.status_code, answer.json()["error"]["type"]
+def kind_of(response: httpx.Response) -> tuple[int, str]:
+    return response.status_code, response.json()["error"]["type"]
 
 
 def change(http: httpx.Client, path: str, **sides: list[dict[str, str]]) -> httpx.Response:
@@ -70,9 +70,9 @@ def change(http: httpx.Client, path: str, **sides: list[dict[str, str]]) -> http
 
 
 def assigned(http: httpx.Client, path: str, **params: Any) -> list[dict[str, str]]:
-    answer = http.get(f"{path}/assignments", params=params)
-    assert answer.status_code == 200, answer.text
-    return answer.json()["assignments"]
+    response = http.get(f"{path}/assignments", params=params)
+    assert response.status_code == 200, response.text
+    return response.json()["assignments"]
 
 
 @pytest.mark.parametrize("kind", RELATIONS)
@@ -89,20 +89,20 @@ def test_every_relation_is_written_read_and_deleted(people: Any, objects: Object
 @pytest.mark.parametrize("kind", RELATIONS)
 def test_a_relation_that_the_kind_lacks(people: Any, objects: Objects, kind: str) -> None:
     wrong = {"type": "admin" if kind != "server" else "select", "user": "oidc~someone"}
-    answer = change(people("root"), objects.permissions(kind), writes=[wrong])
-    assert (answer.status_code, answer.headers["content-type"].split(";")[0]) == (422, "text/plain")
+    response = change(people("root"), objects.permissions(kind), writes=[wrong])
+    assert (response.status_code, response.headers["content-type"].split(";")[0]) == (422, "text/plain")
 
 
 def test_allow_all_has_no_permissions_api(lakekeeper: httpx.Client) -> None:
     some = str(uuid.uuid4())
     for path in ("server", "project", f"warehouse/{some}", f"namespace/{some}", f"role/{some}"):
-        for answer in (
+        for response in (
             lakekeeper.get(f"{V1}/permissions/{path}/assignments"),
             lakekeeper.post(f"{V1}/permissions/{path}/assignments", json={"writes": []}),
             lakekeeper.put(f"{V1}/permissions/{path}/assignments", json={}),
             lakekeeper.get(f"{V1}/permissions/{path}/access"),
         ):
-            assert (answer.status_code, answer.content) == (404, b"")
+            assert (response.status_code, response.content) == (404, b"")
     check = {"operation": {"server": {"action": "create_project"}}}
     assert lakekeeper.post(f"{V1}/permissions/check", json=check).content == b""
 
@@ -169,15 +169,15 @@ def test_assigning_without_the_right_is_unauthorized(people: Any, objects: Objec
     wanted = {"type": "select", "user": "oidc~mallory"}
     for kind in ("server", "project", "warehouse", "namespace", "table", "view", "role"):
         relation = RELATIONS[kind][0]
-        answer = change(people("mallory"), objects.permissions(kind), writes=[wanted | {"type": relation}])
-        assert kind_of(answer) == (401, "Unauthorized")
+        response = change(people("mallory"), objects.permissions(kind), writes=[wanted | {"type": relation}])
+        assert kind_of(response) == (401, "Unauthorized")
         assert kind_of(people("mallory").get(f"{objects.permissions(kind)}/assignments")) == (401, "Unauthorized")
 
 
 def test_nobody_grants_without_a_token(people: Any, objects: Objects) -> None:
     wanted = {"type": "select", "user": "oidc~x"}
-    answer = change(people(None), objects.permissions("warehouse"), writes=[wanted])
-    assert kind_of(answer) == (401, "AuthenticationRequired")
+    response = change(people(None), objects.permissions("warehouse"), writes=[wanted])
+    assert kind_of(response) == (401, "AuthenticationRequired")
 
 
 def test_a_role_is_not_assigned_to_itself(people: Any, objects: Objects) -> None:
@@ -200,8 +200,8 @@ def test_nobody_grants_below_a_warehouse_in_an_assumed_role(people: Any, objects
 def test_managed_access_is_idempotent_and_inherited(people: Any, objects: Objects) -> None:
     root, warehouse, namespace = people("root"), objects.permissions("warehouse"), objects.permissions("namespace")
     for managed in (True, True, False, False):
-        answer = root.post(f"{warehouse}/managed-access", json={"managed-access": managed})
-        assert (answer.status_code, answer.content) == (200, b"")
+        response = root.post(f"{warehouse}/managed-access", json={"managed-access": managed})
+        assert (response.status_code, response.content) == (200, b"")
         assert root.get(warehouse).json() == {"managed-access": managed}
         below = {"managed-access": False, "managed-access-inherited": managed}
         assert root.get(namespace).json() == below
@@ -259,8 +259,8 @@ def test_checks_of_own_rights_and_of_another_users(people: Any, objects: Objects
 
 
 def test_no_caller_has_rights_on_a_missing_object(people: Any) -> None:
-    answer = people("root").get(f"{V1}/permissions/warehouse/{uuid.uuid4()}/assignments")
-    assert kind_of(answer) == (401, "Unauthorized")
+    response = people("root").get(f"{V1}/permissions/warehouse/{uuid.uuid4()}/assignments")
+    assert kind_of(response) == (401, "Unauthorized")
 
 
 @pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="the same once more on Postgres: test-all")

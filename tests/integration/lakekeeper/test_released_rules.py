@@ -57,8 +57,8 @@ def new_table(client: httpx.Client, catalog: str, **fields: Any) -> httpx.Respon
     return client.post(f"{catalog}/namespaces/Ab/tables", json=body)
 
 
-def kind_of(answer: httpx.Response) -> tuple[int, str]:
-    return answer.status_code, answer.json()["error"]["type"]
+def kind_of(response: httpx.Response) -> tuple[int, str]:
+    return response.status_code, response.json()["error"]["type"]
 
 
 def test_a_namespace_is_spelled_as_requested(released: httpx.Client, catalog: str) -> None:

@@ -47,14 +47,14 @@ class Old:
         return self.http.post(f"{V1}/warehouse", json=body | {"storage-credential": self.keys()} | changes)
 
     def warehouse(self, **changes: Any) -> dict[str, Any]:
-        answer = self.create(**changes)
-        assert answer.status_code == 201, answer.text
-        return answer.json()
+        response = self.create(**changes)
+        assert response.status_code == 201, response.text
+        return response.json()
 
     def unknown(self, method: str, path: str, **request: Any) -> bool:
         """Return whether the server has no such call: 404 with nothing in it."""
-        answer = self.http.request(method, path, **request)
-        return (answer.status_code, answer.content) == (404, b"")
+        response = self.http.request(method, path, **request)
+        return (response.status_code, response.content) == (404, b"")
 
 
 @pytest.fixture(scope="module")
@@ -151,11 +151,11 @@ def test_row_s3_fields(old: Old) -> None:
 def test_row_region_update(old: Old) -> None:
     made = old.warehouse()
     moved = {"storage-profile": made["storage-profile"] | {"region": "eu-west-1"}, "storage-credential": old.keys()}
-    answer = old.http.post(f"{V1}/warehouse/{made['id']}/storage", json=moved)
+    response = old.http.post(f"{V1}/warehouse/{made['id']}/storage", json=moved)
     if old.is_at_least("0.12"):
-        assert answer.json()["storage-profile"]["region"] == "eu-west-1"
+        assert response.json()["storage-profile"]["region"] == "eu-west-1"
     else:
-        assert (answer.status_code, answer.json()["error"]["type"]) == (400, "UpdateError")
+        assert (response.status_code, response.json()["error"]["type"]) == (400, "UpdateError")
 
 
 def new_table(old: Old, **profile: Any) -> dict[str, Any]:
@@ -201,13 +201,13 @@ def test_row_not_found_type_of_warehouses(old: Old) -> None:
     kind = "NoSuchWarehouseException" if old.is_at_least("0.12") else "WarehouseNotFound"
     missing = uuid.uuid4()
     for path in (f"{V1}/warehouse/{missing}", f"/catalog/v1/{missing}/namespaces", "/catalog/v1/config?warehouse=none"):
-        answer = old.http.get(path)
-        assert (answer.status_code, answer.json()["error"]["type"]) == (404, kind)
+        response = old.http.get(path)
+        assert (response.status_code, response.json()["error"]["type"]) == (404, kind)
 
 
 def test_row_name_clash_type(old: Old) -> None:
-    answer = old.create(**{"warehouse-name": old.warehouse()["name"]})
-    assert (answer.status_code, answer.json()["error"]["type"]) == (409, "WarehouseAlreadyExists")
+    response = old.create(**{"warehouse-name": old.warehouse()["name"]})
+    assert (response.status_code, response.json()["error"]["type"]) == (409, "WarehouseAlreadyExists")
 
 
 def test_row_idempotency(old: Old) -> None:
@@ -216,8 +216,8 @@ def test_row_idempotency(old: Old) -> None:
     key = "idempotency-key-lifetime"
     assert (key in config["overrides"], key in config) == (old.version in {"0.12", "0.13"}, old.is_at_least("0.14"))
     path, headers = f"/catalog/v1/{warehouse['id']}/namespaces", {"idempotency-key": str(uuid.uuid4())}
-    answers = [old.http.post(path, json={"namespace": ["n"]}, headers=headers).status_code for _ in range(2)]
-    assert answers == [200, 200 if old.is_at_least("0.12") else 409]
+    responses = [old.http.post(path, json={"namespace": ["n"]}, headers=headers).status_code for _ in range(2)]
+    assert responses == [200, 200 if old.is_at_least("0.12") else 409]
 
 
 def test_row_health_of_an_unhealthy_server(old: Old, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,9 +227,9 @@ def test_row_health_of_an_unhealthy_server(old: Old, monkeypatch: pytest.MonkeyP
         raise OperationalError("SELECT 1", {}, Exception("gone"))
 
     monkeypatch.setattr(old.app.state.lakekeeper.database, "read", broken)
-    answer = old.http.get("/health")
-    assert (answer.status_code, answer.json()["health"]) == (503 if old.is_at_least("0.12") else 200, "error")
-    assert not services.reports_ok(answer)
+    response = old.http.get("/health")
+    assert (response.status_code, response.json()["health"]) == (503 if old.is_at_least("0.12") else 200, "error")
+    assert not services.reports_ok(response)
 
 
 def test_row_info_keys(old: Old) -> None:
@@ -261,11 +261,11 @@ def test_row_dry_runs_and_namespace_move(old: Old) -> None:
 def test_management_lists_refuse_empty_tokens(old: Old) -> None:
     deleted = f"{V1}/warehouse/{old.warehouse()['id']}/deleted-tabulars"
     for path in (deleted, f"{V1}/user", f"{V1}/role"):
-        answer = old.http.get(path, params={"pageToken": ""})
+        response = old.http.get(path, params={"pageToken": ""})
         if old.is_at_least("0.14"):
-            assert answer.status_code == 200
+            assert response.status_code == 200
         else:
-            assert (answer.status_code, answer.json()["error"]["type"]) == (400, "InvalidPaginationToken")
+            assert (response.status_code, response.json()["error"]["type"]) == (400, "InvalidPaginationToken")
         assert old.http.get(path).status_code == 200
 
 
@@ -275,15 +275,17 @@ def test_catalog_lists_take_empty_tokens(old: Old) -> None:
 
 
 def test_an_invalid_page_token_is_refused(old: Old) -> None:
-    answer = old.http.get(f"{V1}/user", params={"pageToken": "nonsense"})
-    assert (answer.status_code, answer.json()["error"]["type"]) == (400, "InvalidPaginationToken")
+    response = old.http.get(f"{V1}/user", params={"pageToken": "nonsense"})
+    assert (response.status_code, response.json()["error"]["type"]) == (400, "InvalidPaginationToken")
 
 
 @pytest.mark.parametrize("states", [["inactive"], ["active", "inactive"]])
 def test_released_servers_refuse_warehouse_status(old: Old, states: list[str]) -> None:
-    answer = old.http.get(f"{V1}/warehouse", params={"warehouseStatus": states})
-    kind = answer.headers["content-type"].split(";")[0]
-    assert (answer.status_code, kind) == ((200, "application/json") if old.is_at_least("0.14") else (400, "text/plain"))
+    response = old.http.get(f"{V1}/warehouse", params={"warehouseStatus": states})
+    kind = response.headers["content-type"].split(";")[0]
+    assert (response.status_code, kind) == (
+        (200, "application/json") if old.is_at_least("0.14") else (400, "text/plain")
+    )
     assert old.http.get(f"{V1}/warehouse", params={"warehouseStatus[]": states}).status_code == 200
 
 

@@ -35,9 +35,9 @@ class Signer:
         return self._client.post(url, json=request | {"headers": headers, "body": body})
 
     def send(self, method: str, path: str, body: str | None = None, **more: str) -> httpx.Response:
-        answer = self.sign(method, path, body, **more)
-        assert answer.status_code == 200, answer.text
-        signed = answer.json()
+        response = self.sign(method, path, body, **more)
+        assert response.status_code == 200, response.text
+        signed = response.json()
         headers = {name: values[0] for name, values in signed["headers"].items()}
         return httpx.request(method, signed["uri"], headers=headers, content=body)
 
@@ -99,8 +99,8 @@ NO_TABLE, NO_KEY = "NoSuchTableLocationException", "UriNotS3"
 )
 def test_refuses_requests_outside_the_table(signer: Signer, method: str, path: str, status: int, kind: str) -> None:
     folder = signer.location.partition("/")[2]
-    answer = signer.sign(method, path.format(bucket=signer.bucket, location=signer.location, folder=folder))
-    assert (answer.status_code, answer.json()["error"]["type"]) == (status, kind)
+    response = signer.sign(method, path.format(bucket=signer.bucket, location=signer.location, folder=folder))
+    assert (response.status_code, response.json()["error"]["type"]) == (status, kind)
 
 
 def test_another_tables_file_is_signed_by_its_location(signer: Signer) -> None:
@@ -142,17 +142,17 @@ def test_a_copy_within_the_table_is_signed(signer: Signer) -> None:
 def test_a_copy_from_outside_of_the_table_is_not_signed(signer: Signer, source: str) -> None:
     named = source.format(bucket=signer.bucket, location=signer.location)
     for header in ("x_amz_copy_source", "X_Amz_Copy_Source"):
-        answer = signer.sign("PUT", f"{signer.location}/data/copy", **{header: named})
-        assert answer.status_code == 403
-        assert answer.json()["error"]["type"] == "SignRequestOutsideLocation"
+        response = signer.sign("PUT", f"{signer.location}/data/copy", **{header: named})
+        assert response.status_code == 403
+        assert response.json()["error"]["type"] == "SignRequestOutsideLocation"
 
 
 @pytest.mark.parametrize("claimed", ["UNSIGNED-PAYLOAD", hashlib.sha256(b"another body").hexdigest()])
 def test_only_the_checked_body_of_a_delete_is_signed(signer: Signer, claimed: str) -> None:
     """With a hash of its own, a client could send the signature with a body that names other objects."""
     body = DELETE.format(f"<Object><Key>{signer.location.partition('/')[2]}/data/x</Key></Object>")
-    answer = signer.sign("POST", f"{signer.bucket}?delete", body, x_amz_content_sha256=claimed)
-    signed = {name.lower(): values for name, values in answer.json()["headers"].items()}
+    response = signer.sign("POST", f"{signer.bucket}?delete", body, x_amz_content_sha256=claimed)
+    signed = {name.lower(): values for name, values in response.json()["headers"].items()}
     assert signed["x-amz-content-sha256"] == [hashlib.sha256(body.encode()).hexdigest()]
 
 

@@ -40,8 +40,8 @@ def set_status(server: TestClient, warehouse: str, verb: str) -> None:
 
 def listed(server: TestClient, warehouse: str) -> list[list[str]] | int:
     """Return the listed namespaces, or the status code of the refusal."""
-    answer = server.get(f"/catalog/v1/{warehouse}/namespaces")
-    return answer.json()["namespaces"] if answer.is_success else answer.status_code
+    response = server.get(f"/catalog/v1/{warehouse}/namespaces")
+    return response.json()["namespaces"] if response.is_success else response.status_code
 
 
 def test_deactivated_warehouse_lists_nothing_for_a_minute(server: TestClient, warehouse: str, clock: Clock) -> None:

@@ -46,8 +46,8 @@ def namespace(lakekeeper: httpx.Client, warehouse: str) -> Namespace:
     return Namespace(lakekeeper, warehouse)
 
 
-def refused(answer: httpx.Response) -> tuple[int, str]:
-    return answer.status_code, answer.json()["error"]["type"]
+def refused(response: httpx.Response) -> tuple[int, str]:
+    return response.status_code, response.json()["error"]["type"]
 
 
 def set_property(key: str, value: str) -> dict[str, Any]:
@@ -57,8 +57,8 @@ def set_property(key: str, value: str) -> dict[str, Any]:
 def test_concurrent_commits_all_take_effect(namespace: Namespace) -> None:
     namespace.create("t")
     with ThreadPoolExecutor(4) as pool:
-        answers = list(pool.map(lambda n: namespace.commit("t", set_property(f"k{n}", "v")), range(4)))
-    assert [answer.status_code for answer in answers] == [200] * 4
+        responses = list(pool.map(lambda n: namespace.commit("t", set_property(f"k{n}", "v")), range(4)))
+    assert [response.status_code for response in responses] == [200] * 4
     metadata = namespace.load("t").json()["metadata"]
     assert set(metadata["properties"]) == {f"k{number}" for number in range(4)}
     assert len(metadata["metadata-log"]) == 4
@@ -66,8 +66,8 @@ def test_concurrent_commits_all_take_effect(namespace: Namespace) -> None:
 
 def test_one_of_many_concurrent_creates_wins(namespace: Namespace) -> None:
     with ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(lambda _: namespace.create("t"), range(8)))
-    assert Counter(answer.status_code for answer in answers) == {200: 1, 409: 7}
+        responses = list(pool.map(lambda _: namespace.create("t"), range(8)))
+    assert Counter(response.status_code for response in responses) == {200: 1, 409: 7}
 
 
 def test_the_metadata_file_equals_the_response(namespace: Namespace, aws: Any) -> None:
@@ -115,7 +115,7 @@ def test_a_repeated_request_with_its_key_runs_once(namespace: Namespace) -> None
     assert refused(namespace.create("t")) == (409, "AlreadyExistsException")
     other = {"Idempotency-Key": str(uuid.uuid4())}
     dropped = [namespace.client.delete(f"{namespace.path}/tables/t", headers=other) for _ in range(2)]
-    assert [answer.status_code for answer in dropped] == [204, 204]
+    assert [response.status_code for response in dropped] == [204, 204]
     reused = namespace.client.delete(f"{namespace.path}/tables/t", headers=key)
     assert refused(reused) == (400, "IdempotencyKeyReused")
     assert refused(namespace.create("u", headers={"Idempotency-Key": "no"})) == (400, "InvalidIdempotencyKey")
@@ -191,9 +191,9 @@ def test_invalid_updates_are_refused(namespace: Namespace, update: dict[str, Any
 )
 def test_malformed_updates_are_422_in_plain_text(namespace: Namespace, update: dict[str, Any], reason: str) -> None:
     namespace.create("t")
-    answer = namespace.commit("t", update)
-    assert (answer.status_code, answer.headers["content-type"]) == (422, "text/plain; charset=utf-8")
-    assert answer.text.startswith(f"Failed to deserialize the JSON body into the target type: {reason}")
+    response = namespace.commit("t", update)
+    assert (response.status_code, response.headers["content-type"]) == (422, "text/plain; charset=utf-8")
+    assert response.text.startswith(f"Failed to deserialize the JSON body into the target type: {reason}")
 
 
 def test_fields_are_numbered_by_the_server(namespace: Namespace) -> None:
@@ -270,8 +270,8 @@ def test_listings_come_in_pages(namespace: Namespace) -> None:
     [({"name": "t"}, 422), ({"name": "t", "schema": {"fields": "x"}}, 422), ({"name": 1, "schema": SCHEMA}, 422)],
 )
 def test_a_misshapen_body_is_refused_in_plain_text(namespace: Namespace, body: dict[str, Any], status: int) -> None:
-    answer = namespace.client.post(f"{namespace.path}/tables", json=body)
-    assert (answer.status_code, answer.headers["content-type"].partition(";")[0]) == (status, "text/plain")
+    response = namespace.client.post(f"{namespace.path}/tables", json=body)
+    assert (response.status_code, response.headers["content-type"].partition(";")[0]) == (status, "text/plain")
 
 
 def test_views_change_by_versions(namespace: Namespace) -> None:
@@ -298,8 +298,8 @@ def test_views_change_by_versions(namespace: Namespace) -> None:
             {"action": "set-current-view-version", "view-version-id": -1},
         ],
     }
-    answer = namespace.client.post(f"{url}/v", json=body)
-    assert answer.status_code == 200, answer.text
+    response = namespace.client.post(f"{url}/v", json=body)
+    assert response.status_code == 200, response.text
     metadata = namespace.client.get(f"{url}/v").json()["metadata"]
     assert metadata["current-version-id"] == 2
     assert [one["version-id"] for one in metadata["version-log"]] == [1, 2]

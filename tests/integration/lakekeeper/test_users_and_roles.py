@@ -29,9 +29,9 @@ def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
 
 def new_role(http: httpx.Client, name: str, project: str | None = None, **fields: Any) -> str:
     headers = {"x-project-id": project} if project else {}
-    answer = http.post(f"{V1}/role", json={"name": name, **fields}, headers=headers)
-    assert answer.status_code == 201, answer.text
-    return answer.json()["id"]
+    response = http.post(f"{V1}/role", json={"name": name, **fields}, headers=headers)
+    assert response.status_code == 201, response.text
+    return response.json()["id"]
 
 
 def new_user(http: httpx.Client, name: str) -> str:
@@ -45,8 +45,8 @@ def add(http: httpx.Client, role: str, *members: str) -> httpx.Response:
     return http.post(f"{V1}/role/{role}/members", json={"members": named})
 
 
-def kind_of(answer: httpx.Response) -> tuple[int, str]:
-    return answer.status_code, answer.json()["error"]["type"]
+def kind_of(response: httpx.Response) -> tuple[int, str]:
+    return response.status_code, response.json()["error"]["type"]
 
 
 @pytest.mark.parametrize(

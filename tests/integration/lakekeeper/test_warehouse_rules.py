@@ -56,9 +56,9 @@ def test_a_null_or_missing_credential_removes_the_old_one(light: Any, warehouse:
 )
 def test_fields_that_never_change(light: Any, warehouse: str, field: str, value: Any, beside: Any) -> None:
     body = {"storage-profile": PROFILE | beside | {field: value}, "storage-credential": KEY}
-    answer = light.post(f"{MANAGEMENT}/{warehouse}/storage", json=body)
-    assert refused(answer) == (400, "UpdateError")
-    assert f"`{field.replace('-', '_')}` cannot be updated" in answer.json()["error"]["message"]
+    response = light.post(f"{MANAGEMENT}/{warehouse}/storage", json=body)
+    assert refused(response) == (400, "UpdateError")
+    assert f"`{field.replace('-', '_')}` cannot be updated" in response.json()["error"]["message"]
     assert get_warehouse(light, warehouse)["updated-at"] is None
 
 
@@ -80,9 +80,9 @@ def test_fields_that_never_change(light: Any, warehouse: str, field: str, value:
 )
 def test_fields_that_change_in_place(light: Any, warehouse: str, change: dict[str, Any]) -> None:
     body = {"storage-profile": PROFILE | change, "storage-credential": KEY}
-    answer = light.post(f"{MANAGEMENT}/{warehouse}/storage", json=body)
-    assert answer.status_code == 200, answer.text
-    found = answer.json()["storage-profile"]
+    response = light.post(f"{MANAGEMENT}/{warehouse}/storage", json=body)
+    assert response.status_code == 200, response.text
+    found = response.json()["storage-profile"]
     assert {key: str(found[key]).strip(" /") for key in change} == {
         key: str(value).strip(" /") for key, value in change.items()
     }
@@ -147,8 +147,8 @@ def test_a_purge_that_is_not_done_keeps_a_warehouse(client: Any, app: FastAPI, m
     table_in(client, warehouse)
     purged = {"recursive": "true", "force": "true", "purge": "true"}
     client.delete(f"/catalog/v1/{warehouse}/namespaces/n", params=purged).raise_for_status()
-    answer = client.delete(f"{MANAGEMENT}/{warehouse}", params={"force": "true"})
-    assert refused(answer) == (409, "WarehouseHasUnfinishedTasks")
+    response = client.delete(f"{MANAGEMENT}/{warehouse}", params={"force": "true"})
+    assert refused(response) == (409, "WarehouseHasUnfinishedTasks")
     run_all(app)
     assert client.delete(f"{MANAGEMENT}/{warehouse}").status_code == 204
 
@@ -187,6 +187,6 @@ def test_only_instance_admins_change_a_warehouse(client: Any, managed: str) -> N
         "protection": {"protected": True},
         "format-version-policy": {"allowed-format-versions": [2]},
     }
-    answers = {change: refused(client.post(f"{managed}/{change}", json=body)) for change, body in changes.items()}
-    answers["delete"] = refused(client.delete(managed))
-    assert set(answers.values()) == {(403, "WarehouseManaged")}, answers
+    responses = {change: refused(client.post(f"{managed}/{change}", json=body)) for change, body in changes.items()}
+    responses["delete"] = refused(client.delete(managed))
+    assert set(responses.values()) == {(403, "WarehouseManaged")}, responses

@@ -59,8 +59,8 @@ def by_role(name: str, role_arn: str, external_id: str | None, **profile: Any) -
     }
 
 
-def refused(answer: httpx.Response) -> tuple[int, str]:
-    return answer.status_code, answer.json()["error"]["type"]
+def refused(response: httpx.Response) -> tuple[int, str]:
+    return response.status_code, response.json()["error"]["type"]
 
 
 def test_a_warehouse_by_role_vends_for_its_tables(lakekeeper: httpx.Client, role: tuple[str, str], aws: Any) -> None:
@@ -124,26 +124,26 @@ def test_an_unreachable_endpoint_is_an_unknown_s3_error(lakekeeper: httpx.Client
         "access-key-id": aws.access_key_id,
         "secret-access-key": aws.secret_access_key,
     }
-    answer = lakekeeper.post(MANAGEMENT, json=body)
-    assert answer.status_code == 400
-    assert "Unknown S3 error during write: unhandled error" in answer.json()["error"]["message"]
+    response = lakekeeper.post(MANAGEMENT, json=body)
+    assert response.status_code == 400
+    assert "Unknown S3 error during write: unhandled error" in response.json()["error"]["message"]
 
 
 def test_no_answer_and_no_profile_holds_a_secret(
     lakekeeper: httpx.Client, make_warehouse: Any, aws: Any, role: tuple[str, str]
 ) -> None:
     warehouse = make_warehouse(lakekeeper, "secret")
-    answers = [
+    responses = [
         lakekeeper.get(MANAGEMENT),
         lakekeeper.get(f"{MANAGEMENT}/{warehouse}"),
         lakekeeper.post(f"{MANAGEMENT}/{warehouse}/rename", json={"new-name": "still-secret"}),
         lakekeeper.post(f"{MANAGEMENT}/{warehouse}/storage/validate-access"),
         lakekeeper.get("/catalog/v1/config", params={"warehouse": "still-secret"}),
     ]
-    for answer in answers:
-        assert answer.status_code == 200
+    for response in responses:
+        assert response.status_code == 200
         for secret in (aws.secret_access_key, aws.access_key_id, role[1]):
-            assert secret not in answer.text
+            assert secret not in response.text
 
 
 @pytest.mark.parametrize(
@@ -170,19 +170,19 @@ def test_storage_without_a_credential_removes_it_if_it_works(lakekeeper: httpx.C
     """An anonymous client cannot write here, so the update fails and the old credential stays."""
     warehouse = make_warehouse(lakekeeper, "anonymous")
     profile = lakekeeper.get(f"{MANAGEMENT}/{warehouse}").json()["storage-profile"]
-    answer = lakekeeper.post(f"{MANAGEMENT}/{warehouse}/storage", json={"storage-profile": profile})
-    assert refused(answer) == (400, "PermissionDenied")
+    response = lakekeeper.post(f"{MANAGEMENT}/{warehouse}/storage", json={"storage-profile": profile})
+    assert refused(response) == (400, "PermissionDenied")
     assert "storage-credential-type" in lakekeeper.get(f"{MANAGEMENT}/{warehouse}").json()
 
 
 def test_an_update_that_changes_nothing_leaves_the_time(lakekeeper: httpx.Client, make_warehouse: Any) -> None:
     warehouse = make_warehouse(lakekeeper, "unchanged")
-    answer = lakekeeper.post(f"{MANAGEMENT}/{warehouse}/delete-profile", json={"delete-profile": {"type": "hard"}})
-    assert answer.json()["updated-at"] is None
+    response = lakekeeper.post(f"{MANAGEMENT}/{warehouse}/delete-profile", json={"delete-profile": {"type": "hard"}})
+    assert response.json()["updated-at"] is None
     soft = {"delete-profile": {"type": "soft", "expiration_seconds": 60}}
-    answer = lakekeeper.post(f"{MANAGEMENT}/{warehouse}/delete-profile", json=soft)
-    assert answer.json()["delete-profile"] == {"type": "soft", "expiration-seconds": 60}
-    assert answer.json()["updated-at"] is not None
+    response = lakekeeper.post(f"{MANAGEMENT}/{warehouse}/delete-profile", json=soft)
+    assert response.json()["delete-profile"] == {"type": "soft", "expiration-seconds": 60}
+    assert response.json()["updated-at"] is not None
 
 
 def test_rename_that_changes_only_case_leaves_the_time(lakekeeper: httpx.Client, make_warehouse: Any) -> None:
@@ -216,8 +216,8 @@ def test_inactive_warehouses_are_listed_on_request(lakekeeper: httpx.Client, mak
 
 
 def test_permissions_do_not_exist_under_allow_all(lakekeeper: httpx.Client) -> None:
-    answer = lakekeeper.get("/management/v1/permissions/server")
-    assert (answer.status_code, answer.content) == (404, b"")
+    response = lakekeeper.get("/management/v1/permissions/server")
+    assert (response.status_code, response.content) == (404, b"")
 
 
 @pytest.mark.parametrize(
@@ -234,5 +234,5 @@ def test_catalog_paths_need_the_warehouse(lakekeeper: httpx.Client, path: str, k
 def test_config_follows_the_address_that_the_client_used(lakekeeper: httpx.Client, make_warehouse: Any) -> None:
     make_warehouse(lakekeeper, "addressed")
     forwarded = {"x-forwarded-proto": "https", "x-forwarded-host": "catalog.example.com", "x-forwarded-prefix": "/lk"}
-    answer = lakekeeper.get("/catalog/v1/config", params={"warehouse": "addressed"}, headers=forwarded)
-    assert answer.json()["overrides"] == {"uri": "https://catalog.example.com/lk/catalog"}
+    response = lakekeeper.get("/catalog/v1/config", params={"warehouse": "addressed"}, headers=forwarded)
+    assert response.json()["overrides"] == {"uri": "https://catalog.example.com/lk/catalog"}

@@ -32,13 +32,13 @@ def kill_at_call(number: int) -> None:
     def watch(call: Callable[..., Any]) -> Callable[..., Any]:
         def watched(*values: Any, **options: Any) -> Any:
             nonlocal calls
-            answer = call(*values, **options)
+            response = call(*values, **options)
             if not options.get("preview"):
                 with lock:
                     calls += 1
                     if calls == number:
                         os.kill(os.getpid(), signal.SIGKILL)
-            return answer
+            return response
 
         return watched
 

@@ -37,14 +37,14 @@ class Observer:
     def read_project(self, project: str) -> dict[str, Any] | None:
         """Return everything in a project; None if it does not exist."""
         headers = {"x-project-id": project}
-        answer = self.http.get("/management/v1/project", headers=headers)
-        if answer.status_code == 404:
+        response = self.http.get("/management/v1/project", headers=headers)
+        if response.status_code == 404:
             return None
         listed = self._list("/management/v1/warehouse", "warehouses", headers)
         warehouses = {warehouse["name"]: self._read_warehouse(warehouse) for warehouse in listed}
         roles = self._list("/management/v1/role", "roles", headers)
         return {
-            "name": answer.raise_for_status().json()["project-name"],
+            "name": response.raise_for_status().json()["project-name"],
             "warehouses": warehouses,
             "roles": sorted((role["name"], role.get("description")) for role in roles),
         }
@@ -92,10 +92,10 @@ class Observer:
         if not ids:
             return None
         body = {"name": name, "schema": SCHEMA}
-        answer = self.http.post(f"/catalog/v1/{ids[0]}/namespaces/results/tables", json=body)
-        if answer.status_code in {403, 404}:
+        response = self.http.post(f"/catalog/v1/{ids[0]}/namespaces/results/tables", json=body)
+        if response.status_code in {403, 404}:
             return None
-        location: str = answer.raise_for_status().json()["metadata-location"]
+        location: str = response.raise_for_status().json()["metadata-location"]
         return DataTable(tenant, warehouse, name, location.removeprefix("s3://").partition("/")[2])
 
     def has(self, table: DataTable, bucket: str) -> bool:
@@ -119,7 +119,7 @@ class Observer:
         return {key: value for key, value in warehouse.items() if key not in VOLATILE} | {"namespaces": namespaces}
 
     def _list(self, path: str, key: str, headers: dict[str, str]) -> list[dict[str, Any]]:
-        answer = self.http.get(path, headers=headers)
-        if answer.status_code == 404:
+        response = self.http.get(path, headers=headers)
+        if response.status_code == 404:
             return []
-        return answer.raise_for_status().json()[key]
+        return response.raise_for_status().json()[key]

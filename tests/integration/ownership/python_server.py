@@ -55,7 +55,7 @@ def serve_python(listener: socket.socket, parent: int, path: list[str]) -> NoRet
         parent: The process that forked this one.
         path: `sys.path` of an interpreter without a script.
     """
-    answers: dict[tuple[str, ...], tuple[int, bytes]] = {}
+    responses: dict[tuple[str, ...], tuple[int, bytes]] = {}
     listener.settimeout(2)
     while True:
         try:
@@ -70,7 +70,7 @@ def serve_python(listener: socket.socket, parent: int, path: list[str]) -> NoRet
         request, descriptors = _receive(connection)
         run = _find_run(request["arguments"])
         if run is None:
-            _answer(connection, tuple(request["arguments"]), descriptors, answers)
+            _answer(connection, tuple(request["arguments"]), descriptors, responses)
         elif os.fork() == 0:
             listener.close()
             _become(run, request, connection, descriptors, path)
@@ -120,13 +120,13 @@ def _answer(
     connection: socket.socket,
     arguments: tuple[str, ...],
     descriptors: list[int],
-    answers: dict[tuple[str, ...], tuple[int, bytes]],
+    responses: dict[tuple[str, ...], tuple[int, bytes]],
 ) -> None:
     """Answer a question about installed packages, which do not change during a test."""
-    if arguments not in answers:
+    if arguments not in responses:
         done = subprocess.run([sys.executable, *arguments], check=False, stdout=subprocess.PIPE)
-        answers[arguments] = (done.returncode, done.stdout)
-    code, output = answers[arguments]
+        responses[arguments] = (done.returncode, done.stdout)
+    code, output = responses[arguments]
     with os.fdopen(os.dup(descriptors[1]), "wb") as stream:
         stream.write(output)
     connection.sendall(str(code).encode())
@@ -185,13 +185,13 @@ def _kill_at_call(number: int, session: int) -> None:
     def watch(call: Callable[..., Any]) -> Callable[..., Any]:
         def watched(request: Any, context: Any) -> Any:
             nonlocal calls
-            answer = call(request, context)
+            response = call(request, context)
             if not getattr(request, "preview", False):
                 with lock:
                     calls += 1
                     if calls == number:
                         _kill_session(session)
-            return answer
+            return response
 
         return watched
 

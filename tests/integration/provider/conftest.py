@@ -307,8 +307,8 @@ def make_table(http: httpx.Client) -> Callable[..., str]:
         http.post(root, json={"namespace": namespace.split(".")})
         schema = {"type": "struct", "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}
         url = f"{root}/{namespace.replace('.', '%1F')}/tables"
-        answer = http.post(url, json={"name": name, "schema": schema})
-        return answer.raise_for_status().json()["metadata"]["location"]
+        response = http.post(url, json={"name": name, "schema": schema})
+        return response.raise_for_status().json()["metadata"]["location"]
 
     return make
 

@@ -121,9 +121,9 @@ class Ground:
         return self.users
 
     def post(self, path: str, body: Props) -> Props:
-        answer = self.http.post(path, json=body)
-        assert answer.is_success, f"{path}: {answer.text}"
-        return answer.json() if answer.content else {}
+        response = self.http.post(path, json=body)
+        assert response.is_success, f"{path}: {response.text}"
+        return response.json() if response.content else {}
 
     def make_namespace(self) -> None:
         self.post(f"/catalog/v1/{self.warehouse_id}/namespaces", {"namespace": ["Sales"]})

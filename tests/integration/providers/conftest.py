@@ -106,8 +106,8 @@ class Provider:
 
     def create(self, kind: str, inputs: Properties, *, preview: bool = False) -> tuple[str, Properties]:
         request = provider_pb2.CreateRequest(urn=urn(kind), properties=to_struct(inputs), preview=preview)
-        answer = self.stub.Create(request, timeout=30)
-        return answer.id, from_struct(answer.properties)
+        response = self.stub.Create(request, timeout=30)
+        return response.id, from_struct(response.properties)
 
     def read(
         self, kind: str, resource_id: str, outputs: Properties | None = None, inputs: Properties | None = None
@@ -115,8 +115,8 @@ class Provider:
         request = provider_pb2.ReadRequest(
             id=resource_id, urn=urn(kind), properties=to_struct(outputs or {}), inputs=to_struct(inputs or {})
         )
-        answer = self.stub.Read(request, timeout=30)
-        return answer.id, from_struct(answer.properties), from_struct(answer.inputs)
+        response = self.stub.Read(request, timeout=30)
+        return response.id, from_struct(response.properties), from_struct(response.inputs)
 
     def diff(self, kind: str, resource_id: str, outputs: Properties, news: Properties, **options: Any) -> Any:
         request = provider_pb2.DiffRequest(
@@ -140,8 +140,8 @@ class Provider:
         self.stub.Delete(request, timeout=60)
 
     def invoke(self, token: str, args: Properties | None = None) -> Properties:
-        answer = self.stub.Invoke(provider_pb2.InvokeRequest(tok=token, args=to_struct(args or {})), timeout=30)
-        return from_struct(getattr(answer, "return"))
+        response = self.stub.Invoke(provider_pb2.InvokeRequest(tok=token, args=to_struct(args or {})), timeout=30)
+        return from_struct(getattr(response, "return"))
 
 
 def urn(kind: str, name: str = "it") -> str:

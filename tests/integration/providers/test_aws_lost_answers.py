@@ -46,7 +46,7 @@ class Forward(http.server.BaseHTTPRequestHandler):
 
     def handle_any(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        answer = httpx.request(
+        response = httpx.request(
             self.command,
             self.server.target + self.path,
             # The signature covers the headers as they were sent, the host with them.
@@ -57,16 +57,16 @@ class Forward(http.server.BaseHTTPRequestHandler):
         line = f"{self.command} {self.path}"
         self.close_connection = True
         if self.server.loses(line, body):
-            self.server.lost.append(f"{line} {answer.status_code}")
+            self.server.lost.append(f"{line} {response.status_code}")
             return
-        self.send_response(answer.status_code)
-        for name, value in answer.headers.items():
+        self.send_response(response.status_code)
+        for name, value in response.headers.items():
             if name not in HOP_BY_HOP:
                 self.send_header(name, value)
-        self.send_header("Content-Length", str(len(answer.content)))
+        self.send_header("Content-Length", str(len(response.content)))
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(answer.content)
+            self.wfile.write(response.content)
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = handle_any  # noqa: N815  http.server's names
 

@@ -124,14 +124,14 @@ def test_force_detach_takes_the_policies_along(provider: Any, aws: Any, role: An
 
 
 def test_the_caller_is_the_configured_identity(provider: Any) -> None:
-    answer = provider.invoke("aws:index/getCallerIdentity:getCallerIdentity")
-    assert answer["accountId"] == answer["id"] == "123456789012"
-    assert answer["arn"].startswith("arn:aws:iam::123456789012:user/")
+    response = provider.invoke("aws:index/getCallerIdentity:getCallerIdentity")
+    assert response["accountId"] == response["id"] == "123456789012"
+    assert response["arn"].startswith("arn:aws:iam::123456789012:user/")
 
 
 def test_a_policy_document_is_made_from_its_parts(provider: Any) -> None:
     extra = json.dumps({"Statement": [{"Sid": "Write", "Effect": "Deny", "Action": "s3:*", "Resource": "*"}]})
-    answer = provider.invoke(
+    response = provider.invoke(
         "aws:iam/getPolicyDocument:getPolicyDocument",
         {
             "statements": [
@@ -147,7 +147,7 @@ def test_a_policy_document_is_made_from_its_parts(provider: Any) -> None:
             "overridePolicyDocuments": [extra],
         },
     )
-    assert json.loads(answer["json"]) == {
+    assert json.loads(response["json"]) == {
         "Version": "2012-10-17",
         "Statement": [
             {
@@ -161,7 +161,7 @@ def test_a_policy_document_is_made_from_its_parts(provider: Any) -> None:
             {"Sid": "Write", "Effect": "Deny", "Action": "s3:*", "Resource": "*"},
         ],
     }
-    assert json.loads(answer["minifiedJson"]) == json.loads(answer["json"])
+    assert json.loads(response["minifiedJson"]) == json.loads(response["json"])
 
 
 def test_an_unknown_function_is_refused_by_name(provider: Any) -> None:

@@ -36,7 +36,7 @@ def test_attached_provider_refuses_other_users() -> None:
         try:
             assert provider.stdout is not None
             port = provider.stdout.readline().strip()
-            answers = [
+            responses = [
                 subprocess.run(
                     [sys.executable, "-c", CALL, str(uid), port], capture_output=True, text=True, check=True
                 ).stdout.strip()
@@ -44,4 +44,4 @@ def test_attached_provider_refuses_other_users() -> None:
             ]
         finally:
             provider.kill()
-    assert answers == ["OK", "PERMISSION_DENIED"]
+    assert responses == ["OK", "PERMISSION_DENIED"]

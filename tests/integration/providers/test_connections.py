@@ -25,7 +25,7 @@ def endpoints(url: str) -> str:
 
 @pytest.fixture
 def not_a_sandbox() -> Iterator[str]:
-    """An HTTP server on loopback that is no moto: it answers 404 to everything."""
+    """An HTTP server on loopback that is no moto: it responds with 404 to everything."""
     server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -61,7 +61,7 @@ def test_other_endpoints_are_refused_with_the_plugin_to_install(
 
 def test_another_server_on_loopback_is_refused(aws_port: int, connect: Any, not_a_sandbox: str) -> None:
     message = refusal(lambda: connect(aws_port).configure({"region": "r", "endpoints": endpoints(not_a_sandbox)}))
-    assert "does not answer as a sandbox does" in message
+    assert "does not respond as a sandbox does" in message
     assert "pulumi-resource-aws" in message
 
 
@@ -117,14 +117,14 @@ def test_secrets_come_back_as_secrets(provider: Any) -> None:
 
 def test_unsupported_configuration_is_refused_by_name(aws_port: int, connect: Any) -> None:
     news = to_struct({"region": "us-east-1", "assumeRoles": "[]", "version": "7.51.1"})
-    answer = connect(aws_port).stub.CheckConfig(provider_pb2.CheckRequest(urn="u", news=news))
-    assert [f.property for f in answer.failures] == ["assumeRoles"]
+    response = connect(aws_port).stub.CheckConfig(provider_pb2.CheckRequest(urn="u", news=news))
+    assert [f.property for f in response.failures] == ["assumeRoles"]
 
 
 def test_another_version_of_the_sdk_is_no_change_of_the_provider(aws_port: int, connect: Any) -> None:
     olds, news = to_struct({"region": "a", "version": "7.1.0"}), to_struct({"region": "a", "version": "7.51.1"})
-    answer = connect(aws_port).stub.DiffConfig(provider_pb2.DiffRequest(urn="u", olds=olds, news=news))
-    assert answer.changes == provider_pb2.DiffResponse.DIFF_NONE
+    response = connect(aws_port).stub.DiffConfig(provider_pb2.DiffRequest(urn="u", olds=olds, news=news))
+    assert response.changes == provider_pb2.DiffResponse.DIFF_NONE
 
 
 def test_a_taken_port_is_reported() -> None:

@@ -216,8 +216,8 @@ def test_a_missing_directory_names_the_plugin_to_install(
     kubernetes_port: int, connect: Any, config: Properties
 ) -> None:
     provider = connect(kubernetes_port)
-    answer = provider.stub.CheckConfig(provider_pb2.CheckRequest(urn="u", news=to_struct(config)))
-    assert [f.property for f in answer.failures] == ["renderYamlToDirectory"]
+    response = provider.stub.CheckConfig(provider_pb2.CheckRequest(urn="u", news=to_struct(config)))
+    assert [f.property for f in response.failures] == ["renderYamlToDirectory"]
     with pytest.raises(grpc.RpcError) as refused:
         provider.configure(config)
     assert "pulumi plugin install resource kubernetes" in refused.value.details()

@@ -32,8 +32,8 @@ def test_a_deny_holds_even_for_the_admin(aws: Aws, bucket: str) -> None:
     put(aws, bucket, deny)
     with refused("AccessDenied", "explicit deny in a resource-based policy"):
         aws.client("s3").delete_object(Bucket=bucket, Key="a/1")
-    answer = aws.client("s3").delete_objects(Bucket=bucket, Delete={"Objects": [{"Key": "a/1"}]})
-    assert answer["Errors"][0]["Code"] == "AccessDenied"
+    response = aws.client("s3").delete_objects(Bucket=bucket, Delete={"Objects": [{"Key": "a/1"}]})
+    assert response["Errors"][0]["Code"] == "AccessDenied"
     aws.client("s3").delete_bucket_policy(Bucket=bucket)
     aws.client("s3").delete_object(Bucket=bucket, Key="a/1")
 

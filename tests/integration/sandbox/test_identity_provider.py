@@ -58,8 +58,8 @@ def test_tokens_are_asked_for_and_stay_good_over_restarts(
 
     older = up("--auth", "none", "--version", "0.11")
     assert "tokens" not in older
-    answer = httpx.get(f"{older['lakekeeper']['endpoint']}/management/v1/info").json()
-    assert (older["lakekeeper"]["version"], answer["version"]) == ("0.11", "0.11.6")
+    response = httpx.get(f"{older['lakekeeper']['endpoint']}/management/v1/info").json()
+    assert (older["lakekeeper"]["version"], response["version"]) == ("0.11", "0.11.6")
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"{state['tokens']['issuer']}/health")
 

@@ -107,14 +107,14 @@ def test_deleting_many_decides_on_each(aws: Aws) -> None:
         admin.put_object(Bucket=bucket, Key=name, Body=b"x")
     _, key = aws.user(allow("s3:DeleteObject", f"arn:aws:s3:::{bucket}/mine/*"))
     objects = [{"Key": name} for name in ("mine/1", "yours/1 & <2>", "mine/2")]
-    answer = aws.client("s3", key).delete_objects(Bucket=bucket, Delete={"Objects": objects})
-    assert sorted(deleted["Key"] for deleted in answer["Deleted"]) == ["mine/1", "mine/2"]
-    assert [(e["Key"], e["Code"]) for e in answer["Errors"]] == [("yours/1 & <2>", "AccessDenied")]
+    response = aws.client("s3", key).delete_objects(Bucket=bucket, Delete={"Objects": objects})
+    assert sorted(deleted["Key"] for deleted in response["Deleted"]) == ["mine/1", "mine/2"]
+    assert [(e["Key"], e["Code"]) for e in response["Errors"]] == [("yours/1 & <2>", "AccessDenied")]
     assert [o["Key"] for o in admin.list_objects_v2(Bucket=bucket)["Contents"]] == ["yours/1 & <2>"]
 
-    answer = aws.client("s3", key).delete_objects(Bucket=bucket, Delete={"Objects": objects[1:2]})
-    assert "Deleted" not in answer
-    assert len(answer["Errors"]) == 1
+    response = aws.client("s3", key).delete_objects(Bucket=bucket, Delete={"Objects": objects[1:2]})
+    assert "Deleted" not in response
+    assert len(response["Errors"]) == 1
 
 
 def test_a_copy_needs_the_source_too(aws: Aws) -> None:

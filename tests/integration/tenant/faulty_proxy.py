@@ -50,7 +50,7 @@ class FaultyProxy(http.server.ThreadingHTTPServer):
 
     def vended(self) -> set[str]:
         """Return the keys and tokens in the responses to table loads."""
-        return {value for answer in self.responses for value in _vended(answer)}
+        return {value for response in self.responses for value in _vended(response)}
 
     @contextmanager
     def faulty(self, line: str, status: int = 0, body: str = "", *, applied: bool = False) -> Iterator[Fault]:
@@ -89,11 +89,11 @@ class _Forward(http.server.BaseHTTPRequestHandler):
             else:
                 fault.over.wait()  # The client has given up: close the connection.
             return
-        answer = self._forward(content)
-        if "json" in answer.headers.get("content-type", "") and answer.content:
-            self.server.responses.append(answer.json())
-        kept = [(name, value) for name, value in answer.headers.multi_items() if name not in HOP_BY_HOP]
-        self._answer(answer.status_code, kept, answer.content)
+        response = self._forward(content)
+        if "json" in response.headers.get("content-type", "") and response.content:
+            self.server.responses.append(response.json())
+        kept = [(name, value) for name, value in response.headers.multi_items() if name not in HOP_BY_HOP]
+        self._answer(response.status_code, kept, response.content)
 
     def _forward(self, content: bytes) -> httpx.Response:
         return self.server.http.request(
@@ -119,10 +119,10 @@ class _Forward(http.server.BaseHTTPRequestHandler):
         """Log nothing: tests read `hits`."""
 
 
-def _vended(answer: Any) -> Iterator[str]:
-    if isinstance(answer, dict):
-        yield from (str(answer[key]) for key in VENDED if answer.get(key))
-    inner = answer.values() if isinstance(answer, dict) else answer if isinstance(answer, list) else ()
+def _vended(response: Any) -> Iterator[str]:
+    if isinstance(response, dict):
+        yield from (str(response[key]) for key in VENDED if response.get(key))
+    inner = response.values() if isinstance(response, dict) else response if isinstance(response, list) else ()
     for item in inner:
         yield from _vended(item)
 

@@ -39,8 +39,8 @@ class _GiveToken(BaseHTTPRequestHandler):
         form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
         known = form["client_secret"] == [self.server.secret]
         self.server.given += known
-        answer = {"access_token": self.server.token, "expires_in": 300} if known else {"error": "invalid_client"}
-        body = json.dumps(answer).encode()
+        response = {"access_token": self.server.token, "expires_in": 300} if known else {"error": "invalid_client"}
+        body = json.dumps(response).encode()
         self.send_response(200 if known else 401)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

@@ -131,9 +131,9 @@ def _create_warehouse(server: str, store: str, sandbox: Sandbox) -> tuple[str, s
     with httpx.Client(base_url=server, timeout=60) as http:
         http.post("/management/v1/bootstrap", json={"accept-terms-of-use": True}).raise_for_status()
         http.post("/management/v1/project", json={"project-name": bucket, "project-id": project}).raise_for_status()
-        answer = http.post("/management/v1/warehouse", json=body)
-        assert answer.status_code == 201, answer.text
-        warehouse = answer.json()["warehouse-id"]
+        response = http.post("/management/v1/warehouse", json=body)
+        assert response.status_code == 201, response.text
+        warehouse = response.json()["warehouse-id"]
         for name in ("operator-port-result", "operator-console-messages", "workflow-runtime-statistics"):
             http.post(f"/catalog/v1/{warehouse}/namespaces", json={"namespace": [name]}).raise_for_status()
     return project, warehouse

@@ -64,8 +64,8 @@ def project(sandbox: Sandbox, server: httpx.Client, bucket: str) -> str:
             "storage-profile": {"type": "s3", "bucket": bucket, "region": "us-east-1", "key-prefix": name, **profile},
             "storage-credential": credential,
         }
-        answer = server.post("/management/v1/warehouse", json=body)
-        assert answer.status_code == 201, answer.text
+        response = server.post("/management/v1/warehouse", json=body)
+        assert response.status_code == 201, response.text
     return project
 
 

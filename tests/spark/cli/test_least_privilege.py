@@ -71,8 +71,8 @@ def owner(guarded_sandbox: Sandbox, tokens: TokensState) -> Iterator[httpx.Clien
     """Return a client with the identity that creates the project and everything in it."""
     form = {"grant_type": "client_credentials", "client_id": tokens.client_id}
     secret = tokens.client_secret_file.read_text()
-    answer = httpx.post(tokens.token_url, data={**form, "client_secret": secret}).raise_for_status()
-    headers = {"authorization": f"Bearer {answer.json()['access_token']}"}
+    response = httpx.post(tokens.token_url, data={**form, "client_secret": secret}).raise_for_status()
+    headers = {"authorization": f"Bearer {response.json()['access_token']}"}
     with httpx.Client(base_url=guarded_sandbox.lakekeeper.endpoint, headers=headers, timeout=60) as server:
         post(server, "/management/v1/bootstrap", {"accept-terms-of-use": True, "is-operator": True})
         yield server

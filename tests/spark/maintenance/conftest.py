@@ -73,9 +73,9 @@ def create_warehouse(
         "delete-profile": deletion,
     }
     with real.http() if real else httpx.Client(base_url=sandbox.lakekeeper.endpoint, timeout=60) as server:
-        answer = server.post("/management/v1/warehouse", json=body)
-    assert answer.status_code == 201, answer.text
-    return CatalogWarehouse(name=name, id=answer.json()["warehouse-id"])
+        response = server.post("/management/v1/warehouse", json=body)
+    assert response.status_code == 201, response.text
+    return CatalogWarehouse(name=name, id=response.json()["warehouse-id"])
 
 
 @pytest.fixture(scope="package")

@@ -206,8 +206,8 @@ def _create_view(config: CatalogConfig, namespace: str, name: str) -> None:
         },
         "properties": {},
     }
-    answer = httpx.post(f"{config.uri}/v1/{warehouse.id}/namespaces/{namespace}/views", json=body, timeout=60)
-    assert answer.status_code == 200, answer.text
+    response = httpx.post(f"{config.uri}/v1/{warehouse.id}/namespaces/{namespace}/views", json=body, timeout=60)
+    assert response.status_code == 200, response.text
 
 
 def _drop_statistics(catalog: Catalog) -> None:

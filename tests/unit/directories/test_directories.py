@@ -48,12 +48,12 @@ class Server:
         self.issued += 1
         return JSONResponse({"access_token": f"t{self.issued}", "expires_in": 300, "token_type": "Bearer"})
 
-    def guarded(self, answer: Callable[[Request], Response]) -> Callable[[Request], Any]:
+    def guarded(self, response: Callable[[Request], Response]) -> Callable[[Request], Any]:
         async def respond(request: Request) -> Response:
             self.calls.append(str(request.url).removeprefix(self.endpoint))
             if request.headers.get("authorization", "").removeprefix("Bearer ") in {"", *self.rejected}:
                 return JSONResponse({"error": {"code": "InvalidAuthenticationToken", "message": "expired"}}, 401)
-            return self.refusals.pop(0) if self.refusals else answer(request)
+            return self.refusals.pop(0) if self.refusals else response(request)
 
         return respond
 
@@ -278,7 +278,7 @@ def test_expired_token_and_rate_limit_pass(entra: Server, keycloak: Server) -> N
 def test_lasting_rate_limit_is_reported(entra: Server) -> None:
     entra.refusals = [limited() for _ in range(9)]
 
-    with pytest.raises(DirectoryUnavailableError, match=r"answered 429 \(TooManyRequests\).*Try again later"):
+    with pytest.raises(DirectoryUnavailableError, match=r"responded with 429 \(TooManyRequests\).*Try again later"):
         in_entra(entra).list_members("analysts")
 
 

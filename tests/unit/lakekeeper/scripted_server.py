@@ -15,16 +15,16 @@ QUICK = RetryPolicy(attempts=4, first_wait=0.001, longest_wait=0.002)
 class Script:
     """A server with given responses, one for each call; it repeats the last one."""
 
-    def __init__(self, *answers: Answer) -> None:
-        self._answers = list(answers)
+    def __init__(self, *responses: Answer) -> None:
+        self._answers = list(responses)
         self.requests: list[httpx.Request] = []
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         self.requests.append(request)
-        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        response = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if isinstance(response, Exception):
+            raise response
+        return response
 
     def client(self) -> Client:
         server = ServerRef(endpoint="http://lake.test:8181")

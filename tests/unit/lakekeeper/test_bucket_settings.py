@@ -44,9 +44,9 @@ def test_condition_values_keep_their_case() -> None:
 
 def test_lifecycle_as_minio_answers_it() -> None:
     expiration = {"NoncurrentVersionExpiration": {"NoncurrentDays": 7}}
-    answers = [{"ID": "old-versions", "Status": "Enabled", **place, **expiration} for place in ({}, {"Filter": {}})]
+    responses = [{"ID": "old-versions", "Status": "Enabled", **place, **expiration} for place in ({}, {"Filter": {}})]
 
-    assert {bucket_settings.lifecycle_text([answer]) for answer in answers} == {bucket_settings.lifecycle(7)}
+    assert {bucket_settings.lifecycle_text([response]) for response in responses} == {bucket_settings.lifecycle(7)}
     assert bucket_settings.lifecycle_text([]) is None
-    narrower = answers[0] | {"Filter": {"Prefix": "acme/"}}
+    narrower = responses[0] | {"Filter": {"Prefix": "acme/"}}
     assert bucket_settings.lifecycle_text([narrower]) != bucket_settings.lifecycle(7)

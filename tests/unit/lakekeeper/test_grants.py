@@ -95,7 +95,7 @@ def test_relations_are_known_from_their_version_on(kind: Any, word: str, since: 
     assert known == versions[versions.index(since) :]
 
 
-def client(answers: list[tuple[int, Any]], asked: list[Any]) -> Client:
+def client(responses: list[tuple[int, Any]], asked: list[Any]) -> Client:
     """Return a client of a server with OpenFGA that gives these responses in order."""
     info = {"version": "0.13.3", "authz-backend": "openfga"}
 
@@ -103,7 +103,7 @@ def client(answers: list[tuple[int, Any]], asked: list[Any]) -> Client:
         if request.url.path.endswith("/info"):
             return httpx.Response(200, json=info)
         asked.append((request.method, json.loads(request.content or b"null")))
-        status, body = answers.pop(0)
+        status, body = responses.pop(0)
         return httpx.Response(status, json=body)
 
     server = ServerRef(endpoint="http://lake.test")
@@ -121,8 +121,8 @@ def held(*some: GrantEntry) -> tuple[int, Any]:
 def test_rejected_batch_is_read_and_sent_without_duplicates() -> None:
     asked: list[Any] = []
     bob = GrantEntry("describe", "role", "r")
-    answers = [held(), error("TupleAlreadyExistsError", 409), held(ANN), (204, None)]
-    done = grants.converge(client(answers, asked), WAREHOUSE, lambda _: ({ANN, bob}, set()))
+    responses = [held(), error("TupleAlreadyExistsError", 409), held(ANN), (204, None)]
+    done = grants.converge(client(responses, asked), WAREHOUSE, lambda _: ({ANN, bob}, set()))
     assert done == {ANN, bob}
     assert [body for method, body in asked if method == "POST"] == [
         {"writes": [{"type": "describe", "role": "r"}, {"type": "select", "user": "oidc~ann"}], "deletes": []},
@@ -144,7 +144,7 @@ def test_repeated_grants_and_revokes_are_successes() -> None:
 def test_gateway_404_is_not_absence_under_openfga() -> None:
     """Under another authorizer it means a server without grants. OpenFGA always has their paths."""
     for call in (lambda on: grants.list_grants(on, WAREHOUSE), lambda on: grants.remove(on, WAREHOUSE, ANN)):
-        with pytest.raises(NoSuchPathError, match=r"/warehouse/w/assignments at http://lake\.test answered 404"):
+        with pytest.raises(NoSuchPathError, match=r"/warehouse/w/assignments at http://lake\.test responded with 404"):
             call(client([(404, "not here")], []))
 
 

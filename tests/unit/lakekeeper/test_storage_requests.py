@@ -140,7 +140,7 @@ def test_service_account_key_is_googles_json() -> None:
 @pytest.mark.parametrize("kind", ["adls", "gcs"])
 def test_server_defaults_are_no_difference(kind: str) -> None:
     """The server's profile has all defaults, explicit nulls, and a prefix without slashes."""
-    answers = {
+    responses = {
         "adls": {
             "type": "adls",
             "filesystem": "lake",
@@ -156,7 +156,7 @@ def test_server_defaults_are_no_difference(kind: str) -> None:
         "gcs": {"type": "gcs", "bucket": "lake-bucket", "key-prefix": "main", "storage-layout": None},
     }
     wanted = declared(STORAGE[kind] | {"key_prefix": "/main/"}, {"type": _identity(kind)}).storage
-    assert profile_observed(answers[kind], wanted) == wanted
+    assert profile_observed(responses[kind], wanted) == wanted
 
 
 def test_default_azure_address_is_not_sent() -> None:

@@ -139,7 +139,7 @@ def test_preview_with_each_property_unknown(provider: type[LakekeeperProvider[An
         hooks.diff("the-id", known.inputs, checked.inputs)
         return path
 
-    # New objects are looked up on the server. It does not answer here, and each call is retried.
+    # New objects are looked up on the server. It does not respond here, and each call is retried.
     with ThreadPoolExecutor(max_workers=32) as pool:
         previewed = list(pool.map(preview, paths(props)))
     assert previewed == list(paths(props))

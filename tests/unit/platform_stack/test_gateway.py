@@ -61,7 +61,7 @@ REFUSED = [
 
 
 class Upstream(BaseHTTPRequestHandler):
-    """Answers with the request line and headers that it received."""
+    """Responds with the request line and headers that it received."""
 
     def do_GET(self) -> None:
         headers = "\n".join(f"{name.lower()}: {value}" for name, value in self.headers.items())
@@ -124,8 +124,8 @@ def ask(gateway: int) -> Callable[[str], tuple[int, str]]:
         lines = [f"{method} {target} HTTP/1.1", "Host: catalog", "Connection: close", *headers, "", ""]
         with socket.create_connection(("127.0.0.1", gateway), timeout=10) as connection:
             connection.sendall("\r\n".join(lines).encode())
-            answer = b"".join(iter(lambda: connection.recv(65536), b"")).decode()
-        head, _, body = answer.partition("\r\n\r\n")
+            response = b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+        head, _, body = response.partition("\r\n\r\n")
         return int(head.split()[1]), body
 
     return send
@@ -177,9 +177,9 @@ def test_tokens_and_project_reach_the_server(ask: Callable[..., tuple[int, str]]
 
 
 def test_a_body_over_the_limit_is_refused(gateway: int) -> None:
-    answer = httpx.post(f"http://127.0.0.1:{gateway}/catalog/v1/x", content=b"x" * 2000)
+    response = httpx.post(f"http://127.0.0.1:{gateway}/catalog/v1/x", content=b"x" * 2000)
 
-    assert answer.status_code == 413
+    assert response.status_code == 413
 
 
 def test_the_configuration_has_no_route_to_management() -> None:

@@ -117,7 +117,7 @@ REFUSED_BY_SERVERS = {
 
 
 def test_properties_that_servers_refuse_are_reported() -> None:
-    """Lakekeeper 0.11 to 0.14 answer 409 `FailedToSetProperties`, or 400 `UnsupportedCompressionCodec`."""
+    """Lakekeeper 0.11 to 0.14 respond with 409 `FailedToSetProperties`, or 400 `UnsupportedCompressionCodec`."""
     found_mistakes = mistakes(
         {"name": "curated.sales.daily.orders", "properties": REFUSED_BY_SERVERS},
         {"name": "curated.sales.daily.lines", "properties": {"write.data.path.x": "y"}},

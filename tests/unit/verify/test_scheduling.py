@@ -144,7 +144,7 @@ def test_property_is_computed_once_for_all_threads() -> None:
 
 
 def test_property_that_failed_is_not_computed_again() -> None:
-    """A cluster that does not answer would make each probe wait."""
+    """A cluster that does not respond would make each probe wait."""
     token = Token(IdentityUnavailableError("no cluster"))
 
     for _ in range(3):

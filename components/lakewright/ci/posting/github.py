@@ -168,5 +168,5 @@ def _read_text(entry: Entry, *keys: str) -> str:
 
 def _to_result(action: str, response: Any) -> PostResult:
     if not isinstance(response, dict):
-        raise PostError("GitHub answered with something other than an object. Check GITHUB_API_URL.")
+        raise PostError("GitHub responded with something other than an object. Check GITHUB_API_URL.")
     return PostResult(action, _read_text(cast(Entry, response), "html_url"))

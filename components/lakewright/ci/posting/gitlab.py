@@ -79,5 +79,5 @@ def read_run_url(environ: Mapping[str, str]) -> str:
 
 def _to_result(action: str, response: Any) -> PostResult:
     if not isinstance(response, dict):
-        raise PostError("GitLab answered with something other than an object. Check CI_API_V4_URL.")
+        raise PostError("GitLab responded with something other than an object. Check CI_API_V4_URL.")
     return PostResult(action, str(cast(Entry, response).get("web_url") or ""))

@@ -72,13 +72,15 @@ class ForgeApi:
         try:
             response = self._http.request(method, f"{self._base}{path}", json=body, params=parameters)
         except httpx.HTTPError as error:
-            failure = PostError(f"{server} did not answer {method} {path}: {type(error).__name__}. Try again later.")
+            failure = PostError(
+                f"{server} did not respond to {method} {path}: {type(error).__name__}. Try again later."
+            )
             if is_repeatable or isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
                 raise RetryableError(failure) from None
             raise failure from None
         if response.is_success:
             return _parse_json(response)
-        message = f"{server} answered {response.status_code} to {method} {path}{_format_message(response)}"
+        message = f"{server} responded with {response.status_code} to {method} {path}{_format_message(response)}"
         match response.status_code:
             case 429:  # refused before anything was applied
                 raise RetryableError(
@@ -107,7 +109,7 @@ def _parse_json(response: httpx.Response) -> Any:
         return response.json()
     except ValueError:
         raise PostError(
-            f"{response.request.url.host} answered with something other than JSON. Check its address."
+            f"{response.request.url.host} responded with something other than JSON. Check its address."
         ) from None
 
 

@@ -37,13 +37,13 @@ def _post(url: str, text: str) -> None:
     try:
         response = httpx.post(url, json={"text": text}, timeout=30.0)
     except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-        raise RetryableError(_make_error(f"did not answer ({type(error).__name__})")) from None
+        raise RetryableError(_make_error(f"did not respond ({type(error).__name__})")) from None
     except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
-        raise _make_error(f"did not answer ({type(error).__name__})") from None
+        raise _make_error(f"did not respond ({type(error).__name__})") from None
     if response.status_code == 429:
-        raise RetryableError(_make_error("answered 429"), retry_after(response.headers.get("retry-after", "")))
+        raise RetryableError(_make_error("responded with 429"), retry_after(response.headers.get("retry-after", "")))
     if not response.is_success:
-        raise _make_error(f"answered {response.status_code}")
+        raise _make_error(f"responded with {response.status_code}")
 
 
 def _make_error(problem: str) -> PostError:

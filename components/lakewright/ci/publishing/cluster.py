@@ -150,9 +150,9 @@ class DriftEvents:
             status = int(getattr(error, "status", 0) or 0)
             if _accepts and status == _accepts:
                 return None
-            raise PublishError(f"{title}: the cluster answered {status} {_parse_reason(error)}") from None
+            raise PublishError(f"{title}: the cluster responded with {status} {_parse_reason(error)}") from None
         except (HTTPError, OSError) as error:
-            raise PublishError(f"{title}: the cluster did not answer ({type(error).__name__})") from None
+            raise PublishError(f"{title}: the cluster did not respond ({type(error).__name__})") from None
 
 
 def _parse_reason(error: Any) -> str:

@@ -73,11 +73,11 @@ class Pushgateway:
         try:
             response = httpx.request(method, url, headers=headers, content=data, auth=self.auth, timeout=30.0)
         except httpx.HTTPError as error:
-            raise RetryableError(PublishError(f"{gateway} did not answer: {type(error).__name__}")) from None
+            raise RetryableError(PublishError(f"{gateway} did not respond: {type(error).__name__}")) from None
         if response.is_success:
             return response
         failure = PublishError(
-            f"{gateway} answered {response.status_code} to {method}: {' '.join(response.text.split())[:200]}"
+            f"{gateway} responded with {response.status_code} to {method}: {' '.join(response.text.split())[:200]}"
         )
         if response.status_code in _TRANSIENT_STATUSES:
             raise RetryableError(failure)

@@ -149,7 +149,7 @@ def _with_server_ids(
 
 
 def _server_id(access: ServerAccess, stack: str, environment: str) -> str | None:
-    """Return the id of an environment's Lakekeeper; None if the server does not answer."""
+    """Return the id of an environment's Lakekeeper; None if the server does not respond."""
     from lakewright.cli.ownership.server_ids import find_server_id  # noqa: PLC0415 - slow to load
     from lakewright.spec import SpecError  # noqa: PLC0415
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def find_server_id(access: ServerAccess, stack: str, server: ServerRef) -> str | None:
-    """Return the id of a server: as the stack's state records it for this address, else as the server answers.
+    """Return the id of a server: as the stack's state records it for this address, else as the server reports it.
 
     Args:
         access: The project, and its environments and secrets.
@@ -18,7 +18,7 @@ def find_server_id(access: ServerAccess, stack: str, server: ServerRef) -> str |
         server: The server, as the stack's environment has it now.
 
     Returns:
-        None if the state has no id for this address, and the server does not answer at once.
+        None if the state has no id for this address, and the server does not respond at once.
     """
     from lakewright.credentials.references import UnresolvedCredentialError  # noqa: PLC0415 - slow to load
     from lakewright.lakekeeper.api.connection.client import Client  # noqa: PLC0415

@@ -162,7 +162,7 @@ class _Search:
 
     @cached_property
     def server_id(self) -> str | None:
-        """Id of the stack's Lakekeeper; None if the server does not answer."""
+        """Id of the stack's Lakekeeper; None if the server does not respond."""
         from lakewright.cli.ownership.server_ids import find_server_id  # noqa: PLC0415 - slow to load
 
         if self.environment is None:

@@ -37,7 +37,7 @@ class PartialSearch(Protocol):
         """Return objects that no stack manages, and further searches in place of their results.
 
         Raises:
-            LakekeeperError: The server does not answer, or refuses a call.
+            LakekeeperError: The server does not respond, or refuses a call.
         """
         ...
 
@@ -55,7 +55,7 @@ class ProjectScan:
         """Yield objects that no resource of the stack manages, and searches of the parts of the project.
 
         Raises:
-            LakekeeperError: The server does not answer, or refuses a list.
+            LakekeeperError: The server does not respond, or refuses a list.
         """
         enforces = self.client.server().keeps_tuples
         yield partial(self._search_roles, enforces=enforces)

@@ -38,10 +38,10 @@ class AuditSource(Protocol):
 
 
 def choose_actor(actors: Iterable[Actor], updated: str) -> Actor | None:
-    """Return the actor of the changes after a stack's last update; None unless all of them have the same one.
+    """Return the actor of the changes after a stack's last update; None unless one actor made all of them.
 
-    A record says that a change was allowed, not always that it was made. So two actors are no answer. A record that
-    says that the change was made is preferred.
+    A record says that a change was allowed, not always that it was made. Records of two actors therefore name none.
+    A record that says that the change was made is preferred.
     """
     later = [actor for actor in actors if is_after(actor.at, updated)]
     if len({actor.name for actor in later}) != 1:

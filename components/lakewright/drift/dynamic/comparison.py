@@ -53,7 +53,7 @@ def read(resource: StackResource, provider: ResourceProvider, *, unsealed: bool 
     """Read an object. Secrets remain encrypted if the provider accepts placeholders for them.
 
     Raises:
-        LakekeeperError: The server refused a call or did not answer.
+        LakekeeperError: The server refused a call or did not respond.
         EngineError: A secret cannot be decrypted.
     """
     state = resource.state
@@ -88,7 +88,7 @@ def find_differences(observed: ObservedObject) -> list[Difference]:
     """Return the differences that an update of the same program would change.
 
     Raises:
-        LakekeeperError: The server refused a call or did not answer.
+        LakekeeperError: The server refused a call or did not respond.
         EngineError: A secret cannot be decrypted.
     """
     found_differences = list(_find_differences(observed))

@@ -48,14 +48,14 @@ class LakekeeperScanner:
 
 
 class _Scan:
-    """One scan: the connections, the lists of all stacks, and the servers that do not answer."""
+    """One scan: the connections, the lists of all stacks, and the servers that do not respond."""
 
     def __init__(self, session: ScanSession) -> None:
         self._session = session
         self._shared = session.clients
         self._contexts: dict[str, RunContext] = {}
         self._down: dict[str, str] = {}
-        """Why a server does not answer, by endpoint."""
+        """Why a server does not respond, by endpoint."""
         self._lock = threading.Lock()
 
     def close(self) -> None:
@@ -150,7 +150,7 @@ def _get_endpoint(resource: StackResource) -> str:
 
 
 def _is_down(error: Exception) -> bool:
-    """Return whether a server did not answer, or answered that it cannot."""
+    """Return whether a server did not respond, or responded that it cannot."""
     if isinstance(error, UnreachableError | ResponseTimeoutError | UnconfirmedError):
         return True
     return isinstance(error, RefusedError) and error.status >= 500

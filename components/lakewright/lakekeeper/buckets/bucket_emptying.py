@@ -89,12 +89,12 @@ def delete_bucket(bucket: OwnBucket) -> None:
 def _delete(client: Any, bucket: OwnBucket, versions: Iterator[ObjectVersion]) -> None:
     while batch := list(islice(versions, AT_ONCE)):
         objects = [{"Key": entry.key, "VersionId": entry.version} for entry in batch]
-        answer = client.delete_objects(Bucket=bucket.bucket, Delete={"Objects": objects, "Quiet": True})
-        _require_no_errors(bucket, answer)
+        response = client.delete_objects(Bucket=bucket.bucket, Delete={"Objects": objects, "Quiet": True})
+        _require_no_errors(bucket, response)
 
 
-def _require_no_errors(bucket: OwnBucket, answer: dict[str, Any]) -> None:
-    for error in answer.get("Errors", []):
+def _require_no_errors(bucket: OwnBucket, response: dict[str, Any]) -> None:
+    for error in response.get("Errors", []):
         raise BucketRefusedError(
             f"emptying {bucket.where}: S3 responded {error['Code']} for {error['Key']}. Let the stack's identity delete"
             " object versions, and run the command again."

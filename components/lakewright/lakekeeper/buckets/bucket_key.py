@@ -61,8 +61,10 @@ def find_encrypted_object(bucket: OwnBucket) -> str | None:
         looked = 0
         while looked < LOOKED_AT and (page := list(islice(objects, min(PAGE, LOOKED_AT - looked)))):
             looked += len(page)
-            answers = pool.map(partial(_is_encrypted, client, bucket), page)
-            if entry := next((entry for entry, is_encrypted in zip(page, answers, strict=True) if is_encrypted), None):
+            responses = pool.map(partial(_is_encrypted, client, bucket), page)
+            if entry := next(
+                (entry for entry, is_encrypted in zip(page, responses, strict=True) if is_encrypted), None
+            ):
                 return entry.key
         is_more = next(objects, None) is not None
     if is_more:

@@ -1,4 +1,4 @@
-"""Settings of a bucket in one spelling, so that a declared setting and a store's answer can be compared. Pure."""
+"""Settings of a bucket in one spelling, so that a declared setting and a store's response can be compared. Pure."""
 
 import json
 from typing import Any, cast
@@ -31,7 +31,7 @@ def lifecycle_text(rules: list[dict[str, Any]]) -> str | None:
 def _rule(rule: dict[str, Any]) -> dict[str, Any]:
     normalized = {key: value for key, value in rule.items() if key != "Prefix"}
     rule_filter = cast(dict[str, Any], rule.get("Filter") or {})
-    # Stores answer a rule for the whole bucket with an empty filter, an empty prefix, or neither.
+    # Stores return a rule for the whole bucket with an empty filter, an empty prefix, or neither.
     if not rule_filter or set(rule_filter) == {"Prefix"}:
         normalized["Filter"] = {"Prefix": rule_filter.get("Prefix") or rule.get("Prefix") or ""}
     return normalized

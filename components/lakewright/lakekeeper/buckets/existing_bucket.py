@@ -47,12 +47,12 @@ def _problem(existing: ExistingBucket) -> str | None:
     endpoint = existing.endpoint or f"https://{service_host('s3', existing.region)}"
     url = f"{endpoint.rstrip('/')}/{existing.bucket}"
     try:
-        answer = httpx.head(url, timeout=ANSWER_WITHIN)
+        response = httpx.head(url, timeout=ANSWER_WITHIN)
     except httpx.HTTPError:
         return None
-    if answer.status_code == _NOT_THERE:
+    if response.status_code == _NOT_THERE:
         return f"bucket `{existing.bucket}` does not exist. Correct its name, or have its owner create it."
-    region = answer.headers.get("x-amz-bucket-region")
+    region = response.headers.get("x-amz-bucket-region")
     if region and region != existing.region:
         return f"bucket `{existing.bucket}` is in {region}, and the spec says {existing.region}. Declare {region}."
     return None

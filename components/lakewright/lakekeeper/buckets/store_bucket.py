@@ -225,7 +225,7 @@ def _exists(s3: Any, bucket: str) -> bool:
 
 
 def _set(call: Callable[[], Any]) -> dict[str, Any]:
-    """Return what a store answers about a setting; nothing if it is not set, or the store lacks such settings."""
+    """Return a store's response about a setting; nothing if it is not set, or the store lacks such settings."""
     from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
 
     try:

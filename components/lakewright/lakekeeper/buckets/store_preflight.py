@@ -101,10 +101,10 @@ def _check(path: str, field: str, store: RecordedStore, key_prefixes: Sequence[s
         ) from None
     except (ConnectionError, HTTPClientError) as error:
         if _is_in_cluster(store):
-            warn(f"{path}: could not check {store.where}, which does not answer this machine: {_reason(error)}")
+            warn(f"{path}: could not check {store.where}, which does not respond to this machine: {_reason(error)}")
             return
         raise BucketRefusedError(
-            f"{path}.endpoint: expected a store at {store.endpoint}; it does not answer: {_reason(error)}. Correct the"
+            f"{path}.endpoint: expected a store at {store.endpoint}; it does not respond: {_reason(error)}. Correct the"
             " address, or start the store."
         ) from None
     except ResponseParserError:

@@ -256,7 +256,7 @@ def _warehouse(response: warehouses.WarehouseResponse) -> WarehouseInfo:
 def require_active(client: Client, warehouse_id: str) -> None:
     """Raise NothingFoundError for an inactive warehouse.
 
-    For a minute after a warehouse was deactivated, servers answer lists with nothing instead of 404.
+    For a minute after a warehouse was deactivated, servers return empty lists instead of 404.
     """
     warehouse = warehouses.get(client, warehouse_id)
     if warehouse is None or warehouse["status"] != "active":

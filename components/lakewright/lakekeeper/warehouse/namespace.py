@@ -88,8 +88,8 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
 
     @override
     def find_existing(self, client: Client, new: NamespaceArgs) -> tuple[str, ObservedResource[NamespaceArgs]] | None:
-        answer = namespaces.get(client, new.warehouse_id, new.path)
-        return None if answer is None else (_make_id(new), self._observe(client, answer, new))
+        response = namespaces.get(client, new.warehouse_id, new.path)
+        return None if response is None else (_make_id(new), self._observe(client, response, new))
 
     @override
     def contents(self, client: Client, object_id: str, new: NamespaceArgs) -> str:
@@ -98,16 +98,16 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
     @override
     def make(self, client: Client, new: NamespaceArgs) -> tuple[str, ObservedResource[NamespaceArgs]]:
         location = {"location": new.location} if new.location else {}
-        answer, origin = create_or_find(
+        response, origin = create_or_find(
             lambda: namespaces.create(client, new.warehouse_id, new.path, {**(new.properties or {}), **location}),
             lambda: namespaces.get(client, new.warehouse_id, new.path),
         )
         with explain_unfinished(self.title(new), origin, adopts=new.adopt):
-            live_args = self._observe(client, answer, new).declared
-            changes = difference.list_changes(*_as_created(live_args, new, answer))
+            live_args = self._observe(client, response, new).declared
+            changes = difference.list_changes(*_as_created(live_args, new, response))
             differs = f"with other {', '.join(change.path for change in changes)}" if changes else ""
             self.require_ours(client, live_args, new, origin, differs, object_id=_make_id(new))
-            return _make_id(new), self._converge(client, answer, new)
+            return _make_id(new), self._converge(client, response, new)
 
     @override
     def find(self, client: Client, resource: RecordedResource[NamespaceArgs]) -> ObservedResource[NamespaceArgs] | None:
@@ -120,9 +120,9 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
             and state.location is None
         ):
             return self._add_protection(client, shared_entry.namespace_id, state, protected=shared_entry.protected)
-        answer = namespaces.get(client, state.warehouse_id, state.path)
-        if answer is not None:
-            return self._observe(client, answer, state, shared_entry)
+        response = namespaces.get(client, state.warehouse_id, state.path)
+        if response is not None:
+            return self._observe(client, response, state, shared_entry)
         if _inactive(client, state.warehouse_id):
             warn(f"namespace `{state.name}` cannot be seen while its warehouse {state.warehouse_id} is inactive")
             return ObservedResource(state, {"namespace_id": resource.outs.get("namespace_id")}, state.warehouse_id)
@@ -132,14 +132,14 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
     def change(
         self, client: Client, resource: RecordedResource[NamespaceArgs], new: NamespaceArgs
     ) -> ObservedResource[NamespaceArgs]:
-        answer = namespaces.get(client, new.warehouse_id, new.path)
-        if answer is None:
+        response = namespaces.get(client, new.warehouse_id, new.path)
+        if response is None:
             inactive = _inactive(client, new.warehouse_id)
             raise DeletedOutsideStackError(
                 f"{self.title(new)} no longer exists"
                 f"{', or is hidden because the warehouse is inactive' if inactive else ''}. Run `up --refresh`."
             )
-        return self._converge(client, answer, new)
+        return self._converge(client, response, new)
 
     @override
     def refuse_replacement(
@@ -195,10 +195,10 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
             )
 
     def _converge(
-        self, client: Client, answer: NamespaceResponse, new: NamespaceArgs
+        self, client: Client, response: NamespaceResponse, new: NamespaceArgs
     ) -> ObservedResource[NamespaceArgs]:
-        observed = self._observe(client, answer, new)
-        live_args, namespace_id = observed.declared, namespaces.read_id(answer)
+        observed = self._observe(client, response, new)
+        live_args, namespace_id = observed.declared, namespaces.read_id(response)
         if new.properties is not None and (before := live_args.properties or {}) != new.properties:
             updates = {key: value for key, value in new.properties.items() if before.get(key) != value}
             removals = sorted(before.keys() - new.properties.keys())
@@ -212,14 +212,14 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
     def _observe(
         self,
         client: Client,
-        answer: NamespaceResponse,
+        response: NamespaceResponse,
         args: NamespaceArgs,
         shared_entry: ListedNamespace | None = None,
     ) -> ObservedResource[NamespaceArgs]:
         """Return a response as inputs, comparable with the declared ones. Read only what is declared."""
-        namespace_id = namespaces.read_id(answer)
-        properties = None if args.properties is None else _own(answer)
-        location = _strip_slash(answer["properties"].get("location")) if args.location else None
+        namespace_id = namespaces.read_id(response)
+        properties = None if args.properties is None else _own(response)
+        location = _strip_slash(response["properties"].get("location")) if args.location else None
         now = args.model_copy(update={"properties": properties, "location": location})
         same = shared_entry is not None and shared_entry.namespace_id == namespace_id
         return self._add_protection(
@@ -244,9 +244,9 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
         return ObservedResource(now, {"namespace_id": namespace_id})
 
 
-def _own(answer: NamespaceResponse) -> dict[str, str]:
+def _own(response: NamespaceResponse) -> dict[str, str]:
     """Return the properties that do not belong to the server."""
-    properties: dict[str, str] = answer["properties"]
+    properties: dict[str, str] = response["properties"]
     return {key: value for key, value in properties.items() if key not in namespaces.SERVER_OWNED}
 
 
@@ -262,14 +262,14 @@ def _make_id(args: NamespaceArgs) -> str:
 
 
 def _as_created(
-    live_args: NamespaceArgs, new: NamespaceArgs, answer: NamespaceResponse
+    live_args: NamespaceArgs, new: NamespaceArgs, response: NamespaceResponse
 ) -> tuple[NamespaceArgs, NamespaceArgs]:
     """Return the found inputs, and the declared inputs as an interrupted creation leaves them.
 
     Creation sets the properties. Protection and managed access are set afterwards.
     """
     initial = {"protected": None, "managed_access": None, "properties": new.properties or {}}
-    return live_args.model_copy(update={"properties": _own(answer)}), new.model_copy(update=initial)
+    return live_args.model_copy(update={"properties": _own(response)}), new.model_copy(update=initial)
 
 
 def _inactive(client: Client, warehouse_id: str) -> bool:

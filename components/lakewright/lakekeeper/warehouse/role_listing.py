@@ -66,5 +66,5 @@ def _listings(s3: Any, storage: S3Profile) -> Iterator[Check]:
 
 
 def _code(error: Exception) -> str:
-    answer = cast(dict[str, Any], getattr(error, "response", {})).get("Error", {})
-    return str(answer.get("Code") or type(error).__name__)
+    response = cast(dict[str, Any], getattr(error, "response", {})).get("Error", {})
+    return str(response.get("Code") or type(error).__name__)

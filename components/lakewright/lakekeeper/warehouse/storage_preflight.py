@@ -65,13 +65,13 @@ def _assume(profile: S3Profile, keys: Keys, external_id: str | None) -> tuple[Ch
         request = {"RoleArn": role, "RoleSessionName": "lakewright-validate", "DurationSeconds": 900}
         request |= {"ExternalId": external_id} if external_id else {}
         try:
-            answer = _client("sts", profile, keys).assume_role(**request)["Credentials"]
+            response = _client("sts", profile, keys).assume_role(**request)["Credentials"]
         except _errors() as error:
             return _fail("role", f"{role} cannot be assumed: {_one_line(error)}. Fix its trust policy."), {}
         if role == catalog_role:
             taken = ("AccessKeyId", "SecretAccessKey", "SessionToken")
             names = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
-            keys = {name: answer[key] for name, key in zip(names, taken, strict=True)}
+            keys = {name: response[key] for name, key in zip(names, taken, strict=True)}
         assumed.append(role)
     return Check(name="role", status="passed", reason=f"can be assumed: {', '.join(assumed)}"), keys
 
@@ -103,23 +103,23 @@ def _bucket_from_outside(profile: S3Profile, *, new: bool) -> Check:
     endpoint = profile.endpoint or f"https://{service_host('s3', profile.region)}"
     url = f"{endpoint.rstrip('/')}/{profile.bucket}"
     try:
-        answer = httpx.head(url, timeout=ANSWER_IN)
+        response = httpx.head(url, timeout=ANSWER_IN)
     except httpx.HTTPError as error:
         return _fail(
-            "bucket", f"{url} does not answer ({type(error).__name__}). Correct `endpoint`, or start the store."
+            "bucket", f"{url} does not respond ({type(error).__name__}). Correct `endpoint`, or start the store."
         )
-    region = answer.headers.get("x-amz-bucket-region")
-    if answer.status_code == NOT_THERE and new:
+    region = response.headers.get("x-amz-bucket-region")
+    if response.status_code == NOT_THERE and new:
         return Check(
             name="bucket",
             status="skipped",
             reason=f"{url} does not exist yet; this is expected if the stack creates it",
         )
-    if answer.status_code == NOT_THERE:
+    if response.status_code == NOT_THERE:
         return _fail("bucket", f"{url} does not exist. Create the bucket, or correct its name.")
     if profile.flavor == "aws" and region and region != profile.region:
         return _fail("bucket", f"{profile.bucket} is in {region}, but {profile.region} is declared. Declare {region}.")
-    return Check(name="bucket", status="passed", reason=f"{url} answers; permissions are checked when it is used")
+    return Check(name="bucket", status="passed", reason=f"{url} responds; permissions are checked when it is used")
 
 
 def _client(service: str, profile: S3Profile, keys: Keys) -> Any:
@@ -145,9 +145,11 @@ def _errors() -> tuple[type[Exception], ...]:
 
 def _one_line(error: Exception) -> str:
     """Return the store's error code and message, without anything else of the request."""
-    answer = cast(dict[str, Any], getattr(error, "response", {})).get("Error", {})
+    response = cast(dict[str, Any], getattr(error, "response", {})).get("Error", {})
     return (
-        f"{answer['Code']}: {answer.get('Message', '')}".rstrip(": .") if "Code" in answer else str(error).rstrip(".")
+        f"{response['Code']}: {response.get('Message', '')}".rstrip(": .")
+        if "Code" in response
+        else str(error).rstrip(".")
     )
 
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 
 PROBE_PATH = "/gateway-health"
-"""Answered by the gateway itself."""
+"""Path to which the gateway itself responds."""
 
 
 @dataclass(frozen=True)

@@ -95,5 +95,5 @@ class TenantCluster:
         except (self._kubernetes.client.ApiException, HTTPError, OSError) as error:
             reason = " ".join(str(getattr(error, "reason", None) or error).split())
             raise error_type(
-                f"{title}: the cluster answered {getattr(error, 'status', '')} {reason}".rstrip()
+                f"{title}: the cluster responded with {getattr(error, 'status', '')} {reason}".rstrip()
             ) from None

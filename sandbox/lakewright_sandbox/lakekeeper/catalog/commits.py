@@ -100,7 +100,7 @@ def _commit_result(location: str | None, document: Json) -> Response:
 def commit_transaction(
     call: Call, idempotency: Idempotency, body: Annotated[CommitTransaction, read_body(CommitTransaction)]
 ) -> Response:
-    """Answer 200 without a body; Iceberg's specification says 204."""
+    """Respond with 200 without a body; Iceberg's specification says 204."""
     for change in body.table_changes:
         if change.identifier is None:
             raise ApiError(400, "TableIdentifierRequiredForCommitTransaction", "Every table change needs `identifier`.")

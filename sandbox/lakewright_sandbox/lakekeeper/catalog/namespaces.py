@@ -145,7 +145,7 @@ def get_namespace(
 
 @router.head("/{namespace}")
 def namespace_exists(server: Server, warehouse: WarehouseId, namespace: NamespacePath) -> Response:
-    """Answer 204 if a namespace exists."""
+    """Respond with 204 if a namespace exists."""
     with server.database.read() as session:
         find_warehouse(session, warehouse, active=True)
         find_namespace(session, warehouse, namespace)

@@ -209,7 +209,7 @@ def _etag(loaded: OpenTabular) -> str | None:
 
 @router.head(TABLE)
 def table_exists(call: Call, namespace: NamespacePath, table: str) -> Response:
-    """Answer 204 if a table exists."""
+    """Respond with 204 if a table exists."""
     with call.server.database.read() as session:
         call.open(session).find(namespace, table, "table")
     return empty()

@@ -118,7 +118,7 @@ def _load_result(opened: OpenTabular, document: Json) -> Response:
 
 @router.head(VIEW)
 def view_exists(call: Call, namespace: NamespacePath, view: str) -> Response:
-    """Answer 204 if a view exists."""
+    """Respond with 204 if a view exists."""
     with call.server.database.read() as session:
         call.open(session).find(namespace, view, "view")
     return empty()

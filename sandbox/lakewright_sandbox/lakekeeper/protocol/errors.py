@@ -38,7 +38,7 @@ class ApiError(Exception):
 
 
 class RequestRejectedError(ApiError):
-    """A request that never reached the API: bad JSON, wrong shape, wrong content type. Answered in plain text."""
+    """A request that never reached the API: bad JSON, wrong shape, wrong content type. The response is plain text."""
 
     def __init__(self, status: int, message: str) -> None:
         """Set the HTTP status and the message."""

@@ -4,7 +4,7 @@ SandboxProviderError         a message for the user of the stack
 ├── UnsupportedError         only the real provider supports it; names the plugin to install
 ├── NotASandboxError         the configured endpoint is not a running sandbox
 ├── NotConfiguredError       a call came before Configure on its connection
-├── AwsCallError             AWS answered with an error code
+├── AwsCallError             AWS responded with an error code
 └── MaybeCreatedError        a create ended without a response: the object may exist
 """
 

@@ -29,13 +29,13 @@ class LosingTransport(httpx.BaseTransport):
         if hit and self._left and self._when == "before":
             self._left -= 1
             raise httpx.ReadError("broken", request=request)
-        answer = self._real.handle_request(request)
-        answer.read()
+        response = self._real.handle_request(request)
+        response.read()
         self.arrived += hit
         if hit and self._left:
             self._left -= 1
             raise httpx.RemoteProtocolError("broken", request=request)
-        return answer
+        return response
 
 
 class RepeatingTransport(httpx.BaseTransport):

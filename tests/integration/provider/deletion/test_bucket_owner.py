@@ -142,7 +142,7 @@ def test_left_over_bucket_is_removed_with_its_key(
 def test_only_a_run_that_keeps_all_goes_on_without_tags(
     admin: Props, server: Props, unique: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """S3 does not answer at all."""
+    """S3 does not respond at all."""
     warehouse = {"bucket": admin["bucket"], "deletion": "purge", "key_prefix": "main"}
     record = Resource(TenantRecordProvider())
     tenant = {"server": server, "tenant": unique, "warehouses": {"main": warehouse}}

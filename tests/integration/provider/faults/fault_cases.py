@@ -76,9 +76,9 @@ class World:
         self.post(f"/management/v1/warehouse/{self.bystander}/grants", kept)
 
     def post(self, path: str, body: Props) -> Props:
-        answer = self.http.post(path, json=body, headers={"x-project-id": self.project})
-        assert answer.is_success, answer.text
-        return answer.json() if answer.content else {}
+        response = self.http.post(path, json=body, headers={"x-project-id": self.project})
+        assert response.is_success, response.text
+        return response.json() if response.content else {}
 
     def make_warehouse(self, name: str) -> str:
         profile = {key.replace("_", "-"): value for key, value in storage(name).items()} | {"type": "s3"}

@@ -132,15 +132,15 @@ def _rank(key: Key) -> tuple[int, int, Key]:
     return ORDER.index(key[0]), key[1].count("."), key
 
 
-def _done(answer: httpx.Response) -> None:
+def _done(response: httpx.Response) -> None:
     """Accept that an object is gone, or cannot be changed now."""
-    assert answer.is_success or answer.status_code in (404, 409, 503), answer.text
+    assert response.is_success or response.status_code in (404, 409, 503), response.text
 
 
 def _delete_warehouse(http: httpx.Client, warehouse: str) -> None:
     root = f"/catalog/v1/{warehouse}/namespaces"
-    answer = http.get(root)
-    for name, *_ in answer.json()["namespaces"] if answer.is_success else ():
+    response = http.get(root)
+    for name, *_ in response.json()["namespaces"] if response.is_success else ():
         _done(http.delete(f"{root}/{name}?force=true&recursive=true"))
     _done(http.delete(f"/management/v1/warehouse/{warehouse}?force=true"))
 
@@ -226,9 +226,9 @@ def _in_warehouse(http: httpx.Client, warehouse: str, slot: str, parent: str = "
     for path in http.get(root, params=params).raise_for_status().json()["namespaces"]:
         at = f"{root}/{'%1F'.join(path)}"
         name = ".".join(path)
-        answer = http.get(f"{at}?returnUuid=true").raise_for_status().json()
-        protection = http.get(f"/management/v1/warehouse/{warehouse}/namespace/{answer['namespace-uuid']}/protection")
-        own = {key: value for key, value in answer["properties"].items() if key not in ("location", "namespace_id")}
+        response = http.get(f"{at}?returnUuid=true").raise_for_status().json()
+        protection = http.get(f"/management/v1/warehouse/{warehouse}/namespace/{response['namespace-uuid']}/protection")
+        own = {key: value for key, value in response["properties"].items() if key not in ("location", "namespace_id")}
         found["namespace", f"{slot}.{name}"] = {"properties": own, "protected": protection.json()["protected"]}
         for table in random_tables.found(http, warehouse, path):
             assert ("table", f"{slot}.{name}") not in found, "a table is there twice"

@@ -82,9 +82,9 @@ class Jobs:
         self._try_commit("POST", f"{self._catalog}/tables/rename", body)
 
     def _reorder(self) -> None:
-        answer = self._http.get(self._table)
-        if answer.is_success:
-            schema = current(answer.json()["metadata"], "schemas", "schema-id", "current-schema-id")
+        response = self._http.get(self._table)
+        if response.is_success:
+            schema = current(response.json()["metadata"], "schemas", "schema-id", "current-schema-id")
             turned = schema | {"schema-id": 99, "fields": schema["fields"][::-1]}
             added = {"action": "add-schema", "schema": turned}
             self._commit(added, {"action": "set-current-schema", "schema-id": -1})
@@ -93,8 +93,8 @@ class Jobs:
         self._try_commit("POST", self._table, {"requirements": [], "updates": updates})
 
     def _try_commit(self, method: str, path: str, body: Props | None = None) -> None:
-        answer = self._http.request(method, path, json=body)
-        assert answer.status_code != 500, answer.text
+        response = self._http.request(method, path, json=body)
+        assert response.status_code != 500, response.text
 
 
 def current(metadata: Props, many: str, key: str, chosen: str) -> Props:

@@ -286,7 +286,7 @@ def test_refusals_and_foreign_responses_are_not_absence(
 ) -> None:
     rule = {"path": "/management/v1/user*", "action": "answer", "status": status, "body": "text", "count": None}
     light.put("/sandbox/v1/faults", json=[rule]).raise_for_status()
-    with pytest.raises(error, match=f"GET /management/v1/user/.* answered {status}"):
+    with pytest.raises(error, match=f"GET /management/v1/user/.* responded with {status}"):
         user.refresh()
 
 

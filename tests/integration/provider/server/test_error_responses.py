@@ -102,7 +102,7 @@ def test_denied_action_is_an_error_that_names_it(read: Any, light: httpx.Client,
     resource = read(kind)
     path, forbidden = READ_OF[kind]
     refuse(light, "GET", path, 403, forbidden)
-    with pytest.raises(errors.ForbiddenError, match=f"answered 403 {forbidden}"):
+    with pytest.raises(errors.ForbiddenError, match=f"responded with 403 {forbidden}"):
         resource.refresh()
 
 

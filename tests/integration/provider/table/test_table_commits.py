@@ -122,7 +122,7 @@ def test_repeated_conflicts_end_in_one_sentence(table: Resource, orders: Props, 
     way = use_transport(RacingTransport(lambda: job.add(next(names)), times=99))
 
     with pytest.raises(
-        ConflictError, match=r"POST /catalog/v1/.*/tables/orders at http://.* answered 409 CatalogCommit"
+        ConflictError, match=r"POST /catalog/v1/.*/tables/orders at http://.* responded with 409 CatalogCommit"
     ):
         table.up(**orders | {"columns": MORE})
 

@@ -127,7 +127,7 @@ def test_wrong_external_id_is_refused_after_the_retries(
 ) -> None:
     monkeypatch.setenv("LAKEWRIGHT_ROLE_PROPAGATION", "0.1")
     wrong = warehouse_by_role | {"credential": {"type": "aws-system-identity", "external_id": "other-value"}}
-    with pytest.raises(Exception, match=r"POST /management/v1/warehouse at http://.* answered 4\d\d") as refused:
+    with pytest.raises(Exception, match=r"POST /management/v1/warehouse at http://.* responded with 4\d\d") as refused:
         Resource(WarehouseProvider()).up(**wrong)
     assert "other-value" not in str(refused.value)
     assert "The server may be unable to assume `assume_role_arn`. Check the role's trust policy" in str(refused.value)

@@ -171,7 +171,7 @@ def test_inactive_warehouse_is_activated_only_where_needed(
 
 @pytest.mark.since("0.14")  # Only newer lists have the inactive warehouse.
 def test_rename_onto_a_taken_name_is_refused_early(warehouse: Resource, declared: Props, update_bodies: Any) -> None:
-    """The server would answer 503."""
+    """The server would respond with 503."""
     other = Resource(WarehouseProvider())
     other.up(**stored(declared, key_prefix="other") | {"name": "other", "active": False})
     update_bodies.clear()

@@ -140,5 +140,5 @@ def test_empty_page_tokens_are_refused_by_releases_only(old: OldServer, inactive
     }
     assert refused == dict.fromkeys(("user", "role"), 200 if old.since("0.14") else 400)
     both = {"warehouseStatus": ["active", "inactive"]}
-    answer: httpx.Response = old.http.get("/management/v1/warehouse", params=both, headers=header)
-    assert answer.status_code == (200 if old.since("0.14") else 400)
+    response: httpx.Response = old.http.get("/management/v1/warehouse", params=both, headers=header)
+    assert response.status_code == (200 if old.since("0.14") else 400)

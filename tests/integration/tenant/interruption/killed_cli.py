@@ -35,10 +35,10 @@ class Killer:
             new = self._is_new(f"{name} {state.urn}")
             if new and self._moment == "before":
                 self._die()
-            answer = call(provider, state, *more, **options)
+            response = call(provider, state, *more, **options)
             if new:
                 self._die()
-            return answer
+            return response
 
         return watched
 

@@ -51,14 +51,14 @@ CASES = {
     "Lakekeeper is slow from the start": Case(
         "lakekeeper",
         "GET /management/v1/info",
-        "GET /management/v1/info at {endpoint} did not answer",
+        "GET /management/v1/info at {endpoint} did not respond",
         {"ExternalId"},
         patience=SLOW_ANSWER,
     ),
     "Lakekeeper is slow with a namespace": Case(
         "lakekeeper",
         "POST /catalog/v1/",
-        "/namespaces at {endpoint} did not answer within 5 s",
+        "/namespaces at {endpoint} did not respond within 5 s",
         {"Role", "Warehouse"},
         patience=SLOW_ANSWER,
     ),
@@ -72,14 +72,14 @@ CASES = {
     "S3 is slow when the catalog tries it": Case(
         "aws",
         "PUT /{bucket}/",
-        "POST /management/v1/warehouse at {lakekeeper} did not answer within 5 s; the server probes the storage",
+        "POST /management/v1/warehouse at {lakekeeper} did not respond within 5 s; the server probes the storage",
         {"Bucket", "Role", "Project"},
         patience=SLOW_STORAGE,
     ),
     "S3 refuses the catalog": Case(
         "aws",
         "PUT /{bucket}/",
-        "POST /management/v1/warehouse at {lakekeeper} answered 400 PermissionDenied: Storage validation failed",
+        "POST /management/v1/warehouse at {lakekeeper} responded with 400 PermissionDenied: Storage validation failed",
         {"Bucket", "Role", "Project"},
         403,
         ACCESS_DENIED,
@@ -155,7 +155,7 @@ def test_keys_without_rights_are_reported_until_they_have_them(
 
     message = failed_up(tenant)
 
-    assert f"the bucket {tenant.bucket}: AWS at {tenant.sandbox.aws.endpoint} answered AccessDenied" in message
+    assert f"the bucket {tenant.bucket}: AWS at {tenant.sandbox.aws.endpoint} responded with AccessDenied" in message
     assert "Project" in tenant.recorded_kinds()
     everything = {"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}}
     aws("iam").put_user_policy(UserName=tenant.name, PolicyName="all", PolicyDocument=json.dumps(everything))
@@ -172,7 +172,7 @@ def test_destroy_after_half_an_up_loses_no_data(
     environment(tenant, "lakekeeper", f"endpoint: '{proxy.endpoint}'")
     with proxy.faulty("POST /catalog/v1/", 403, NOT_ALLOWED):
         message = failed_up(tenant)
-    assert f"/namespaces at {proxy.endpoint} answered 403 NamespaceActionForbidden: not you" in message
+    assert f"/namespaces at {proxy.endpoint} responded with 403 NamespaceActionForbidden: not you" in message
     assert "Warehouse" in tenant.recorded_kinds()
     aws("s3").put_object(Bucket=tenant.bucket, Key="by-hand.csv", Body=b"n\n1\n")
 

@@ -147,7 +147,7 @@ def test_units_reach_their_own_warehouses_only(make_tenant: MakeTenant) -> None:
         unit.http.post(f"{warehouse}/protection", json={"protected": True}),
         unit.http.get("/management/v1/user"),
     ]
-    assert {answer.status_code for answer in management} == {403}
+    assert {response.status_code for response in management} == {403}
 
     make_table(a, ours.warehouses["one"])
     for role in ("one-writer", "signed-writer"):

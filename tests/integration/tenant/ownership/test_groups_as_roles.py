@@ -64,8 +64,8 @@ def realm() -> Iterator[Realm]:
 
 
 def list_members(tenant: Tenant, role: str) -> set[str]:
-    answer = administrator(tenant).get(f"/management/v1/role/{role_id_of(tenant, role)}/members").raise_for_status()
-    return {member["id"] for member in answer.json()["members"]}
+    response = administrator(tenant).get(f"/management/v1/role/{role_id_of(tenant, role)}/members").raise_for_status()
+    return {member["id"] for member in response.json()["members"]}
 
 
 def test_joining_and_leaving_a_group_is_drift(make_tenant: MakeTenant, realm: Realm) -> None:
@@ -77,7 +77,7 @@ def test_joining_and_leaving_a_group_is_drift(make_tenant: MakeTenant, realm: Re
     document = yaml.safe_load(file.read_text()) | {"directory": directory | {"client_secret": "env:READER"}}
     file.write_text(yaml.safe_dump(document))
     zoe = {"id": "oidc~zoe", "name": "Zoe", "user-type": "human"}
-    # The sandbox may be new. One that another test bootstrapped answers 400.
+    # The sandbox may be new. One that another test bootstrapped responds with 400.
     administrator(tenant).post("/management/v1/bootstrap", json={"accept-terms-of-use": True})
     administrator(tenant).post("/management/v1/user", json=zoe).raise_for_status()
     realm.people = {"ann", "ben"}

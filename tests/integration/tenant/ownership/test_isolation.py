@@ -44,11 +44,11 @@ def vended_keys(tenant: Any, warehouse: str, table: str) -> dict[str, str]:
     config = tenant.catalog_config().warehouse(warehouse)
     client = tenant.real.http() if tenant.real else httpx.Client(timeout=60)
     with client:
-        answer = client.get(
+        response = client.get(
             f"{tenant.sandbox.lakekeeper.catalog_uri}/v1/{config.id}/namespaces/results/tables/{table}",
             headers={"X-Iceberg-Access-Delegation": "vended-credentials"},
         ).raise_for_status()
-    vended_config = answer.json()["config"]
+    vended_config = response.json()["config"]
     return {
         "aws_access_key_id": vended_config["s3.access-key-id"],
         "aws_secret_access_key": vended_config["s3.secret-access-key"],
@@ -90,9 +90,9 @@ def calls(s3: Any, own: Place, at: Place) -> Iterator[tuple[str, Callable[[], An
 
 
 def deleted_objects(s3: Any, at: Place) -> None:
-    """DeleteObjects answers 200 with an error for each object that may not be deleted."""
-    answer = s3.delete_objects(Bucket=at.bucket, Delete={"Objects": [{"Key": at.key}]})
-    for error in answer.get("Errors", []):
+    """DeleteObjects responds with 200 with an error for each object that may not be deleted."""
+    response = s3.delete_objects(Bucket=at.bucket, Delete={"Objects": [{"Key": at.key}]})
+    for error in response.get("Errors", []):
         raise ClientError({"Error": error}, "DeleteObjects")
 
 

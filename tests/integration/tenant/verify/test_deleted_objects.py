@@ -103,8 +103,8 @@ def delete_on_aws(sandbox: Sandbox, *, role: str, bucket: str, key: str) -> None
 
 
 def delete(http: httpx.Client, path: str, **query: str) -> None:
-    answer = http.delete(path, params=query, headers={"x-project-id": "initrode"})
-    assert answer.is_success, answer.text
+    response = http.delete(path, params=query, headers={"x-project-id": "initrode"})
+    assert response.is_success, response.text
 
 
 def test_deleted_namespace_is_gone_with_its_dependents(
@@ -132,8 +132,8 @@ def test_recreated_namespace_has_no_missing_rights(
     warehouse = ids["Warehouse", "initrode-executions"]
     delete(stack_http, f"/catalog/v1/{warehouse}/namespaces/drafts/tables/notes", purgeRequested="true")
     delete(stack_http, f"/catalog/v1/{warehouse}/namespaces/drafts")
-    answer = stack_http.post(f"/catalog/v1/{warehouse}/namespaces", json={"namespace": ["drafts"]})
-    assert answer.is_success, answer.text
+    response = stack_http.post(f"/catalog/v1/{warehouse}/namespaces", json={"namespace": ["drafts"]})
+    assert response.is_success, response.text
 
     assert "Namespace" not in {kind for kind, _ in find_gone()}
 

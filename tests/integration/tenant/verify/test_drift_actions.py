@@ -104,8 +104,8 @@ def change_everything(tenant: Tenant, server: httpx.Client) -> set[tuple[str, st
         ),
     ]
     for method, path, body in calls:
-        answer = server.request(method, path, json=body, headers=project)
-        assert answer.is_success, answer.text
+        response = server.request(method, path, json=body, headers=project)
+        assert response.is_success, response.text
     return {
         ("Warehouse", "delete_profile.expiration_seconds", "changed"),
         ("Warehouse", "protected", "changed"),

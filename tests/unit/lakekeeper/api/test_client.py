@@ -123,7 +123,7 @@ def test_retry_after_of_the_server_is_respected(monkeypatch: pytest.MonkeyPatch)
 def test_refusal_names_call_endpoint_and_reason(answer: httpx.Response, error: type[RefusedError], says: str) -> None:
     with pytest.raises(error) as refused:
         Script(answer).client().call("GET", "/management/v1/thing")
-    assert str(refused.value) == f"GET /management/v1/thing at http://lake.test:8181 answered {says}"
+    assert str(refused.value) == f"GET /management/v1/thing at http://lake.test:8181 responded with {says}"
 
 
 def test_unreachable_server_is_one_sentence_with_advice() -> None:
@@ -137,7 +137,7 @@ def test_unreachable_server_is_one_sentence_with_advice() -> None:
 
 def test_slow_server_is_waited_for_once() -> None:
     script = Script(httpx.ReadTimeout("slow"))
-    with pytest.raises(ResponseTimeoutError, match=r"GET /x at http://lake.test:8181 did not answer within 35 s"):
+    with pytest.raises(ResponseTimeoutError, match=r"GET /x at http://lake.test:8181 did not respond within 35 s"):
         script.client().call("GET", "/x")
     assert len(script.requests) == 1
 

@@ -118,7 +118,7 @@ PASSING = [
 )
 def test_refusal_is_final_and_of_its_class(status: int, kind: str, error: type[LakekeeperError]) -> None:
     script = Script(refusal(status, kind), OK)
-    with pytest.raises(LakekeeperError, match=f"answered {status} {kind}: no") as refused:
+    with pytest.raises(LakekeeperError, match=f"responded with {status} {kind}: no") as refused:
         script.client().call("DELETE", "/x")
     assert type(refused.value) is error
     assert len(script.requests) == 1
@@ -128,6 +128,6 @@ def test_refusal_is_final_and_of_its_class(status: int, kind: str, error: type[L
 def test_temporary_error_is_retried_and_then_reported(status: int, kind: str, error: type[LakekeeperError]) -> None:
     script = Script(refusal(status, kind), refusal(status, kind), OK)
     assert script.client().json("PUT", "/x") == {"ok": True}
-    with pytest.raises(LakekeeperError, match=f"answered {status} {kind}: no") as refused:
+    with pytest.raises(LakekeeperError, match=f"responded with {status} {kind}: no") as refused:
         Script(refusal(status, kind)).client().call("PUT", "/x")
     assert type(refused.value) is error

@@ -28,39 +28,39 @@ def test_concurrent_readers_share_a_list() -> None:
         return "list"
 
     with ThreadPoolExecutor(8) as pool:
-        answers = [pool.submit(shared.get_cached, "key", fetch) for _ in range(8)]
+        responses = [pool.submit(shared.get_cached, "key", fetch) for _ in range(8)]
         go.set()
-        assert [answer.result(10) for answer in answers] == ["list"] * 8
+        assert [response.result(10) for response in responses] == ["list"] * 8
     assert len(calls) == 1
 
 
 def test_list_is_shared_for_a_moment_and_then_read_again() -> None:
     clock = Clock()
-    shared, answers = SharedAnswers(clock), iter(["first", "second"])
-    assert shared.get_cached("key", lambda: next(answers)) == "first"
+    shared, responses = SharedAnswers(clock), iter(["first", "second"])
+    assert shared.get_cached("key", lambda: next(responses)) == "first"
     clock.now += MAX_AGE
-    assert shared.get_cached("key", lambda: next(answers)) == "first"
+    assert shared.get_cached("key", lambda: next(responses)) == "first"
     clock.now += 0.01
-    assert shared.get_cached("key", lambda: next(answers)) == "second"
+    assert shared.get_cached("key", lambda: next(responses)) == "second"
 
 
 def test_age_of_a_list_counts_from_its_response() -> None:
     clock = Clock()
-    shared, answers = SharedAnswers(clock), iter(["first", "second"])
+    shared, responses = SharedAnswers(clock), iter(["first", "second"])
 
     def slow() -> str:
         clock.now += 10
-        return next(answers)
+        return next(responses)
 
     assert shared.get_cached("key", slow) == "first"
     assert shared.get_cached("key", slow) == "first"
 
 
 def test_write_invalidates_all_lists() -> None:
-    shared, answers = SharedAnswers(), iter(["before", "after"])
-    assert shared.get_cached("key", lambda: next(answers)) == "before"
+    shared, responses = SharedAnswers(), iter(["before", "after"])
+    assert shared.get_cached("key", lambda: next(responses)) == "before"
     shared.forget()
-    assert shared.get_cached("key", lambda: next(answers)) == "after"
+    assert shared.get_cached("key", lambda: next(responses)) == "after"
 
 
 def test_list_overtaken_by_a_write_serves_its_waiters_only() -> None:

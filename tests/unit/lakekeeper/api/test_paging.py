@@ -34,7 +34,7 @@ def test_page_without_a_token_is_the_last_one(last: dict[str, str | None]) -> No
 
 
 def test_management_lists_get_no_empty_page_token() -> None:
-    """Lakekeeper 0.11 to 0.13 answer 400 InvalidPaginationToken to one."""
+    """Lakekeeper 0.11 to 0.13 respond with 400 InvalidPaginationToken to one."""
     script = Script(page("a", next_page_token="MQ"), page("b"))
     assert listed(script, "/management/v1/warehouse/w/deleted-tabulars") == [["a"], ["b"]]
     assert [dict(request.url.params) for request in script.requests] == [

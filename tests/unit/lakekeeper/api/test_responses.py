@@ -39,7 +39,7 @@ MEBIBYTE = 1 << 20
 
 @contextmanager
 def server(handle: Handle) -> Iterator[str]:
-    """Serve on a free port; `handle` answers each request."""
+    """Serve on a free port; `handle` responds to each request."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -139,7 +139,7 @@ def test_slow_body_has_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
             request.wfile.write(bytes([byte]))
             gone.wait(0.02)
 
-    with server(drip) as endpoint, pytest.raises(ResponseTimeoutError, match=r"did not answer within 0.3 s"):
+    with server(drip) as endpoint, pytest.raises(ResponseTimeoutError, match=r"did not respond within 0.3 s"):
         client(endpoint).json("GET", "/x")
 
 
@@ -158,7 +158,7 @@ def test_slow_headers_have_the_same_deadline(dripped: bytes, monkeypatch: pytest
 
     with server(drip) as endpoint:
         try:
-            with pytest.raises(ResponseTimeoutError, match=r"did not answer within 0.3 s"):
+            with pytest.raises(ResponseTimeoutError, match=r"did not respond within 0.3 s"):
                 client(endpoint).json("GET", "/x")
         finally:
             ended.set()
@@ -170,7 +170,7 @@ def test_unreadable_json_is_one_sentence(body: bytes, status: int) -> None:
     script = Script(httpx.Response(status, content=body))
     with pytest.raises(RefusedError) as caught:
         script.client().json("GET", "/x")
-    assert str(caught.value).startswith("GET /x at http://lake.test:8181 answered")
+    assert str(caught.value).startswith("GET /x at http://lake.test:8181 responded")
 
 
 NOW = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
@@ -254,7 +254,7 @@ def test_missing_key_is_one_sentence(body: Any, key: str, read: Callable[[Client
     script = Script(httpx.Response(200, json=body))
     with pytest.raises(BadResponseError) as caught:
         read(script.client())
-    assert f"answered without `{key}`. Is this a Lakekeeper server" in str(caught.value)
+    assert f"responded without `{key}`. Is this a Lakekeeper server" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

@@ -32,7 +32,7 @@ class EchoUnit:
     async def write(self, replicas: int) -> None:
         if self.refusals:
             self.refusals -= 1
-            raise ScalingError("the Kubernetes API answered 403 Forbidden")
+            raise ScalingError("the Kubernetes API responded with 403 Forbidden")
         self.writes.append(replicas)
         if replicas:
             self._server = await asyncio.start_server(self._echo, "127.0.0.1", self.port)
@@ -82,9 +82,9 @@ async def echoed(proxied: ProxiedUnit, text: bytes) -> bytes:
     reader, writer = await proxied.connect()
     writer.write(text)
     writer.write_eof()
-    answer = await asyncio.wait_for(reader.read(), 20)
+    response = await asyncio.wait_for(reader.read(), 20)
     writer.close()
-    return answer
+    return response
 
 
 def check(case: Callable[[], Coroutine[None, None, None]]) -> None:

@@ -55,7 +55,7 @@ _REFUSED = frozenset(
 
 
 class AccountUnreachableError(Exception):
-    """A service of the account does not answer, or its credentials cannot be used. The message has one line."""
+    """A service of the account does not respond, or its credentials cannot be used. The message has one line."""
 
 
 class ReadRefusedError(Exception):
@@ -130,7 +130,7 @@ class AwsAccountReader:
         """Return all roles of the account with their policies, from one list for all readers of a run.
 
         Raises:
-            AccountUnreachableError: IAM does not answer.
+            AccountUnreachableError: IAM does not respond.
             ReadRefusedError: IAM refuses the list.
         """
         return self._lists.get_cached("role details", self._read_role_details)
@@ -184,7 +184,7 @@ def explain_errors(service: str) -> Generator[None]:
             raise AccountUnreachableError(f"{service} refused the credentials: {code}") from None
         raise ReadRefusedError(code) from None
     except BotoCoreError as error:
-        raise AccountUnreachableError(f"{service} does not answer: {' '.join(str(error).split())}") from None
+        raise AccountUnreachableError(f"{service} does not respond: {' '.join(str(error).split())}") from None
 
 
 def _parse_setting(value: object) -> object:

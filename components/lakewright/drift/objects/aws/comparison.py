@@ -18,7 +18,7 @@ from lakewright.validation.documents import as_list, as_mapping
 
 
 def drop_empty(value: Any) -> Any:
-    """Return a value without empty parts: AWS answers absent, empty, zero and false alike."""
+    """Return a value without empty parts: AWS reports absent, empty, zero and false values alike."""
     if isinstance(value, dict):
         items = {key: drop_empty(item) for key, item in cast(dict[str, Any], value).items()}
         return {key: item for key, item in items.items() if item not in (None, "", 0, [], {})}

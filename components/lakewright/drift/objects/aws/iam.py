@@ -48,7 +48,7 @@ def may_differ(
         session: The run.
 
     Raises:
-        AccountUnreachableError: IAM does not answer.
+        AccountUnreachableError: IAM does not respond.
     """
     try:
         with explain_errors("IAM"):

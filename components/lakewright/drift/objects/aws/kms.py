@@ -39,7 +39,7 @@ def may_differ(
         session: The run.
 
     Raises:
-        AccountUnreachableError: KMS does not answer.
+        AccountUnreachableError: KMS does not respond.
     """
     regions = {find_region(resource) for resource in resources if resource.state.type == _ALIAS}
     aliases = {region: _list_aliases(account, region) for region in sorted(regions)}

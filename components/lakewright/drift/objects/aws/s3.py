@@ -127,7 +127,7 @@ def may_differ(
         session: The run.
 
     Raises:
-        AccountUnreachableError: S3 does not answer.
+        AccountUnreachableError: S3 does not respond.
     """
     names = _list_bucket_names(account)
     same = session.map(lambda resource: _is_same(resource, names, account), resources)

@@ -29,7 +29,7 @@ _UNAUTHORIZED = 401
 
 
 class ClusterUnreachableError(Exception):
-    """The cluster does not answer, or its credentials cannot be used. The message has one line."""
+    """The cluster does not respond, or its credentials cannot be used. The message has one line."""
 
 
 class ListDeniedError(Exception):
@@ -56,7 +56,7 @@ def open_cluster(kubeconfig: str, context: str, session: ScanSession) -> LiveClu
 
 
 class LiveCluster:
-    """A client of a cluster. Its methods raise ClusterUnreachableError if the cluster does not answer."""
+    """A client of a cluster. Its methods raise ClusterUnreachableError if the cluster does not respond."""
 
     def __init__(self, kubeconfig: str, context: str) -> None:
         """Load the kubeconfig.
@@ -147,7 +147,7 @@ class LiveCluster:
                 raise ListDeniedError(f"GET {path}: {response.status} {response.reason}")
             return as_mapping(json.loads(response.data))
         except (HTTPError, OSError, ValueError, self._kubernetes.config.ConfigException) as error:
-            raise ClusterUnreachableError(f"the cluster does not answer: {_format_error(error)}") from None
+            raise ClusterUnreachableError(f"the cluster does not respond: {_format_error(error)}") from None
 
 
 def _format_error(error: Exception) -> str:

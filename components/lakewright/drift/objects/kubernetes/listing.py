@@ -42,7 +42,7 @@ def may_differ(resources: Sequence[StackResource], cluster: LiveCluster, session
         session: The run; it lists the kinds concurrently.
 
     Raises:
-        ClusterUnreachableError: The cluster does not answer.
+        ClusterUnreachableError: The cluster does not respond.
     """
     kinds: dict[tuple[str, str], _KindOfStacks] = {}
     for resource in resources:

@@ -106,8 +106,8 @@ def change_properties(
 
 def is_protected(client: Client, warehouse_id: str, namespace_id: str) -> bool:
     """Return whether a namespace is protected from deletion."""
-    answer = client.json("GET", f"/management/v1/warehouse/{warehouse_id}/namespace/{namespace_id}/protection")
-    return bool(answer["protected"])
+    protection = client.json("GET", f"/management/v1/warehouse/{warehouse_id}/namespace/{namespace_id}/protection")
+    return bool(protection["protected"])
 
 
 def protect(client: Client, warehouse_id: str, namespace_id: str, *, protected: bool) -> None:

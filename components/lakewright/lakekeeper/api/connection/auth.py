@@ -150,26 +150,26 @@ class ClientCredentials(Tokens):
         settings = self._settings
         try:
             with call_within(TOKEN_WITHIN):
-                answer = self._http.post(settings.token_url, data=form)
+                response = self._http.post(settings.token_url, data=form)
         except UnusableResponseError as unusable:
-            raise NotAuthenticatedError(f"token endpoint {settings.token_url}: the answer {unusable}.") from None
+            raise NotAuthenticatedError(f"token endpoint {settings.token_url}: the response {unusable}.") from None
         except httpx.HTTPError as error:
             reason = str(error) if isinstance(error, httpx.ConnectError) else ""
             because = f" ({reason})" if reason else ""
             raise RetryableError(
                 NotAuthenticatedError(
-                    f"token endpoint {settings.token_url} did not answer: {type(error).__name__}{because}."
+                    f"token endpoint {settings.token_url} did not respond: {type(error).__name__}{because}."
                     f"{hint(reason)}"
                 )
             ) from None
-        token, lifetime = _read_token(answer)
-        if answer.status_code == 200 and token:
+        token, lifetime = _read_token(response)
+        if response.status_code == 200 and token:
             return token, lifetime
         refused = NotAuthenticatedError(
             f"token endpoint {settings.token_url} gave no token to client {settings.client_id}:"
-            f" it answered {answer.status_code} {_reason(answer)}".rstrip()
+            f" it responded with {response.status_code} {_reason(response)}".rstrip()
         )
-        raise RetryableError(refused) if answer.status_code in PASSING else refused
+        raise RetryableError(refused) if response.status_code in PASSING else refused
 
 
 def make_token_client(
@@ -187,20 +187,20 @@ def make_token_client(
     return client
 
 
-def _body(answer: httpx.Response) -> dict[str, Any]:
-    body = parse_json(Call("POST", answer.request.url.path, str(answer.request.url.host)), answer)
+def _body(response: httpx.Response) -> dict[str, Any]:
+    body = parse_json(Call("POST", response.request.url.path, str(response.request.url.host)), response)
     return cast(dict[str, Any], body) if isinstance(body, dict) else {}
 
 
-def _read_token(answer: httpx.Response) -> tuple[str, float]:
-    body = _body(answer)
+def _read_token(response: httpx.Response) -> tuple[str, float]:
+    body = _body(response)
     token, lifetime = body.get("access_token"), body.get("expires_in", 300)
     return (token if isinstance(token, str) else ""), (float(lifetime) if isinstance(lifetime, int | float) else 300.0)
 
 
-def _reason(answer: httpx.Response) -> str:
+def _reason(response: httpx.Response) -> str:
     """Return the error code of RFC 6749, section 5.2. The description is omitted: it may repeat the request."""
-    code = _body(answer).get("error")
+    code = _body(response).get("error")
     return code if isinstance(code, str) else ""
 
 
@@ -215,8 +215,8 @@ class BearerAuth(httpx.Auth):
         """Send the request with the token, and after a 401 once more with another token."""
         token = self._tokens.current()
         request.headers["Authorization"] = _bearer(token)
-        answer = yield request
-        if answer.status_code == 401:
+        response = yield request
+        if response.status_code == 401:
             request.headers["Authorization"] = _bearer(self._tokens.renew(token))
             yield request
 

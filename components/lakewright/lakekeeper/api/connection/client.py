@@ -87,15 +87,16 @@ class Client:
 
     def json(self, method: Method, path: str, **options: Any) -> dict[str, Any]:
         """Return the JSON object of a call's response. The options are those of `call`."""
-        answer = self.call(method, path, **options)
+        http_response = self.call(method, path, **options)
         from lakewright.lakekeeper.api.connection.responses import parse_json  # noqa: PLC0415 - slow import of httpx
 
         call = errors.Call(method, path, self.endpoint)
-        body = parse_json(call, answer)
+        body = parse_json(call, http_response)
         if not isinstance(body, dict):
             raise errors.RefusedError(
-                f"{call} answered {answer.status_code} without a JSON object. Is this a Lakekeeper server?",
-                status=answer.status_code,
+                f"{call} responded with {http_response.status_code} without a JSON object."
+                " Is this a Lakekeeper server?",
+                status=http_response.status_code,
             )
         return cast(dict[str, Any], body)
 

@@ -206,7 +206,7 @@ def refusal(call: Call, status: int, kind: str, message: str) -> LakekeeperError
     """
     reason = " ".join(message.split())[:600] or "no reason given"
     label = " ".join(f"{status} {kind}".split())
-    text = f"{call} answered {label}: {reason}"
+    text = f"{call} responded with {label}: {reason}"
     if kind in ADVICE:
         text = f"{text.rstrip('.')}. {ADVICE[kind]}"
     if status == 401 and kind == MAY_NOT_GRANT:

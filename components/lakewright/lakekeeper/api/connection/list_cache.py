@@ -40,27 +40,27 @@ class SharedAnswers:
 
     def get_cached(self, key: Hashable, fetch: Callable[[], T]) -> T:
         """Return the recent result of `fetch`, or call it. Its error reaches all waiting readers and is not cached."""
-        answer, ours = self._find_cached(key)
+        response, ours = self._find_cached(key)
         if ours:
             try:
                 listed_objects = fetch()
-                answer.came = self._now()
-                answer.result.set_result(listed_objects)
+                response.came = self._now()
+                response.result.set_result(listed_objects)
             except BaseException as error:  # noqa: BLE001 - raised below, here and in all waiting readers
                 with self._lock:
-                    if self._answers.get(key) is answer:
+                    if self._answers.get(key) is response:
                         del self._answers[key]
-                answer.result.set_exception(error)
-        return answer.result.result()
+                response.result.set_exception(error)
+        return response.result.result()
 
     def _find_cached(self, key: Hashable) -> tuple[_CachedList, bool]:
         """Return the result to wait for, and whether the caller has to fetch it."""
         with self._lock:
-            answer = self._answers.get(key)
-            if answer is not None and (answer.came is None or self._now() - answer.came <= self._max_age):
-                return answer, False
-            answer = self._answers[key] = _CachedList()
-            return answer, True
+            response = self._answers.get(key)
+            if response is not None and (response.came is None or self._now() - response.came <= self._max_age):
+                return response, False
+            response = self._answers[key] = _CachedList()
+            return response, True
 
     def forget(self) -> None:
         """Drop everything that was requested until now."""

@@ -63,7 +63,7 @@ class Sender:
         url = f"{self.endpoint.rstrip('/')}{call.path}{f'?{urlencode(query, quote_via=quote)}' if query else ''}"
         try:
             with self._limit, call_within(seconds):
-                answer = self._http.request(call.method, url, **request)
+                response = self._http.request(call.method, url, **request)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol) as error:
             reason = "timed out" if isinstance(error, httpx.TimeoutException) else str(error) or type(error).__name__
             raise RetryableError(
@@ -74,27 +74,27 @@ class Sender:
             ) from None
         except httpx.TimeoutException:
             why = "; the server probes the storage in this call, which can be slow" if probes else ""
-            slow = errors.ResponseTimeoutError(f"{call} did not answer within {seconds:g} s{why}")
+            slow = errors.ResponseTimeoutError(f"{call} did not respond within {seconds:g} s{why}")
             # A retry after so long a wait would multiply the time that the user waits.
             raise slow from None
         except UnusableResponseError as unusable:
             raise errors.BadResponseError(
-                f"{call}: the answer {unusable}. Is this a Lakekeeper server? LAKEWRIGHT_ANSWER_LIMIT sets the largest"
-                " size, in MiB."
+                f"{call}: the response {unusable}. Is this a Lakekeeper server? LAKEWRIGHT_ANSWER_LIMIT sets the"
+                " largest size, in MiB."
             ) from None
         except httpx.HTTPError as error:
             broken = errors.UnconfirmedError(
                 f"{call}: the connection was lost before a response arrived ({type(error).__name__})"
             )
             raise (RetryableError(broken) if idempotent else broken) from None
-        if answer.is_success or answer.status_code == 304:
-            return answer
-        kind, message = _reason(call, answer)
-        message = _remove_secrets(message, answer.request.headers, request.get("json"))
-        error = errors.refusal(call, answer.status_code, kind, message)
-        if _again(answer.status_code, kind, idempotent=idempotent):
-            raise RetryableError(error, retry_after(answer.headers.get("retry-after", "")))
-        if answer.status_code == 503 and not idempotent:
+        if response.is_success or response.status_code == 304:
+            return response
+        kind, message = _reason(call, response)
+        message = _remove_secrets(message, response.request.headers, request.get("json"))
+        error = errors.refusal(call, response.status_code, kind, message)
+        if _again(response.status_code, kind, idempotent=idempotent):
+            raise RetryableError(error, retry_after(response.headers.get("retry-after", "")))
+        if response.status_code == 503 and not idempotent:
             raise errors.UnconfirmedError(str(error))
         raise error
 
@@ -113,13 +113,13 @@ def _again(status: int, kind: str, *, idempotent: bool) -> bool:
     return idempotent and status in {408, 502, 503, 504}
 
 
-def _reason(call: errors.Call, answer: httpx.Response) -> tuple[str, str]:
+def _reason(call: errors.Call, response: httpx.Response) -> tuple[str, str]:
     """Return type and message of a refusal. A plain text body is a message without a type."""
-    if answer.next_request is not None:
-        return "", f"it redirects to {_origin(answer.next_request.url)}. If the server is there, set `endpoint` to it"
-    body = parse_json(call, answer)
+    if response.next_request is not None:
+        return "", f"it redirects to {_origin(response.next_request.url)}. If the server is there, set `endpoint` to it"
+    body = parse_json(call, response)
     if body is None:
-        return "", answer.text if answer.headers.get("content-type", "").startswith("text/plain") else ""
+        return "", response.text if response.headers.get("content-type", "").startswith("text/plain") else ""
     error = cast(dict[str, Any], body).get("error") if isinstance(body, dict) else None
     if not isinstance(error, dict):
         return "", ""

@@ -29,6 +29,6 @@ def are_allowed(
     for start in range(0, len(operations), BATCH):
         checks = [{"identity": identity, "operation": operation} for operation in operations[start : start + BATCH]]
         body = {"checks": checks, "error-on-not-found": False}
-        answer = client.json("POST", "/management/v1/action/batch-check", project=project_id, body=body)
-        allowed += [bool(result["allowed"]) for result in cast(list[dict[str, Any]], answer["results"])]
+        response = client.json("POST", "/management/v1/action/batch-check", project=project_id, body=body)
+        allowed += [bool(result["allowed"]) for result in cast(list[dict[str, Any]], response["results"])]
     return allowed

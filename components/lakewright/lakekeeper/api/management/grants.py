@@ -221,8 +221,8 @@ def _apply(client: Client, on: Object, writes: Iterable[GrantEntry], deletes: It
 
 
 def _words(client: Client, on: Object) -> list[str]:
-    answer = client.json("GET", f"{path(on)}/grantable-privileges", project=on.project_id)
-    return [str(privilege["privilege"]["name"]) for privilege in answer["privileges"]]
+    response = client.json("GET", f"{path(on)}/grantable-privileges", project=on.project_id)
+    return [str(privilege["privilege"]["name"]) for privilege in response["privileges"]]
 
 
 def _entry(entry: GrantEntry) -> dict[str, Any]:

@@ -27,8 +27,8 @@ def path(on: Object) -> str:
 
 def list_grants(client: Client, on: Object) -> frozenset[GrantEntry]:
     """Return the direct grants on an object, without inherited ones."""
-    answer = client.json("GET", f"{path(on)}/assignments", project=on.project_id)
-    assignments = cast(list[dict[str, str]], answer["assignments"])
+    response = client.json("GET", f"{path(on)}/assignments", project=on.project_id)
+    assignments = cast(list[dict[str, str]], response["assignments"])
     return frozenset(
         GrantEntry(row["type"], "user", row["user"]) if "user" in row else GrantEntry(row["type"], "role", row["role"])
         for row in assignments

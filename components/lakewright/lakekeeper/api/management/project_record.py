@@ -123,10 +123,10 @@ def find_missing_right(client: Client, project_id: str, mark: OwnershipMark) -> 
     else:
         path, action = f"{roles.ROOT}/{role['id']}/actions", "update"
     try:
-        answer = client.json("GET", path, project=project_id)
+        response = client.json("GET", path, project=project_id)
     except RefusedError:
         return None  # the project does not exist, or the server does not tell: the write itself is refused
-    allowed = cast(list[dict[str, Any]], answer["allowed-actions"])
+    allowed = cast(list[dict[str, Any]], response["allowed-actions"])
     if any(candidate.get("action") == action for candidate in allowed):
         return None
     right = _describe_missing_right(client, project_id, role)

@@ -25,7 +25,7 @@ def _report(client: Client, path: str, body: Mapping[str, Any], project_id: str 
     if not client.server().has_dry_runs:
         return None
     try:
-        answer = client.json("POST", path, project=project_id, body=body, probes=True)
+        response = client.json("POST", path, project=project_id, body=body, probes=True)
     except NoSuchPathError:
         return None  # a development build that already reports the newer version
-    return cast(list[Reported], answer["checks"])
+    return cast(list[Reported], response["checks"])

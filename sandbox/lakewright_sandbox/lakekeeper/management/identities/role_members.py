@@ -80,7 +80,7 @@ def add_role_members(
 
 @router.delete("/role/{role_id}/members/{kind}/{member_id}")
 def remove_member(server: Server, project: ProjectId, role_id: UUID, kind: MemberType, member_id: str) -> Response:
-    """Remove a member. Answers 204 for a non-member, too."""
+    """Remove a member. Responds with 204 for a non-member, too."""
     subject = Subject(kind, validate_user_id(member_id) if kind == "user" else _validate_role_id(member_id))
     with server.database.write() as session:
         role = find_role(session, project, role_id)

@@ -75,8 +75,8 @@ class S3Bucket(ResourceKind):
         if taken:
             raise AwsCallError(
                 "BucketAlreadyOwnedByYou",
-                f"creating the bucket {name}: AWS at {aws.get_endpoint('s3')} answered BucketAlreadyOwnedByYou: it "
-                "exists outside this stack: import it (`import_` in the resource's options), or choose another name",
+                f"creating the bucket {name}: AWS at {aws.get_endpoint('s3')} responded with BucketAlreadyOwnedByYou: "
+                "it exists outside this stack: import it (`import_` in the resource's options), or choose another name",
             )
         configuration = {} if region == _FIRST_REGION else {"CreateBucketConfiguration": {"LocationConstraint": region}}
         aws.client("s3", region, once=True).create_bucket(Bucket=name, **configuration)
@@ -165,6 +165,6 @@ def _empty(s3: Any, name: str) -> None:
         for failed in response.get("Errors", []):
             raise AwsCallError(
                 failed["Code"],
-                f"emptying the bucket {name}: AWS answered {failed['Code']} for {failed['Key']}: "
+                f"emptying the bucket {name}: AWS responded with {failed['Code']} for {failed['Key']}: "
                 f"{failed.get('Message', 'no message')}",
             )

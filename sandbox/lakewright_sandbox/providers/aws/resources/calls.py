@@ -45,7 +45,7 @@ def describe_errors(action: str, endpoint: str) -> Generator[None, None, None]:
         detail = str(boto.error_detail(error).get("Message") or "no message")
         advice = f"; {_HELP[code]}" if code in _HELP else ""
         raise AwsCallError(
-            code, f"{action}: AWS at {endpoint} answered {code}: {detail.rstrip('.')}{advice}"
+            code, f"{action}: AWS at {endpoint} responded with {code}: {detail.rstrip('.')}{advice}"
         ) from error
     except boto.NoCredentialsError as error:
         raise SandboxProviderError(

@@ -135,7 +135,7 @@ def _prove_sandbox(endpoint: str) -> None:
         ) from error
     if response.status_code != 200:
         raise NotASandboxError(
-            f"the aws endpoint {endpoint} does not answer as a sandbox does (GET /moto-api/ gave "
+            f"the aws endpoint {endpoint} does not respond as a sandbox does (GET /moto-api/ gave "
             f"{response.status_code}); {_INSTALL}"
         )
 
