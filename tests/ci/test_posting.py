@@ -213,7 +213,7 @@ def test_commit_without_plans_is_an_error(forge: Forge, github_job: dict[str, st
 
     assert result.exit_code == 1
     assert result.stdout == ""
-    assert "Run preview.yml by hand" in result.stderr
+    assert "Run preview.yml manually" in result.stderr
 
 
 @pytest.mark.parametrize("url", ["https://[hook/secret", f"https://{'a' * 70}.example/hook/secret"])

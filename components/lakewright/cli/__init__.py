@@ -10,7 +10,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and end the process, in the project's warm process where there is one.
 
     Args:
-        arguments: The words after `lakewright`; None for those of this process.
+        arguments: The words after `lakewright`; None for the arguments of this process.
     """
     from lakewright.warm.client import WarmClient  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""`python -m lakewright.cli` is `lakewright`, for a process that starts others like itself."""
+"""`python -m lakewright.cli` is `lakewright`, for a process that starts further processes of `lakewright`."""
 
 from lakewright.cli import main
 

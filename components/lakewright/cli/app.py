@@ -38,7 +38,7 @@ COMMANDS = {
         "lakewright.cli.commands.fleet.app:app",
         "Preview, update, refresh, verify and list many stacks at once.",
     ),
-    "drift": ("lakewright.cli.commands.drift:drift", "Show what was changed outside the stacks, of one or of all."),
+    "drift": ("lakewright.cli.commands.drift:drift", "Show changes made outside one stack or all stacks."),
     "stack": ("lakewright.cli.commands.stack:app", "List, create, read, export, import and remove stacks."),
     "state": ("lakewright.cli.commands.state:app", "List, remove, unprotect and rename resources in a stack's state."),
     "config": (
@@ -48,9 +48,9 @@ COMMANDS = {
     "new": ("lakewright.cli.commands.specs.new:new", "Write the spec of a new tenant."),
     "spec": (
         "lakewright.cli.commands.specs.spec:app",
-        "Check and explain tenants' specs, write one from a server, print the JSON Schema.",
+        "Check and explain tenants' specs, write a spec from a server, print the JSON Schema.",
     ),
-    "undrop": ("lakewright.cli.commands.undrop:undrop", "List dropped tables; restore one."),
+    "undrop": ("lakewright.cli.commands.undrop:undrop", "List dropped tables, or restore a table."),
     "byo": (
         "lakewright.cli.commands.roles.byo:app",
         "Bring your own bucket: reserve the external ID of a role, and print the policies that the role needs.",
@@ -203,7 +203,7 @@ def _run_command(command: Any, arguments: list[str] | None) -> None:
     except typer.Abort:
         print("Aborted.", file=sys.stderr)
         sys.exit(1)
-    except BrokenPipeError:  # the reader has gone, such as `head`
+    except BrokenPipeError:  # the reader has closed the pipe, such as `head`
         sys.exit(1)
     except Exception as raised:  # noqa: BLE001 - the last place where an error can be reported
         if type(raised).__name__ == "NoArgsIsHelpError":  # printed its help
@@ -218,7 +218,7 @@ def _run_command(command: Any, arguments: list[str] | None) -> None:
 
 
 def _flush() -> None:
-    """Write what is buffered. Without it, Python prints an error at its end if the reader has gone, such as `head`."""
+    """Write buffered output. Otherwise Python prints an error at exit if the reader closed the pipe, such as `head`."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -1,4 +1,4 @@
-"""Facts about environments for the CLI, without loading models: whether one is a sandbox, and its servers.
+"""Facts about environments for the CLI, without loading models: whether an environment is a sandbox, and its servers.
 
 The files are read as YAML. `Environment.load` would import much that most commands do not need.
 """

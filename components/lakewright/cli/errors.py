@@ -32,7 +32,7 @@ def format_error(error: Exception) -> str:
 
 
 def to_usage_error(error: Exception) -> Exception:
-    """Return Typer's error of a command line as a UsageError that names the command's help; others unchanged."""
+    """Return Typer's error of a command line as a UsageError that names the command's help; other errors unchanged."""
     from lakewright_spark.usage_errors import format_usage_error  # noqa: PLC0415 - only for errors
 
     message = format_usage_error(error) if getattr(error, "ctx", None) is not None else None

@@ -1,4 +1,4 @@
-"""Failures under `--json`: one JSON object with exit code and messages, whatever goes wrong."""
+"""Failures under `--json`: one JSON object with exit code and messages for every failure."""
 
 from __future__ import annotations
 

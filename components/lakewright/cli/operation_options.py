@@ -41,7 +41,7 @@ Exclusions = Annotated[
     typer.Option("--exclude", "-x", help="Exclude this URN; repeatable, with * and ** as for --target."),
 ]
 ExcludeDependents = Annotated[
-    bool, typer.Option("--exclude-dependents", help="Also exclude resources that depend on the excluded ones.")
+    bool, typer.Option("--exclude-dependents", help="Also exclude resources that depend on excluded resources.")
 ]
 Replacements = Annotated[
     list[str] | None, typer.Option("--replace", help="Replace this URN even if it has not changed; repeatable.")
@@ -52,7 +52,7 @@ PolicyPacks = Annotated[
 ]
 PolicyPackConfigs = Annotated[
     list[str] | None,
-    typer.Option("--policy-pack-config", help="File with settings of the policy pack; one for each, in order."),
+    typer.Option("--policy-pack-config", help="File with settings of a policy pack; a file per pack, in order."),
 ]
 SavePlan = Annotated[
     Path | None, typer.Option("--save-plan", help="Keep the plan in this file, for `up --plan`.", metavar="FILE")

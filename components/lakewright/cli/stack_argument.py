@@ -43,7 +43,7 @@ class StackCommand(TyperCommand):
     """
 
     def __init__(self, *words: Any, **options: Any) -> None:
-        """Add the argument. All parameters are those of the base class."""
+        """Add the argument. Takes the parameters of the base class."""
         super().__init__(*words, **options)
         self._stack = next(
             (param for param in self.params if isinstance(param, TyperOption) and "--stack" in param.opts), None

@@ -30,7 +30,7 @@ class NewestRows:
     """The newest rows, by the manifests."""
 
     newest: datetime | None = None
-    """Newest value; None if no file has one."""
+    """Newest value; None if no file has a value."""
     is_recent: bool = False
     """Whether it is recent enough. Reading stopped there, so newer values may exist."""
     without_bounds: int = 0

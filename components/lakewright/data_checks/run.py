@@ -75,7 +75,7 @@ def _run(target: CheckTarget, clients: _Clients, now: datetime) -> StackChecks:
             session.close()
     except _list_expected_errors() as error:
         results.problems.append(" ".join(str(error).split()))
-    except Exception as error:  # noqa: BLE001 - a defect that one tenant meets must not hide other tenants' results
+    except Exception as error:  # noqa: BLE001 - a defect for one tenant must not hide other tenants' results
         results.problems.append(f"unexpected error: {type(error).__name__}: {' '.join(str(error).split())}")
     return results
 

@@ -100,7 +100,7 @@ def _check_age_by_snapshot(
             "newer_than", expected, f"no snapshot added rows since {format_time(oldest_time)}", holds=False
         )
     raise NotEvaluatedError(
-        f"no kept snapshot added rows, and older ones than {format_time(oldest_time)} are expired; check a `column`"
+        f"no kept snapshot added rows, and snapshots before {format_time(oldest_time)} are expired; check a `column`"
     )
 
 

@@ -88,7 +88,7 @@ class _Tally:
     identities: list[Any] = field(default_factory=list[Any])
 
     def add(self, tabulars: Iterable[Tabular]) -> None:
-        """Count tables and views. The files of soft-deleted ones have an unknown size."""
+        """Count tables and views. The size of the files of soft-deleted tables and views is unknown."""
         for tabular in sorted(tabulars):
             noun = tabular.kind.replace("-", " ")
             noun = f"soft-deleted {noun}" if tabular.dropped else noun
@@ -173,7 +173,7 @@ def _read_purged(state: ResourceState, providers: ProviderPool) -> _PurgedObject
 
 
 def _contains(outer: _PurgedObject, inner: _PurgedObject) -> bool:
-    """Return whether the deletion of one object deletes another one."""
+    """Return whether the deletion of one object deletes another object."""
     if isinstance(inner.state, WarehouseArgs) or isinstance(outer.state, TableArgs):
         return False
     if isinstance(outer.state, WarehouseArgs):

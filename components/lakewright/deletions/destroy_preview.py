@@ -62,7 +62,8 @@ def _find_refusals(operation: Operation, steps: Sequence[StepReport]) -> Iterato
             provider = providers.get(guard)
             assert provider is not None
             try:
-                # It only checks: the guard has no object. The stack is the one that would run, whatever the state says.
+                # It only checks: the guard has no object. The stack is the stack that would run, whatever the state
+                # says.
                 delete = partial(provider.delete, guard.id, guard.outputs)
                 run_as_stack(operation.project.name, operation.stack, delete)
             except (LakekeeperError, UnresolvedCredentialError, EngineError) as error:

@@ -39,7 +39,7 @@ class RetentionReportingEngine:
 
     engine: OperationEngine
     is_key_kept: Callable[[str, Mapping[str, Any]], bool] = field(default_factory=lambda: is_key_kept)
-    """Returns whether a key stays, by the verb of the run and the properties of its `KeyRemoval`."""
+    """Returns whether a key is kept, by the verb of the run and the properties of its `KeyRemoval`."""
 
     def run(self, operation: Operation, on_event: Callable[[EngineEvent], None], /) -> Result:
         """Run an operation, and report each event."""
@@ -56,14 +56,14 @@ class _StepNaming:
     read_entries: Callable[[], dict[str, StateEntry]]
     """Returns the resources in the state by URN. Called when the first resource is deleted."""
     is_key_kept: Callable[[Mapping[str, Any]], bool] = lambda _: False
-    """Returns whether a key stays because objects of its bucket, which stays, need it."""
+    """Returns whether a key is kept because its bucket is kept and objects in it need the key."""
     _entries: dict[str, StateEntry] | None = None
     _names: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     """New operations by URN and operation."""
     _leaving_buckets: set[str] = field(default_factory=set[str])
     """Buckets whose removal is a step of the run."""
     _kept_keys: set[str] = field(default_factory=set[str])
-    """Ids of keys that stay although no retained data keeps their bucket."""
+    """Ids of keys that are kept although no retained data keeps their bucket."""
     _counts: Counter[str] = field(default_factory=Counter[str])
     """Number of renamed steps that did not fail, by operation."""
 
@@ -104,7 +104,7 @@ class _StepNaming:
     def _find_name(self, metadata: StepEventMetadata, *, is_start: bool) -> str | None:
         """Return the operation to report; None if it is that of the engine.
 
-        The end of a step has the name of its start: a refresh also ends as `delete` if the object is gone.
+        The end of a step has the name of its start: a refresh also ends as `delete` if the object was deleted.
         """
         op = to_text(metadata.op)
         if op not in RETAINED_OPS or metadata.old is None:
@@ -119,7 +119,7 @@ class _StepNaming:
         return self._names.get((metadata.urn, op))
 
     def _has_kept_key(self, entry: StateEntry) -> bool:
-        """Return whether a resource of a key leaves the stack, and the key stays for the objects of its bucket.
+        """Return whether a resource of a key leaves the stack, and the key is kept for the objects of its bucket.
 
         The steps come in this order: `BucketRemoval`, `KeyRemoval`, then key and alias.
         """
@@ -156,7 +156,7 @@ def rename_retained(summary: Mapping[str, Any], document: PlanDocument) -> dict[
 
 
 def is_key_kept(verb: str, properties: Mapping[str, Any]) -> bool:
-    """Return whether `KeyRemoval` keeps a key whose bucket stays: objects are encrypted with it, or may be.
+    """Return whether `KeyRemoval` keeps a key whose bucket is kept: objects are encrypted with it, or may be.
 
     Args:
         verb: The verb of the run. `destroy` does not change how the bucket encrypts new objects.

@@ -89,7 +89,7 @@ class EntraDirectory(GroupDirectory):
         if len(groups) > 1:
             ids = ", ".join(sorted(f"`{candidate['id']}`" for candidate in groups))
             raise AmbiguousGroupError(
-                f"{self._api.title} has {len(groups)} groups named `{group}`: {ids}. Name one by its object id."
+                f"{self._api.title} has {len(groups)} groups named `{group}`: {ids}. Name the group by its object id."
             )
         return str(groups[0]["id"])
 

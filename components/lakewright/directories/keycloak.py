@@ -77,7 +77,7 @@ class KeycloakDirectory(GroupDirectory):
         if len(groups) > 1:
             paths = ", ".join(sorted(f"`{candidate.get('path')}`" for candidate in groups))
             raise AmbiguousGroupError(
-                f"{self._api.title} has {len(groups)} groups named `{group}`: {paths}. Name one by its path."
+                f"{self._api.title} has {len(groups)} groups named `{group}`: {paths}. Name the group by its path."
             )
         return groups[0]
 

@@ -38,7 +38,7 @@ def _check_token_lifetimes(document: Mapping[str, Any], environment: Environment
     principal = environment.lakekeeper.principal_arn
     if principal and ":user/" in principal:
         return
-    identity = f"runs as {principal}, whose sessions are those of a role" if principal else "has no `principal_arn`"
+    identity = f"runs as {principal}, whose sessions are role sessions" if principal else "has no `principal_arn`"
     for index, warehouse, storage in place_warehouses(document):
         seconds = warehouse.get("token_seconds")
         if is_on_aws(storage) and isinstance(seconds, int) and seconds > LONGEST_CHAINED_SESSION:

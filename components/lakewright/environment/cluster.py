@@ -15,7 +15,7 @@ class Cluster(ClusterSettings):
     """The cluster of computing units and maintenance jobs."""
 
     context: str | None = None
-    """Context of the kubeconfig. Default: its current one."""
+    """Context of the kubeconfig. Default: its current context."""
     render_to: Path | None = None
     """Folder to write manifests to, one folder per tenant, instead of applying them."""
     images: dict[Runtime, str] = {}

@@ -43,7 +43,7 @@ from lakewright.validation.yaml_text import load_yaml
 
 SANDBOX_VARIABLE = "LAKEWRIGHT_SANDBOX"
 _SANDBOX_STATE = "sandbox.json"
-"""Folder of a sandbox, relative to the project's root. It replaces `sandbox` of environments that have one."""
+"""Folder of a sandbox, relative to the project's root. It replaces `sandbox` of environments that set it."""
 
 AUDIT_LOG = Path("logs") / "lakekeeper-audit.jsonl"
 """File of Lakekeeper's audit events in the folder of a sandbox."""
@@ -106,7 +106,7 @@ class LakekeeperSettings(StrictModel):
     jobs_token_audience: TokenAudience | None = AUDIENCE
     """Audience of the Kubernetes service account tokens of jobs and computing units, with `jobs_auth` of kind
     token-file. It must be in the server's LAKEKEEPER__KUBERNETES_AUTHENTICATION_AUDIENCE. A server without that
-    variable accepts only tokens of the cluster's own audience: `null` requests those."""
+    variable accepts only tokens of the cluster's own audience: `null` requests such tokens."""
     jobs_ca_bundle: PathOfJobs | None = None
     """Path in jobs and computing units of a PEM file with all certificate authorities, for catalog and storage."""
     jobs_truststore: PathOfJobs | None = None
@@ -114,7 +114,7 @@ class LakekeeperSettings(StrictModel):
     principal_arn: PrincipalArn | None = None
     """The AWS identity that the server assumes warehouses' roles with."""
     principal_has_session_tags: bool = False
-    """Whether sessions of that identity have transitive session tags, as those of EKS Pod Identity have. The roles of
+    """Whether sessions of that identity have transitive session tags, as EKS Pod Identity sets them. The roles of
     warehouses then allow `sts:TagSession`."""
     bootstrap: bool = False
     """Whether stacks of this environment bootstrap the server if needed."""
@@ -155,7 +155,7 @@ class AwsAccount(StrictModel):
     permissions_boundary: PolicyArn | None = None
     """Managed policy that limits every role that stacks make."""
     tags: Annotated[dict[AwsTagKey, AwsTagValue], Field(max_length=20)] = {}
-    """Tags of all AWS objects that stacks make, such as those of cost allocation."""
+    """Tags of all AWS objects that stacks make, such as tags for cost allocation."""
     profile: str | None = None
     shared_credentials_file: Path | None = None
 
@@ -173,7 +173,7 @@ class AwsAccount(StrictModel):
 
 
 class Environment(StrictModel):
-    """Settings that tenants share. With `sandbox`, addresses and identities are those of the sandbox in that folder."""
+    """Settings that tenants share. With `sandbox`, addresses and identities come from the sandbox in that folder."""
 
     sandbox: Path | None = None
     platform: PlatformReference | None = None
@@ -242,7 +242,7 @@ class Environment(StrictModel):
             document = _with_defaults(document, platform_document(stack, read_platform))
         if sandbox := _sandbox_folder(document.get("sandbox"), folder, environ):
             defaults = _sandbox_document(sandbox)
-            # Settings of the file override those of the sandbox.
+            # Settings of the file override settings of the sandbox.
             document = _with_defaults({**document, "sandbox": str(sandbox)}, defaults)
         for keys in _PATHS:
             document = _with_anchored(document, keys, folder)
@@ -284,7 +284,7 @@ def _anchor(folder: Path, path: str | Path) -> Path:
 
 
 def _with_anchored(document: Mapping[str, Any], keys: Sequence[str], folder: Path) -> dict[str, Any]:
-    """Return a document whose path under these keys, if it has one, is relative to the folder no more."""
+    """Return a document whose path under these keys, if it has one, is made absolute."""
     first, *inner = keys
     value = document.get(first)
     if inner and isinstance(value, Mapping):
@@ -336,7 +336,7 @@ def _sandbox_document(folder: Path) -> dict[str, Any]:
             "drift": {"audit": [{"lakekeeper_log": str(folder / AUDIT_LOG)}, {"cloudtrail": "lookup"}]},
         }
     except FileNotFoundError:
-        message = f"there is no sandbox in {folder}; start one with `lakewright sandbox up --dir {folder}`"
+        message = f"there is no sandbox in {folder}; start a sandbox with `lakewright sandbox up --dir {folder}`"
         raise SpecError(str(state), [Problem("", message)]) from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SpecError(str(state), [Problem("", f"is not the state of a sandbox ({type(error).__name__})")]) from None

@@ -141,7 +141,7 @@ def tenant_auth(spec: TenantSpec, environment: Environment) -> CatalogAuth:
 
 
 def list_units(spec: TenantSpec) -> list[str]:
-    """Return the names of all that authenticates: the computing units, and the maintenance job if there is one."""
+    """Return the names of all clients: the computing units, and the maintenance job if it exists."""
     return [*(unit.name for unit in spec.computing_units), *([MAINTENANCE] if spec.maintenance else [])]
 
 
@@ -202,7 +202,7 @@ def _client_problems(spec: TenantSpec, server: LakekeeperSettings, auth: ClientC
                 yield Problem(
                     path,
                     f"expected an OAuth2 client of the tenant; client `{auth.client_id}` of the environment's"
-                    " `lakekeeper.jobs_auth` is one for all tenants, so the catalog cannot tell them apart. Make a"
+                    " `lakekeeper.jobs_auth` is shared by all tenants, so the catalog cannot tell them apart. Make a"
                     " client per tenant and set `client_id` and `subject` here, or write `{tenant}` in"
                     " `lakekeeper.jobs_auth.client_id`. For a trial, set `lakekeeper.trial: true` in the environment",
                 )
@@ -217,7 +217,7 @@ def _client_problems(spec: TenantSpec, server: LakekeeperSettings, auth: ClientC
 def _find_subject(
     tenant: str, server: LakekeeperSettings, auth: ClientCredentialsAuth, identity: IdentitySpec | None
 ) -> str | None:
-    """Return the subject of a client's tokens: the spec's, or the one that the environment derives.
+    """Return the subject of a client's tokens: the spec's subject, or the subject that the environment derives.
 
     A subject that follows from the tenant alone is not that of a client that the spec names.
     """

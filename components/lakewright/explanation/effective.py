@@ -128,7 +128,7 @@ def _list_derived_values(spec: TenantSpec, environment: Environment) -> Iterator
     for position, warehouse in enumerate(spec.warehouses):
         path = f"warehouses.{position}"
         storage = spec.find_storage_name(warehouse)
-        yield _name(f"{path}.storage", storage, "the named storage, or the only one")
+        yield _name(f"{path}.storage", storage, "the named storage, or the only storage")
         yield _name(
             f"{path}.key_prefix", spec.find_key_prefix(warehouse), "`key_prefix`, or TENANT/FIRST NAME OF WAREHOUSE"
         )

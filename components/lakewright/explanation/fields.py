@@ -30,7 +30,7 @@ class UnknownFieldError(Exception):
 
 @dataclass(frozen=True)
 class FieldSummary:
-    """A line about a field inside another one."""
+    """A line about a field inside another field."""
 
     name: str
     type: str
@@ -39,7 +39,7 @@ class FieldSummary:
 
 @dataclass(frozen=True)
 class FieldDocumentation:
-    """Documentation of a field. A field that depends on a choice, such as a backend, has one for each variant."""
+    """Documentation of a field. If the field depends on a choice, such as a backend, it exists once per variant."""
 
     path: str
     variant: str
@@ -139,7 +139,7 @@ def _objects(schema: Mapping[str, Any], position: _Position) -> Iterator[tuple[s
 
 
 def _resolve(schema: Mapping[str, Any], node: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a node with the definition that it refers to; its own keys override those."""
+    """Return a node with the definition that it refers to; its own keys override the definition's keys."""
     reference = as_text(node.get("$ref"))
     if reference is None:
         return node
@@ -220,7 +220,7 @@ def _first_sentence(text: str) -> str:
 
 
 def _example(example: Any, steps: Sequence[str], alternatives: Sequence[Mapping[str, Any]]) -> Any:
-    """Return a value of the example spec at a path, else one that follows from the schema."""
+    """Return a value of the example spec at a path, else a value that follows from the schema."""
     example_value = next(_find_values(example, steps), None) if steps else None
     if example_value is not None:
         return example_value

@@ -158,7 +158,7 @@ def format_summary(report: FleetReport, folder: str) -> list[str]:
         lines.append(format_not_deployed(report.not_deployed))
     if report.remaining:
         lines.append(
-            f"{plural(len(report.remaining), 'stack')} not done; `lakewright fleet {report.command} --resume` goes on"
+            f"{plural(len(report.remaining), 'stack')} not done; `lakewright fleet {report.command} --resume` continues"
         )
     return [*lines, f"Output of each stack: {folder}"]
 

@@ -100,7 +100,7 @@ def select(project: PulumiProject, selection: Selection, names: Iterable[str] = 
     Args:
         project: The project.
         selection: The filters.
-        names: Stacks of the backend. Those without a file have an empty spec.
+        names: Stacks of the backend. A stack without a file has an empty spec.
 
     Raises:
         SelectionError: No stack matches, or a pattern matches none.

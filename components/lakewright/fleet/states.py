@@ -36,7 +36,7 @@ class StackState:
     resources: list[ResourceState] = field(default_factory=list["ResourceState"])
     """Resources in dependency order. Secrets are decrypted at their first use, which may raise SecretsError."""
     locked: tuple[str, ...] = ()
-    """Holders of the stack's lock. Those of dead processes are left out."""
+    """Holders of the stack's lock, without dead processes."""
     updated: str = ""
     """Time of the last update, RFC 3339, UTC; empty if the stack was never updated."""
     pending: tuple[str, ...] = ()

@@ -33,7 +33,7 @@ class Ownership(StrEnum):
     """Relation of a stack to an object, according to the object's mark."""
 
     UNMARKED = "unmarked"
-    """Nothing says whose object it is. A stack may change an object in its state, and needs consent to adopt one."""
+    """The owner is not recorded. A stack may change such an object in its state, and needs consent to adopt it."""
     OWN = "own"
     """The mark names the stack."""
     CONSENTED = "consented"

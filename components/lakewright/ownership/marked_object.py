@@ -17,7 +17,7 @@ class MarkedObject:
     """The marked object with its place, for messages."""
     mark: OwnershipMark
     consents: tuple[Consent, ...]
-    """Consents of an operator that permit its adoption. Messages name the first one."""
+    """Consents of an operator that permit its adoption. Messages name the first consent."""
 
     def find_change_problem(self, claimant: Claimant) -> str | None:
         """Return why a stack must not change or delete the object, which is in its state; None if it may.
@@ -42,7 +42,7 @@ class MarkedObject:
         return format_adoption_refusal(self.what, self.mark, claimant, self.consents[0])
 
     def find_interruption_problem(self, claimant: Claimant) -> str | None:
-        """Return why a stack must not take over the object as one that its interrupted run made; None if it may.
+        """Return why a stack must not take over the object as a creation of its interrupted run; None if it may.
 
         The interrupted run may have ended before its request, so another stack may have made the object since.
 

@@ -1,7 +1,8 @@
 """Identity of a stack's tenant record in each resource: the record id, as the marks of the stack's objects have it.
 
-The deletion guard tells a run the record id. A run with targets, or one that continues an interrupted `destroy`, has no
-guard, so each resource records the id as well. States of earlier versions lack it, and get it with the next update.
+The deletion guard tells a run the record id. A run with targets, or a run that continues an interrupted `destroy`,
+has no guard, so each resource records the id as well. States of earlier versions lack it, and get it with the next
+update.
 """
 
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ def to_record(record_id: str | None, outs: Mapping[str, Any] | None = None) -> d
 
     Args:
         record_id: The id in this run; None if the run does not know it.
-        outs: Earlier outputs, whose id stays if the run does not know it.
+        outs: Earlier outputs, whose id is kept if the run does not know it.
     """
     recorded_id = record_id or (outs or {}).get(RECORDED)
     return {RECORDED: recorded_id} if recorded_id else {}

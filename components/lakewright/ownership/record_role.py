@@ -1,7 +1,7 @@
 """The record role of a project: a Lakekeeper role without members or grants, whose description is the owner's mark.
 
-Each project of a tenant has one. `Project` creates it, and deletes it with the project. Everything else that lists
-roles leaves it out.
+Each project of a tenant has a record role. `Project` creates it, and deletes it with the project. Everything else
+that lists roles leaves it out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OWN_PROVIDER = "lakekeeper"
 def is_record_role(role: Mapping[str, Any]) -> bool:
     """Return whether a role in the server's JSON is the record of its project. The server ignores case in names.
 
-    A role of an identity provider is not: its name may come from a directory, in which others create groups.
+    A role of an identity provider is not: its name may come from a directory, in which other users create groups.
     """
     return is_record_name(str(role.get("name", ""))) and (role.get("provider-id") or _OWN_PROVIDER) == _OWN_PROVIDER
 

@@ -7,7 +7,7 @@ from lakewright.ownership.mark import Claimant, OwnershipMark
 
 
 def format_change_refusal(title: str, mark: OwnershipMark, claimant: Claimant, consent: Consent) -> str:
-    """Return the message for an object whose mark names another stack than the running one.
+    """Return the message for an object whose mark names another stack than the running stack.
 
     Args:
         title: The object, with its place.

@@ -25,7 +25,7 @@ def _normalize_table_name(text: str) -> str:
 
 
 class TableSpec(StrictModel):
-    """A table that the stack creates, and changes in place while its data stays readable."""
+    """A table that the stack creates, and changes in place if its data remains readable."""
 
     name: Annotated[str, AfterValidator(_normalize_table_name)]
     """WAREHOUSE.NAMESPACE.TABLE; quote a part that contains a dot."""

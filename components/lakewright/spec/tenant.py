@@ -64,14 +64,14 @@ class TenantSpec(StrictModel):
     version: Literal[1]
     """Version of this format."""
     name: TenantName
-    """Name of the tenant. Its project in Lakekeeper has this id and name unless `project` names others."""
+    """Name of the tenant. Its project in Lakekeeper has this id and name unless `project` sets another id or name."""
     owner: Annotated[str, Field(min_length=1, max_length=256)]
     """Person or team responsible for the tenant: a name or an address."""
     environment: Annotated[str, AfterValidator(_environment)]
     """NAME of environments/NAME.yaml, which holds the settings that tenants share."""
     adopt: bool = False
-    """Adopt existing objects of the same names that this stack did not make, such as those that `deletion: retain`
-    left. Without it they are refused. Remove it after the `up` that adopted them."""
+    """Adopt existing objects of the same names that this stack did not make, such as objects that
+    `deletion: retain` left. Without it, `up` refuses such objects. Remove it after the `up` that adopted them."""
     project: ProjectSpec | None = None
     """The tenant's project in Lakekeeper, for projects that exist under another id or name."""
     labels: dict[Label, Label] = {}
@@ -80,11 +80,11 @@ class TenantSpec(StrictModel):
     """Storages by name."""
     warehouses: Annotated[list[WarehouseSpec], Field(min_length=1)]
     dropped_warehouses: list[CatalogName] = []
-    """Warehouses with `deletion: purge` that may be removed with their tables while others are added, and removed
+    """Warehouses with `deletion: purge` that may be removed with their tables while warehouses are added, and removed
     warehouses with `deletion: protect` whose files need no more protection."""
     computing_units: list[ComputingUnitSpec] = []
     identity: IdentitySpec | None = None
-    """OAuth2 client of the tenant's units and jobs. Those with an `identity` of their own use that."""
+    """OAuth2 client of the tenant's units and jobs. A unit or job with its own `identity` uses that client."""
     grants: list[GrantSpec] = []
     role_members: dict[str, RoleMembersSpec] = {}
     """Members of roles by the role's name: WAREHOUSE-owner, WAREHOUSE-writer, WAREHOUSE-reader, WAREHOUSE-maintainer,
@@ -95,14 +95,14 @@ class TenantSpec(StrictModel):
     `grants` exist, and units and jobs have the privileges of their users' grants alone."""
     tables: list[TableSpec] = []
     policies: list[PolicyPattern] = []
-    """Policies by table-name pattern. Later patterns override earlier ones; table policies override both."""
+    """Policies by table-name pattern. Later patterns override earlier patterns; table policies override both."""
     maintenance: MaintenanceSpec | None = None
     quota: QuotaSpec | None = None
     """Limits for the sum of all pods. Default: the environment's `kubernetes.quota`, else what units and jobs need."""
     checks: list[CheckEntry] = []
     """Assertions about the tenant's data. `lakewright check` and `lakewright drift` evaluate them."""
     drift: DriftRules = DriftRules()
-    """Rules about drift, in addition to those of the environment."""
+    """Rules about drift, in addition to the environment's rules."""
 
     @model_validator(mode="wrap")
     @classmethod
@@ -128,11 +128,11 @@ class TenantSpec(StrictModel):
         raise ValidationError.from_exception_data("TenantSpec", mistakes)
 
     def find_storage_name(self, warehouse: WarehouseSpec) -> str:
-        """Return the name of a warehouse's storage: the one that it names, or the only one."""
+        """Return the name of a warehouse's storage: the named storage, or the only storage."""
         return warehouse.storage or next(iter(self.storage))
 
     def find_key_prefix(self, warehouse: WarehouseSpec) -> str:
-        """Return the key prefix of a warehouse by the spec. The tenant's record has the real one."""
+        """Return the key prefix of a warehouse by the spec. The tenant's record has the real prefix."""
         return warehouse.key_prefix or f"{self.name}/{warehouse.renamed_from or warehouse.name}"
 
     def find_earlier_name(self, name: str) -> str | None:

@@ -24,7 +24,7 @@ CatalogName = Annotated[str, AfterValidator(_catalog_name)]
 
 
 class NamespacePreset(StrictModel):
-    """The namespaces of a known application, and additional ones."""
+    """The namespaces of a known application, and additional namespaces."""
 
     preset: Literal["texera"]
     also: list[NamespacePath] = []
@@ -56,7 +56,7 @@ class QueueSettings(StrictModel):
     config: dict[str, Any] = {}
     """Settings in Lakekeeper's names."""
     max_seconds_since_last_heartbeat: Annotated[int, Field(ge=1)] | None = None
-    """Seconds without a heartbeat after which a task counts as lost. Default: the server's value stays."""
+    """Seconds without a heartbeat after which a task counts as lost. Default: the server keeps its value."""
 
 
 ShareName = Annotated[str, Field(pattern=r"^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$")]
@@ -105,8 +105,8 @@ class WarehouseSpec(StrictModel):
     lifecycle: PrefixLifecycle | None = None
     """Lifecycle of the warehouse's objects. Default: that of the storage."""
     task_queues: dict[QueueName, QueueSettings] = {}
-    """Settings of Lakekeeper's task queues, by name. Those of `maintenance.server` are not repeated here. Lakekeeper
-    keeps its own settings for the others."""
+    """Settings of Lakekeeper's task queues, by name. Settings of `maintenance.server` are not repeated here. Lakekeeper
+    keeps its own settings for other queues."""
 
     @property
     def namespace_paths(self) -> list[str]:

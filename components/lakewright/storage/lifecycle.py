@@ -21,7 +21,7 @@ class PrefixLifecycle(StrictModel):
     noncurrent_version_days: Days | None = None
     """How long deleted and overwritten objects can be restored. Default: that of the storage."""
     intelligent_tiering_days: Annotated[int, Field(ge=0, le=3650)] | None = None
-    """Days after which objects move to S3 Intelligent-Tiering. Without it they stay in S3 Standard."""
+    """Days after which objects move to S3 Intelligent-Tiering. Without it, objects remain in S3 Standard."""
 
 
 def lifecycle_rules(
@@ -35,7 +35,7 @@ def lifecycle_rules(
     Args:
         uploads_days: Days after which incomplete uploads are removed.
         version_days: Days after which deleted and overwritten objects are removed.
-        by_prefix: Key prefixes of the bucket without slashes at their ends, each with its lifecycle if it has one.
+        by_prefix: Key prefixes of the bucket without slashes at their ends, each with its lifecycle or None.
     """
     if not any(by_prefix.values()):
         return _rules("", "", uploads_days, version_days)

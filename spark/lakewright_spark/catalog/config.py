@@ -44,7 +44,7 @@ class CatalogConfig(ConfigModel):
     """Path of a PKCS 12 truststore with these authorities on every machine of a cluster. Not needed on one machine."""
     warehouses: list[CatalogWarehouse]
     policies: Annotated[tuple[PolicyPattern, ...], ADDED_LATER] = ()
-    """Policies by table-name pattern. Later patterns override earlier ones; table policies override both."""
+    """Policies by table-name pattern. Later patterns override earlier patterns; table policies override both."""
 
     @model_validator(mode="after")
     def _check_kind(self) -> CatalogConfig:

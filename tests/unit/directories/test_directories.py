@@ -238,7 +238,7 @@ def test_entra_quotes_names(entra: Server) -> None:
 def test_entra_refuses_an_ambiguous_name(entra: Server) -> None:
     entra.groups = [{"id": ANALYSTS, "displayName": "analysts"}, {"id": TEAM, "displayName": "analysts"}]
 
-    with pytest.raises(AmbiguousGroupError, match=f"`{ANALYSTS}`, `{TEAM}`. Name one by its object id"):
+    with pytest.raises(AmbiguousGroupError, match=f"`{ANALYSTS}`, `{TEAM}`. Name the group by its object id"):
         in_entra(entra).list_members("analysts")
 
 

@@ -56,7 +56,7 @@ def comment(
     forge: OnForge = ForgeName.AUTO,
     limit: Annotated[int, typer.Option(min=2000, help="Most characters of the comment.")] = 65_536,
 ) -> None:
-    """Print the comment on a pull request: a table of all tenants' changes, dangerous ones first, and their details.
+    """Print the comment on a pull request: a table of all tenants' changes, dangerous changes first, and their details.
 
     The input is the JSON of `lakewright fleet preview --json`. The token is GITHUB_TOKEN or GITLAB_TOKEN. A token that
     may not comment, as that of a fork, writes to the job's summary instead.
@@ -134,7 +134,8 @@ def selection(
         print(f"note: all stacks are selected, as {changed.cause_for_all!r} was changed", file=sys.stderr)
     for name in changed.removed:
         print(
-            f"warning: the file of stack {name} was removed, but its resources stay: run `lakewright destroy` first",
+            f"warning: the file of stack {name} was removed, but its resources still exist: run `lakewright"
+            " destroy` first",
             file=sys.stderr,
         )
     if as_json:
@@ -162,7 +163,7 @@ def plans_run(
     if plans_run is None:
         print(
             f"error: commit {commit}: expected a merged pull request with a successful run of {workflow}, found none."
-            f" Run {workflow} by hand, and apply the plans of that run",
+            f" Run {workflow} manually, and apply the plans of that run",
             file=sys.stderr,
         )
         raise typer.Exit(1)
@@ -221,7 +222,7 @@ def publish(
 
 @app.command("trust-policy")
 def print_trust_policy(
-    purpose: Annotated[CiPurpose, typer.Argument(help="What the jobs do; each purpose has a role of its own.")],
+    purpose: Annotated[CiPurpose, typer.Argument(help="Purpose of the jobs; each purpose has its own role.")],
     account: Annotated[str, typer.Option("--account", help="AWS account of the role.")],
     repository: Annotated[str, typer.Option("--repository", help="OWNER/NAME, or the project's path on GitLab.")],
     *,
@@ -256,7 +257,7 @@ def _read(file: Path) -> bytes:
 
 
 def _check(words: list[str]) -> DriftCheck:
-    """Return the check in a file, or the one that the words run."""
+    """Return the check in a file, or the check that a command runs."""
     from lakewright.ci.documents import read_drift  # noqa: PLC0415
     from lakewright.ci.publishing.check import DriftCheck  # noqa: PLC0415
     from lakewright.ci.publishing.drift_process import run_check  # noqa: PLC0415
@@ -287,7 +288,9 @@ def _forge(name: ForgeName) -> Forge:
         elif os.environ.get("GITLAB_CI"):
             name = ForgeName.GITLAB
         else:
-            raise SettingError("expected a job of GitHub Actions or GitLab CI, found neither: name one with --forge")
+            raise SettingError(
+                "expected a job of GitHub Actions or GitLab CI, found neither: name the forge with --forge"
+            )
     return GitHub(os.environ) if name is ForgeName.GITHUB else GitLab(os.environ)
 
 

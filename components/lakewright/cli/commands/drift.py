@@ -119,7 +119,7 @@ def _finder(
 
 
 def _drop_undeployed(selected: list[SelectedStack], names: list[str]) -> list[SelectedStack]:
-    """Return the stacks that have a state. Those without one have nothing that could drift."""
+    """Return the stacks that have a state. A stack without a state has nothing that could drift."""
     deployed_names = set(names)
     if absent := [stack.name for stack in selected if stack.name not in deployed_names]:
         _report(f"not deployed, so not compared: {', '.join(absent)}")

@@ -69,8 +69,8 @@ def accept_drift(project: PulumiProject, report: DriftReport, *, yes: bool) -> O
     if changed:
         names = ", ".join(stack for stack, _, _ in changed)
         _say(
-            f"written: {names}. The states still have the earlier values: `lakewright up --refresh` reads the accepted"
-            " ones into them, and changes no object for them."
+            f"written: {names}. The states still have the earlier values: `lakewright up --refresh` reads the"
+            " accepted values into them, and changes no object for them."
         )
     elif not any(acceptance.accepted for _, _, acceptance in planned):
         _say("nothing to accept")
@@ -113,7 +113,7 @@ def heal_drift(
 
     Args:
         project: The project.
-        report: What was found.
+        report: The findings.
         selected: The stacks of the report.
         find: Finds the drift of stacks again.
         yes: Whether to go ahead without asking.
@@ -158,13 +158,13 @@ def _say_plans(plans: HealingPlans) -> None:
             if step.urn not in drifted:
                 _say(f"{healing.stack}: follows from it: {step.describe()}")
         for difference, reason in healing.unreverted:
-            _say(f"{healing.stack}: stays: {format_difference(difference)}: {reason}")
+            _say(f"{healing.stack}: not reverted: {format_difference(difference)}: {reason}")
         for step in healing.excluded_steps:
             _say(f"{healing.stack}: not part of this: {step.describe()}; `lakewright up` makes this change")
 
 
 def _heal_result(healing: StackHealing, after: StackDrift | None) -> dict[str, Any]:
-    """Print how many differences of a stack are reverted, and why others could not be checked. Return them as JSON."""
+    """Print how many differences of a stack are reverted, and why differences could not be checked; return JSON."""
     from lakewright.drift.healing.stack_healing import find_remaining  # noqa: PLC0415
 
     if after is None:

@@ -1,4 +1,4 @@
-"""`lakewright adopt` and `lakewright stack forget`: let a stack adopt objects, and give up those of a stack."""
+"""`lakewright adopt` and `lakewright stack forget`: let a stack adopt objects, and give up a stack's objects."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def consent(
     directory: Directory = HERE,
     environment: Annotated[
         str | None,
-        typer.Option("--environment", help="Environment of the objects. Default: the one that the stack's spec names."),
+        typer.Option(
+            "--environment", help="Environment of the objects. Default: the environment that the stack's spec names."
+        ),
     ] = None,
 ) -> None:
     """Permit a stack to adopt objects: write its name on them. Its spec also needs `adopt: true`.

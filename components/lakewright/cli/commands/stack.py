@@ -206,7 +206,7 @@ def export(
     directory: Directory = HERE,
     file: Annotated[Path | None, typer.Option("--file", help="File to write. Default: standard output.")] = None,
 ) -> None:
-    """Print the stack's state; secrets stay encrypted under its passphrase.
+    """Print the stack's state; secrets remain encrypted under its passphrase.
 
     Example: lakewright stack export --stack acme --file acme.json
     """
@@ -260,7 +260,7 @@ def remove(
     *,
     directory: Directory = HERE,
     force: Annotated[
-        bool, typer.Option("--force", "-f", help="Remove it even if it has resources; those keep existing.")
+        bool, typer.Option("--force", "-f", help="Remove it even if it has resources; the resources continue to exist.")
     ] = False,
     yes: Yes = False,
     remove_spec: Annotated[
@@ -270,7 +270,7 @@ def remove(
         bool, typer.Option("--preserve-config", help="Keep the stack's file: the default.", hidden=True)
     ] = False,
 ) -> None:
-    """Remove a stack: its state and history. Its file with the spec stays, unless `--remove-spec` is given.
+    """Remove a stack: its state and history. Its file with the spec is kept, unless `--remove-spec` is given.
 
     Example: lakewright stack rm --stack acme
     """

@@ -1,4 +1,4 @@
-"""`lakewright undrop`: list the dropped tables of a stack's warehouses, and restore one."""
+"""`lakewright undrop`: list the dropped tables of a stack's warehouses, and restore a table."""
 
 from __future__ import annotations
 

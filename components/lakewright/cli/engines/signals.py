@@ -39,7 +39,7 @@ class ForwardedSignals:
         return self._last is not None
 
     def forward_to_process(self, process: subprocess.Popen[str]) -> None:
-        """Forward signals to this process, including those received earlier."""
+        """Forward signals to this process, including signals received earlier."""
         self._process = process
         if self._waiting is not None:
             process.send_signal(self._waiting)
@@ -59,7 +59,7 @@ class ForwardedSignals:
 
 @contextmanager
 def forward_signals() -> Generator[ForwardedSignals]:
-    """Forward SIGINT, SIGTERM and SIGHUP within this context. Ignored signals, as under `nohup`, stay ignored."""
+    """Forward SIGINT, SIGTERM and SIGHUP within this context. Ignored signals, as under `nohup`, remain ignored."""
     passed = ForwardedSignals()
     if threading.current_thread() is not threading.main_thread():
         yield passed

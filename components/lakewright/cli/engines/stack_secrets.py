@@ -1,4 +1,4 @@
-"""Resolve references to secrets for commands that read servers, also those to the stack's configuration."""
+"""Resolve references to secrets for commands that read servers, also references to the stack's configuration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def stack_resolver(settings: StackConfig) -> Callable[[str], str]:
-    """Return a function that returns the secret of a reference, also of one to the stack's configuration."""
+    """Return a function that returns the secret of a reference, also of a reference to the stack's configuration."""
     from lakewright_engine.model.errors import EngineError  # noqa: PLC0415
 
     from lakewright.credentials import references  # noqa: PLC0415

@@ -12,7 +12,7 @@ def read_operator_consents(options: Sequence[str] | None) -> frozenset[Consent]:
     """Return what the operator permits a run to adopt.
 
     Args:
-        options: Values of the option `--adopt`. Those of the environment variable are added.
+        options: Values of the option `--adopt`. Values of the environment variable are added.
 
     Raises:
         UsageError: A value has another form than KIND=NAME, or an unknown kind.

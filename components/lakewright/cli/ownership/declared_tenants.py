@@ -126,7 +126,7 @@ def _possible_owners(
 def _with_server_ids(
     access: ServerAccess, stack: str, spec: TenantSpec, other_specs: Mapping[str, TenantSpec]
 ) -> Callable[[str], Servers]:
-    """Return the servers of environments, in which one Lakekeeper behind two addresses has one address.
+    """Return the servers of environments. A Lakekeeper with two addresses has one address there.
 
     Servers are identified only for tenants of one name in environments of different addresses.
     """

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 def refuse_lost_objects(access: ServerAccess, stack: str, consents: Collection[Consent]) -> None:
     """Check that no mark of a project or bucket in the stack's state names another stack.
 
-    Objects on other servers than those of the stack's environment are compared by their providers only.
+    Objects on servers other than the servers of the stack's environment are compared by their providers only.
 
     Args:
         access: The project, and its environments and secrets.
         stack: The stack.
-        consents: What the operator permits this run to adopt.
+        consents: Objects that the operator permits this run to adopt.
 
     Raises:
         OwnedElsewhereError: A mark names another stack, or the tags of a bucket may not be read.

@@ -31,7 +31,7 @@ def refuse_owned_objects(
     Args:
         access: The project, and its environments and secrets.
         stack: The stack.
-        consents: What the operator permits this run to adopt.
+        consents: Objects that the operator permits this run to adopt.
         deletes: Whether the run deletes the stack's objects.
 
     Raises:

@@ -48,7 +48,7 @@ def refuse_retained_objects(access: ServerAccess, stack: str, consents: Collecti
     Args:
         access: The project, and its environments and secrets.
         stack: The stack.
-        consents: What the operator permits this run to adopt.
+        consents: Objects that the operator permits this run to adopt.
 
     Raises:
         RetainedObjectsError: Objects with this stack's mark exist, and the spec does not adopt them.
@@ -102,7 +102,7 @@ def find_retained_objects(marks: ServerMarks, spec: TenantSpec, stack: str) -> R
 
 
 def _may_have_retained(access: ServerAccess, stack: str) -> bool:
-    """Return whether the stack's state has no project, so that one on the server is not the stack's own."""
+    """Return whether the stack's state has no project. A project on the server is then not the stack's own."""
     if not raw_spec(access.project.stack_file(stack)):
         return False
     objects = access.read_objects(stack)

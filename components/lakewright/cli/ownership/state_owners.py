@@ -60,7 +60,7 @@ def find_other_owners(access: ServerAccess, stack: str, *, deletes: bool = False
     Args:
         access: The project, and its environments and secrets.
         stack: The stack.
-        deletes: Whether the run deletes objects: only those in the stack's own state then matter.
+        deletes: Whether the run deletes objects: then only objects in the stack's own state matter.
     """
     from lakewright_engine.state.backends import is_native  # noqa: PLC0415 - `--help` needs no engine
 
@@ -115,7 +115,7 @@ class _Search:
 
     @cached_property
     def wanted_buckets(self) -> dict[Consent, WantedBucket]:
-        """The buckets that the stack creates, without those that its state has."""
+        """The buckets that the stack creates, without buckets in its state."""
         if self.deletes:
             return {}  # tags protect the buckets of all versions
         own_buckets = {bucket.bucket for bucket in self.own_objects.buckets}

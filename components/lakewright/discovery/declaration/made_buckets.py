@@ -24,7 +24,7 @@ def derive_fields(bucket: str, facts: BucketFacts) -> tuple[dict[str, Any], list
     if facts.lifecycle and days and bucket_settings.lifecycle(int(days[1])) == facts.lifecycle and facts.versioning:
         fields["noncurrent_version_days"] = int(days[1])
     elif facts.lifecycle:
-        problems.append("its lifecycle rules differ from those of `noncurrent_version_days`")
+        problems.append("its lifecycle rules differ from the rules of `noncurrent_version_days`")
     if facts.policy == bucket_settings.tls_only(bucket):
         fields["tls_only"] = True
     elif facts.policy:

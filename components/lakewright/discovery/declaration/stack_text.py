@@ -76,7 +76,7 @@ def _entry(lead: str, value: Any, inner: str) -> list[str]:
 
 def _flow(value: Any) -> str:
     text = _dump(value, allow_unicode=True)
-    if escape_text(text) != text:  # characters that no reader sees, such as those that change the direction of text
+    if escape_text(text) != text:  # characters that no reader sees, such as marks that change the direction of text
         text = _dump(value, allow_unicode=False)
     # YAML 1.1 reads `on` as true. The engines read YAML 1.2, as the other stack files.
     return text.removesuffix("...\n").rstrip("\n").replace("{'on': ", "{on: ").replace(", 'on': {", ", on: {")

@@ -88,7 +88,7 @@ def _declare_on_aws(profile: Mapping[str, Any], credential: str | None, hints: S
 def _declare_in_store(profile: Mapping[str, Any], credential: str | None, hints: StorageHints) -> dict[str, Any]:
     if credential not in {None, "access-key"}:
         reason = "whose account id the server does not show" if credential == "cloudflare-r2" else "not an access key"
-        raise UndeclarableStorageError(f"its credential is of type `{credential}`, {reason}; declare it by hand")
+        raise UndeclarableStorageError(f"its credential is of type `{credential}`, {reason}; declare it manually")
     endpoint = profile.get("endpoint")
     if not endpoint:
         raise UndeclarableStorageError("it is in an S3-compatible store without an `endpoint`")

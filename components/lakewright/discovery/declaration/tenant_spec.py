@@ -180,7 +180,7 @@ class _Draft:
         toolkit_tags = {made_buckets.TENANT_TAG: self.names.tenant, made_buckets.OWNER_TAG: owner}
         problems += made_buckets.find_tag_problems(facts, {**labels, **self.hints.environment_tags, **toolkit_tags})
         if self.document["labels"] not in ({}, labels):
-            problems.append("its tags differ from those of the tenant's other buckets")
+            problems.append("its tags differ from the tags of the tenant's other buckets")
         if problems:
             self.omit("bucket", bucket, f"it remains outside of the stack: {'; '.join(problems)}")
             return

@@ -52,5 +52,5 @@ def find_edits(difference: Difference, spec: WrittenSpec) -> list[SpecEdit]:
     acceptor = ACCEPTORS.get(difference.type)
     if acceptor is None:
         kind = difference.type.rpartition(":")[2]
-        raise NotExpressibleError(f"a {kind} follows from several fields of the spec; change them by hand, or heal it")
+        raise NotExpressibleError(f"a {kind} follows from several fields of the spec; change them manually, or heal it")
     return acceptor(difference, spec)

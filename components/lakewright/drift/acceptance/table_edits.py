@@ -83,5 +83,5 @@ def _edit_properties(
         if declared_properties.get(key) == found_properties.get(key):
             continue
         if key not in written:
-            raise NotExpressibleError(f"property `{key}` follows from `policies` of the table; change them by hand")
+            raise NotExpressibleError(f"property `{key}` follows from `policies` of the table; change them manually")
         yield SpecEdit((*path, "properties", key), found_properties.get(key, REMOVED))

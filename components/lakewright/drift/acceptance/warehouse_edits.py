@@ -30,7 +30,7 @@ _REASONS = {
 def accept_warehouse(difference: Difference, spec: WrittenSpec) -> list[SpecEdit]:
     """Return the edits for a property of a warehouse."""
     if difference.kind is DifferenceKind.GONE:
-        raise NotExpressibleError("the warehouse is gone: restore it, or remove it from `warehouses` by hand")
+        raise NotExpressibleError("the warehouse is gone: restore it, or remove it from `warehouses` manually")
     index, _ = spec.warehouse(difference.resource)
     path = ("warehouses", index)
     name, value = difference.property, difference.found

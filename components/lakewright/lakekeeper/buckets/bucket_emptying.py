@@ -58,7 +58,7 @@ def delete_unless_held(bucket: OwnBucket, kept_warehouses: Sequence[str]) -> Non
         StillHeldError: The bucket holds data of no purged warehouse.
     """
     if kept_warehouses:
-        note(f"{bucket.where} stays: `deletion: retain` keeps the data of warehouse {', '.join(kept_warehouses)}")
+        note(f"{bucket.where} is kept: `deletion: retain` keeps the data of warehouse {', '.join(kept_warehouses)}")
     elif content := describe_contents(bucket):
         raise StillHeldError(
             f"{bucket.where} is not deleted, since it holds {content}, which belongs to no purged warehouse."

@@ -27,7 +27,7 @@ from lakewright.ownership.marked_object import MarkedObject
 LOOKED_AT = 20_000
 """Limit of objects checked for their key, one call each. A bucket with more counts as encrypted with the key."""
 PAGE = 1000
-"""Objects that are checked before the next ones are listed."""
+"""Objects that are checked before the next objects are listed."""
 AT_A_TIME = 10
 """Concurrent calls, as many as a client has connections."""
 
@@ -69,7 +69,7 @@ def find_encrypted_object(bucket: OwnBucket) -> str | None:
         is_more = next(objects, None) is not None
     if is_more:
         raise CannotCountError(
-            f"{bucket.where} holds more than {LOOKED_AT} objects and versions, too many to check the key of each one."
+            f"{bucket.where} holds more than {LOOKED_AT} objects and versions, too many to check the key of each."
         )
     return None
 
@@ -93,7 +93,7 @@ def is_default(bucket: OwnBucket, key_id: str) -> bool:
 
 
 def _default_keys(bucket: OwnBucket) -> list[str]:
-    """Return the KMS keys that a bucket encrypts new objects with: one or none."""
+    """Return the KMS keys that a bucket encrypts new objects with: at most one key."""
     from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
 
     with raise_uncounted(bucket):

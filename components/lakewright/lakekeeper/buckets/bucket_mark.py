@@ -31,7 +31,7 @@ def find_marked_bucket(bucket: OwnBucket) -> MarkedObject:
 
 
 def find_marked_buckets(buckets: Sequence[OwnBucket]) -> list[MarkedObject]:
-    """Return buckets with their marks, in the same order. The errors are those of `find_marked_bucket`."""
+    """Return buckets with their marks, in the same order. Raises the errors of `find_marked_bucket`."""
     if len(buckets) < 2:
         return [find_marked_bucket(bucket) for bucket in buckets]
     with ThreadPoolExecutor(AT_A_TIME) as pool:

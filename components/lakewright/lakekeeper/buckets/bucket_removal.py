@@ -44,10 +44,10 @@ B = TypeVar("B", bound=OwnBucket)
 
 
 class BucketRemovalArgs(OwnBucket):
-    """The bucket, and the warehouses whose data stays in it."""
+    """The bucket, and the warehouses whose data is kept in it."""
 
     kept: list[str] = []
-    """Warehouses whose data stays in the bucket by `deletion: retain`, both declared and removed ones."""
+    """Warehouses whose data `deletion: retain` keeps in the bucket, both declared and removed warehouses."""
     log_bucket: str | None = None
     """Bucket for its logs, which the `aws` plugin deletes after this resource, with its contents."""
 
@@ -88,7 +88,7 @@ class _RemovalProvider(ResourceProvider, Generic[B]):
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
         changes = difference.list_changes(self.args.from_state(_olds), self.args.from_state(_news))
         replaced = [change.path for change in changes if change.path in self.replacing]
-        # The contents leave the earlier bucket before it is deleted, so the new one is created first.
+        # The contents leave the earlier bucket before it is deleted, so the new bucket is created first.
         is_outdated = record_identity.is_outdated(run_context.current().record_id, _olds)
         return DiffResult(changes=bool(changes) or is_outdated, replaces=replaced, delete_before_replace=False)
 
@@ -148,12 +148,12 @@ class KeyRemovalProvider(_RemovalProvider[KeyRemovalArgs]):
         try:
             is_default, example = bucket_key.is_default(args, args.key_id), bucket_key.find_encrypted_object(args)
         except CannotCountError as error:
-            warn(f"KMS key {args.key_id} stays, as it may be in use: {error}")
+            warn(f"KMS key {args.key_id} is kept, as it may be in use: {error}")
             return
         if is_default:
-            note(f"KMS key {args.key_id} stays: {args.where} stays, and is encrypted with it")
+            note(f"KMS key {args.key_id} is kept: {args.where} is kept, and is encrypted with it")
         elif example:
-            note(f"KMS key {args.key_id} stays: {args.where} holds objects encrypted with it, such as {example}")
+            note(f"KMS key {args.key_id} is kept: {args.where} holds objects encrypted with it, such as {example}")
         else:
             bucket_key.end_key(args, args.key_id)
 
@@ -172,7 +172,7 @@ def remove_left_over(args: OwnBucket, tag: str) -> None:
     try:
         mark = bucket_mark.find_marked_bucket(args).mark
     except BucketTagsDeniedError as denied:  # also the bucket of another account, for which `up` was refused
-        warn(f"{args.where} stays if it exists: {denied}")
+        warn(f"{args.where} is kept if it exists: {denied}")
         return
     claimant = Claimant(find_running_stack(), tag)
     if mark.record != tag or mark.compare(claimant) is not Ownership.OWN:

@@ -93,7 +93,7 @@ class OwnBucket(Declared):
 
     @property
     def keys(self) -> dict[str, str]:
-        """The access key of the store, in boto3's words; empty without one. Raises UnresolvedCredentialError."""
+        """The access key of the store, in boto3's words; empty without a key. Raises UnresolvedCredentialError."""
         if self.access_key_id is None or self.secret_access_key is None:
             return {}
         resolve = self._resolve or credentials.resolve
@@ -178,7 +178,7 @@ def tags(bucket: OwnBucket) -> dict[str, str]:
 
 
 def entries_outside(client: Any, bucket: str, prefix: str, besides: Sequence[str]) -> Iterator[ObjectVersion]:
-    """Yield the versions and delete markers under a key prefix, except those under some prefixes within it.
+    """Yield the versions and delete markers under a key prefix, except keys under some prefixes within it.
 
     Args:
         client: A client of S3.

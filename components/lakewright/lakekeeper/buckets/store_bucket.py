@@ -63,7 +63,7 @@ class StoreBucketArgs(OwnBucket, ResourceInputs):
     policy: Annotated[str | None, Update(via="policy")] = None
     """Bucket policy, as JSON."""
     kept: Annotated[list[str], StateOnly()] = []
-    """Warehouses whose data stays in the bucket by `deletion: retain`."""
+    """Warehouses whose data `deletion: retain` keeps in the bucket."""
     adopt: Annotated[bool, CreateOnly()] = False
     """Take over an existing bucket of this name."""
 
@@ -93,7 +93,7 @@ class StoreBucketProvider(LakekeeperProvider[StoreBucketArgs]):
     @override
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
         result = super().diff(_id, _olds, _news)
-        # The contents leave the earlier bucket before it is deleted, so the new one is created first.
+        # The contents leave the earlier bucket before it is deleted, so the new bucket is created first.
         result.delete_before_replace = False
         return result
 

@@ -1,7 +1,7 @@
-"""Find Iceberg tables under a warehouse's key prefix that its layout does not explain: those of an unseen warehouse.
+"""Find Iceberg tables under a warehouse's key prefix that its layout does not explain: tables of an unseen warehouse.
 
-Lakekeeper puts the tables of a warehouse under `PREFIX/UUID/` by default, and those of a warehouse at `PREFIX/inner`
-under `PREFIX/inner/UUID/`.
+Lakekeeper puts the tables of a warehouse under `PREFIX/UUID/` by default, and the tables of a warehouse at
+`PREFIX/inner` under `PREFIX/inner/UUID/`.
 """
 
 import re
@@ -20,7 +20,7 @@ class FoundTables:
     """Folders directly below a key prefix that hold current table metadata."""
 
     own: list[str]
-    """Folders named by a UUID, as those of the warehouse's own tables."""
+    """Folders named by a UUID, as the folders of the warehouse's own tables."""
     unaccounted: list[str]
     """Folders with other names."""
 

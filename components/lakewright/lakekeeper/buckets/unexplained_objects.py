@@ -1,6 +1,6 @@
 """Objects under the key prefix of an adopted warehouse that none of its tables and views explains.
 
-A purge empties the whole prefix. What was there before the adoption may belong to others.
+A purge empties the whole prefix. Objects that existed before the adoption may have other owners.
 """
 
 import re
@@ -41,7 +41,7 @@ def describe_purge_problem(
 ) -> str | None:
     """Return what `describe_problem` returns, for a purge that nothing has checked at the start of the run.
 
-    No table explains the objects of a warehouse that does not exist any more.
+    No table explains the objects of a warehouse that no longer exists.
     """
     if warehouses.get(client, warehouse_id) is not None:
         return describe_problem(client, warehouse_id, name, bucket, key_prefix)

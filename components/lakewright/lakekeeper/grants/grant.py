@@ -97,7 +97,7 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
         return claim_place(self.run.claims, result, args.place, args.claim, "on")
 
     def _note_existing(self, args: GrantArgs) -> None:
-        """Count a grant for the summary of an adoption: one that exists is kept as it is."""
+        """Count a grant for the summary of an adoption: an existing grant is kept as it is."""
         if has_unknown([args.server, args.on, args.privilege, args.user, args.role]):
             return
         try:

@@ -64,7 +64,7 @@ class GrantsArgs(ResourceInputs):
 
 
 class GrantsProvider(LakekeeperProvider[GrantsArgs]):
-    """Adds declared grants and revokes others, in one transaction. The id is the text of the object."""
+    """Adds declared grants and revokes other grants, in one transaction. The id is the text of the object."""
 
     args = GrantsArgs
     seen_by = ("grants",)
@@ -147,7 +147,7 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
         )
 
     def remove(self, client: Client, resource: RecordedResource[GrantsArgs]) -> None:
-        """Revoke the declared grants; grants that others added since then stay."""
+        """Revoke the declared grants; grants that other users added since then are kept."""
         state = resource.declared
         on = grant_target.resolve_now(client, state.on)
         if on is None:
@@ -180,7 +180,7 @@ def _read_grants(client: Client, on: Object, args: GrantsArgs) -> frozenset[Gran
 
 
 def _first_kept(client: Client, on: Object, live_grants: frozenset[GrantEntry], args: GrantsArgs) -> Kept:
-    """Return the owners to keep at creation: those that are not declared, and the calling user."""
+    """Return the owners to keep at creation: owners that are not declared, and the calling user."""
     if not args.keep_owners:
         return frozenset()
     owners = frozenset(entry for entry in live_grants if entry.privilege in OWNERS[on.kind])
@@ -215,8 +215,8 @@ def _copy_computed(outs: dict[str, Any]) -> dict[str, Any]:
 class Grants(Resource, module="lakekeeper", name="Grants"):
     """All grants on an object: `grants` is a list of `{"privilege", "user" or "role"}`, `on` as for `Grant`.
 
-    Owners that exist when the resource is created (the object's creator) stay; `kept_owners` lists them. With
-    `keep_owners=False` only declared owners stay. Declare at most one for an object, and no `Grant` on it.
+    Owners that exist when the resource is created (the object's creator) are kept; `kept_owners` lists them. With
+    `keep_owners=False` only declared owners are kept. Declare at most one for an object, and no `Grant` on it.
     """
 
     on: pulumi.Output[dict[str, Any]]

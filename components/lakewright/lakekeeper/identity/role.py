@@ -39,7 +39,7 @@ class RoleArgs(ResourceInputs):
     description: Annotated[str | None, Update(via="role"), ServerKeeps()] = None
     """Purpose of the role; empty for none."""
     provider_id: Annotated[RoleProviderId | None, Update(via="source-system"), ServerKeeps(), Since((0, 12))] = None
-    """Identity provider whose role this one represents: lower-case letters, digits and `-`."""
+    """Identity provider whose role this role represents: lower-case letters, digits and `-`."""
     source_id: Annotated[
         str | None, Field(min_length=1), Update(via="source-system"), ServerKeeps(), Since((0, 12))
     ] = None
@@ -52,12 +52,12 @@ class RoleArgs(ResourceInputs):
         if (self.provider_id is None) != (self.source_id is None):
             raise ValueError("`provider_id` and `source_id` go together")
         if self.provider_id == "system":
-            raise ValueError("`provider_id` must not be `system`: those roles belong to Lakekeeper")
+            raise ValueError("`provider_id` must not be `system`: the roles of `system` belong to Lakekeeper")
         return self
 
     @property
     def source(self) -> tuple[str, str] | None:
-        """Return the role of an identity provider that this one represents."""
+        """Return the role of an identity provider that this role represents."""
         return (self.provider_id, self.source_id) if self.provider_id and self.source_id else None
 
 
@@ -107,7 +107,7 @@ class RoleProvider(LakekeeperProvider[RoleArgs]):
         role = roles.get(client, new.project_id, resource.id)
         if role is None:
             raise DeletedOutsideStackError(
-                f"{self.title(resource.declared)} ({resource.id}) does not exist any more. Run `up --refresh`."
+                f"{self.title(resource.declared)} ({resource.id}) no longer exists. Run `up --refresh`."
             )
         return self._converge(client, role, new)
 

@@ -42,7 +42,7 @@ class RoleMembersArgs(ResourceInputs):
     """Ids of the roles that are members."""
     names: Annotated[dict[UserId, str], CreateOnly()] = {}
     """Display names of members by user id. A member with a name whom the server does not know is registered; such
-    users stay when the resource is destroyed, as other projects may have them as members."""
+    users remain when the resource is destroyed, as other projects may have them as members."""
     declared_as: Annotated[str, StateOnly()] = ""
     adopt: Annotated[bool, CreateOnly()] = False
     """Take over a role that has other members. They are removed."""

@@ -41,7 +41,7 @@ class UserArgs(ResourceInputs):
     it at its first request."""
 
     def properties(self, user: users.UserResponse | None = None) -> dict[str, Any]:
-        """Return all properties to send. The server removes omitted ones, so undeclared ones are sent as found."""
+        """Return all properties to send. The server removes omitted properties, so the live values are sent too."""
         email = (user or {}).get("email") if self.email is None else self.email
         return {"name": self.name, "user-type": self.user_type} | ({"email": email} if email else {})
 
@@ -88,9 +88,7 @@ class UserProvider(LakekeeperProvider[UserArgs]):
     def change(self, client: Client, resource: RecordedResource[UserArgs], new: UserArgs) -> ObservedResource[UserArgs]:
         user = users.get(client, resource.id)
         if user is None:
-            raise DeletedOutsideStackError(
-                f"{self.title(resource.declared)} does not exist any more. Run `up --refresh`."
-            )
+            raise DeletedOutsideStackError(f"{self.title(resource.declared)} no longer exists. Run `up --refresh`.")
         users.replace(client, resource.id, new.properties(user))
         return ObservedResource(new)
 

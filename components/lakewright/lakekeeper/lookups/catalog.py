@@ -80,7 +80,7 @@ def get_warehouses(
 ) -> list[WarehouseInfo]:
     """Return the warehouses of a project that this identity may see, sorted by name.
 
-    Servers before 0.14 list active warehouses only, so `any` leaves out inactive ones there.
+    Servers before 0.14 list active warehouses only, so `any` leaves out inactive warehouses there.
 
     Raises:
         UnsupportedServerError: If `status` is `inactive` and the server does not list inactive warehouses.
@@ -207,7 +207,7 @@ def get_catalog_config(*, server: Server, warehouse: str, project_id: str | None
 
 
 def get_deleted_tables(*, server: Server, warehouse_id: str, namespace: str | None = None) -> list[DeletedTable]:
-    """Return the soft-deleted tables and views of an active warehouse, or of one of its namespaces; latest first."""
+    """Return the soft-deleted tables and views of an active warehouse or of a namespace in it; latest first."""
     client = reach(server)
     try:
         tables = list_deleted_tables(client, warehouse_id)
@@ -235,7 +235,7 @@ def list_deleted_tables(client: Client, warehouse_id: str) -> list[DeletedTable]
 
 
 def _warehouse(response: warehouses.WarehouseResponse) -> WarehouseInfo:
-    """Return a response as a lookup result: properties of the same name, and computed ones."""
+    """Return a response as a lookup result: properties of the same name, and computed properties."""
     profile: dict[str, Any] = response["storage-profile"]
     credential: dict[str, Any] = response.get("storage-credential-type") or {}
     same = {name: response.get(name.replace("_", "-")) for name in WarehouseInfo.model_fields}

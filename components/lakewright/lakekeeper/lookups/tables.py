@@ -176,7 +176,7 @@ def _entries(
 def _make_missing_error(
     client: Client, warehouse_id: str, namespace: str, name: str, kind: Literal["table", "view"]
 ) -> Exception:
-    """Return the error for a missing table or view, with the existing ones."""
+    """Return the error for a missing table or view, with the existing tables or views."""
     try:
         existing = _entries(client, warehouse_id, namespace, kind, recursive=False)
     except NothingFoundError as nothing_there:

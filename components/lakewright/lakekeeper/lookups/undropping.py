@@ -50,7 +50,7 @@ def list_dropped(warehouse: WarehouseRef) -> list[DroppedTable]:
     """Return the restorable tables and views of a warehouse, latest first.
 
     Raises:
-        NothingFoundError: If the warehouse is gone, inactive, or hidden from this identity.
+        NothingFoundError: If the warehouse was deleted, is inactive, or is hidden from this identity.
     """
     unseen = NothingFoundError(f"{warehouse} is gone, inactive, or hidden from this identity")
     try:
@@ -96,7 +96,7 @@ def bring_back(dropped_table: DroppedTable) -> None:
         taken = _find_obstacle(warehouse, name)
         by = f"{taken.kind} {taken.tabular_id}" if taken else "another table or view"
         raise NotOwnedError(
-            f"{dropped_table} is not restored: {by} in {warehouse} has its name now. Rename that one"
+            f"{dropped_table} is not restored: {by} in {warehouse} has its name now. Rename it"
             " (`ALTER TABLE ... RENAME TO ...`) or drop it, and run this again."
         ) from None
     except NotFoundError:

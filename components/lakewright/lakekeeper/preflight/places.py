@@ -109,7 +109,8 @@ def _explain_overlap(location: Place, project_id: str, by: Neighbour) -> str:
         return f"{reason} It holds the whole bucket, and its prefix cannot be changed: use another bucket."
     if not location.prefix:
         return (
-            f"{reason} Declare a key prefix that does not overlap: without one, this warehouse needs the whole bucket."
+            f"{reason} Declare a key prefix that does not overlap: without a key prefix, this warehouse needs"
+            " the whole bucket."
         )
     return f"{reason} Choose a key prefix that does not overlap."
 

@@ -82,7 +82,7 @@ def _look_around(client: Client) -> Surroundings:
     if refused:
         unseen.append(f"The warehouses of {', '.join(sorted(refused))} could not be listed.")
     if why := client.server().unlisted:
-        unseen.append(f"There may be others: {why}.")
+        unseen.append(f"More warehouses may exist: {why}.")
     return Surroundings(frozenset(listed_projects), neighbours, " ".join(unseen))
 
 

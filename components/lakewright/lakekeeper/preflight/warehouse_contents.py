@@ -35,7 +35,7 @@ class DeclaredWarehouse(Protocol):
 
 
 def list_tabulars(client: Client, warehouse_id: str, name: str) -> list[Tabular]:
-    """Return the tables and views of a warehouse, including soft-deleted ones.
+    """Return the tables and views of a warehouse, including soft-deleted tables and views.
 
     The list is empty if the warehouse does not exist.
 
@@ -135,7 +135,7 @@ def refuse_replacement(
     same_name = new.name.casefold() == old.name.casefold() and new.project_id == old.project_id
     if old.deletion == "retain" and same_name:
         raise ReplacementRefusedError(
-            f"{title} cannot be replaced ({listed_changes}): `deletion: retain` keeps it, and its name stays taken."
+            f"{title} cannot be replaced ({listed_changes}): `deletion: retain` keeps it, and its name remains taken."
             " Choose another name for the new warehouse."
         )
 

@@ -124,7 +124,7 @@ def find_adoption_conflict(provider: Adopter, args: ResourceInputs) -> str | Non
 def find_missing_consent(provider: Adopter, client: Client, args: ResourceInputs) -> str | None:
     """Return why `adopt` is not sufficient to adopt an existing object; None if it may be adopted.
 
-    Settings of an object have no owner. What is in a project of this stack's state may be adopted with `adopt` alone,
+    Settings of an object have no owner. Objects in a project of this stack's state may be adopted with `adopt` alone,
     also if an earlier version made the project, without a mark.
     """
     marked = provider.find_marked(client, args) if provider.belongs_to_maker else None
@@ -237,7 +237,7 @@ def _announce(
     title, live_args = provider.title(args), existing[1].declared
     if immutable := find_fixed_changes(provider, client, live_args, args):
         changes = "; ".join(map(str, immutable))
-        return f"{title} exists already, and the server cannot change {changes}. Declare what is there."
+        return f"{title} exists already, and the server cannot change {changes}. Declare the values that it has."
     adopting = provider.plan_adoption(existing[1], args)
     if adopting.problems:
         return f"{title} exists already, and cannot be taken over as it is declared: {' '.join(adopting.problems)}"

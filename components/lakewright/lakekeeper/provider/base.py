@@ -50,7 +50,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
     belongs_to_maker = True
     """Whether an existing object belongs to the stack that created it. Settings of an object have no owner."""
     may_be_on_foreign_objects = False
-    """Whether stacks declare it on objects of others too, such as grants. Then only a recorded owner is compared."""
+    """Whether stacks declare it on foreign objects too, such as grants. Then only a recorded owner is compared."""
     config: credentials.ConfigLookup = staticmethod(credentials.no_config)
     own_run: RunContext | None = None
     """Context of a stack, where one process reads many stacks. Never set in a program."""
@@ -312,7 +312,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
             new: The declaration.
             origin: Origin of the object, according to the create call.
             differs: Description of how the object differs from what an interrupted creation of `new` leaves.
-            object_id: Id of an object that may contain others.
+            object_id: Id of an object that may contain other objects.
         """
         if origin is Origin.CREATED:
             return

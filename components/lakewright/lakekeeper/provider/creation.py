@@ -32,7 +32,7 @@ class Origin(Enum):
 
 
 def create_or_find(create: Callable[[], T], look: Callable[[], T | None]) -> tuple[T, Origin]:
-    """Create an object, or find an existing one.
+    """Create an object, or find an existing object.
 
     A create request without a response is sent again only after a lookup.
     """
@@ -66,11 +66,11 @@ def create_or_find(create: Callable[[], T], look: Callable[[], T | None]) -> tup
 
 
 def look_up_existing(look: Callable[[], T | None], after: LakekeeperError) -> T | None:
-    """Return the existing object. If the lookup fails too, add its error to the first one."""
+    """Return the existing object. If the lookup fails too, add its error to the first error."""
     try:
         return look()
     except LakekeeperError as blind:
-        after.add(f"What is there now could not be seen either: {blind}")
+        after.add(f"The object could not be looked up either: {blind}")
         raise after from None
 
 

@@ -1,4 +1,4 @@
-"""Differences between two declarations, and what each one requires. Pure functions."""
+"""Differences between two declarations, and the update or replacement that each requires. Pure functions."""
 
 from dataclasses import dataclass
 from typing import Any

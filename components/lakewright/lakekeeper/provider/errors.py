@@ -48,7 +48,7 @@ class NotOwnedError(LakekeeperError):
 
 
 class MovedServerError(LakekeeperError):
-    """The endpoint is another server than the one in the state."""
+    """The endpoint is another server than the server in the state."""
 
 
 class DeletedOutsideStackError(LakekeeperError):

@@ -49,7 +49,7 @@ def former_provider(module: str, name: str) -> Any:
 
 
 def install() -> None:
-    """Make the former module paths importable. A module is loaded when one of its providers is requested."""
+    """Make the former module paths importable. A module is loaded when a provider of it is requested."""
     packages = {path.partition(".")[0] for path in FORMER.values()}
     for former in FORMER.keys() - packages:
         name = f"{ROOT}.{former}"

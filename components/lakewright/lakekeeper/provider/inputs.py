@@ -62,7 +62,7 @@ class CreateOnly:
 
 @dataclass(frozen=True)
 class ServerKeeps:
-    """The server's value stays if the property is left out. Without this mark, the value is then removed."""
+    """The server keeps its value if the property is left out. Without this mark, the value is then removed."""
 
 
 @dataclass(frozen=True)
@@ -123,11 +123,11 @@ class Declared(BaseModel):
 
     @classmethod
     def from_state(cls, props: dict[str, Any]) -> Self:
-        """Parse properties of the state, which also has computed ones. Raises pydantic.ValidationError."""
+        """Parse properties of the state, which also has computed properties. Raises pydantic.ValidationError."""
         return cls.model_validate(tidy(props), extra="ignore", context=RECORDED)
 
     def props(self) -> dict[str, Any]:
-        """Return the properties for the engine: plain values, without unset ones."""
+        """Return the properties for the engine: plain values, without unset properties."""
         return _with_unknown(self, self.model_dump(exclude_none=True, warnings=False))
 
 
@@ -160,7 +160,7 @@ def require_supported(server: Server, args: Declared, prefix: str = "") -> None:
     Args:
         server: The server.
         args: The declaration. All its properties are known.
-        prefix: Path of the declaration within another one, with a dot at its end.
+        prefix: Path of the declaration within another declaration, with a dot at its end.
 
     Raises:
         UnsupportedServerError: A property with `Since` or `NeedsOpenFga` is set, and the server is older or has another
@@ -198,7 +198,7 @@ def _nests_declared(annotation: Any) -> bool:
 
 
 def _with_unknown(args: Declared, props: dict[str, Any]) -> dict[str, Any]:
-    """Add unknown values to props, because pydantic dumps an unknown model as an empty one."""
+    """Add unknown values to props, because pydantic dumps an unknown model as an empty model."""
     for name, value in vars(args).items():
         if type(value) in _SCALARS:
             continue

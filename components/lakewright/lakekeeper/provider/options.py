@@ -37,7 +37,7 @@ def not_imported(opts: pulumi.ResourceOptions | None) -> pulumi.ResourceOptions 
 def delete_first(opts: pulumi.ResourceOptions | None) -> pulumi.ResourceOptions:
     """Return options with which every replacement deletes the old object first.
 
-    Two objects cannot have the same natural key. If the new object were created first, it would adopt the old one,
+    Two objects cannot have the same natural key. If the new object were created first, it would adopt the old object,
     which the engine then deletes.
     """
     return pulumi.ResourceOptions.merge(not_imported(opts), pulumi.ResourceOptions(delete_before_replace=True))

@@ -52,7 +52,7 @@ class Claims:
         self._by_key: dict[ClaimKey, list[Claim]] = {}
 
     def add(self, key: ClaimKey, claim: Claim) -> str | None:
-        """Add a claim, unless it conflicts with another one; return the reason of the conflict."""
+        """Add a claim, unless it conflicts with another claim; return the reason of the conflict."""
         with self._lock:
             for claims in self._by_key.values():
                 claims[:] = [earlier for earlier in claims if not earlier.is_same_resource(claim)]
@@ -88,7 +88,7 @@ class Declarations:
         """Create an empty registry."""
         self._claims = Claims()
         self._kept_alive: list[pulumi.Output[Any]] = []
-        """Outputs of the declarations. They stay alive so that no other output gets the same `id()`."""
+        """Outputs of the declarations. They are kept alive so that no other output gets the same `id()`."""
 
     def add(self, claim: Claim, on: pulumi.Input[Mapping[str, Any]], relation: pulumi.Input[str] = "") -> None:
         """Add the claim of a declared resource.
@@ -99,7 +99,7 @@ class Declarations:
             relation: `assignee` for members of a role.
 
         Raises:
-            pulumi.RunError: The resource conflicts with another one.
+            pulumi.RunError: The resource conflicts with another resource.
         """
         import pulumi  # noqa: PLC0415 - slow to load, and not needed by users of the client alone
 

@@ -18,7 +18,7 @@ class ObservedResource(Generic[D]):
     computed: dict[str, Any] = field(default_factory=dict[str, Any])
     """Outputs that only the server knows."""
     hidden_in: str | None = None
-    """Id of the inactive warehouse that hides the object. The other fields are then those of the state."""
+    """Id of the inactive warehouse that hides the object. The other fields then come from the state."""
 
     def outs(self) -> dict[str, Any]:
         """Return the outputs of the resource."""

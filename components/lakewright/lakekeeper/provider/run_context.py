@@ -29,7 +29,7 @@ class Taking(StrEnum):
 class OwnObjects:
     """Objects of the running stack. Safe to share between threads.
 
-    An engine compares each object of the state, and checks the replacement of an object while the old one exists.
+    An engine compares each object of the state, and checks the replacement of an object while the old object exists.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class OwnObjects:
             self._ids.add((kind, object_id))
 
     def has(self, kind: str, object_id: str) -> bool:
-        """Return whether an object is in the state, among those that the engine compared."""
+        """Return whether an object is in the state, among the objects that the engine compared."""
         with self._lock:
             return (kind, object_id) in self._ids
 
@@ -123,7 +123,7 @@ class RunContext:
     explained_warehouses: set[str] = field(default_factory=set[str])
     """Ids of adopted warehouses whose tables explained all objects under their key prefixes, as the run began."""
     record_id: str | None = None
-    """Id of the tenant's record. The record's check sets it, which is the first one of a run."""
+    """Id of the tenant's record. The record's check, which is the first check of a run, sets it."""
     store_certificates: dict[str, str] = field(default_factory=dict[str, str])
     """Certificate authorities in PEM, by the endpoint of a store."""
 

@@ -28,7 +28,7 @@ def is_outdated(outs: Mapping[str, Any]) -> bool:
 
 
 def is_proven(client: Client, outs: Mapping[str, Any]) -> bool:
-    """Return whether the server is known to have the stack's objects. A missing object is then a deleted one.
+    """Return whether the server is known to have the stack's objects. A missing object was then deleted.
 
     State of earlier versions records no server. The user can then confirm the server by its id.
     """
@@ -45,13 +45,13 @@ def make_unproven_error(client: Client, missing: str) -> MovedServerError:
         else ""
     )
     return MovedServerError(
-        f"{missing} is not there, and the state does not record which server it was on. Nothing was changed."
+        f"{missing} does not exist, and the state does not record which server it was on. Nothing was changed."
         f" Check that `endpoint` is the Lakekeeper that has this stack's objects.{confirm}"
     )
 
 
 def verify(client: Client, outs: Mapping[str, Any], title: str) -> None:
-    """Raise MovedServerError if the server is not the one in the state."""
+    """Raise MovedServerError if the server is not the server in the state."""
     recorded_id, live_id = outs.get(RECORDED), client.server().server_id
     if not recorded_id or not live_id or live_id in (recorded_id, settings.read_accepted_server_id()):
         return

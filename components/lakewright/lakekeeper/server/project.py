@@ -1,4 +1,4 @@
-"""Project: separates the warehouses and roles of a tenant from those of other tenants."""
+"""Project: separates the warehouses and roles of a tenant from other tenants' objects."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -36,7 +36,7 @@ class ProjectArgs(Deletable):
     name: Annotated[ProjectName, Update(via="rename")]
     """Display name."""
     kept_warehouses: Annotated[list[str] | None, StateOnly()] = None
-    """Warehouses with `deletion: retain`. The project is kept while one of them exists."""
+    """Warehouses with `deletion: retain`. The project is kept while such a warehouse exists."""
     record: Annotated[str | None, Update(via="mark"), ServerKeeps()] = None
     """Id of the tenant's record, for the project's mark."""
     stack: Annotated[str | None, Update(via="mark"), ServerKeeps()] = None
@@ -84,7 +84,7 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
 
     @override
     def plan_adoption(self, live: ObservedResource[ProjectArgs], new: ProjectArgs) -> Adopting:
-        """Return what adopting a project changes. A mark is no setting, and its owner is named if it is another one."""
+        """Return the changes of an adoption. A mark is no setting, and its owner is named if it is another stack."""
         mark, unmarked = live.declared.mark, {"stack": new.stack, "record": new.record}
         adopting = super().plan_adoption(ObservedResource(live.declared.model_copy(update=unmarked)), new)
         owner = [f"owner: {mark.stack} -> {new.stack}"] if mark.stack and mark.stack != new.stack else []

@@ -70,7 +70,7 @@ class AdlsProfile(Declared):
     allow_alternative_protocols: bool = False
     """Whether table locations may begin with `wasbs://`."""
     storage_layout: Annotated[StorageLayout | None, ServerKeeps(), Since((0, 12))] = None
-    """Layout of the folders of new tables below the prefix. If omitted, the server's value stays."""
+    """Layout of the folders of new tables below the prefix. If omitted, the server keeps its value."""
 
     @property
     def roles(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ class GcsProfile(Declared):
     sts_enabled: bool = True
     """Whether tables are loaded with vended credentials."""
     storage_layout: Annotated[StorageLayout | None, ServerKeeps(), Since((0, 12))] = None
-    """Layout of the folders of new tables below the prefix. If omitted, the server's value stays."""
+    """Layout of the folders of new tables below the prefix. If omitted, the server keeps its value."""
 
     @property
     def roles(self) -> tuple[str, ...]:

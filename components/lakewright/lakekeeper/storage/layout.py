@@ -1,4 +1,4 @@
-"""Storage layout: the folders of new tables below a warehouse's prefix. Every storage profile has one."""
+"""Storage layout: the folders of new tables below a warehouse's prefix. Every storage profile has a layout."""
 
 from typing import Literal, Self
 

@@ -73,7 +73,7 @@ class S3Profile(Declared):
     legacy_md5_behavior: bool = False
     """Whether requests have MD5 checksums, which old stores require."""
     storage_layout: Annotated[StorageLayout | None, ServerKeeps(), Since((0, 12))] = None
-    """Layout of the folders of new tables below the prefix. If omitted, the server's value stays."""
+    """Layout of the folders of new tables below the prefix. If omitted, the server keeps its value."""
 
     @model_validator(mode="after")
     def _require_vending_role(self) -> Self:
@@ -148,9 +148,9 @@ def profile_request(profile: Profile) -> dict[str, Any]:
 
 
 def profile_observed(response: dict[str, Any], args: Profile) -> Profile:
-    """Return a response as a storage profile, comparable with the declared one.
+    """Return a response as a storage profile, comparable with the declared profile.
 
-    A field that an older server does not report has its default. An omitted storage layout stays omitted.
+    A field that an older server does not report has its default. An omitted storage layout remains omitted.
 
     Raises:
         KeyError: If the type of storage is not supported.

@@ -1,4 +1,4 @@
-"""TableArgs: the properties of a table, and what a change of each one requires."""
+"""TableArgs: the properties of a table, and whether a change of each updates or replaces the table."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class TableArgs(Deletable):
     sort_by: Annotated[list[SortingText], Update(via="commit")] = []
     """Sort order: `at desc nulls last`."""
     properties: Annotated[TableProperties, Update(via="commit")] = {}
-    """Declared table properties. Other properties, which engines and the server write, stay unchanged."""
+    """Declared table properties. Other properties, which engines and the server write, are not changed."""
     format_version: Annotated[FormatVersion | None, Update(via="commit"), ServerKeeps()] = None
     """Iceberg format version. It can only be raised."""
     location: Annotated[str | None, AfterValidator(_strip_slash), Replace(), ServerKeeps()] = None
     """Folder of the table, within the warehouse. If left out, the server chooses it."""
     protected: Annotated[bool | None, Update(via="protection"), ServerKeeps()] = None
-    """Whether the server refuses to drop the table. If left out, the server's value stays."""
+    """Whether the server refuses to drop the table. If left out, the server keeps its value."""
     dropped_columns: Annotated[list[str], StateOnly()] = []
     """Paths of the columns that may be dropped. No other column is dropped."""
     undeclared_columns: Annotated[Literal["refuse", "keep"], StateOnly()] = "refuse"

@@ -66,8 +66,7 @@ def find_or_restore(client: Client, old: TableArgs, new: TableArgs, table_id: st
         lost = _restore(client, old, lost)
     if lost is None:
         raise DeletedOutsideStackError(
-            f"{describe_table(old)} ({table_id}) does not exist any more, or its warehouse is inactive. Run `up"
-            " --refresh`."
+            f"{describe_table(old)} ({table_id}) no longer exists, or its warehouse is inactive. Run `up --refresh`."
         )
     return lost
 
@@ -124,7 +123,7 @@ def _is_refused_name(client: Client, live_table: LoadedTable, new: TableArgs, mi
 def _name_taken(live_table: LoadedTable, new: TableArgs) -> NotOwnedError:
     return NotOwnedError(
         f"table `{'.'.join(live_table.path)}.{live_table.name}` ({live_table.table_id}) cannot be renamed:"
-        f" {describe_table(new)} is taken by another table or view, which may be a dropped one. Choose another"
+        f" {describe_table(new)} is taken by another table or view, which may be dropped. Choose another"
         " name, or drop"
         " or purge that one."
     )
@@ -133,7 +132,7 @@ def _name_taken(live_table: LoadedTable, new: TableArgs) -> NotOwnedError:
 def commit_changes(
     client: Client, live_table: LoadedTable, old: TableArgs | None, new: TableArgs, ids: dict[str, int]
 ) -> LoadedTable:
-    """Commit the declared changes. Keep concurrent changes of other clients while the declared ones stay safe.
+    """Commit the declared changes. Keep concurrent changes of other clients while the declared changes remain safe.
 
     The requirements of a commit name the metadata that it is based on. After a conflict or a lost response, the table
     is read again, and the remaining changes are committed.

@@ -1,4 +1,4 @@
-"""Schema evolution: in-place changes from a table's schema to the declared one, and refused ones. Pure functions."""
+"""Schema evolution: in-place changes of a table's schema to the declared schema, and refused changes. Pure."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class _Work:
         return None
 
     def _is_kept(self, live: Json, path: str, columns: list[Column]) -> bool:
-        """Return whether an undeclared field stays."""
+        """Return whether an undeclared field is kept."""
         if path in self.new.dropped_columns:
             self.evolution.changes.append(f"{path}: dropped")
             dropped_ids = ids_by_path({"fields": [live]}).values()

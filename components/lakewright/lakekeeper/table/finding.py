@@ -22,7 +22,7 @@ class LoadedTable:
 
     @property
     def table_id(self) -> str:
-        """Uuid of the table. A renamed table keeps it, a recreated one does not."""
+        """Uuid of the table. A renamed table keeps it, a recreated table does not."""
         return str(self.metadata["table-uuid"])
 
 

@@ -35,7 +35,7 @@ def refuse_replacement(client: Client, old: TableArgs, new: TableArgs, table_id:
         if old.warehouse_id == new.warehouse_id:
             raise ReplacementRefusedError(
                 f"{describe_table(old)} cannot be replaced ({listed_changes}): `deletion: retain` keeps it, and"
-                " its name stays"
+                " its name remains"
                 " taken. Give the new table another name."
             )
         return

@@ -63,7 +63,7 @@ def create_request(new: TableArgs) -> Json:
 
 
 def commit(metadata: Json, old: TableArgs | None, new: TableArgs, ids: dict[str, int]) -> Commit:
-    """Return the commit that changes a table to a declaration. The arguments are those of `evolve`."""
+    """Return the commit that changes a table to a declaration. Takes the arguments of `evolve`."""
     table_commit = Commit(str(metadata["table-uuid"]))
     _format_version(table_commit, metadata, new)
     schema = evolve(metadata, old, new, ids)
@@ -77,7 +77,7 @@ def commit(metadata: Json, old: TableArgs | None, new: TableArgs, ids: dict[str,
     }:  # drift; a change of the declared location is a replacement
         table_commit.problems.append(
             f"location: the table is at {location}, not at the declared {new.location}, and the server cannot move a"
-            " table. Remove `location` to keep the current one."
+            " table. Remove `location` to keep the current location."
         )
     _properties(table_commit, cast(dict[str, str], metadata.get("properties") or {}), old, new)
     return table_commit

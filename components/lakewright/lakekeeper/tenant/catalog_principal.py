@@ -13,7 +13,7 @@ from lakewright.lakekeeper.provider.errors import MissingPrincipalError
 def refuse_missing(bucket: OwnBucket, principal_arn: str) -> None:
     """Raise MissingPrincipalError if a user or role belongs to the account of a bucket and does not exist.
 
-    A principal of another account cannot be looked up, nor one that the stack's identity may not read.
+    A principal of another account, or a principal that the stack's identity may not read, cannot be looked up.
 
     Args:
         bucket: A bucket that the stack makes, with the identity to look up with.

@@ -33,7 +33,7 @@ class GuardedBucket(OwnBucket):
     emptied: list[str] = []
     """Key prefixes that are emptied with their warehouses. Objects outside them block the deletion."""
     kept: list[str] = []
-    """Warehouses that left data in the bucket by `deletion: retain`. If there are any, the bucket stays."""
+    """Warehouses that left data in the bucket by `deletion: retain`. If any exist, the bucket is kept."""
     log_bucket: str | None = None
     """Bucket for its logs that is deleted with its contents. It must belong to the stack as well."""
 
@@ -56,9 +56,9 @@ class DeletionGuardArgs(Deletable):
     adopted: Annotated[dict[str, str] | None, StateOnly()] = None
     """Key prefixes of adopted warehouses with `deletion: purge`, by name. Unexplained objects block their deletion."""
     record: Annotated[str | None, StateOnly()] = None
-    """Id of the tenant's record. Marks of the projects and buckets with another id are those of another stack."""
+    """Id of the tenant's record. A project or bucket whose mark has another id belongs to another stack."""
     purged_warehouses: Annotated[list[str] | None, StateOnly()] = None
-    """Names of the warehouses with `deletion: purge`. What is protected in them blocks the deletion."""
+    """Names of the warehouses with `deletion: purge`. A protected object in them blocks the deletion."""
     purged_tables: Annotated[dict[str, list[list[str]]] | None, StateOnly()] = None
     """Tables with `deletion: purge` in warehouses with `retain`, by warehouse name: the levels of the namespace and the
     name of the table. Protected tables block the deletion."""
@@ -91,7 +91,7 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
         tables, obstacles, uncounted = _inside(client, old, leaving)
         if tables or obstacles or uncounted:
             raise (HoldsTablesError if tables else StillHeldError if obstacles else CannotCountError)(
-                f"warehouse {', '.join(f'`{name}`' for name in leaving)} is not declared any more, and its `deletion`"
+                f"warehouse {', '.join(f'`{name}`' for name in leaving)} is no longer declared, and its `deletion`"
                 f" is `protect` in the state: {'; '.join([*tables, *obstacles, *uncounted])}. To rename it, use"
                 " `renamed_from`; otherwise restore it, or set its `deletion` to `retain` or `purge` and run `up`"
                 " before removing it."
@@ -179,7 +179,7 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
             raise NotOwnedError(" ".join(problems))
 
     def _find_unexplained(self, client: Client, bucket: GuardedBucket, state: DeletionGuardArgs) -> list[str]:
-        """Describe objects of others under the key prefixes of adopted warehouses, which a purge would delete."""
+        """Describe foreign objects under the key prefixes of adopted warehouses, which a purge would delete."""
         problems: list[str] = []
         for name, key_prefix in sorted((state.adopted or {}).items()):
             warehouse_id = (state.declared or {}).get(name)
@@ -275,7 +275,7 @@ def _name(document: dict[str, Any]) -> str:
 
 
 class DeletionGuard(Resource, module="lakekeeper", name="DeletionGuard"):
-    """Guards warehouses against destruction. Set `depends_on` to all resources that must stay when it refuses.
+    """Guards warehouses against destruction. Set `depends_on` to all resources that must be kept when it refuses.
 
     `buckets` takes the fields of `GuardedBucket`. With `declared`, it also refuses an `up` or a preview that removes a
     guarded warehouse with contents from the program.

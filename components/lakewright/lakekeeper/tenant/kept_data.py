@@ -32,7 +32,7 @@ def is_gone(client: Client, project_id: str, buckets: Mapping[str, OwnBucket], d
             and own_bucket.describe_contents(bucket, within=data.key_prefix) is None
         )
     except (LakekeeperError, CannotCountError) as error:
-        warn(f"Could not check what is left of warehouse `{data.name}`, so it stays in the tenant's record: {error}")
+        warn(f"Could not check the remaining data of warehouse `{data.name}`, so the tenant's record keeps it: {error}")
         return False
 
 
@@ -40,4 +40,4 @@ def _is_on_server(client: Client, project_id: str, name: str) -> bool:
     try:
         return warehouses.find_by_name(client, project_id, name) is not None
     except NotFoundError:
-        return False  # the project is gone
+        return False  # the project was deleted

@@ -139,7 +139,7 @@ def _find_protected_in_namespace(client: Client, warehouse_id: str, warehouse: s
 
 
 def _find_protected_tables(client: Client, warehouse_id: str, warehouse: str, removed: Iterable[Path]) -> list[str]:
-    """Describe those of the removed tables that are protected. A list of a namespace shows the protection of all."""
+    """Describe the protected tables among the removed tables. A namespace's list shows the protection of all tables."""
     by_namespace: dict[Path, set[str]] = {}
     for levels in removed:
         by_namespace.setdefault(levels[:-1], set()).add(levels[-1].casefold())

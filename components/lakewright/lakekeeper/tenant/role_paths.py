@@ -27,7 +27,7 @@ def with_role_paths(
     find_path: FindPath,
     unrecorded: Callable[[str], bool],
 ) -> Warehouses:
-    """Return the warehouses, each with the path of its role; without one, the role has the path of earlier versions.
+    """Return the warehouses, each with the path of its role; without a path, the role has the path of earlier versions.
 
     Args:
         tenant: Name of the tenant.
@@ -35,7 +35,7 @@ def with_role_paths(
         before: Warehouses of the earlier record, by name.
         kept: Remaining data of earlier warehouses, whose roles may remain, too.
         made_now: Names of the buckets that the stack creates. Only their warehouses have roles of the stack.
-        made_before: Those of the earlier record.
+        made_before: Names of such buckets in the earlier record.
         find_path: Looks up an existing role.
         unrecorded: Whether a warehouse, by name, may have a role that the record does not know.
     """

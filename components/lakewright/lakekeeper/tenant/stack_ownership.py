@@ -71,7 +71,7 @@ def refuse_foreign(
         claimant: The running stack.
 
     Raises:
-        BucketTagsDeniedError: The owner of a bucket that stays is not known.
+        BucketTagsDeniedError: The owner of a bucket that the run keeps is not known.
         CannotCountError: The owner of a bucket cannot be read, and the run deletes or adopts something.
         ForbiddenError: The identity may not read the mark of the project, or may not write it.
         NotOwnedError: The project or a bucket belongs to another stack.

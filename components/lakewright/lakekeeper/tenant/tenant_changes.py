@@ -110,7 +110,7 @@ def refuse(client: Callable[[], Client], old: Recorded, new: Recorded) -> list[s
 
 
 def _refuse_unexplained(client: Client, old: Recorded, name: str, warehouse: RecordedWarehouse) -> list[str]:
-    """Raise RemovalRefusedError if the purge of an adopted warehouse would delete objects of others.
+    """Raise RemovalRefusedError if the purge of an adopted warehouse would delete foreign objects.
 
     Returns:
         The warehouse's id; empty if there is nothing to check.
@@ -152,7 +152,7 @@ def refuse_names(tenant: str, declared: Warehouses, before: Warehouses, retained
         raise RemovalRefusedError(
             f"warehouse `{name}` would take the role or the key prefix of warehouse `{earlier}`, which leaves the spec."
             f" Nothing was changed. To rename it, give `{name}` `renamed_from: {earlier}`. To remove `{earlier}`, do so"
-            f" in an `up` before the one that adds `{name}`."
+            f" in an `up` before the `up` that adds `{name}`."
         )
 
 
@@ -221,7 +221,7 @@ def _refuse_removal(client: Client, project_id: str, name: str, joining: list[st
     tables = _tables(client, project_id, name)
     if tables:
         raise HoldsTablesError(
-            f"warehouse `{name}` is not in the spec any more, and its `deletion` is `protect` in the state; at"
+            f"warehouse `{name}` is no longer in the spec, and its `deletion` is `protect` in the state; at"
             f" {client.endpoint} it holds {contents.describe(tables)}. Nothing was changed. {_rename(name, joining)}"
             "Restore it, or set its `deletion` to `retain` or `purge` and run `up` before removing it."
         )
@@ -302,7 +302,7 @@ def _refuse_another_name(storage: str, bucket: RecordedBucket, buckets: dict[str
 
 
 def _refuse_disowning(storage: str, bucket: RecordedBucket, stores: dict[str, RecordedStore]) -> None:
-    """Refuse a storage that uses the stack's bucket as an existing one: the stack would delete it."""
+    """Refuse a storage that uses the stack's bucket as an existing bucket: the stack would delete it."""
     for name, store in stores.items():
         if (store.endpoint, store.bucket) == (bucket.endpoint, bucket.bucket) and not store.is_made:
             raise RemovalRefusedError(
@@ -312,7 +312,7 @@ def _refuse_disowning(storage: str, bucket: RecordedBucket, stores: dict[str, Re
 
 
 def _refuse_bucket(storage: str, bucket: RecordedBucket, before: Warehouses, retained: list[KeptData]) -> None:
-    """Refuse to remove a bucket with data, unless its warehouses are purged or one of them is retained."""
+    """Refuse to remove a bucket with data, unless its warehouses are purged or a warehouse is retained."""
     if any(data.bucket == bucket.bucket and data.deletion == "retain" for data in retained):
         return
     emptied = [

@@ -32,7 +32,7 @@ class RecordedWarehouse(Declared):
     renamed_tables: list[str] | None = None
     """Former names of its tables."""
     is_adopted: bool | None = None
-    """Whether the stack adopted it. Objects of others may be under its key prefix. Computed from the earlier record."""
+    """Whether the stack adopted it. Foreign objects may be under its key prefix. Computed from the earlier record."""
     role_path: str | None = None
     """IAM path of its role. None for roles of earlier versions, whose path is `/`, and without a role. Computed."""
 
@@ -148,16 +148,16 @@ def find_retained_data(
     dropped: Sequence[str] = (),
     adopting: Sequence[str] = (),
 ) -> list[KeptData]:
-    """Return data that `retain` and `protect` may have left, of earlier warehouses and of those removed now.
+    """Return data that `retain` and `protect` may have left, of earlier warehouses and of warehouses removed now.
 
-    Retained data stays recorded when the spec declares the warehouse again, because taking it over may fail. A
+    The record keeps retained data when the spec declares the warehouse again, because taking it over may fail. A
     refresh removes entries without data.
 
     Args:
         warehouses: Warehouses of the spec, with origins and key prefixes.
         before: Warehouses of the earlier record.
         earlier_data: Remaining data of earlier warehouses.
-        dropped: Names of warehouses whose data no longer needs protection. Retained data stays recorded.
+        dropped: Names of warehouses whose data no longer needs protection. The record keeps retained data.
         adopting: Names of warehouses that the spec takes over.
     """
     places = {
@@ -208,7 +208,7 @@ def find_threatened(
     Args:
         warehouses: Warehouses of the spec, with origins and key prefixes.
         before: Warehouses of the earlier record.
-        retained: Remaining data of earlier warehouses, and of those removed now.
+        retained: Remaining data of earlier warehouses, and of warehouses removed now.
         dropped: Names of warehouses whose data no longer needs protection.
     """
     return [

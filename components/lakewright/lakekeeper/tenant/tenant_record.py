@@ -1,8 +1,8 @@
 """TenantRecord: the warehouses and buckets of a tenant, recorded first, so that a run can refuse changes in time.
 
 The engine calls `diff` for a changed resource, in previews too, but not for a resource that the program no longer
-declares. The tenant's warehouses are therefore properties of one resource, whose `diff` finds the removed ones.
-Computed values are inputs, because previews know the inputs and `check` receives the earlier ones.
+declares. The tenant's warehouses are therefore properties of one resource, whose `diff` finds removed warehouses.
+Computed values are inputs, because previews know the inputs and `check` receives the earlier inputs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,11 +48,12 @@ class TenantRecordArgs(ResourceInputs):
     buckets: Annotated[dict[str, RecordedBucket], StateOnly()] = {}
     """Buckets that the stack creates, by name of the storage."""
     stores: Annotated[dict[str, RecordedStore], StateOnly()] = {}
-    """Buckets in S3-compatible stores, by name of the storage, also those that the stack does not create."""
+    """Buckets in S3-compatible stores, by name of the storage, also buckets that the stack does not create."""
     existing_buckets: Annotated[dict[str, ExistingBucket], CreateOnly()] = {}
-    """Buckets on AWS that the tenant provides, by name of the storage. A new one is checked."""
+    """Buckets on AWS that the tenant provides, by name of the storage. A new bucket is checked."""
     dropped_warehouses: Annotated[list[str], CreateOnly()] = []
-    """Purged warehouses that may be removed while others are added, and protected ones whose files may be purged."""
+    """Purged warehouses that may be removed while warehouses are added, and protected warehouses whose files may be
+    purged."""
     adopting: Annotated[list[str], CreateOnly()] = []
     """Warehouses to take over if they exist."""
     principal_arn: Annotated[str | None, CreateOnly()] = None
@@ -240,7 +241,7 @@ class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
         return {**tags, STACK_TAG: find_program_stack(), RECORD_TAG: self.bucket_tag}
 
     def list_adopted_prefixes(self, names: Sequence[str]) -> pulumi.Output[dict[str, str]]:
-        """Return the key prefixes of those warehouses that the stack adopted, by name."""
+        """Return the key prefixes of the warehouses that the stack adopted, by name."""
         return self.warehouses.apply(
             lambda warehouse_records: {
                 name: str(warehouse_records[name]["key_prefix"])

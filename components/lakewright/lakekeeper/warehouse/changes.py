@@ -57,7 +57,7 @@ class Changes:
     fresh_role: bool
 
     def make(self, calls: set[str], *, active: bool) -> None:
-        """Make the calls. Activate the warehouse first if one of them needs it."""
+        """Make the calls. Activate the warehouse first if a call needs it."""
         waking = bool(calls & NEEDS_ACTIVE)
         if waking and not active:
             warehouses.activate(self.client, self.warehouse_id)

@@ -79,7 +79,7 @@ class WarehouseArgs(Deletable):
         Since((0, 13)),
         Wire("allowed-format-versions", in_create=True, optional=True),
     ] = None
-    """Iceberg format versions that tables may have. If omitted, the server's value stays."""
+    """Iceberg format versions that tables may have. If omitted, the server keeps its value."""
     default_format_version: Annotated[
         FormatVersion | None,
         Update(via="format-version-policy"),
@@ -94,7 +94,7 @@ class WarehouseArgs(Deletable):
     """The bucket, if the stack created it: `deletion: purge` then also deletes all other objects and old versions under
     the warehouse's key prefix."""
     is_adopted: Annotated[bool | None, StateOnly()] = None
-    """Whether the stack adopted it once. Objects of others may be under its key prefix: objects that none of its tables
+    """Whether the stack adopted it once. Foreign objects may be under its key prefix: objects that none of its tables
     explains stop a purge."""
     adopt: Annotated[bool, CreateOnly()] = False
     """Take over an existing warehouse of this name at the declared location."""
@@ -180,7 +180,7 @@ def observe(
     reports_credential_kind: bool,
     managed_access: bool | None,
 ) -> WarehouseArgs:
-    """Return a response as inputs, comparable with the declared ones.
+    """Return a response as inputs, comparable with the declared inputs.
 
     The server reports at most the kind of a credential. If the kind differs or is missing, the credential is None.
 

@@ -50,13 +50,14 @@ class NamespaceArgs(Deletable):
     properties: Annotated[
         dict[str, str] | None, AfterValidator(_own_properties), Update(via="properties"), ServerKeeps()
     ] = None
-    """Properties, keys in lower case. If omitted, the server's values stay."""
+    """Properties, keys in lower case. If omitted, the server keeps its values."""
     location: Annotated[str | None, AfterValidator(_strip_slash), Replace(), ServerKeeps()] = None
     """Folder of the namespace's tables, within the warehouse. If omitted, the server chooses it."""
     protected: Annotated[bool | None, Update(via="protection"), ServerKeeps()] = None
-    """Whether the server refuses to drop it. If omitted, the server's value stays."""
+    """Whether the server refuses to drop it. If omitted, the server keeps its value."""
     managed_access: Annotated[bool | None, Update(via="managed-access"), ServerKeeps(), NeedsOpenFga()] = None
-    """Whether only principals with `manage_grants` can grant privileges in it. If omitted, the server's value stays."""
+    """Whether only principals with `manage_grants` can grant privileges in it. If omitted, the server keeps its
+    value."""
     adopt: Annotated[bool, CreateOnly()] = False
     """Take over an existing namespace of this name."""
 
@@ -216,7 +217,7 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
         args: NamespaceArgs,
         shared_entry: ListedNamespace | None = None,
     ) -> ObservedResource[NamespaceArgs]:
-        """Return a response as inputs, comparable with the declared ones. Read only what is declared."""
+        """Return a response as inputs, comparable with the declared inputs. Read declared properties only."""
         namespace_id = namespaces.read_id(response)
         properties = None if args.properties is None else _own(response)
         location = _strip_slash(response["properties"].get("location")) if args.location else None

@@ -1,4 +1,4 @@
-"""Pre-flight of a declared warehouse: checks of name, location and storage, with the server's dry run if it has one."""
+"""Pre-flight of a declared warehouse: checks of name, location and storage, with the server's dry run if available."""
 
 from collections.abc import Callable
 from typing import Any, cast

@@ -54,7 +54,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
             credential = self.args.from_state(result.inputs).credential
             if wrong := mistake(credential, self.secret):
                 return CheckResult(news, [CheckFailure("credential.key", wrong)])
-        # A name that another stack owns is refused. The report lists this failure together with the others.
+        # A name that another stack owns is refused. The report lists this failure together with other failures.
         if report.is_wanted() and all(failure.property == "adopt" for failure in result.failures):
             new, old = self.args.parse(result.inputs), self.args.from_state(_olds) if "name" in _olds else None
             preflight.validate(self.client, new, old, self.secret, create_request, reported=self.run.preflights)
@@ -101,7 +101,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
     def replaces(self, change: Change, new: WarehouseArgs, client: Callable[[], Client]) -> bool:
         if change.path == "storage.region" and change.known and getattr(new.storage, "endpoint", None):
             return not client().server().moves_region
-        # A change of the storage type is reported as one difference, not as one for each property.
+        # A change of the storage type is reported as one difference, not as a difference for each property.
         return change.path == "storage" or super().replaces(change, new, client)
 
     @override
@@ -210,10 +210,10 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
             warehouse_emptying.empty(client, resource.id, state.own_bucket.with_resolver(self.secret), prefix)
 
     def _refuse_unexplained(self, client: Client, resource: RecordedResource[WarehouseArgs]) -> None:
-        """Raise RemovalRefusedError if a purge of an adopted warehouse would delete objects of others.
+        """Raise RemovalRefusedError if a purge of an adopted warehouse would delete foreign objects.
 
         The tenant's record and the deletion guard check this before a run drops the tables that explain the objects. A
-        run with targets, or one that continues an interrupted `destroy`, has only this check.
+        run with targets, or a run that continues an interrupted `destroy`, has only this check.
         """
         state, key_prefix = resource.declared, getattr(resource.declared.storage, "key_prefix", None)
         if not (state.is_adopted and state.deletion == "purge" and state.own_bucket and key_prefix):

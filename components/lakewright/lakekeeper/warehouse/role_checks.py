@@ -1,8 +1,8 @@
 """Prove that a tenant's role is limited: it needs its external ID, and cannot write outside the warehouse's prefix.
 
 The server tries each variation of the storage as it validates a new warehouse: it assumes the role, and writes, reads
-and deletes a probe object. Nothing is made, because the server refuses a warehouse that overlaps an existing one; only
-the variation with a neighboring prefix would be made, and it is deleted at once.
+and deletes a probe object. Nothing is made, because the server refuses a warehouse that overlaps an existing
+warehouse; only the variation with a neighboring prefix would be made, and it is deleted at once.
 
 Source: Lakekeeper 0.11 to 0.14, `create_warehouse`: it validates the storage and looks for overlaps in parallel, and
 reports a failed validation first.

@@ -53,7 +53,7 @@ class TaskQueueConfigArgs(ResourceInputs):
     max_seconds_since_last_heartbeat: Annotated[
         Annotated[int, Field(ge=1)] | None, Update(via="config"), ServerKeeps()
     ] = None
-    """Seconds without a heartbeat after which a task counts as lost. If omitted, the server's value stays."""
+    """Seconds without a heartbeat after which a task counts as lost. If omitted, the server keeps its value."""
     adopt: Annotated[bool, CreateOnly()] = False
     """Take over a configuration that was set outside the stack."""
 

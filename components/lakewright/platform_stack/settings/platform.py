@@ -112,7 +112,7 @@ class PlatformCluster(StrictModel):
     """The cluster of the platform."""
 
     context: Text | None = None
-    """Context of the kubeconfig. Default: its current one."""
+    """Context of the kubeconfig. Default: its current context."""
     render_to: str | None = None
     """Folder to write manifests to instead of applying them, relative to the project's folder."""
 

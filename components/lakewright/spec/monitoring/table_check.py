@@ -40,7 +40,7 @@ Age = Annotated[
 
 
 class TableCheck(StrictModel):
-    """A table exists. Optionally, it has rows, and recent ones."""
+    """A table exists. Optionally, it has rows, and recent rows."""
 
     table: Annotated[str, AfterValidator(_normalize_table_name)]
     """WAREHOUSE.NAMESPACE.TABLE; quote a part that contains a dot. Tables that jobs make need no declaration."""

@@ -11,7 +11,7 @@ from lakewright.validation.strict_model import StrictModel
 
 
 class WarehouseCheck(StrictModel):
-    """A warehouse holds at most so many bytes."""
+    """A warehouse holds at most `max_bytes` bytes."""
 
     warehouse: str
     max_bytes: Annotated[FileSize, BeforeValidator(text_of_number)]

@@ -61,7 +61,7 @@ def test_up_does_what_the_preview_reported(main: Props, light: httpx.Client) -> 
 def test_unchangeable_difference_fails_the_preview(main: Props) -> None:
     elsewhere = main | {"storage": main["storage"] | {"bucket": "other"}}
     refused = Resource(WarehouseProvider()).failures(**elsewhere)["adopt"]
-    assert "the server cannot change storage.bucket: 'lake' -> 'other'. Declare what is there." in refused
+    assert "the server cannot change storage.bucket: 'lake' -> 'other'. Declare the values that it has." in refused
 
 
 def test_nothing_is_reported_where_nothing_exists(main: Props, messages: Any) -> None:

@@ -302,7 +302,7 @@ def test_guard_refuses_to_drop_a_full_warehouse(
     stays = {"server": server, "warehouses": {"main": warehouse.id}}
     guard.up(**stays, declared={"main": warehouse.id})
     make_table(warehouse.id, "sales", "orders")
-    with pytest.raises(HoldsTablesError, match=r"`main` is not declared any more.* 1 table: sales\.orders"):
+    with pytest.raises(HoldsTablesError, match=r"`main` is no longer declared.* 1 table: sales\.orders"):
         guard.preview(server=server, warehouses={}, declared={"other": "unknown"})
     assert guard.preview(server=server, warehouses={"new": warehouse.id}, declared={"new": warehouse.id}) == "update"
     assert guard.preview(server=server, warehouses={}, declared={"main": warehouse.id}) == "update"

@@ -132,7 +132,7 @@ def test_preview_warns_that_lists_are_incomplete(
     purged = {"bucket": own["bucket"], "deletion": "purge", "key_prefix": "main"}
     record = {"server": place.server, "tenant": "one", "warehouses": {"main": purged}, "buckets": {"main": own}}
     assert Resource(TenantRecordProvider()).preview(**record) == "create"
-    assert "not every warehouse can be seen. There may be others: Lakekeeper 0.13" in capfd.readouterr().err
+    assert "not every warehouse can be seen. More warehouses may exist: Lakekeeper 0.13" in capfd.readouterr().err
 
 
 def test_purge_ignores_a_bucket_of_another_store(place: PlaceWarehouse, aws: AwsClient, bucket: str) -> None:

@@ -277,7 +277,7 @@ def test_role_of_a_deleted_project_is_gone(light: httpx.Client, unique: str, ana
 def test_partial_source_and_lakekeepers_own_are_refused(analysts: Props) -> None:
     assert "go together" in Resource(RoleProvider()).failures(**analysts | {"source_id": "1"})[""]
     wrong = analysts | {"provider_id": "system", "source_id": "1"}
-    assert "those roles belong to Lakekeeper" in Resource(RoleProvider()).failures(**wrong)[""]
+    assert "the roles of `system` belong to Lakekeeper" in Resource(RoleProvider()).failures(**wrong)[""]
 
 
 @pytest.mark.parametrize(("status", "error"), [(404, NoSuchPathError), (403, ForbiddenError), (500, RefusedError)])

@@ -189,7 +189,7 @@ def test_lost_lookup_after_a_lost_response_names_the_solution(declared: Props, l
     rule = {"path": f"{ROOT}*", "action": "drop", "when": "after", "count": None}
     Resource(WarehouseProvider()).preview(**declared)
     light.put("/sandbox/v1/faults", json=[rule]).raise_for_status()
-    with pytest.raises(errors.UnconfirmedError, match=r"could not be seen either: .* the next `up` needs `adopt`"):
+    with pytest.raises(errors.UnconfirmedError, match=r"could not be looked up either: .* the next `up` needs `adopt`"):
         Resource(WarehouseProvider()).up(**declared)
     light.delete("/sandbox/v1/faults").raise_for_status()
     assert Resource(WarehouseProvider()).up(**declared, adopt=True) == "create"

@@ -318,7 +318,7 @@ def test_another_location_replaces_by_the_deletion_rules(table: Resource, orders
     with pytest.raises(HoldsTablesError, match="would be replaced"):
         table.preview(**elsewhere)
     table.up(**orders, deletion="retain")
-    with pytest.raises(ReplacementRefusedError, match="its name stays taken"):
+    with pytest.raises(ReplacementRefusedError, match="its name remains taken"):
         table.preview(**elsewhere, deletion="retain")
     table.up(**orders, deletion="purge")
     assert table.up(**elsewhere, deletion="purge") == "replace"

@@ -71,7 +71,7 @@ def test_newest_table_of_a_name_is_restored_others_by_id(undrop: Undrop, drop: A
     code, out, err = undrop("main.sales.orders")
     assert (code, out) == (1, "")
     assert f"({first}) is not restored: table {second} in warehouse `main`" in err
-    assert "Rename that one (`ALTER TABLE ... RENAME TO ...`) or drop it, and run this again." in err
+    assert "Rename it (`ALTER TABLE ... RENAME TO ...`) or drop it, and run this again." in err
 
 
 def test_quoted_names_and_ids(undrop: Undrop, drop: Any) -> None:

@@ -200,7 +200,7 @@ def test_purge_must_be_in_the_state_before_a_replacement(
 def test_replacing_a_retained_warehouse_needs_a_new_name(warehouse: Resource, declared: Props) -> None:
     warehouse.up(**declared, deletion="retain")
     moved = declared | {"storage": declared["storage"] | {"key_prefix": "moved"}, "deletion": "retain"}
-    with pytest.raises(ReplacementRefusedError, match="its name stays taken"):
+    with pytest.raises(ReplacementRefusedError, match="its name remains taken"):
         warehouse.preview(**moved)
 
 

@@ -213,7 +213,7 @@ def _print_changes(planned: FleetReport) -> None:
 
 
 def _absolute(path: Path | None) -> Path | None:
-    """Return an absolute path: relative ones start at the working directory, not at the folder of -C."""
+    """Return an absolute path: relative paths start at the working directory, not at the folder of -C."""
     return path.absolute() if path else None
 
 

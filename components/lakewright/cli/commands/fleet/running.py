@@ -164,7 +164,7 @@ def _folder(
     arguments: tuple[str, ...],
     stacks: Sequence[SelectedStack],
 ) -> RunFolder:
-    """Return the folder of a new run, or of the one to resume."""
+    """Return the folder of a new run, or of the run to resume."""
     from lakewright.fleet.errors import ResumeError  # noqa: PLC0415
     from lakewright.fleet.run_folder import JournalEntry, RunFolder  # noqa: PLC0415
 
@@ -189,7 +189,7 @@ def _folder(
 
 
 def _stacks(project: PulumiProject, options: FleetOptions) -> Sequence[SelectedStack]:
-    """Return the selected stacks. With plans and without a filter, they are those that have a plan."""
+    """Return the selected stacks. With plans and without a filter, these are the stacks that have a plan."""
     from lakewright.fleet.errors import SelectionError  # noqa: PLC0415
     from lakewright.fleet.selection import select  # noqa: PLC0415
 

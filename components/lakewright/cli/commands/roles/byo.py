@@ -49,7 +49,7 @@ def reserve(
 ) -> None:
     """Reserve the external ID of a role, and print the trust and permission policies that the role needs.
 
-    The external ID is kept encrypted in the stack's configuration. Later calls print the same one. Needs the stack's
+    The external ID is kept encrypted in the stack's configuration. Later calls print the same ID. Needs the stack's
     passphrase.
 
     Example: lakewright byo reserve --stack acme --format terraform

@@ -27,7 +27,7 @@ def from_server(
         bool, typer.Option("--all", help="All projects of the server that no stack manages; one file each.")
     ] = False,
     environment: Annotated[
-        str | None, typer.Option(help="NAME of environments/NAME.yaml. Default: the only one.")
+        str | None, typer.Option(help="NAME of environments/NAME.yaml. Default: the only environment.")
     ] = None,
     name: Annotated[
         str | None, typer.Option(help="Name of the tenant. Default: from the project's id or name.")
@@ -53,7 +53,8 @@ def from_server(
 ) -> None:
     """Write the spec of a tenant from a live Lakekeeper. Its first `up` takes everything over and changes nothing.
 
-    What a spec cannot express is listed with the reason. Only reads. Exit code 1 if a project cannot be declared.
+    Settings that a spec cannot express are listed with the reason. Only reads. Exit code 1 if a project cannot be
+    declared.
 
     Example: lakewright spec from-server --project acme --output tenants/Pulumi.acme.yaml
     """

@@ -72,7 +72,7 @@ def new(
     role_arn: Annotated[str | None, typer.Option(help="Backend existing: ARN of the tenant's role.")] = None,
     warehouse: Annotated[str | None, typer.Option(help="Name of the warehouse.")] = None,
     preset: Annotated[Preset | None, typer.Option(help="Namespaces of an application.")] = None,
-    deletion: Annotated[Destroying | None, typer.Option(help="What destroying the stack does to tables.")] = None,
+    deletion: Annotated[Destroying | None, typer.Option(help="Effect of destroying the stack on tables.")] = None,
     computing_unit: Annotated[Unit | None, typer.Option(help="Runtime of a computing unit.")] = None,
     directory: Directory = HERE,
 ) -> None:

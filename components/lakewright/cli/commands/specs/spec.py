@@ -137,7 +137,9 @@ def _stack_files(directory: Path) -> list[Path]:
     folder = load_project(directory).stack_config_dir
     if files := sorted(folder.glob("Pulumi.*.yaml")):
         return files
-    raise UsageError(f"{folder} has no Pulumi.<stack>.yaml; name the files, or write one with `lakewright new TENANT`")
+    raise UsageError(
+        f"{folder} has no Pulumi.<stack>.yaml; name the files, or write a spec with `lakewright new TENANT`"
+    )
 
 
 def _root(directory: Path) -> Path | None:

@@ -178,7 +178,7 @@ def _inside(client: Client, on: OnNamespace | OnTabular) -> Object | None:
 def find_marked(client: Client, on: GrantTarget) -> MarkedObject | None:
     """Return the project of an object with its mark; None for the server, and if the warehouse does not exist.
 
-    The errors are those of `project_record.read_mark`.
+    Raises the errors of `project_record.read_mark`.
     """
     match on:
         case OnServer():

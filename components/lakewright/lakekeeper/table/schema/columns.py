@@ -58,7 +58,7 @@ def _column_type(value: Any, info: ValidationInfo) -> Any:
 
 
 def _canonical(value: str) -> Any:
-    """Return the canonical form of a type: text for a primitive type, a mapping for a nested one."""
+    """Return the canonical form of a type: text for a primitive type, a mapping for a nested type."""
     text = value.strip()
     if nested := _NESTED.fullmatch(text):
         return _parse_nested(nested[1], [part.strip() for part in _split(nested[2])])
@@ -102,7 +102,7 @@ ColumnType = Annotated["str | StructType | ListType | MapType", BeforeValidator(
 
 
 class Column(_Part):
-    """A column, or a field of a nested one."""
+    """A column, or a field of a nested column."""
 
     name: ColumnName
     """Name of the column."""
@@ -111,9 +111,9 @@ class Column(_Part):
     required: bool = False
     """Whether the column always has a value."""
     doc: str | None = None
-    """Description. If left out, the one that engines wrote stays."""
+    """Description. If left out, a description that an engine wrote is kept."""
     default: bool | int | float | str | None = None
-    """Value for rows without one, both existing and new ones. Needs format version 3."""
+    """Value of this column in existing and new rows that have none. Needs format version 3."""
     renamed_from: ColumnName | None = None
     """Former name of a column to rename. The column keeps its data."""
 
@@ -218,7 +218,7 @@ def list_children(kind: Any, path: str) -> Iterator[tuple[str, Column | None, An
 
 
 def paths(columns: list[Column]) -> Iterator[tuple[str, Column | None, Any]]:
-    """Yield all columns of all levels, outer ones first, each as `children` does."""
+    """Yield all columns of all levels, outer columns first, each as `children` does."""
     pending: list[tuple[Any, str]] = [(StructType.model_construct(fields=columns), "")]
     while pending:
         kind, above = pending.pop(0)

@@ -155,7 +155,7 @@ def sort_texts(metadata: Json) -> list[str]:
 
 
 def partitions(metadata: Json) -> list[Partition]:
-    """Return the partition fields for new files, each with its name if it is not the default one."""
+    """Return the partition fields for new files, each with its name if it is not the default name."""
     names = column_names(metadata)
     parsed: list[Partition] = []
     for field in partition_fields(metadata):

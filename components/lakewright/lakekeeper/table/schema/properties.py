@@ -37,8 +37,8 @@ _METRICS = "write.metadata.metrics."
 def property_mistakes(properties: dict[str, str]) -> Iterator[str]:
     """Yield an error message for each invalid property.
 
-    The rules about `write.*` are those of Lakekeeper's `validate_table_properties` and `CompressionCodec`, which are
-    the same from 0.11 to 0.14. The server refuses such a table or commit with 409 or 400.
+    The rules about `write.*` are the rules of Lakekeeper's `validate_table_properties` and `CompressionCodec`, which
+    are the same from 0.11 to 0.14. The server refuses such a table or commit with 409 or 400.
     """
     for key, value in sorted(properties.items()):
         if key == "format-version":
