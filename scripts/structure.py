@@ -7,7 +7,9 @@ It counts, from the imports in the source:
 - circles of folders and circles of files;
 - files in a folder, `__init__.py` left out, and lines of a file.
 
-Imports inside functions and under `TYPE_CHECKING` count as well. Exit status 1 when a limit is exceeded.
+Imports inside functions and under `TYPE_CHECKING` count as well. At the root of a package, `__init__.py` (the names
+that users import) and `errors.py` (the root of its exceptions) belong to no folder: the first imports from any folder,
+and any folder imports the second. Exit status 1 when a limit is exceeded.
 """
 
 from __future__ import annotations
@@ -26,6 +28,9 @@ PACKAGES = (
     ROOT / "spark" / "lakewright_spark",
     ROOT / "sandbox" / "lakewright_sandbox",
 )
+
+SHARED_FILES = ("__init__.py", "errors.py")
+"""Files at the root of a package that belong to none of its folders. Circles of files include them."""
 
 MAX_FOLDER_LEVELS = 8
 MAX_FILE_LEVELS = 6
@@ -83,8 +88,9 @@ def measure(package: Path) -> Package:
     imports = file_imports(package, sources)
     folders = {path.parent for path in sources}
     by_folder: dict[Path, set[Path]] = {folder: set() for folder in folders}
-    for path, targets in imports.items():
-        by_folder[path.parent] |= {target.parent for target in targets} - {path.parent}
+    shared = {package / name for name in SHARED_FILES}
+    for path in imports.keys() - shared:
+        by_folder[path.parent] |= {target.parent for target in imports[path] - shared} - {path.parent}
     measured: list[Folder] = []
     for folder in sorted(folders):
         inside = {path for path in sources if path.parent == folder}

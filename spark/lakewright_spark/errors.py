@@ -6,6 +6,7 @@ LakewrightSparkError           1
 ├── DataMissingError           1   the input data is not installed or not in the given folder
 ├── ResultMismatchError        1   the data read back differs from the computed data
 ├── JobFailedError             1   Spark or the catalog failed during a job
+│   └── TableUnreadableError   1   ... because a table cannot be read
 ├── ColumnRefusedError         1   a column of a result that Texera cannot read
 ├── RowsMovedError             1   rows of a result have moved
 │   └── RowsDeletedError       1   ... because some were deleted
@@ -25,7 +26,9 @@ LakewrightSparkError           1
 ├── LeaseHeldError            13   another runner maintains the warehouse
 ├── LeaseLostError            13   ... or took over the lease of this runner
 ├── StoppedError              14   the process was asked to stop before its work was done
-└── JobRefusedError           15   a job that the catalog's server does itself or does not support
+├── JobRefusedError           15   a job that the catalog's server does itself or does not support
+├── ScalingError               1   the Kubernetes API refused to scale a unit, or did not respond
+└── _EndedError                1   a signal asked a run to stop; converted to JobFailedError
 
 Exit code 2 is a usage error: an unknown command or option.
 """

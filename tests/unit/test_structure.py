@@ -68,3 +68,22 @@ def test_each_limit_is_one_sentence(structure: ModuleType, package: Path) -> Non
         "shop: 18 files, at most 15; group them in folders",
         "shop/long.py: 401 lines, at most 400",
     ]
+
+
+def test_errors_and_exports_of_a_package_are_in_no_folder(structure: ModuleType, package: Path) -> None:
+    write(package, errors="class ShopError(Exception): ...", start="from .orders import a")
+    write(package, orders__a="from ..errors import ShopError")
+    (package / "__init__.py").write_text("from shop.orders.a import ShopError")
+
+    measured = structure.measure(package)
+
+    assert list(measured.problems()) == []
+    assert measured.folder_levels == 2
+
+
+def test_circles_of_files_include_the_errors_of_a_package(structure: ModuleType, package: Path) -> None:
+    write(package, errors="from shop.orders.a import x", orders__a="from ..errors import ShopError")
+
+    assert list(structure.measure(package).problems()) == [
+        "shop: files import each other in a circle: shop/errors.py, shop/orders/a.py"
+    ]

@@ -1,18 +1,11 @@
-"""The exceptions of `lakewright ci`.
-
-CiError
-  DocumentError          the input is not a document of `fleet preview --json` or `drift --json`
-  SettingError           a variable or setting of the CI system is missing or wrong
-  PostError              a server refused a post
-    ForbiddenPostError   the token has no right to it, such as the token of a pull request from a fork
-    MissingTargetError   the target does not exist, or the token may not see it
-  PublishError           gauges or Events could not be published
-"""
+"""The exceptions of `lakewright ci`. `lakewright.errors` draws the tree."""
 
 from __future__ import annotations
 
+from lakewright.errors import LakewrightError
 
-class CiError(Exception):
+
+class CiError(LakewrightError):
     """The base of the errors of `lakewright ci`."""
 
 

@@ -1,19 +1,17 @@
-"""The command line's exceptions.
-
-UsageError       a wrong command line; exit code 2, as of the Pulumi CLI
-PulumiCliError   the Pulumi CLI failed; its exit code
-"""
+"""The command line's exceptions, and how it prints errors. `lakewright.errors` draws the tree."""
 
 from __future__ import annotations
 
+from lakewright.errors import LakewrightError
 
-class UsageError(Exception):
+
+class UsageError(LakewrightError):
     """The command line is wrong. The message names what is missing or wrong."""
 
     exit_code = 2
 
 
-class PulumiCliError(Exception):
+class PulumiCliError(LakewrightError):
     """The Pulumi CLI failed."""
 
     def __init__(self, message: str, exit_code: int) -> None:

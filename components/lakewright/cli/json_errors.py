@@ -10,13 +10,14 @@ from typing_extensions import override
 
 from lakewright.cli.errors import format_error, to_usage_error
 from lakewright.cli.stack_argument import StackCommand
+from lakewright.errors import LakewrightError
 from lakewright.names.tenant_parts import add_parts
 
 if TYPE_CHECKING:
     from lakewright_engine.display.report import OperationReport
 
 
-class InterruptedOperationError(Exception):
+class InterruptedOperationError(LakewrightError):
     """An operation that failed with its cause, and the report until then. Never shown to users."""
 
     def __init__(self, report: OperationReport) -> None:

@@ -16,6 +16,8 @@ from typing import Annotated, Any, cast
 
 from pydantic import AfterValidator
 
+from lakewright.errors import LakewrightError
+
 SCHEMES = ("env", "file", "aws-secretsmanager", "vault", "config")
 FORMS = "env:NAME, file:PATH, aws-secretsmanager:ARN, vault:PATH#KEY or config:KEY"
 
@@ -23,7 +25,7 @@ ConfigLookup = Callable[[str], str | None]
 """Reads a key of the stack's (decrypted) configuration; None if it is not set."""
 
 
-class UnresolvedCredentialError(Exception):
+class UnresolvedCredentialError(LakewrightError):
     """A secret cannot be read. The message names the reference, never a secret."""
 
 

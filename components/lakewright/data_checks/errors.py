@@ -1,13 +1,11 @@
-"""Exceptions of checks.
-
-DataCheckError
-+-- NotEvaluatedError   a check could not be evaluated, so it neither passed nor failed
-"""
+"""Exceptions of checks. `lakewright.errors` draws the tree."""
 
 from __future__ import annotations
 
+from lakewright.errors import LakewrightError
 
-class DataCheckError(Exception):
+
+class DataCheckError(LakewrightError):
     """Base of this package's errors."""
 
 

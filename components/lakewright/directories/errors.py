@@ -1,16 +1,11 @@
-"""Errors of directories.
-
-DirectoryError
-├── GroupNotFoundError: no group has that name
-├── AmbiguousGroupError: several groups have that name
-├── DirectoryRefusedError: the client may not read groups, or its credential is not accepted
-└── DirectoryUnavailableError: the directory does not respond, or its response is not as expected
-"""
+"""Errors of directories. `lakewright.errors` draws the tree."""
 
 from __future__ import annotations
 
+from lakewright.errors import LakewrightError
 
-class DirectoryError(Exception):
+
+class DirectoryError(LakewrightError):
     """A group cannot be read. The message contains no secret."""
 
 

@@ -15,6 +15,7 @@ from lakewright.doctor.finding import Finding
 from lakewright.doctor.token_audience import check_pod_tokens
 from lakewright.environment.cluster import Cluster
 from lakewright.environment.environment import AwsAccount, Environment
+from lakewright.errors import LakewrightError
 from lakewright.storage.backend import BucketProbe
 
 TIMEOUT = 5
@@ -47,14 +48,13 @@ def check_services(
 def check_lakekeeper(environment: Environment, project_id: str | None = None) -> Finding:
     """Check that Lakekeeper responds and is bootstrapped."""
     from lakewright.lakekeeper.api.connection.client import Client  # noqa: PLC0415 - slow to load
-    from lakewright.lakekeeper.api.connection.errors import LakekeeperError  # noqa: PLC0415
     from lakewright.lakekeeper.api.connection.retry import RetryPolicy  # noqa: PLC0415
 
     settings = environment.lakekeeper
     reference = settings.reference.model_copy(update={"project_id": project_id})
     try:
         server = Client(reference, _resolve, retry=RetryPolicy(attempts=1)).server()
-    except (LakekeeperError, credentials.UnresolvedCredentialError) as error:
+    except LakewrightError as error:
         return Finding("Lakekeeper", "missing", str(error), "start the server, or fix `lakekeeper` of the environment")
     result = f"{server.version_text} at {settings.endpoint}, authorizer {server.authz_backend}"
     if server.bootstrapped or settings.bootstrap:

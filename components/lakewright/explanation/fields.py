@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from lakewright.errors import LakewrightError
 from lakewright.validation.documents import as_list, as_mapping, as_text
 
 _LIMITS = {
@@ -22,7 +23,7 @@ _LIMITS = {
 }
 
 
-class UnknownFieldError(Exception):
+class UnknownFieldError(LakewrightError):
     """The spec has no such field. The message names the fields that there are."""
 
     exit_code = 2

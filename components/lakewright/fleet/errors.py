@@ -1,17 +1,12 @@
-"""The fleet's exceptions.
-
-FleetError
-  SelectionError   no stack matches, or a filter is malformed; exit code 2
-  ResumeError      no run can be resumed; exit code 2
-"""
+"""The fleet's exceptions. `lakewright.errors` draws the tree."""
 
 from __future__ import annotations
 
+from lakewright.errors import LakewrightError
 
-class FleetError(Exception):
+
+class FleetError(LakewrightError):
     """An operation on many stacks cannot start."""
-
-    exit_code = 1
 
 
 class SelectionError(FleetError):

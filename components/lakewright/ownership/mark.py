@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, cast
 
+from lakewright.errors import LakewrightError
+
 STACK_TAG = "lakewright:stack"
 """Tag: the owning stack, as `PROJECT/STACK`."""
 RECORD_TAG = "lakewright:record"
@@ -25,8 +27,11 @@ VERSION = 1
 """Version of the mark in a record role."""
 
 
-class UnreadableMarkError(ValueError):
-    """A record role has a description that is not a mark of this version."""
+class UnreadableMarkError(LakewrightError, ValueError):
+    """A record role has a description that is not a mark of this version.
+
+    A ValueError too, as of any text that a parser refuses.
+    """
 
 
 class Ownership(StrEnum):

@@ -9,6 +9,8 @@ from typing import Any, cast
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from lakewright.errors import LakewrightError
+
 Path = tuple[str | int, ...]
 SpecMistake = tuple[Path, str]
 """Path of a mistake in a spec, and what is wrong."""
@@ -30,7 +32,7 @@ class Problem:
         return f"{prefix}{self.expected}" + (f" (found {self.found})" if self.found else "")
 
 
-class SpecError(Exception):
+class SpecError(LakewrightError):
     """A spec or environment is invalid. The message lists all problems."""
 
     def __init__(self, source: str, problems: list[Problem]) -> None:

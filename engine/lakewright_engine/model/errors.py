@@ -13,10 +13,14 @@ EngineError
 │   ├── StateConflictError    another process wrote the state since this process read it
 │   ├── StackLockedError      another process is changing the stack
 │   └── StackNotFoundError    no stack has that name
+├── YamlEditError             a YAML file cannot be edited in place
 ├── PlanError                 a kept plan is damaged, is for something else, or is no longer valid
 ├── SecretsError              a passphrase is missing or wrong, or a ciphertext is invalid
 └── ProviderError             a provider could not be started or rejected a call
     └── InitializationError   the object exists but did not become healthy
+
+DeploymentStoppedError        the deployment ended while a request was waiting; no EngineError, since code that reports
+                              an EngineError as the failure of a resource must let it pass
 """
 
 from __future__ import annotations

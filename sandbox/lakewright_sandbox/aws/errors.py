@@ -1,12 +1,13 @@
 """Errors as clients see them, in the formats of S3, of the query services (IAM, STS) and of KMS.
 
-AwsError                    any error code
-└── AwsAccessDeniedError    code AccessDenied
+`lakewright_sandbox.errors` draws the tree of exceptions.
 """
 
 import json
 import uuid
 from xml.sax.saxutils import escape
+
+from lakewright_sandbox.errors import SandboxError
 
 # S3's code and status for errors that have another code in the query services.
 _S3_NAMES = {
@@ -19,7 +20,7 @@ _S3_NAMES = {
 _QUERY_NAMES = {"InvalidToken": "InvalidClientTokenId", "RequestTimeTooSkewed": "SignatureDoesNotMatch"}
 
 
-class AwsError(Exception):
+class AwsError(SandboxError):
     """An error response: code, message and HTTP status."""
 
     def __init__(self, code: str, message: str, status: int = 400) -> None:

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+from lakewright_sandbox.errors import SandboxError
+
 from .fields import Json, decode, encode, item_part, path_text, values_by_path
 from .schema import Path, is_atomic, is_set, list_keys
 
@@ -46,7 +48,7 @@ class Owner:
         return f"{text} using {self.api_version}" if self.operation == "Update" else text
 
 
-class ApplyConflictError(Exception):
+class ApplyConflictError(SandboxError):
     """An apply would change fields that others own; the message is the API's."""
 
     def __init__(self, conflicts: list[tuple[Owner, Path]]) -> None:

@@ -7,13 +7,15 @@ from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
+from lakewright_sandbox.errors import SandboxError
+
 from .kinds import ObjectKind
 from .ownership import ApplyConflictError
 
 _REASONS = {400: "BadRequest", 404: "NotFound", 415: "UnsupportedMediaType", 422: "Invalid"}
 
 
-class ApiStatusError(Exception):
+class ApiStatusError(SandboxError):
     """A request whose response is a `Status` of failure."""
 
     def __init__(self, code: int, message: str, reason: str = "", causes: list[dict[str, str]] | None = None) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
+from lakewright_sandbox.errors import SandboxError
 from lakewright_sandbox.policies.patterns import Context, arn_matches, expand, variable_pattern_matches
 
 Quantifier = Literal["ForAnyValue", "ForAllValues"]
@@ -20,7 +21,7 @@ Quantifier = Literal["ForAnyValue", "ForAllValues"]
 Match = Callable[[str, str, Context | None], bool]
 
 
-class UnknownOperatorError(ValueError):
+class UnknownOperatorError(SandboxError, ValueError):
     """AWS has no such condition operator."""
 
 

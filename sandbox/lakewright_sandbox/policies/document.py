@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
+from lakewright_sandbox.errors import SandboxError
 from lakewright_sandbox.policies.callers import Principals
 from lakewright_sandbox.policies.conditions import Condition, UnknownOperatorError, all_hold, parse_condition
 from lakewright_sandbox.policies.patterns import Context, action_matches, arn_matches
@@ -20,7 +21,7 @@ _STATEMENT_KEYS = {
 }
 
 
-class MalformedPolicyError(ValueError):
+class MalformedPolicyError(SandboxError, ValueError):
     """The document is not a policy; the message names the faulty part."""
 
 

@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
+from lakewright_sandbox.errors import SandboxError
+
 # Values of a request by lower-case condition key; absent keys are left out.
 Context = Mapping[str, Sequence[str]]
 
@@ -16,7 +18,7 @@ _LITERAL_VARIABLES = {"*", "?", "$"}
 _ARN_FIELDS = 6
 
 
-class AbsentVariableError(Exception):
+class AbsentVariableError(SandboxError):
     """The pattern has a variable without default that the request lacks; it matches nothing."""
 
 

@@ -1,16 +1,6 @@
-"""Errors of the sandbox itself.
+"""Errors of the sandbox itself. `lakewright_sandbox.errors` draws the tree."""
 
-SandboxError
-├── CredentialsFileError    the credentials file exists but cannot be used
-├── SandboxStateError       sandbox.json cannot be read
-├── SandboxMissingError     there is no sandbox in that directory
-├── SandboxOptionsError     the requested options contradict each other
-└── ProcessFailedError      a process of the sandbox did not start or stop
-"""
-
-
-class SandboxError(Exception):
-    """Base of the sandbox's errors. The message names the problem and what to do."""
+from lakewright_sandbox.errors import SandboxError
 
 
 class CredentialsFileError(SandboxError):

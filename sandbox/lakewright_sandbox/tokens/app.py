@@ -16,6 +16,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from lakewright_sandbox.errors import SandboxError
+
 from .clients import OAuthClient
 from .keys import ALGORITHM, SigningKey
 
@@ -24,7 +26,7 @@ TOKENS = "/token"
 KEYS = "/keys"
 
 
-class TokenRequestError(Exception):
+class TokenRequestError(SandboxError):
     """An OAuth2 error response. The description never contains a secret."""
 
     def __init__(self, code: str, description: str, status: int = 400) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Protocol, cast
 
+from lakewright_spark.errors import LakewrightSparkError
+
 FIELD_MANAGER = "lakewright-activator"
 """Owner of `spec.replicas`, which stacks do not set for idle units."""
 
 
-class ScalingError(Exception):
+class ScalingError(LakewrightSparkError):
     """The Kubernetes API refused a call or did not respond."""
 
 

@@ -215,7 +215,7 @@ class Launch:
         return list_written_tables(tables, self.facts.workflow, self.facts.execution)
 
 
-class _EndedError(Exception):
+class _EndedError(LakewrightSparkError):
     """A signal asked this process to stop."""
 
 

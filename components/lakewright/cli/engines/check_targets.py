@@ -9,11 +9,10 @@ from lakewright_engine.model.errors import EngineError
 
 from lakewright.cli.engines.environment_loading import platform_reader
 from lakewright.cli.engines.stack_secrets import stack_resolver
-from lakewright.cli.errors import UsageError
 from lakewright.data_checks.result import StackChecks
 from lakewright.data_checks.target import CheckTarget
 from lakewright.environment.stack_config import read_stack_config
-from lakewright.spec import SpecError
+from lakewright.errors import LakewrightError
 from lakewright.validation.documents import as_list
 from lakewright.verify.roles.documents import AwsSettings
 
@@ -36,7 +35,7 @@ def check_targets(
             continue
         try:
             targets.append(_target(project, stack))
-        except (SpecError, EngineError, UsageError) as error:
+        except (LakewrightError, EngineError) as error:
             problem = " ".join(str(error).split())
             unreadable.append(StackChecks(stack.name, stack.tenant, stack.environment, problems=[problem]))
     return targets, unreadable

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from lakewright.cli.ownership.state_owners import OtherOwner, find_other_owners
+from lakewright.errors import LakewrightError
 from lakewright.ownership.consent import Consent, ConsentKind
 from lakewright.ownership.mark import Claimant, Ownership, format_stack
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from lakewright.cli.ownership.server_access import ServerAccess
 
 
-class OwnedElsewhereError(Exception):
+class OwnedElsewhereError(LakewrightError):
     """Another stack has objects that this stack would create, adopt or delete. Nothing was changed."""
 
 
@@ -83,15 +84,11 @@ def describe_object(consent: Consent) -> str:
 
 def _is_permitted(access: ServerAccess, stack: str, consent: Consent) -> bool:
     """Return whether the object's mark names this stack, or permits its adoption. False if no mark can be read."""
-    from lakewright.cli.errors import UsageError  # noqa: PLC0415 - slow to load
-    from lakewright.cli.ownership.server_marks import open_server_marks  # noqa: PLC0415
-    from lakewright.credentials.references import UnresolvedCredentialError  # noqa: PLC0415
-    from lakewright.lakekeeper.api.connection.errors import LakekeeperError  # noqa: PLC0415
-    from lakewright.spec import SpecError  # noqa: PLC0415
+    from lakewright.cli.ownership.server_marks import open_server_marks  # noqa: PLC0415 - slow to load
 
     try:
         mark = open_server_marks(access, stack).read(consent)
-    except (SpecError, UsageError, UnresolvedCredentialError, LakekeeperError):
+    except LakewrightError:
         return False
     claimant = Claimant(format_stack(access.project.name, stack))
     return mark.compare(claimant) in {Ownership.OWN, Ownership.CONSENTED}

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lakewright.errors import LakewrightError
 from lakewright.ownership.consent import Consent
 from lakewright.ownership.mark import format_stack
 from lakewright.project_files.stack_files import raw_spec
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from lakewright.spec import TenantSpec
 
 
-class RetainedObjectsError(Exception):
+class RetainedObjectsError(LakewrightError):
     """An earlier stack of this name retained objects that the spec does not adopt. Nothing was created."""
 
 
@@ -53,10 +54,7 @@ def refuse_retained_objects(access: ServerAccess, stack: str, consents: Collecti
     Raises:
         RetainedObjectsError: Objects with this stack's mark exist, and the spec does not adopt them.
     """
-    from lakewright.cli.errors import UsageError  # noqa: PLC0415 - slow to load
-    from lakewright.credentials.references import UnresolvedCredentialError  # noqa: PLC0415
-    from lakewright.lakekeeper.api.connection.errors import LakekeeperError  # noqa: PLC0415
-    from lakewright.spec import SpecError, read_stack_file  # noqa: PLC0415
+    from lakewright.spec import read_stack_file  # noqa: PLC0415 - slow to load
 
     if not _may_have_retained(access, stack):
         return
@@ -67,7 +65,7 @@ def refuse_retained_objects(access: ServerAccess, stack: str, consents: Collecti
         spec = read_stack_file(file)
         name = format_stack(access.project.name, stack)
         retained = find_retained_objects(open_server_marks(access, stack), spec, name)
-    except (SpecError, UsageError, UnresolvedCredentialError, LakekeeperError):
+    except LakewrightError:
         return  # the run reports it, and providers refuse existing objects
     if retained is None:
         return

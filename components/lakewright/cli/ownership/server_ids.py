@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lakewright.errors import LakewrightError
+
 if TYPE_CHECKING:
     from lakewright.cli.ownership.server_access import ServerAccess
     from lakewright.lakekeeper.api.connection.server import ServerRef
@@ -20,16 +22,14 @@ def find_server_id(access: ServerAccess, stack: str, server: ServerRef) -> str |
     Returns:
         None if the state has no id for this address, and the server does not respond at once.
     """
-    from lakewright.credentials.references import UnresolvedCredentialError  # noqa: PLC0415 - slow to load
-    from lakewright.lakekeeper.api.connection.client import Client  # noqa: PLC0415
-    from lakewright.lakekeeper.api.connection.errors import LakekeeperError  # noqa: PLC0415
+    from lakewright.lakekeeper.api.connection.client import Client  # noqa: PLC0415 - slow to load
     from lakewright.lakekeeper.api.connection.retry import RetryPolicy  # noqa: PLC0415
 
     if recorded_id := _find_recorded_id(access, stack, server.endpoint):
         return recorded_id
     try:
         return Client(server, access.open_resolver(stack), retry=RetryPolicy(attempts=1)).server().server_id
-    except (LakekeeperError, UnresolvedCredentialError):
+    except LakewrightError:
         return None
 
 

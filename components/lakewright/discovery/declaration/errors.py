@@ -1,16 +1,12 @@
-"""Errors of discovery.
-
-DiscoveryError        something that exists cannot be read or declared
-  EmptyProjectError   a project has no warehouse
-"""
+"""Errors of discovery. `lakewright.errors` draws the tree."""
 
 from __future__ import annotations
 
+from lakewright.errors import LakewrightError
 
-class DiscoveryError(Exception):
+
+class DiscoveryError(LakewrightError):
     """Something that exists cannot be read or declared. The message names it and what to do."""
-
-    exit_code = 1
 
 
 class EmptyProjectError(DiscoveryError):

@@ -10,6 +10,7 @@ from typing import Any
 
 from lakewright.discovery.listing.aws_roles import RoleFacts
 from lakewright.discovery.listing.buckets import BucketFacts
+from lakewright.errors import LakewrightError
 from lakewright.names.types import normalize_endpoint
 from lakewright.storage.s3 import S3Storage
 
@@ -39,7 +40,7 @@ class StorageHints:
     """Tags of all objects of the environment."""
 
 
-class UndeclarableStorageError(Exception):
+class UndeclarableStorageError(LakewrightError):
     """A storage has no form in specs. The message is the reason."""
 
 

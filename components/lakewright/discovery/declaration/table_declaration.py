@@ -8,6 +8,7 @@ from typing import Any, cast
 from lakewright_spark.policies.model import PREFIX, TablePolicies
 from pydantic import ValidationError
 
+from lakewright.errors import LakewrightError
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.lakekeeper.table.args import TableArgs
@@ -28,7 +29,7 @@ ENGINE_PROPERTIES: Mapping[str, str | None] = {
 """Properties that engines write to each table, with the value that they write; None for any value."""
 
 
-class UndeclarableTableError(Exception):
+class UndeclarableTableError(LakewrightError):
     """A table has no form in specs. The message is the reason."""
 
 

@@ -9,6 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from lakewright.discovery.declaration.omission import Omission
 from lakewright.discovery.listing.project_objects import FoundNamespace, FoundWarehouse
+from lakewright.errors import LakewrightError
 from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.storage.profiles import S3Profile, profile_observed
 from lakewright.names.namespace_presets import PRESETS
@@ -22,7 +23,7 @@ _MOST_DAYS = 365
 _TOKEN_SECONDS = 3600
 
 
-class UndeclarableWarehouseError(Exception):
+class UndeclarableWarehouseError(LakewrightError):
     """A warehouse has no form in specs. The message is the reason."""
 
 

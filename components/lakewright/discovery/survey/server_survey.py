@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from lakewright_engine.model.errors import EngineError
 
 from lakewright.credentials import references
-from lakewright.credentials.references import UnresolvedCredentialError
 from lakewright.discovery.listing.managed_objects import collect_managed_objects
 from lakewright.discovery.listing.project_reading import ReadDepth, list_projects, read_project
 from lakewright.discovery.survey.account_objects import list_account_objects, list_cluster_objects
 from lakewright.discovery.survey.coverage import Coverage, SurveyedObject, list_project_objects, measure_coverage
 from lakewright.environment.environment import Environment
+from lakewright.errors import LakewrightError
 from lakewright.fleet.states import StateReader, state_reader
 from lakewright.lakekeeper.api.connection.client import Client, ClientPool
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError
@@ -90,7 +90,7 @@ def _list_lakekeeper_objects(
         projects = list_projects(client)
         if unlisted := client.server().unlisted:
             print(f"note: {client.endpoint}: warehouses may exist that are not listed: {unlisted}", file=sys.stderr)
-    except (LakekeeperError, UnresolvedCredentialError) as error:
+    except LakewrightError as error:
         problems.append(f"{reference.endpoint} could not be listed: {error}")
         return []
 

@@ -9,9 +9,10 @@ from typing import Protocol
 from lakewright.drift.actors.times import is_after
 from lakewright.drift.model import Actor, Difference
 from lakewright.drift.session import StackResource
+from lakewright.errors import LakewrightError
 
 
-class AuditSourceError(Exception):
+class AuditSourceError(LakewrightError):
     """The records of a source cannot be read. The message names the source and the reason in one line."""
 
 

@@ -104,7 +104,7 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
             client = self.client(args.server)
             on = grant_target.resolve(client, args.on)
             live_grants = grants.get_cached(client, on) if on else None
-        except (LakekeeperError, InactiveWarehouseError, UnresolvedCredentialError):
+        except (LakekeeperError, UnresolvedCredentialError):
             return  # `up` reports it
         taking = Taking.UNCHANGED if live_grants and args.held in live_grants else Taking.CREATED
         key = (self.kind, args.server.endpoint, str(args.on), str(args.held))

@@ -1,22 +1,4 @@
-"""Errors of the providers. Errors of calls to a server are in `api.connection.errors`.
-
-LakekeeperError (`api.connection.errors`)
-+-- HoldsTablesError          a deletion or replacement would delete tables
-+-- StillHeldError            an object outside the stack would stop `destroy` half-way
-+-- CannotCountError          tables or objects cannot be counted, so nothing is deleted
-+-- NotOwnedError             the object exists, and this stack neither created it nor may adopt it
-+-- MovedServerError          the endpoint is not the server that has the stack's objects
-+-- DeletedOutsideStackError  the object to change no longer exists
-+-- ReplacementRefusedError   a replacement is impossible
-+-- TargetMissingError        the object to grant on does not exist
-+-- MissingPrincipalError     the AWS identity that roles shall trust does not exist
-+-- InactiveWarehouseError    the object cannot be seen while its warehouse is inactive
-+-- EvolutionRefusedError     a change of a table would lose data or make it unreadable
-+-- BucketRefusedError        S3, KMS or the provider refused to change a bucket or key
-+-- KeyInUseError             a bucket's key would be removed while objects are encrypted with it
-+-- RemovalRefusedError       removing a warehouse or storage from the spec would lose data
-+-- RoleTooOpenError          the role of a tenant's bucket allows more than the warehouse needs
-"""
+"""Errors of the providers, beside those of calls to a server. `lakewright.errors` draws the tree."""
 
 import sys
 import traceback

@@ -8,7 +8,6 @@ from lakewright.lakekeeper.api.management import warehouses
 from lakewright.lakekeeper.buckets import own_bucket
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.provider.diagnostics import warn
-from lakewright.lakekeeper.provider.errors import CannotCountError
 from lakewright.lakekeeper.tenant.tenant_history import KeptData
 
 
@@ -31,7 +30,7 @@ def is_gone(client: Client, project_id: str, buckets: Mapping[str, OwnBucket], d
             not _is_on_server(client, project_id, data.name)
             and own_bucket.describe_contents(bucket, within=data.key_prefix) is None
         )
-    except (LakekeeperError, CannotCountError) as error:
+    except LakekeeperError as error:
         warn(f"Could not check the remaining data of warehouse `{data.name}`, so the tenant's record keeps it: {error}")
         return False
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
+from lakewright.errors import LakewrightError
 from lakewright.lakekeeper.api.connection import settings
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError, RefusedError
@@ -40,7 +41,7 @@ class Trial(Enum):
     NOT_TRIED = "not tried"
 
 
-class _TooOpenError(Exception):
+class _TooOpenError(LakewrightError):
     def __init__(self, checks: list[Check]) -> None:
         self.checks = checks
 

@@ -1,14 +1,11 @@
-"""Exceptions of `lakewright verify`.
-
-VerifyError
-+-- IdentityUnavailableError   the credential of a computing unit cannot be obtained here
-+-- ProbeFailedError           a step of a probe failed, so that later steps cannot be tried
-"""
+"""Exceptions of `lakewright verify`. `lakewright.errors` draws the tree."""
 
 from __future__ import annotations
 
+from lakewright.errors import LakewrightError
 
-class VerifyError(Exception):
+
+class VerifyError(LakewrightError):
     """Base of this package's errors."""
 
 

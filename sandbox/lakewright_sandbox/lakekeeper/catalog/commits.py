@@ -11,6 +11,8 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
+from lakewright_sandbox.errors import SandboxError
+
 from ..database.models import TabularRow
 from ..protocol.errors import ApiError, tabular_missing
 from ..protocol.requests import Body, read_body
@@ -64,7 +66,7 @@ class PreparedCommit:
     expired_files: list[str]
 
 
-class ChangedMeanwhileError(Exception):
+class ChangedMeanwhileError(SandboxError):
     """Another commit was faster; the requirements decide whether this one may be retried."""
 
 

@@ -1,20 +1,19 @@
 """Errors in Lakekeeper's format. One exception carries all of them; clients distinguish them by `type`.
 
-ApiError
-├── RequestRejectedError   the framework refused the request before the API saw it (text/plain)
-├── StorageError           S3 refused a call or could not be reached (`storage/access.py`)
-└── RoleRefusedError       STS refused to assume a role (`storage/access.py`)
+`lakewright_sandbox.errors` draws the tree of exceptions.
 """
 
 from __future__ import annotations
 
 from starlette.responses import Response
 
+from lakewright_sandbox.errors import SandboxError
+
 from .clock import new_id
 from .responses import json_response
 
 
-class ApiError(Exception):
+class ApiError(SandboxError):
     """An error response in Lakekeeper's format. `stack` has details; the error's id is appended."""
 
     def __init__(self, status: int, kind: str, message: str, *stack: str) -> None:

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from lakewright_sandbox.errors import SandboxError
+
 from ...typed.boto import (
     UNSIGNED,
     BotoCoreError,
@@ -54,7 +56,7 @@ class RoleRefusedError(ApiError):
     """STS refused to assume a role."""
 
 
-class NoKeysError(BotoCoreError):
+class NoKeysError(SandboxError, BotoCoreError):
     """There is no identity to sign a request with."""
 
     fmt = "no credentials"

@@ -1,17 +1,11 @@
-"""Errors of a provider server.
-
-SandboxProviderError         a message for the user of the stack
-├── UnsupportedError         only the real provider supports it; names the plugin to install
-├── NotASandboxError         the configured endpoint is not a running sandbox
-├── NotConfiguredError       a call came before Configure on its connection
-├── AwsCallError             AWS responded with an error code
-└── MaybeCreatedError        a create ended without a response: the object may exist
-"""
+"""Errors of a provider server. `lakewright_sandbox.errors` draws the tree."""
 
 from __future__ import annotations
 
+from lakewright_sandbox.errors import SandboxError
 
-class SandboxProviderError(Exception):
+
+class SandboxProviderError(SandboxError):
     """Base of the providers' errors. The user of the stack reads the message unchanged."""
 
 

@@ -11,6 +11,7 @@ import typer
 
 from lakewright.cli.errors import UsageError
 from lakewright.cli.options import HERE, Directory, load_project
+from lakewright.errors import LakewrightError
 from lakewright.terminal.escaping import escape_line
 
 if TYPE_CHECKING:
@@ -108,8 +109,7 @@ class _Written:
 
     def write_all(self, folder: Path) -> None:
         """Write a spec for each project that no stack manages."""
-        from lakewright.discovery.declaration.errors import DiscoveryError, EmptyProjectError  # noqa: PLC0415
-        from lakewright.lakekeeper.api.connection.errors import LakekeeperError  # noqa: PLC0415
+        from lakewright.discovery.declaration.errors import EmptyProjectError  # noqa: PLC0415
 
         folder.mkdir(parents=True, exist_ok=True)
         if not folder.is_dir():
@@ -124,7 +124,7 @@ class _Written:
                 self._write(project_id, draft, folder / f"Pulumi.{draft.spec['name']}.yaml")
             except EmptyProjectError:
                 self._empty.append(project_id)
-            except (DiscoveryError, LakekeeperError, UsageError) as error:
+            except LakewrightError as error:
                 self.failures.append({"project": project_id, "name": project_name, "reason": str(error)})
 
     def report(self) -> None:

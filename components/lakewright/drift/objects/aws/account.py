@@ -17,6 +17,7 @@ from lakewright_engine.model.properties import plaintext
 
 from lakewright.credentials.aws_session import open_aws_session
 from lakewright.drift.session import ScanSession, StackResource
+from lakewright.errors import LakewrightError
 from lakewright.lakekeeper.api.connection.list_cache import SharedAnswers
 from lakewright.validation.documents import as_list, as_mapping
 
@@ -54,11 +55,11 @@ _REFUSED = frozenset(
 """Error codes that concern the credentials, not the single object."""
 
 
-class AccountUnreachableError(Exception):
+class AccountUnreachableError(LakewrightError):
     """A service of the account does not respond, or its credentials cannot be used. The message has one line."""
 
 
-class ReadRefusedError(Exception):
+class ReadRefusedError(LakewrightError):
     """AWS refused to read one object or list; `code` is its error code."""
 
     def __init__(self, code: str) -> None:

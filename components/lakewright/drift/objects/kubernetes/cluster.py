@@ -17,6 +17,7 @@ from urllib.parse import quote, urlencode
 import yaml
 
 from lakewright.drift.session import ScanSession
+from lakewright.errors import LakewrightError
 from lakewright.validation.documents import as_list, as_mapping
 
 _PAGE = 500
@@ -28,11 +29,11 @@ _NOT_FOUND = 404
 _UNAUTHORIZED = 401
 
 
-class ClusterUnreachableError(Exception):
+class ClusterUnreachableError(LakewrightError):
     """The cluster does not respond, or its credentials cannot be used. The message has one line."""
 
 
-class ListDeniedError(Exception):
+class ListDeniedError(LakewrightError):
     """The cluster refused a list."""
 
 

@@ -1,31 +1,8 @@
-"""Errors of calls to a Lakekeeper server.
-
-LakekeeperError
-+-- UnreachableError            no connection: refused, unknown name, TLS
-+-- ResponseTimeoutError        connected, but no response in time; the call may have been applied
-+-- UnconfirmedError            the connection was lost, or a gateway timed out; the call may have been applied
-+-- UnsupportedServerError      the server is too old for this client, or for a declared property
-|   +-- GrantsUnsupportedError  its authorizer stores no grants
-+-- NotGrantableError           the server does not know the privilege or the principal
-+-- NotAuthenticatedError       401, or no token
-+-- InsecureEndpointError       a secret would be sent without TLS
-+-- BadResponseError            not a Lakekeeper response: too large, endless, or without a required key
-+-- NothingFoundError           a lookup found nothing
-+-- InvalidLookupError          the arguments of a lookup are wrong
-+-- RefusedError                any other error response; `kind` is the server's name for it
-    +-- ForbiddenError          403, and the 401 of a known user who may not grant
-    +-- NotFoundError           404 from the server
-    +-- NoSuchPathError         404 from a gateway, or for a path that this server does not have
-    +-- AlreadyExistsError      the name, id or storage location is taken
-    +-- NotEmptyError           409: a project, warehouse or namespace is not empty
-    +-- ProtectedError          409: the object is protected
-    +-- BusyError               409: unfinished tasks, or a concurrent change
-    +-- ConflictError           409: a requirement of a commit does not hold; nothing was applied
-
-UnusableResponseError (`responses`)  the body cannot be read completely; converted to one of the above
-"""
+"""Errors of calls to a Lakekeeper server. `lakewright.errors` draws the tree."""
 
 from dataclasses import dataclass
+
+from lakewright.errors import LakewrightError
 
 ALREADY_EXISTS = frozenset(
     {
@@ -97,7 +74,7 @@ class Call:
         return f"{self.method} {self.path} at {self.endpoint}"
 
 
-class LakekeeperError(Exception):
+class LakekeeperError(LakewrightError):
     """Base of all errors of calls to a Lakekeeper server."""
 
     def add(self, sentence: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 
+from lakewright.errors import LakewrightError
 from lakewright.lakekeeper.api.connection.errors import BadResponseError, Call
 
 MEBIBYTE = 1 << 20
@@ -18,7 +19,7 @@ ENCODINGS = "gzip"
 """The encoding that requests accept. It is the only one with a decoder here that stops at a size."""
 
 
-class UnusableResponseError(Exception):
+class UnusableResponseError(LakewrightError):
     """A response that cannot be read completely. Its message continues a sentence after "the response"."""
 
 

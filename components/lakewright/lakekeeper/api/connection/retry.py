@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from lakewright.errors import LakewrightError
+
 if TYPE_CHECKING:
     from tenacity import RetryCallState
 
@@ -16,7 +18,7 @@ LONGEST_WAIT = 10.0
 """Maximum wait in seconds; a longer Retry-After is reduced to it."""
 
 
-class RetryableError(Exception):
+class RetryableError(LakewrightError):
     """A failed try that may be repeated. Holds the error to raise after the last try."""
 
     def __init__(self, error: Exception, after: float | None = None) -> None:
