@@ -10,14 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow.compute as pc
-from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark import CatalogConfig, Execution, Port, ResultReader, ResultUri, ResultWriter, spark_session
 from lakewright_spark.errors import ResultMismatchError
-from lakewright_spark.result_uris import Execution, Port, ResultNamespaces, ResultUri
+from lakewright_spark.result_uris import ResultNamespaces
 from lakewright_spark.results.frames import ResultFrames
-from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.schemas import CONSOLE_MESSAGES, RUNTIME_STATISTICS, Status
-from lakewright_spark.results.writer import ResultWriter
-from lakewright_spark.session.builder import spark_session
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 

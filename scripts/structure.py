@@ -94,7 +94,7 @@ def measure(package: Path) -> Package:
     measured: list[Folder] = []
     for folder in sorted(folders):
         inside = {path for path in sources if path.parent == folder}
-        within = {path: imports[path] & inside for path in inside}
+        within = {path: imports[path] & inside - shared for path in inside - shared}
         files = sum(path.name != "__init__.py" for path in inside)
         measured.append(Folder(folder, files, levels(within)))
     return Package(

@@ -1,4 +1,18 @@
-"""An embedded engine for Pulumi Python programs: `run` an `Operation` on a stack, with events and a `Result`."""
+r"""An embedded engine for Pulumi Python programs: `run` an `Operation` on a stack, with events and a `Result`.
+
+>>> from pathlib import Path
+>>> from tempfile import TemporaryDirectory
+>>> from lakewright_engine import Operation
+>>> from lakewright_engine.project.project import PulumiProject
+>>> with TemporaryDirectory() as folder:
+...     _ = Path(folder, "Pulumi.yaml").write_text("name: shop\nruntime: python\n")
+...     project = PulumiProject.load(folder)
+>>> operation = Operation("preview", project, "dev", refresh=True)
+>>> operation.is_dry
+True
+
+`run(operation, print)` runs it, and prints its events.
+"""
 
 from __future__ import annotations
 

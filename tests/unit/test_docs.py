@@ -1,8 +1,10 @@
-"""Tables of the documentation are complete, and its links lead somewhere."""
+"""Tables of the documentation are complete, its links lead somewhere, and its Python code imports what exists."""
 
 from __future__ import annotations
 
+import ast
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -94,6 +96,19 @@ def test_links_lead_to_files(file: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", file.read_text("utf-8"))
     local = [link for link in links if "://" not in link]
     assert [link for link in local if not (file.parent / link).exists()] == []
+
+
+def test_python_code_imports_names_that_exist() -> None:
+    files = [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")]
+    blocks = [
+        block
+        for file in files
+        for block in re.findall(r"^```python\n(.*?)^```", file.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    ]
+    imports = [node for block in blocks for node in ast.walk(ast.parse(block)) if isinstance(node, ast.ImportFrom)]
+    names = [(node.module or "", alias.name) for node in imports for alias in node.names]
+    assert ("lakewright_spark", "ResultWriter") in names
+    assert [(module, name) for module, name in names if not hasattr(import_module(module), name)] == []
 
 
 def test_readme_lists_every_page() -> None:

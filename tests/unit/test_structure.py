@@ -79,6 +79,7 @@ def test_errors_and_exports_of_a_package_are_in_no_folder(structure: ModuleType,
 
     assert list(measured.problems()) == []
     assert measured.folder_levels == 2
+    assert [folder.levels for folder in measured.folders] == [1, 1]
 
 
 def test_circles_of_files_include_the_errors_of_a_package(structure: ModuleType, package: Path) -> None:

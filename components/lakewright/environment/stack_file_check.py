@@ -75,7 +75,7 @@ def refuse_unread_specs(program: Path, source: str) -> None:
         return
     expected = (
         f"expected a program that declares the tenant; {program} names `lakewright` nowhere, so `up` would make"
-        " nothing. Write `from lakewright.program import declare_tenant` and `declare_tenant()` into its __main__.py"
+        " nothing. Write `from lakewright import declare_tenant` and `declare_tenant()` into its __main__.py"
     )
     raise SpecError(source, [Problem("main", expected)])
 

@@ -1,6 +1,6 @@
 """The execution of a script: its Spark session, and its results.
 
-from lakewright_spark.run.context import current
+from lakewright_spark import current
 
 run = current()
 run.write("Clean-1", run.spark.table("raw.flights").dropna())
