@@ -35,6 +35,16 @@ def names(file: Path) -> set[str]:
     return defined
 
 
+def test_the_first_hour_names_files_that_exist() -> None:
+    text = (REPOSITORY / "CONTRIBUTING.md").read_text("utf-8")
+    section = text.partition("## The first hour\n")[2].partition("\n## ")[0]
+    paths = re.findall(r"`?((?:components|engine|spark|sandbox|tests|docs|examples)/[\w./-]+)", section)
+    assert len(paths) > 10
+    assert [path for path in paths if not (REPOSITORY / path).exists()] == []
+    (selected,) = re.findall(r"^\$ pytest (\S+) -k (\w+)$", section, re.MULTILINE)
+    assert f"def test_{selected[1]}" in (REPOSITORY / selected[0]).read_text("utf-8")
+
+
 def test_ten_kinds_of_additions() -> None:
     assert len(rows()) >= 10
 
