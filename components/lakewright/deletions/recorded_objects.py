@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from lakewright_engine.plans.deleted_contents import DELETIONS
 
-from lakewright.drift.dynamic.provider_classes import PREFIX, provider_class
+from lakewright.drift.provider_classes import PREFIX, provider_class
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.run_context import RunContext
 

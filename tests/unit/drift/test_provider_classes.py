@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 import lakewright
-from lakewright.drift.dynamic.provider_classes import PREFIX, PROVIDERS, provider_class
+from lakewright.drift.provider_classes import PREFIX, PROVIDERS, provider_class
 
 
 def declared_types() -> set[str]:

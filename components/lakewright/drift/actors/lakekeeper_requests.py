@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from lakewright.drift.model import Difference, DifferenceKind
+from lakewright.drift.provider_classes import provider_class
 from lakewright.drift.session import StackResource
+from lakewright.lakekeeper.api.management.warehouses import CHANGE_SUBRESOURCES
+from lakewright.lakekeeper.provider.inputs import Declared, Rotate, Update, find_mark
 from lakewright.validation.documents import as_mapping
 
 _PREFIX = "pulumi-python:dynamic/lakekeeper:"
@@ -51,7 +54,8 @@ def list_requests(difference: Difference, resource: StackResource, target_id: st
         return
     properties = {**_read_properties(resource), **({"object_id": target_id} if target_id else {})}
     name = difference.property.replace("[", ".").partition(".")[0]
-    for method, path, *subject in rules(properties, "" if difference.kind is DifferenceKind.GONE else name):
+    call = None if difference.kind is DifferenceKind.GONE else _find_call(kind, name)
+    for method, path, *subject in rules(properties, call):
         if path and None not in path:
             yield Request(method, "/" + "/".join(str(part) for part in path), *subject)
 
@@ -60,14 +64,16 @@ Known = Mapping[str, Any]
 Path = tuple[str | None, ...]
 Call = tuple[str, Path] | tuple[str, Path, str]
 """Method, parts of a path, and the subject if the path does not name it."""
-Rules = Callable[[Known, str], Sequence[Call]]
-"""Returns calls by what is known about an object, and by a property; an empty one if it is gone.
+Rules = Callable[[Known, str | None], Sequence[Call]]
+"""Returns requests by what is known about an object, and by the call that changes the property.
 
-A path with a part that is not known is left out.
+The call is empty for a property that no call changes, and None if the object is gone. A path with a part that is not
+known is left out.
 """
 
 _MANAGEMENT = ("management", "v1")
 _CATALOG = ("catalog", "v1")
+_MANAGED_ACCESS = "managed-access"
 
 
 def _read_properties(resource: StackResource) -> Known:
@@ -87,43 +93,41 @@ def _join_levels(namespace: object) -> str | None:
     return namespace.replace(".", SEPARATOR) if isinstance(namespace, str) and namespace else None
 
 
-def _warehouse(properties: Known, name: str) -> list[tuple[str, Path]]:
+def _find_call(kind: str, name: str) -> str:
+    """Return the name of the call that changes a property, by the marks of the property; empty if none does."""
+    model: type[Declared] | None = getattr(provider_class(kind), "args", None)
+    field = model.model_fields.get(name) if model else None
+    mark = (find_mark(field, Update) or find_mark(field, Rotate)) if field else None
+    return mark.via if mark else ""
+
+
+def _warehouse(properties: Known, call: str | None) -> list[tuple[str, Path]]:
     warehouse = properties["id"]
-    if not name:
+    if call is None:
         return [("DELETE", (*_MANAGEMENT, "warehouse", warehouse))]
-    ends = {
-        "name": ("rename",),
-        "storage": ("storage",),
-        "credential": ("storage", "storage-credential"),
-        "credential_fingerprint": ("storage", "storage-credential"),
-        "delete_profile": ("delete-profile",),
-        "protected": ("protection",),
-        "active": ("activate", "deactivate"),
-        "allowed_format_versions": ("format-version-policy",),
-        "default_format_version": ("format-version-policy",),
-    }
-    calls: list[tuple[str, Path]] = [
-        ("POST", (*_MANAGEMENT, "warehouse", warehouse, end)) for end in ends.get(name, ())
-    ]
-    if name == "managed_access":
-        calls.append(("POST", (*_MANAGEMENT, "permissions", "warehouse", warehouse, "managed-access")))
-    return calls
+    if call == _MANAGED_ACCESS:
+        return [("POST", (*_MANAGEMENT, "permissions", "warehouse", warehouse, call))]
+    subresources = CHANGE_SUBRESOURCES.get(call, (call,)) if call else ()
+    return [("POST", (*_MANAGEMENT, "warehouse", warehouse, subresource)) for subresource in subresources]
 
 
-def _namespace(properties: Known, name: str) -> list[tuple[str, Path]]:
+def _namespace(properties: Known, call: str | None) -> list[tuple[str, Path]]:
     warehouse, namespace_id = properties.get("warehouse_id"), properties.get("namespace_id")
     path = (*_CATALOG, warehouse, "namespaces", _join_levels(properties.get("name")))
-    if not name:
+    if call is None:
         return [("DELETE", path)]
-    calls_by_property: dict[str, list[tuple[str, Path]]] = {
-        "properties": [("POST", (*path, "properties"))],
-        "protected": [("POST", (*_MANAGEMENT, "warehouse", warehouse, "namespace", namespace_id, "protection"))],
-        "managed_access": [("POST", (*_MANAGEMENT, "permissions", "namespace", namespace_id, "managed-access"))],
-    }
-    return calls_by_property.get(name, [])
+    match call:
+        case "":
+            return []
+        case "protection" as call:
+            return [("POST", (*_MANAGEMENT, "warehouse", warehouse, "namespace", namespace_id, call))]
+        case "managed-access" as call:
+            return [("POST", (*_MANAGEMENT, "permissions", "namespace", namespace_id, call))]
+        case call:
+            return [("POST", (*path, call))]
 
 
-def _table(properties: Known, name: str) -> Sequence[Call]:
+def _table(properties: Known, call: str | None) -> Sequence[Call]:
     warehouse = properties.get("warehouse_id")
     path = (
         *_CATALOG,
@@ -133,36 +137,38 @@ def _table(properties: Known, name: str) -> Sequence[Call]:
         "tables",
         properties.get("name"),
     )
-    if not name:
+    if call is None:
         return [("DELETE", path)]
-    if name == "protected":
-        return [("POST", (*_MANAGEMENT, "warehouse", warehouse, "table", properties["id"], "protection"))]
     subject = table_subject(str(properties.get("namespace")), str(properties.get("name")))
-    if name in ("name", "namespace"):
-        return [("POST", (*_CATALOG, warehouse, "tables", "rename"), subject)]
-    return [("POST", path), ("POST", (*_CATALOG, warehouse, "transactions", "commit"), subject)]
+    match call:
+        case "protection" as call:
+            return [("POST", (*_MANAGEMENT, "warehouse", warehouse, "table", properties["id"], call))]
+        case "rename" as call:
+            return [("POST", (*_CATALOG, warehouse, "tables", call), subject)]
+        case _:  # a computed output, such as `drift`, follows from commits as well
+            return [("POST", path), ("POST", (*_CATALOG, warehouse, "transactions", "commit"), subject)]
 
 
-def _role(properties: Known, name: str) -> list[tuple[str, Path]]:
+def _role(properties: Known, call: str | None) -> list[tuple[str, Path]]:
     path = (*_MANAGEMENT, "role", properties["id"])
-    if name in ("provider_id", "source_id"):
-        return [("PUT", (*path, "source-system"))]
-    return [("POST", path) if name else ("DELETE", path)]
+    if call == "source-system":
+        return [("PUT", (*path, call))]
+    return [("DELETE", path) if call is None else ("POST", path)]
 
 
-def _user(properties: Known, name: str) -> list[tuple[str, Path]]:
-    return [("PUT" if name else "DELETE", (*_MANAGEMENT, "user", properties["id"]))]
+def _user(properties: Known, call: str | None) -> list[tuple[str, Path]]:
+    return [("DELETE" if call is None else "PUT", (*_MANAGEMENT, "user", properties["id"]))]
 
 
-def _project(properties: Known, name: str) -> Sequence[Call]:
+def _project(properties: Known, call: str | None) -> Sequence[Call]:
     # Older paths have the id. Newer ones have none: the header `x-project-id` has it.
-    end, method = (("rename",), "POST") if name == "name" else ((), "DELETE")
+    end, method = ((call,), "POST") if call == "rename" else ((), "DELETE")
     subject = project_subject(properties["id"])
     root = (*_MANAGEMENT, "project")
     return [(method, (*root, properties["id"], *end)), (method, (*root, *end), subject)]
 
 
-def _grants(properties: Known, _name: str) -> Sequence[Call]:
+def _grants(properties: Known, _call: str | None) -> Sequence[Call]:
     target = as_mapping(properties.get("on"))
     kind, warehouse, object_id = target.get("type"), target.get("warehouse_id"), properties.get("object_id")
     object_id = object_id.rpartition("/")[2] if isinstance(object_id, str) else None
@@ -197,7 +203,7 @@ def _grants(properties: Known, _name: str) -> Sequence[Call]:
             return []
 
 
-def _queue(properties: Known, _name: str) -> Sequence[Call]:
+def _queue(properties: Known, _call: str | None) -> Sequence[Call]:
     queue, warehouse, project = properties.get("queue"), properties.get("warehouse_id"), properties.get("project_id")
     # Servers before 0.14 call the queue of soft deletion `tabular_expiration`.
     names = (queue, "tabular_expiration") if queue == "soft_deletion" else (queue,)

@@ -62,6 +62,13 @@ def find_by_name(client: Client, project_id: str, name: str) -> WarehouseRespons
     return next((w for w in list_all(client, project_id) if str(w["name"]).casefold() == folded_name), None)
 
 
+CHANGE_SUBRESOURCES: Mapping[str, tuple[str, ...]] = {
+    "status": ("activate", "deactivate"),
+    "storage-credential": ("storage", "storage-credential"),
+}
+"""Subresources that make a change, by the change's name. Any other change is made by the subresource of its name."""
+
+
 def change(client: Client, warehouse_id: str, subresource: str, body: Mapping[str, Any]) -> None:
     """Make an idempotent change: rename, delete-profile, protection, format-version-policy."""
     client.call("POST", f"{ROOT}/{warehouse_id}/{subresource}", body=body)
