@@ -115,7 +115,8 @@ schema: $(READY)  ## Write docs/schema/ from the models
 	lakewright spec schema --environment > docs/schema/environment.schema.json
 	lakewright spec schema --platform > docs/schema/platform.schema.json
 
-docs: $(READY)  ## Write docs/reference/ from the resources' models, and docs/permissions.md
+docs: $(READY)  ## Write docs/reference/ and the resources' signatures from their models, and docs/permissions.md
+	python scripts/signatures.py
 	python scripts/reference.py
 	python scripts/permissions.py
 

@@ -116,7 +116,7 @@ def _adoption(model: type[BaseModel] | None, key: tuple[str, ...]) -> str:
 
 def _groups(model: type[BaseModel], seen: tuple[type, ...] = ()) -> Iterator[Group]:
     """A model's own properties first, then those of the models within it."""
-    texts = _texts(model)
+    texts = read_texts(model)
     fields = {name: field for name, field in model.model_fields.items() if name not in _own(model)}
     properties = [
         Property(
@@ -203,7 +203,7 @@ def _change(field: Any, *, nested: bool) -> str:
     return "as the property that it is in" if nested else "updates"
 
 
-def _texts(model: type) -> dict[str, str]:
+def read_texts(model: type) -> dict[str, str]:
     """The text below each field, those of base classes too."""
     found: dict[str, str] = {}
     for base in reversed(model.__mro__):

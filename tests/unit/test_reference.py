@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from pydantic import create_model
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.py"))
@@ -49,6 +51,44 @@ def reference(load_script: Callable[[str], ModuleType]) -> Any:
 def test_reference_is_up_to_date(reference: Any) -> None:
     kept = {page.name: page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md")}
     assert kept == reference.pages(), "run `make docs`"
+
+
+def test_signatures_follow_from_the_models(
+    load_script: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    texts: dict[Path, str] = load_script("signatures").write_signatures()
+
+    assert [str(path) for path, text in texts.items() if path.read_text("utf-8") != text] == [], "run `make docs`"
+    assert len(texts) >= 10
+
+
+def test_new_property_gets_an_argument_with_its_text(
+    load_script: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    signatures = load_script("signatures")
+    monkeypatch.setattr(signatures, "read_texts", lambda _model: {"server": "The server.", "size": "Size in bytes."})
+    text = textwrap.dedent('''
+        class Box(Resource):
+            def __init__(
+                self,
+                resource_name: str,
+                *,
+                server: str,
+                opts: None = None,
+            ) -> None:
+                """Declare the resource."""
+                props = drop_none(
+                    server=server,
+                )
+    ''')
+
+    written = signatures._rewrite(text, "Box", create_model("BoxArgs", server=(str, ...), size=(int | None, None)))
+
+    assert "size: pulumi.Input[int] | None = None,\n        opts" in written
+    assert "            size: Size in bytes.\n" in written
+    assert "size=size,\nserver=server" in written.replace(" ", "")
 
 
 def test_every_resource_has_a_page(reference: Any) -> None:

@@ -167,7 +167,17 @@ class Grant(Resource, module="lakekeeper", name="Grant"):
         role: pulumi.Input[str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Declare the resource."""
+        """Declare the resource.
+
+        Args:
+            resource_name: Name of the resource in the program, unique for its type.
+            server: `endpoint` and `auth` of the server; secrets by reference.
+            on: The object.
+            privilege: The privilege, in the terms of the server's authorizer.
+            user: Id of the user who receives it.
+            role: Id of the role that receives it.
+            opts: Options of the resource.
+        """
         run_context.current().declarations.add(Claim("Grant", resource_name), on, privilege)
         props = drop_none(server=server, on=on, privilege=privilege, user=user, role=role, declared_as=resource_name)
         super().__init__(GrantProvider(), resource_name, props, delete_first(opts))

@@ -235,7 +235,17 @@ class Grants(Resource, module="lakekeeper", name="Grants"):
         adopt: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Declare the resource."""
+        """Declare the resource.
+
+        Args:
+            resource_name: Name of the resource in the program, unique for its type.
+            server: `endpoint` and `auth` of the server; secrets by reference.
+            on: The object.
+            grants: All grants on it.
+            keep_owners: Keep the owners that exist when the resource is created.
+            adopt: Take over an object that has other grants. They are revoked.
+            opts: Options of the resource.
+        """
         run_context.current().declarations.add(Claim("Grants", resource_name), on)
         props = drop_none(
             server=server,

@@ -193,7 +193,19 @@ class Role(Resource, module="lakekeeper", name="Role"):
         adopt: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Declare the resource."""
+        """Declare the resource.
+
+        Args:
+            resource_name: Name of the resource in the program, unique for its type.
+            server: `endpoint` and `auth` of the server; secrets by reference.
+            project_id: Project that the role belongs to.
+            name: Name of the role, unique in its project. Case is ignored.
+            description: Purpose of the role; empty for none.
+            provider_id: Identity provider whose role this role represents: lower-case letters, digits and `-`.
+            source_id: Id of the role at that provider.
+            adopt: Take over an existing role of this name.
+            opts: Options of the resource.
+        """
         props = drop_none(
             server=server,
             project_id=project_id,

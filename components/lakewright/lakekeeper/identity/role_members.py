@@ -194,7 +194,21 @@ class RoleMembers(Resource, module="lakekeeper", name="RoleMembers"):
         adopt: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Declare the resource."""
+        """Declare the resource.
+
+        Args:
+            resource_name: Name of the resource in the program, unique for its type.
+            server: `endpoint` and `auth` of the server; secrets by reference.
+            project_id: Project that the role belongs to.
+            role_id: Id of the role.
+            users: Ids of the users that are members.
+            roles: Ids of the roles that are members.
+            names: Display names of members by user id. A member with a name whom the server does not know is
+                registered; such users remain when the resource is destroyed, as other projects may have them as
+                members.
+            adopt: Take over a role that has other members. They are removed.
+            opts: Options of the resource.
+        """
         role = {"type": "role", "project_id": project_id, "role_id": role_id}
         run_context.current().declarations.add(Claim("RoleMembers", resource_name), role, ASSIGNEE)
         props = drop_none(

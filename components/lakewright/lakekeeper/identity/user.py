@@ -130,7 +130,20 @@ class User(Resource, module="lakekeeper", name="User"):
         may_exist: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Declare the resource."""
+        """Declare the resource.
+
+        Args:
+            resource_name: Name of the resource in the program, unique for its type.
+            server: `endpoint` and `auth` of the server; secrets by reference.
+            user_id: Id in the identity provider's tokens: `oidc~SUBJECT` or `kubernetes~UID`.
+            name: Display name.
+            user_type: Kind of user: a person or an application.
+            email: E-mail address; empty for none.
+            may_exist: Take over the user without `adopt`. For a service account: no other has its uid, and the server
+                may have added it at its first request.
+            adopt: Take over an existing user. Servers add users at their first request.
+            opts: Options of the resource.
+        """
         props = drop_none(
             server=server,
             user_id=user_id,

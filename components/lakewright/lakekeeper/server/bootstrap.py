@@ -90,7 +90,19 @@ class Bootstrap(Resource, module="lakekeeper", name="Bootstrap"):
         user_type: pulumi.Input[str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Declare the resource."""
+        """Declare the resource.
+
+        Args:
+            resource_name: Name of the resource in the program, unique for its type.
+            server: `endpoint` and `auth` of the server; secrets by reference.
+            accept_terms_of_use: Must be true: accept Lakekeeper's terms of use.
+            is_operator: Whether the bootstrapping identity becomes an operator instead of an administrator of the
+                server.
+            user_name: Name of the identity, if its token has none.
+            user_email: E-mail address of the identity, if its token has none.
+            user_type: Type of the identity: a person or a service.
+            opts: Options of the resource.
+        """
         props = drop_none(
             server=server,
             accept_terms_of_use=accept_terms_of_use,

@@ -216,7 +216,20 @@ class Project(Resource, module="lakekeeper", name="Project"):
         adopt: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Declare the resource."""
+        """Declare the resource.
+
+        Args:
+            resource_name: Name of the resource in the program, unique for its type.
+            server: `endpoint` and `auth` of the server; secrets by reference.
+            project_id: Id of the project. The declaration sets it, because names are not unique.
+            name: Display name.
+            deletion: Effect on data when the resource is deleted: `protect` refuses while there is data, `retain` keeps
+                it, `purge` deletes it.
+            kept_warehouses: Warehouses with `deletion: retain`. The project is kept while such a warehouse exists.
+            record: Id of the tenant's record, for the project's mark.
+            adopt: Take over an existing project of this id.
+            opts: Options of the resource.
+        """
         props = drop_none(
             server=server,
             project_id=project_id,

@@ -322,7 +322,32 @@ class Table(Resource, module="lakekeeper", name="Table"):
         adopt: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Declare the resource."""
+        """Declare the resource.
+
+        Args:
+            resource_name: Name of the resource in the program, unique for its type.
+            server: `endpoint` and `auth` of the server; secrets by reference.
+            warehouse_id: Warehouse that the table is in.
+            namespace: Namespace that the table is in, with dots between its levels.
+            name: Name of the table. A change renames the table in place.
+            columns: The columns, in order.
+            identifier: Columns that together identify a row, for engines that update rows. Iceberg does not enforce
+                uniqueness.
+            partition_by: Partition transforms: `days(at)`, `bucket(16, id) as shard`.
+            sort_by: Sort order: `at desc nulls last`.
+            properties: Declared table properties. Other properties, which engines and the server write, are not
+                changed.
+            format_version: Iceberg format version. It can only be raised.
+            location: Folder of the table, within the warehouse. If left out, the server chooses it.
+            protected: Whether the server refuses to drop the table. If left out, the server keeps its value.
+            dropped_columns: Paths of the columns that may be dropped. No other column is dropped.
+            undeclared_columns: Handling of columns that jobs added: `refuse` reports them as drift, `keep` ignores
+                them.
+            deletion: Effect on data when the resource is deleted: `protect` refuses while there is data, `retain` keeps
+                it, `purge` deletes it.
+            adopt: Take over an existing table of this name, and change it to match the declaration.
+            opts: Options of the resource.
+        """
         props = drop_none(
             server=server,
             warehouse_id=warehouse_id,

@@ -299,7 +299,31 @@ class DeletionGuard(Resource, module="lakekeeper", name="DeletionGuard"):
         deletion: pulumi.Input[Deletion] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Declare the resource."""
+        """Declare the resource.
+
+        Args:
+            resource_name: Name of the resource in the program, unique for its type.
+            server: `endpoint` and `auth` of the server; secrets by reference.
+            warehouses: Ids of the warehouses to guard, by name.
+            namespaces: The stack's own namespaces by warehouse name. Other namespaces of these warehouses block the
+                deletion.
+            projects: The stack's own warehouse ids by project id. Other warehouses of these projects block the
+                deletion.
+            roles: Names of the stack's own roles by project id. Other roles of these projects block the deletion.
+            buckets: Buckets that are deleted with the stack.
+            declared: Ids of all warehouses of the stack, by name. A guarded warehouse that is removed from them must be
+                empty.
+            adopted: Key prefixes of adopted warehouses with `deletion: purge`, by name. Unexplained objects block their
+                deletion.
+            record: Id of the tenant's record. A project or bucket whose mark has another id belongs to another stack.
+            purged_warehouses: Names of the warehouses with `deletion: purge`. A protected object in them blocks the
+                deletion.
+            purged_tables: Tables with `deletion: purge` in warehouses with `retain`, by warehouse name: the levels of
+                the namespace and the name of the table. Protected tables block the deletion.
+            deletion: Effect on data when the resource is deleted: `protect` refuses while there is data, `retain` keeps
+                it, `purge` deletes it.
+            opts: Options of the resource.
+        """
         props = drop_none(
             server=server,
             warehouses=warehouses,

@@ -303,7 +303,23 @@ class Namespace(Resource, module="lakekeeper", name="Namespace"):
         adopt: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Declare the resource."""
+        """Declare the resource.
+
+        Args:
+            resource_name: Name of the resource in the program, unique for its type.
+            server: `endpoint` and `auth` of the server; secrets by reference.
+            warehouse_id: Warehouse that the namespace is in.
+            name: Its levels, separated by dots: `sales.daily`.
+            properties: Properties, keys in lower case. If omitted, the server keeps its values.
+            location: Folder of the namespace's tables, within the warehouse. If omitted, the server chooses it.
+            protected: Whether the server refuses to drop it. If omitted, the server keeps its value.
+            managed_access: Whether only principals with `manage_grants` can grant privileges in it. If omitted, the
+                server keeps its value.
+            deletion: Effect on data when the resource is deleted: `protect` refuses while there is data, `retain` keeps
+                it, `purge` deletes it.
+            adopt: Take over an existing namespace of this name.
+            opts: Options of the resource.
+        """
         props = drop_none(
             server=server,
             warehouse_id=warehouse_id,

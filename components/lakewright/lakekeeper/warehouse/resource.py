@@ -306,7 +306,32 @@ class Warehouse(Resource, module="lakekeeper", name="Warehouse"):
         adopt: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Declare the resource."""
+        """Declare the resource.
+
+        Args:
+            resource_name: Name of the resource in the program, unique for its type.
+            server: `endpoint` and `auth` of the server; secrets by reference.
+            project_id: Project that the warehouse belongs to.
+            name: Name of the warehouse, unique in its project, ignoring case.
+            storage: Location of the data: the fields of `S3Profile`, `AdlsProfile` or `GcsProfile`, selected by `type`.
+            credential: Credential that the server uses for the storage; secrets by reference. None: no credential.
+            delete_profile: Whether dropped tables can be restored, and for how long.
+            protected: Whether the server refuses to delete the warehouse.
+            active: Whether the warehouse can be used.
+            allowed_format_versions: Iceberg format versions that tables may have. If omitted, the server keeps its
+                value.
+            default_format_version: Format version of tables that do not set one; must be an allowed version.
+            managed_access: Whether only principals with `manage_grants` can grant privileges in it. Owners of objects
+                then cannot.
+            deletion: Effect on data when the resource is deleted: `protect` refuses while there is data, `retain` keeps
+                it, `purge` deletes it.
+            own_bucket: The bucket, if the stack created it: `deletion: purge` then also deletes all other objects and
+                old versions under the warehouse's key prefix.
+            is_adopted: Whether the stack adopted it once. Foreign objects may be under its key prefix: objects that
+                none of its tables explains stop a purge.
+            adopt: Take over an existing warehouse of this name at the declared location.
+            opts: Options of the resource.
+        """
         props = drop_none(
             server=server,
             project_id=project_id,

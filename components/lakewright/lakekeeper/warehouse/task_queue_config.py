@@ -217,7 +217,21 @@ class TaskQueueConfig(Resource, module="lakekeeper", name="TaskQueueConfig"):
         adopt: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Declare the resource."""
+        """Declare the resource.
+
+        Args:
+            resource_name: Name of the resource in the program, unique for its type.
+            server: `endpoint` and `auth` of the server; secrets by reference.
+            queue: Name of the queue: `soft_deletion`, `tabular_purge`, `task_log_cleanup`, or another queue of the
+                server.
+            warehouse_id: Warehouse that the queue belongs to.
+            project_id: Project that the queue belongs to; for `task_log_cleanup` only.
+            config: Settings of the queue, with the server's keys.
+            max_seconds_since_last_heartbeat: Seconds without a heartbeat after which a task counts as lost. If omitted,
+                the server keeps its value.
+            adopt: Take over a configuration that was set outside the stack.
+            opts: Options of the resource.
+        """
         props = drop_none(
             server=server,
             queue=queue,
