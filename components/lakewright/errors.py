@@ -15,10 +15,9 @@ LakewrightError                     the base; exit code 1 unless noted
 │   └── ResumeError                 no run can be resumed; exit code 2
 ├── DiscoveryError                  something that exists cannot be read or declared
 │   └── EmptyProjectError           a project has no warehouse
-├── UndeclarableWarehouseError      a warehouse has no form in specs
 ├── UndeclarableStorageError        a storage has no form in specs
 ├── UndeclarableTableError          a table has no form in specs
-├── NotExpressibleError             the spec cannot express a value that `drift --accept` found
+├── NotExpressibleError             the spec cannot express a value or an object that a server has
 ├── AuditSourceError                a source of records of changes cannot be read
 ├── AccountUnreachableError         a service of an AWS account does not respond
 ├── ReadRefusedError                AWS refused to read an object or a list

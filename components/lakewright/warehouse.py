@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import pulumi
 from lakewright_spark.catalog import CatalogWarehouse
@@ -11,6 +10,7 @@ from lakewright_spark.catalog import CatalogWarehouse
 from lakewright.adopted_ids import AdoptedIds
 from lakewright.aws.access_role import aliases
 from lakewright.environment.platform import Platform
+from lakewright.field_map.arguments import build_args
 from lakewright.lakekeeper import ExternalId, Namespace, Warehouse
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
 from lakewright.lakekeeper.warehouse.role_proof import RoleProof
@@ -20,8 +20,6 @@ from lakewright.storage.backend import WarehouseAccess
 from lakewright.storage.existing import name_external_id_key
 from lakewright.tenant_storage import TenantStorage
 from lakewright.warehouse_roles import RoleSettings, WarehouseRoles, make_warehouse_roles
-
-_SECONDS_PER_DAY = 86_400
 
 
 class TenantWarehouse(pulumi.ComponentResource):
@@ -66,33 +64,27 @@ class TenantWarehouse(pulumi.ComponentResource):
         external_id = _choose_external_id(name, tenant.find_storage_name(spec), storage, within)
         settings = RoleSettings(tenant, spec, platform, storage, record, after, within)
         self.roles = make_warehouse_roles(settings, external_id)
+        args = build_args(spec)
+        args["adopt"] = tenant.adopts(spec)
         access = WarehouseAccess(
             storage.bucket,
             prefix,
-            vended=spec.delegation == "vended",
-            also_signed=spec.remote_signing,
+            args.pop("storage"),
             role_arn=self.roles.catalog,
             vending_role_arn=self.roles.vending,
-            token_seconds=spec.token_seconds,
             kms_key_arn=storage.kms_key_arn,
-            session_tags=spec.session_tags,
         )
         profile = storage.backend.storage_profile(access, storage.address)
         credential = storage.backend.storage_credential(external_id)
         warehouse = Warehouse(
             name,
+            **args,
             server=platform.server,
             project_id=project_id,
-            name=spec.name,
             storage=profile,
             credential=credential,
-            delete_profile=build_delete_profile(spec),
-            protected=spec.protected,
-            allowed_format_versions=list(spec.format_versions) if spec.format_versions else None,
-            deletion=spec.deletion,
             own_bucket=storage.own_bucket,
             is_adopted=record.is_adopted(spec.name),
-            adopt=tenant.adopts(spec),
             opts=pulumi.ResourceOptions.merge(within, pulumi.ResourceOptions(depends_on=storage.made_by)),
         )
         self.warehouse_id = adopted.resolve_warehouse_id(spec, warehouse.warehouse_id)
@@ -135,13 +127,6 @@ class TenantWarehouse(pulumi.ComponentResource):
                 ),
             )
         self.register_outputs({"warehouse_id": self.warehouse_id, "role_arn": self.roles.catalog})
-
-
-def build_delete_profile(spec: WarehouseSpec) -> Mapping[str, Any]:
-    """Return the delete profile: the effect of dropping a table."""
-    if spec.soft_delete_days is None:
-        return {"type": "hard"}
-    return {"type": "soft", "expiration_seconds": spec.soft_delete_days * _SECONDS_PER_DAY}
 
 
 def build_catalog_warehouse(

@@ -20,10 +20,6 @@ if TYPE_CHECKING:
         get_namespace_output,
         get_namespaces,
         get_namespaces_output,
-        get_warehouse,
-        get_warehouse_output,
-        get_warehouses,
-        get_warehouses_output,
     )
     from lakewright.lakekeeper.lookups.identity import (
         get_grants,
@@ -62,6 +58,12 @@ if TYPE_CHECKING:
     from lakewright.lakekeeper.storage.external_id import ExternalId
     from lakewright.lakekeeper.table.resource import Table
     from lakewright.lakekeeper.tenant.deletion_guard import DeletionGuard
+    from lakewright.lakekeeper.warehouse.lookup import (
+        get_warehouse,
+        get_warehouse_output,
+        get_warehouses,
+        get_warehouses_output,
+    )
     from lakewright.lakekeeper.warehouse.namespace import Namespace
     from lakewright.lakekeeper.warehouse.resource import Warehouse
     from lakewright.lakekeeper.warehouse.task_queue_config import TaskQueueConfig
@@ -168,10 +170,10 @@ _FILES = {
     "get_view_output": "lookups.tables",
     "get_views": "lookups.tables",
     "get_views_output": "lookups.tables",
-    "get_warehouse": "lookups.catalog",
-    "get_warehouse_output": "lookups.catalog",
-    "get_warehouses": "lookups.catalog",
-    "get_warehouses_output": "lookups.catalog",
+    "get_warehouse": "warehouse.lookup",
+    "get_warehouse_output": "warehouse.lookup",
+    "get_warehouses": "warehouse.lookup",
+    "get_warehouses_output": "warehouse.lookup",
 }
 
 former_paths.install()

@@ -1,11 +1,13 @@
 """A Lakekeeper warehouse of a tenant, and the namespaces in it."""
 
 import re
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
-from lakewright.names.namespace_presets import PRESETS
+from lakewright.field_map.marks import Makes, NotExpressibleError, NoWayBack, Sets
+from lakewright.names.namespace_presets import PRESETS, match_preset
 from lakewright.names.principal import Principal
 from lakewright.names.types import Deletion, FormatVersion, NamespacePath, PrincipalArn, S3KeyPrefix
 from lakewright.storage.lifecycle import PrefixLifecycle
@@ -61,50 +63,180 @@ class QueueSettings(StrictModel):
 
 ShareName = Annotated[str, Field(pattern=r"^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$")]
 
+_SECONDS_PER_DAY = 86_400
+_MAX_SOFT_DELETE_DAYS = 365
+_USUAL_TOKEN_SECONDS = 3600
+_ALL_FORMAT_VERSIONS = frozenset({1, 2, 3})
+_CREDENTIAL_IS_HIDDEN = "a credential cannot be read back from the server"
+_FOLLOWS_FROM_TWO_FIELDS = "it follows from `delegation` and `remote_signing` together; change them by hand"
+_ROLE_OUTSIDE_THE_CATALOG = "an IAM role outside the catalog, which no warehouse refers to"
+
+
+def build_delete_profile(soft_delete_days: int | None) -> Mapping[str, Any]:
+    """Return the delete profile: the effect of dropping a table."""
+    if soft_delete_days is None:
+        return {"type": "hard"}
+    return {"type": "soft", "expiration_seconds": soft_delete_days * _SECONDS_PER_DAY}
+
+
+def _read_soft_delete_days(profile: Mapping[str, Any] | None) -> int | None:
+    if not profile or profile.get("type") != "soft":
+        return None
+    seconds = int(profile["expiration_seconds"])
+    days, remainder = divmod(seconds, _SECONDS_PER_DAY)
+    if remainder or not 1 <= days <= _MAX_SOFT_DELETE_DAYS:
+        raise NotExpressibleError(
+            f"dropped tables expire after {seconds} seconds;"
+            f" `soft_delete_days` counts whole days from 1 to {_MAX_SOFT_DELETE_DAYS}"
+        )
+    return days
+
+
+def _read_key_prefix(prefix: str | None) -> str:
+    if stripped := (prefix or "").strip("/"):
+        return stripped
+    raise NotExpressibleError(
+        "it uses a whole bucket; a warehouse of a spec has a `key_prefix`, so that other warehouses fit beside it"
+    )
+
+
+def _is_signed(profile: Mapping[str, Any]) -> bool:
+    return profile.get("remote_signing_enabled") is not False
+
+
+def _read_delegation(profile: Mapping[str, Any]) -> str:
+    if profile.get("sts_enabled"):
+        return "vended"
+    if _is_signed(profile):
+        return "remote-signing"
+    raise NotExpressibleError(
+        "it neither vends credentials nor signs requests; specs have `delegation: vended` or `remote-signing`"
+    )
+
+
+def _read_remote_signing(profile: Mapping[str, Any]) -> bool:
+    return bool(profile.get("sts_enabled")) and _is_signed(profile)
+
+
+def _has_all_format_versions(versions: list[int] | None) -> bool:
+    return not versions or set(versions) >= _ALL_FORMAT_VERSIONS
+
+
+def _read_namespaces(paths: list[str]) -> Any:
+    """Return the field for the namespaces of a warehouse. A parent follows from its children."""
+    leaves = [path for path in paths if not any(other.startswith(f"{path}.") for other in paths)]
+    preset = match_preset(paths)
+    if preset is None:
+        return leaves
+    also = [path for path in leaves if path not in PRESETS[preset]]
+    return {"preset": preset} | ({"also": also} if also else {})
+
+
+def _read_task_queues(queues: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    return {
+        name: {key: value for key, value in settings.items() if value not in (None, {})}
+        for name, settings in queues.items()
+    }
+
 
 class WarehouseSpec(StrictModel):
     """One warehouse: a prefix of a storage, with a role that reaches that prefix alone."""
 
-    name: CatalogName
-    renamed_from: CatalogName | None = None
+    refused_properties: ClassVar[Mapping[str, str]] = {
+        "active": "the spec cannot declare an inactive warehouse: activate it, or let `up --refresh` do it",
+        "credential": _CREDENTIAL_IS_HIDDEN,
+        "credential_fingerprint": _CREDENTIAL_IS_HIDDEN,
+    }
+    """Properties of `Warehouse` that the spec leaves out on purpose, with what `drift --accept` says."""
+
+    name: Annotated[
+        CatalogName,
+        Sets(
+            "name",
+            refusal="the warehouse was renamed outside the stack: rename it in the spec with `renamed_from`, or rename"
+            " it back",
+        ),
+    ]
+    renamed_from: Annotated[CatalogName | None, NoWayBack("servers do not keep earlier names")] = None
     """Earlier name in this spec. The warehouse is renamed in place and keeps its key prefix and role."""
-    storage: str | None = None
+    storage: Annotated[
+        str | None, NoWayBack("a name inside the spec; each storage backend reads its own fields from the profile")
+    ] = None
     """Name of the storage; required if there are several."""
-    owner: Principal | None = None
+    owner: Annotated[Principal | None, NoWayBack("jobs check the owner; the server does not have it")] = None
     """Principal whose runs may write: `user:IDP~SUBJECT` or `role:NAME`. Principals with both `create` and `modify` on
     the warehouse or the project may write, too. Default: every run of the tenant."""
-    key_prefix: Annotated[S3KeyPrefix, Field(min_length=1)] | None = None
+    key_prefix: Annotated[
+        Annotated[S3KeyPrefix, Field(min_length=1)] | None,
+        Sets(
+            "storage.key_prefix",
+            from_live=_read_key_prefix,
+            refusal="a warehouse keeps its key prefix; declare another warehouse instead",
+        ),
+    ] = None
     """Default: TENANT/WAREHOUSE, with the warehouse's first name."""
-    namespaces: Namespaces = []
-    soft_delete_days: Annotated[int, Field(ge=1, le=365)] | None = None
+    namespaces: Annotated[Namespaces, Makes("Namespace", from_live=_read_namespaces)] = []
+    soft_delete_days: Annotated[
+        Annotated[int, Field(ge=1, le=_MAX_SOFT_DELETE_DAYS)] | None,
+        Sets("delete_profile", to_args=build_delete_profile, from_live=_read_soft_delete_days),
+    ] = None
     """Days during which a dropped table can be restored. Without it, dropping is final."""
-    deletion: Deletion = "protect"
+    deletion: Annotated[
+        Deletion, Sets("deletion"), NoWayBack("a decision about later deletions; the server does not have it")
+    ] = "protect"
     """Effect of a deletion while tables exist: `protect` refuses, `retain` keeps everything, `purge` deletes it."""
-    adopt: bool = False
+    adopt: Annotated[bool, Sets("adopt"), NoWayBack("it applies only while the stack takes the warehouse over")] = False
     """Adopt an existing warehouse of this name, its namespaces and its role."""
-    protected: bool = False
+    protected: Annotated[bool, Sets("protected")] = False
     """Lakekeeper's protection: the warehouse cannot be deleted without force."""
-    format_versions: Annotated[list[FormatVersion], Field(min_length=1)] | None = None
+    format_versions: Annotated[
+        Annotated[list[FormatVersion], Field(min_length=1)] | None,
+        Sets("allowed_format_versions", is_usual=_has_all_format_versions),
+    ] = None
     """Allowed versions of the Iceberg table format. Default: all that the server supports."""
-    delegation: Literal["vended", "remote-signing"] = "vended"
+    delegation: Annotated[
+        Literal["vended", "remote-signing"],
+        Sets(
+            "storage.sts_enabled",
+            to_args=lambda delegation: delegation == "vended",
+            from_live=_read_delegation,
+            reads="storage",
+            refusal=_FOLLOWS_FROM_TWO_FIELDS,
+        ),
+    ] = "vended"
     """How clients access S3: with short-lived credentials for one table, or with requests that the catalog signs."""
-    remote_signing: bool = False
+    remote_signing: Annotated[
+        bool,
+        Sets(
+            "storage.remote_signing_enabled",
+            from_live=_read_remote_signing,
+            reads="storage",
+            refusal=_FOLLOWS_FROM_TWO_FIELDS,
+        ),
+    ] = False
     """Whether Lakekeeper also signs requests of clients that ask for it, besides vending credentials."""
-    session_tags: dict[str, str] = {}
+    session_tags: Annotated[
+        dict[str, str], Sets("storage.sts_session_tags", to_args=lambda tags: dict(tags) or None)
+    ] = {}
     """Session tags of the catalog's role sessions, for the tenant's own policies."""
-    token_seconds: Annotated[int, Field(ge=900, le=43200)] | None = None
+    token_seconds: Annotated[
+        Annotated[int, Field(ge=900, le=43200)] | None,
+        Sets("storage.sts_token_validity_seconds", is_usual=lambda seconds: seconds == _USUAL_TOKEN_SECONDS),
+    ] = None
     """Lifetime of vended credentials, in seconds. Default: 3600. AWS allows more only if Lakekeeper runs as an IAM
     user: sessions that another role opens last an hour at most."""
-    vending_role: bool = False
+    vending_role: Annotated[bool, NoWayBack("the stack makes this role; it cannot take over another role")] = False
     """Whether Lakekeeper vends credentials with a role of its own, apart from the role of its own access."""
-    maintenance_role: TrustedPrincipal | None = None
+    maintenance_role: Annotated[TrustedPrincipal | None, NoWayBack(_ROLE_OUTSIDE_THE_CATALOG)] = None
     """Principal that gets a role for maintenance outside the catalog: it lists all files and versions of the warehouse,
     reads and deletes files, and cannot delete versions."""
-    shares: dict[ShareName, TrustedPrincipal] = {}
+    shares: Annotated[dict[ShareName, TrustedPrincipal], NoWayBack(_ROLE_OUTSIDE_THE_CATALOG)] = {}
     """Consumers outside the catalog, each with a role that reads the warehouse's files."""
-    lifecycle: PrefixLifecycle | None = None
+    lifecycle: Annotated[
+        PrefixLifecycle | None, NoWayBack("a rule of the bucket's lifecycle, which covers all its warehouses")
+    ] = None
     """Lifecycle of the warehouse's objects. Default: that of the storage."""
-    task_queues: dict[QueueName, QueueSettings] = {}
+    task_queues: Annotated[dict[QueueName, QueueSettings], Makes("TaskQueueConfig", from_live=_read_task_queues)] = {}
     """Settings of Lakekeeper's task queues, by name. Settings of `maintenance.server` are not repeated here. Lakekeeper
     keeps its own settings for other queues."""
 

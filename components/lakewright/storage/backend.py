@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from lakewright_spark.aws_partition import service_host
@@ -46,17 +46,12 @@ class WarehouseAccess:
 
     bucket: pulumi.Input[str]
     key_prefix: pulumi.Input[str]
-    vended: bool
-    """Whether clients get credentials; otherwise Lakekeeper signs their requests."""
+    settings: Mapping[str, Any]
+    """Fields of the provider's `S3Profile` that the warehouse's section of the spec sets."""
     role_arn: pulumi.Input[str] | None = None
     vending_role_arn: pulumi.Input[str] | None = None
     """Role that vends credentials; None if `role_arn` does."""
-    also_signed: bool = False
-    """Whether Lakekeeper signs requests although clients get credentials."""
-    token_seconds: int | None = None
-    """Lifetime of vended credentials."""
     kms_key_arn: pulumi.Input[str] | None = None
-    session_tags: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True)
@@ -205,7 +200,9 @@ class StorageBackend(StrictModel):
 
 def s3_profile(flavor: str, access: WarehouseAccess, address: StorageAddress, **more: Any) -> dict[str, Any]:
     """Return a storage profile in the fields of the provider's `S3Profile`; only what is set."""
+    settings = access.settings
     profile: dict[str, Any] = {
+        **settings,
         "bucket": access.bucket,
         "key_prefix": access.key_prefix,
         "region": address.region,
@@ -214,10 +211,8 @@ def s3_profile(flavor: str, access: WarehouseAccess, address: StorageAddress, **
         "path_style_access": address.path_style or None,
         "assume_role_arn": access.role_arn,
         "sts_role_arn": access.vending_role_arn,
-        "sts_token_validity_seconds": access.token_seconds,
-        "sts_enabled": access.vended,
-        "remote_signing_enabled": access.also_signed or not access.vended,
-        "sts_session_tags": dict(access.session_tags) or None,
+        # Clients without credentials need signed requests.
+        "remote_signing_enabled": bool(settings.get("remote_signing_enabled")) or not settings["sts_enabled"],
         "aws_kms_key_arn": access.kms_key_arn,
         **more,
     }

@@ -63,6 +63,7 @@ class Account:
 def warehouse(profile: dict[str, Any], *paths: str, **more: Any) -> FoundWarehouse:
     response = {
         "warehouse-id": "w1",
+        "project-id": "acme",
         "name": "main",
         "status": "active",
         "delete-profile": {"type": "hard"},

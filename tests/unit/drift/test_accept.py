@@ -81,6 +81,11 @@ CASES: list[tuple[Difference, str, str]] = [
         "format_versions: [2]}",
         "format_versions: [2], protected: true}",
     ),
+    (
+        difference("Warehouse", "acme-second", "storage.sts_session_tags", {"team": "a"}),
+        "format_versions: [2]}",
+        "format_versions: [2], session_tags: {team: a}}",
+    ),
     (difference("Warehouse", "acme-second", "allowed_format_versions", [2, 3]), "[2]}", "[2, 3]}"),
     (difference("Namespace", "acme-executions-curated", "", None), "[results, curated]", "[results]"),
     (
@@ -154,6 +159,8 @@ def test_found_value_is_written_in_place(found: Difference, old: str, new: str) 
         (difference("Warehouse", "acme-executions", "active", not YES), "inactive"),
         (difference("Warehouse", "acme-executions", "credential_fingerprint", "[secret]"), "secret"),
         (difference("Warehouse", "acme-executions", "", None), "gone"),
+        (difference("Warehouse", "acme-second", "storage.sts_enabled", not YES), "`delegation` and `remote_signing`"),
+        (difference("Warehouse", "acme-second", "managed_access", YES), "no field for `managed_access`"),
         (difference("Namespace", "acme-executions-results", "properties", {}), "names of namespaces"),
         (difference("Namespace", "acme-executions-results", "", None), "spec would be invalid: tables.0.name"),
         (difference("RoleMembers", "acme-analysts", "users", [], ["oidc~unit"]), "computing unit"),

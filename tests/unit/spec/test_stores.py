@@ -71,7 +71,7 @@ def test_cloudflare_vends_by_its_own_api() -> None:
 
     sent = storage.storage_credential(None)
     profile = storage.storage_profile(
-        WarehouseAccess("lake", "acme/main", vended=True), StorageAddress("auto", storage.endpoint)
+        WarehouseAccess("lake", "acme/main", {"sts_enabled": True}), StorageAddress("auto", storage.endpoint)
     )
 
     assert sent == {"type": "cloudflare-r2", **credential}

@@ -21,11 +21,11 @@ from lakewright.discovery.declaration.storages import (
     make_placeholder_keys,
 )
 from lakewright.discovery.declaration.table_declaration import UndeclarableTableError
-from lakewright.discovery.declaration.warehouse_declaration import UndeclarableWarehouseError
 from lakewright.discovery.listing.buckets import BucketFacts
 from lakewright.discovery.listing.project_objects import FoundWarehouse, ProjectObjects
+from lakewright.field_map.marks import NotExpressibleError
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
-from lakewright.names.namespace_presets import PRESETS
+from lakewright.names.namespace_presets import PRESETS, match_preset
 from lakewright.names.table_name import QualifiedName
 from lakewright.spec import SpecError, TenantSpec, parse_spec
 from lakewright.storage.backend import AwsDefaults
@@ -136,7 +136,7 @@ class _Draft:
                 storage = declare_storage(
                     warehouse.response["storage-profile"], credential.get("credential-type"), self.hints
                 )
-            except (UndeclarableWarehouseError, UndeclarableStorageError) as reason:
+            except (NotExpressibleError, UndeclarableStorageError) as reason:
                 self.omit("warehouse", warehouse.name, str(reason))
                 continue
             keyed.append((document, storages.add(storage)))
@@ -209,7 +209,7 @@ class _Draft:
             warehouse = self.warehouses_by_name[entry["name"]]
             declarable = {namespace.name for namespace in warehouse.namespaces}
             declarable -= {n.name for n in warehouse.namespaces if warehouse_declaration.find_namespace_problem(n)}
-            preset = warehouse_declaration.match_preset(sorted(declarable))
+            preset = match_preset(sorted(declarable))
             for tabular in warehouse.tabulars:
                 name = str(QualifiedName(warehouse.name, tabular.namespace, tabular.name))
                 if reason := self._find_table_problem(warehouse, tabular, name, declarable, preset):

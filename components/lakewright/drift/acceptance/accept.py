@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 from lakewright_engine.project.yaml_edit import YamlEditError, delete_entry, edit_entry
 
-from lakewright.drift.acceptance.edits import REMOVED, NotExpressibleError, SpecEdit, WrittenSpec
+from lakewright.drift.acceptance.edits import REMOVED, SpecEdit, WrittenSpec
 from lakewright.drift.acceptance.registry import find_edits
 from lakewright.drift.model import Difference
+from lakewright.field_map.marks import NotExpressibleError
 from lakewright.project_files.stack_files import spec_key
 from lakewright.spec import SpecError, parse_spec
 from lakewright.validation.documents import as_mapping

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pydantic import ValidationError
 
-from lakewright.drift.acceptance.edits import REMOVED, NotExpressibleError, SpecEdit, WrittenSpec
+from lakewright.drift.acceptance.edits import REMOVED, SpecEdit, WrittenSpec
 from lakewright.drift.model import Difference, DifferenceKind
+from lakewright.field_map.marks import NotExpressibleError
 from lakewright.spec.grant import GrantSpec
 from lakewright.validation.documents import as_list, list_items
 

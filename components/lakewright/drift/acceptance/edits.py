@@ -6,14 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from lakewright.errors import LakewrightError
+from lakewright.field_map.marks import NotExpressibleError
 from lakewright.validation.documents import as_list, as_mapping, list_items
 
 Path = tuple[str | int, ...]
-
-
-class NotExpressibleError(LakewrightError):
-    """The spec cannot express the found value. The message says why, and what to do."""
 
 
 class _Removed:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from lakewright.drift.acceptance.access_edits import accept_grant, accept_role_members
-from lakewright.drift.acceptance.edits import NotExpressibleError, SpecEdit, WrittenSpec
+from lakewright.drift.acceptance.edits import SpecEdit, WrittenSpec
 from lakewright.drift.acceptance.table_edits import accept_table
 from lakewright.drift.acceptance.warehouse_edits import accept_namespace, accept_task_queue, accept_warehouse
 from lakewright.drift.model import Difference, DifferenceKind
+from lakewright.field_map.marks import NotExpressibleError
 
 Acceptor = Callable[[Difference, WrittenSpec], list[SpecEdit]]
 """Returns the edits that declare the found values. Raises NotExpressibleError."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lakewright.drift.acceptance.edits import REMOVED, NotExpressibleError, Path, SpecEdit, WrittenSpec, edit_list
+from lakewright.drift.acceptance.edits import REMOVED, Path, SpecEdit, WrittenSpec, edit_list
 from lakewright.drift.model import Difference, DifferenceKind
+from lakewright.field_map.marks import NotExpressibleError
 from lakewright.names.table_name import parse_table_name
 from lakewright.validation.documents import as_list, as_mapping, as_text, list_items
 

@@ -1,38 +1,16 @@
-"""Lookups of warehouses, namespaces, the catalog's configuration and deleted tables."""
+"""Lookups of namespaces, the catalog's configuration and deleted tables."""
 
 from datetime import datetime
-from typing import Any, Literal
 
 from lakewright.lakekeeper.api.catalog import catalog_config, namespaces, tabulars
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import (
-    InvalidLookupError,
     NotFoundError,
     NothingFoundError,
-    UnsupportedServerError,
 )
 from lakewright.lakekeeper.api.management import warehouses
-from lakewright.lakekeeper.lookups.base import LookupResult, Server, as_output, format_names, reach
+from lakewright.lakekeeper.server.lookup_base import LookupResult, Server, as_output, reach
 from lakewright.names.types import namespace_parts
-
-
-class WarehouseInfo(LookupResult):
-    """A warehouse. `storage` has the properties of a declared `storage`, with the server's values."""
-
-    warehouse_id: str
-    name: str
-    project_id: str
-    active: bool
-    protected: bool
-    storage: dict[str, Any]
-    credential_type: str | None
-    """Kind of the storage credential. None if there is no credential, or the server does not report its kind."""
-    soft_delete_seconds: int | None
-    """Seconds for which a dropped table can be restored; None without soft deletion."""
-    allowed_format_versions: tuple[int, ...]
-    """Empty if the server is too old to report them."""
-    default_format_version: int | None
-    updated_at: datetime | None
 
 
 class NamespaceEntry(LookupResult):
@@ -73,65 +51,6 @@ class DeletedTable(LookupResult):
     name: str
     deleted_at: datetime
     expires_at: datetime
-
-
-def get_warehouses(
-    *, server: Server, project_id: str, status: Literal["active", "inactive", "any"] = "any"
-) -> list[WarehouseInfo]:
-    """Return the warehouses of a project that this identity may see, sorted by name.
-
-    Servers before 0.14 list active warehouses only, so `any` leaves out inactive warehouses there.
-
-    Raises:
-        UnsupportedServerError: If `status` is `inactive` and the server does not list inactive warehouses.
-    """
-    client = reach(server)
-    if status == "inactive" and not client.server().lists_inactive_warehouses:
-        raise UnsupportedServerError(
-            f"inactive warehouses are listed by Lakekeeper 0.14 and newer; {client.endpoint} runs"
-            f" {client.server().version_text}. Look up each inactive warehouse by `warehouse_id`."
-        )
-    warehouse_infos = [_warehouse(warehouse) for warehouse in warehouses.list_all(client, project_id)]
-    states = {"active": {True}, "inactive": {False}, "any": {True, False}}[status]
-    return sorted(
-        (warehouse for warehouse in warehouse_infos if warehouse.active in states), key=lambda warehouse: warehouse.name
-    )
-
-
-def get_warehouse(
-    *, server: Server, warehouse_id: str | None = None, project_id: str | None = None, name: str | None = None
-) -> WarehouseInfo:
-    """Return a warehouse by its id, or by project and name.
-
-    Every server finds an inactive warehouse by its id. Servers from 0.14 on also find it by its name.
-
-    Raises:
-        InvalidLookupError: If neither the id nor both project and name are given.
-        NothingFoundError: If there is no such warehouse, or it is hidden from this identity.
-    """
-    client = reach(server)
-    if warehouse_id is not None:
-        warehouse = warehouses.get(client, warehouse_id)
-        if warehouse is None:
-            raise NothingFoundError(
-                f"warehouse {warehouse_id} is not at {client.endpoint}, or hidden from this identity"
-            )
-        return _warehouse(warehouse)
-    if project_id is None or name is None:
-        raise InvalidLookupError("a warehouse is looked up by `warehouse_id`, or by `project_id` and `name`")
-    project_warehouses = warehouses.list_all(client, project_id)
-    warehouse = next(
-        (warehouse for warehouse in project_warehouses if str(warehouse["name"]).casefold() == name.casefold()), None
-    )
-    if warehouse is None:
-        missing = NothingFoundError(
-            f"warehouse `{name}` is not in project {project_id} at {client.endpoint}, or hidden from this identity."
-            f" Available: {format_names(str(warehouse['name']) for warehouse in project_warehouses)}."
-        )
-        if not client.server().lists_inactive_warehouses:
-            missing.add(f"Inactive warehouses are found only by `warehouse_id`, since {client.server().unlisted}.")
-        raise missing
-    return _warehouse(warehouse)
 
 
 def get_namespaces(
@@ -234,25 +153,6 @@ def list_deleted_tables(client: Client, warehouse_id: str) -> list[DeletedTable]
     return sorted(tables, key=lambda table: (table.deleted_at, table.name), reverse=True)
 
 
-def _warehouse(response: warehouses.WarehouseResponse) -> WarehouseInfo:
-    """Return a response as a lookup result: properties of the same name, and computed properties."""
-    profile: dict[str, Any] = response["storage-profile"]
-    credential: dict[str, Any] = response.get("storage-credential-type") or {}
-    same = {name: response.get(name.replace("_", "-")) for name in WarehouseInfo.model_fields}
-    computed = {
-        "warehouse_id": warehouses.read_id(response),
-        "name": response["name"],
-        "project_id": response["project-id"],
-        "active": response["status"] == "active",
-        "protected": bool(response.get("protected")),
-        "storage": {key.replace("-", "_"): value for key, value in profile.items() if value is not None},
-        "credential_type": credential.get("credential-type"),
-        "soft_delete_seconds": response["delete-profile"].get("expiration-seconds"),
-        "allowed_format_versions": tuple(response.get("allowed-format-versions") or ()),
-    }
-    return WarehouseInfo.model_validate(same | computed)
-
-
 def require_active(client: Client, warehouse_id: str) -> None:
     """Raise NothingFoundError for an inactive warehouse.
 
@@ -274,8 +174,6 @@ def make_nothing_error(client: Client, warehouse_id: str, namespace: str | None)
     return NothingFoundError(f"namespace `{namespace}` is not in {title}, or hidden from this identity")
 
 
-get_warehouse_output = as_output(get_warehouse)
-get_warehouses_output = as_output(get_warehouses)
 get_namespace_output = as_output(get_namespace)
 get_namespaces_output = as_output(get_namespaces)
 get_catalog_config_output = as_output(get_catalog_config)

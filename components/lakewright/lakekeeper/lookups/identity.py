@@ -7,7 +7,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from lakewright.lakekeeper.api.connection.errors import InvalidLookupError, NothingFoundError
 from lakewright.lakekeeper.api.management import grants, members, roles, users
-from lakewright.lakekeeper.lookups.base import LookupResult, Server, as_output, format_names, reach
+from lakewright.lakekeeper.server.lookup_base import LookupResult, Server, as_output, format_names, reach
 
 
 class UserInfo(LookupResult):

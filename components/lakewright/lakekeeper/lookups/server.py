@@ -2,7 +2,7 @@
 
 from lakewright.lakekeeper.api.connection.errors import NothingFoundError
 from lakewright.lakekeeper.api.management import projects
-from lakewright.lakekeeper.lookups.base import LookupResult, Server, as_output, format_names, reach
+from lakewright.lakekeeper.server.lookup_base import LookupResult, Server, as_output, format_names, reach
 
 
 class ServerInfo(LookupResult):

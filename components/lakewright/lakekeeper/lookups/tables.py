@@ -8,8 +8,8 @@ from typing import Any, Literal
 from lakewright.lakekeeper.api.catalog import namespaces, tables, tabulars, views
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import NotFoundError, NothingFoundError
-from lakewright.lakekeeper.lookups.base import LookupResult, Server, as_output, format_names, reach
 from lakewright.lakekeeper.lookups.catalog import make_nothing_error, require_active
+from lakewright.lakekeeper.server.lookup_base import LookupResult, Server, as_output, format_names, reach
 from lakewright.lakekeeper.table.schema.columns import Json, current_schema, type_text
 from lakewright.lakekeeper.table.schema.layout import column_names, partitions, sort_texts
 from lakewright.names.types import namespace_parts

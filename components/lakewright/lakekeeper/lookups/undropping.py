@@ -10,9 +10,9 @@ from lakewright.lakekeeper.api.catalog.tabulars import Kind, Tabular
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError, NotFoundError, NothingFoundError
 from lakewright.lakekeeper.api.management import warehouses
-from lakewright.lakekeeper.lookups.base import format_names
 from lakewright.lakekeeper.lookups.catalog import DeletedTable, list_deleted_tables
 from lakewright.lakekeeper.provider.errors import NotOwnedError
+from lakewright.lakekeeper.server.lookup_base import format_names
 from lakewright.names.table_name import QualifiedName
 
 

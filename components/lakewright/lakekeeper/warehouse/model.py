@@ -1,6 +1,7 @@
 """Inputs of a warehouse, and pure functions that convert them to requests and from responses."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Set
+from datetime import datetime
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, model_validator
@@ -9,6 +10,7 @@ from lakewright.lakekeeper.api.management import warehouses
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.provider.inputs import (
     CreateOnly,
+    Declared,
     Deletable,
     NeedsActive,
     NeedsOpenFga,
@@ -23,6 +25,7 @@ from lakewright.lakekeeper.provider.inputs import (
     has_unknown,
     is_unknown,
 )
+from lakewright.lakekeeper.server.lookup_base import LookupResult
 from lakewright.lakekeeper.storage.credentials import (
     AnyCredential,
     Credential,
@@ -117,6 +120,25 @@ class WarehouseArgs(Deletable):
         return self
 
 
+class WarehouseInfo(LookupResult):
+    """A warehouse. `storage` has the properties of a declared `storage`, with the server's values."""
+
+    warehouse_id: str
+    name: str
+    project_id: str
+    active: bool
+    protected: bool
+    storage: dict[str, Any]
+    credential_type: str | None
+    """Kind of the storage credential. None if there is no credential, or the server does not report its kind."""
+    soft_delete_seconds: int | None
+    """Seconds for which a dropped table can be restored; None without soft deletion."""
+    allowed_format_versions: tuple[int, ...]
+    """Empty if the server is too old to report them."""
+    default_format_version: int | None
+    updated_at: datetime | None
+
+
 WIRED = {name: wire for name, field in WarehouseArgs.model_fields.items() if (wire := find_mark(field, Wire))}
 """Properties that are converted by their `Wire` mark alone, by name."""
 
@@ -171,6 +193,50 @@ def _from_wire(response: warehouses.WarehouseResponse, args: WarehouseArgs) -> d
         is_kept = getattr(args, name) is None and find_mark(WarehouseArgs.model_fields[name], ServerKeeps)
         values[name] = None if is_kept else value
     return values
+
+
+def read_properties(response: warehouses.WarehouseResponse) -> dict[str, Any]:
+    """Return the properties that a response shows, in plain values by name, without any declaration."""
+    values = {
+        name: wire.from_wire(response.get(wire.key) if wire.optional else response[wire.key])
+        for name, wire in WIRED.items()
+    }
+    return {name: value.model_dump() if isinstance(value, Declared) else value for name, value in values.items()} | {
+        "name": response["name"],
+        "active": response["status"] == "active",
+        "storage": {
+            key.replace("-", "_"): value for key, value in response["storage-profile"].items() if value is not None
+        },
+    }
+
+
+def read_info(response: warehouses.WarehouseResponse) -> WarehouseInfo:
+    """Return a response as a lookup result: the properties of the resource, and computed values."""
+    properties = read_properties(response)
+    credential: dict[str, Any] = response.get("storage-credential-type") or {}
+    computed = {
+        "warehouse_id": warehouses.read_id(response),
+        "credential_type": credential.get("credential-type"),
+        "soft_delete_seconds": properties["delete_profile"].get("expiration_seconds"),
+        "allowed_format_versions": properties["allowed_format_versions"] or (),
+        "updated_at": response.get("updated-at"),
+    }
+    return WarehouseInfo.model_validate(properties | computed)
+
+
+def list_changed_values(response: warehouses.WarehouseResponse, names: Set[str]) -> Iterator[tuple[str, Any]]:
+    """Yield name and value of each other property of a response that is not its default, besides identifiers.
+
+    Args:
+        response: The server's response.
+        names: Names of properties to leave out.
+    """
+    values = read_properties(response)
+    for name in WIRED.keys() - names:
+        field = WarehouseArgs.model_fields[name]
+        default = field.default.model_dump() if isinstance(field.default, Declared) else field.default
+        if find_mark(field, Update) and values[name] != default:
+            yield name, values[name]
 
 
 def observe(

@@ -11,10 +11,10 @@ from lakewright.lakekeeper.api.connection.errors import (
     UnsupportedServerError,
 )
 from lakewright.lakekeeper.identity.user import UserProvider
-from lakewright.lakekeeper.lookups.catalog import get_warehouse, get_warehouses
 from lakewright.lakekeeper.provider.errors import CannotCountError, NotOwnedError
 from lakewright.lakekeeper.server.project import ProjectProvider
 from lakewright.lakekeeper.tenant.deletion_guard import DeletionGuardProvider
+from lakewright.lakekeeper.warehouse.lookup import get_warehouse, get_warehouses
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 
 from ..old_server import OldServer

@@ -1,0 +1,110 @@
+"""What fields of the spec set, and the way back: each field has one, or a written reason why there is none."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import pytest
+from lakewright.field_map.arguments import build_args
+from lakewright.field_map.marks import Makes, NotExpressibleError, NoWayBack, Sets
+from lakewright.field_map.read_back import find_field, read_fields
+from lakewright.lakekeeper.storage.profiles import S3Profile
+from lakewright.lakekeeper.warehouse.model import WIRED, WarehouseArgs, WarehouseInfo, read_properties
+from lakewright.spec.warehouse import WarehouseSpec
+from pydantic import BaseModel
+
+SECTIONS: list[tuple[type[BaseModel], type[BaseModel]]] = [(WarehouseSpec, WarehouseArgs)]
+"""Sections of the spec, and the properties of the resources that they declare."""
+RESPONSE: dict[str, Any] = {
+    "warehouse-id": "w1",
+    "project-id": "acme",
+    "name": "main",
+    "status": "active",
+    "delete-profile": {"type": "hard"},
+    "allowed-format-versions": [1, 2, 3],
+    "storage-profile": {"type": "s3", "key-prefix": "acme/main", "sts-enabled": True, "remote-signing-enabled": False},
+}
+
+
+class WarehouseWithDefaultVersion(WarehouseSpec):
+    """A section with a field that the real one lacks."""
+
+    default_format_version: Annotated[int | None, Sets("default_format_version")] = None
+
+
+@pytest.mark.parametrize("section", [section for section, _ in SECTIONS])
+def test_each_field_has_a_way_back_or_a_reason(section: type[BaseModel]) -> None:
+    marks = {name: [type(mark) for mark in field.metadata] for name, field in section.model_fields.items()}
+
+    assert [name for name, kinds in marks.items() if not {Sets, Makes, NoWayBack} & {*kinds}] == []
+
+
+@pytest.mark.parametrize(("section", "model"), SECTIONS)
+def test_fields_set_properties_that_exist(section: type[BaseModel], model: type[BaseModel]) -> None:
+    paths = [mark.path for field in section.model_fields.values() for mark in field.metadata if isinstance(mark, Sets)]
+
+    for path in paths:
+        name, _, inner = path.partition(".")
+        assert name in model.model_fields
+        assert not inner or inner in S3Profile.model_fields
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"soft_delete_days": 7, "protected": True},
+        {"format_versions": [2, 3], "token_seconds": 900, "session_tags": {"team": "a"}},
+        {"delegation": "remote-signing", "key_prefix": "elsewhere"},
+        {"remote_signing": True},
+    ],
+    ids="-".join,
+)
+def test_warehouse_is_read_back_as_declared(fields: dict[str, Any]) -> None:
+    document = {"name": "main", "key_prefix": "acme/main"} | fields
+    spec = WarehouseSpec.model_validate(document)
+    args = build_args(spec)
+    storage = args["storage"]
+    signs = storage["remote_signing_enabled"] or not storage["sts_enabled"]
+
+    live = args | {"storage": storage | {"remote_signing_enabled": signs}, "Namespace": [], "TaskQueueConfig": {}}
+
+    assert read_fields(WarehouseSpec, live) == document
+
+
+def test_values_that_servers_choose_are_left_out() -> None:
+    live = read_properties(
+        RESPONSE | {"storage-profile": RESPONSE["storage-profile"] | {"sts-token-validity-seconds": 3600}}
+    )
+
+    document = read_fields(WarehouseSpec, live | {"Namespace": [], "TaskQueueConfig": {}})
+
+    assert document == {"name": "main", "key_prefix": "acme/main"}
+
+
+def test_inexpressible_value_is_refused() -> None:
+    live = read_properties(RESPONSE | {"delete-profile": {"type": "soft", "expiration-seconds": 90}})
+
+    with pytest.raises(NotExpressibleError, match="expire after 90 seconds; `soft_delete_days` counts whole days"):
+        read_fields(WarehouseSpec, live | {"Namespace": [], "TaskQueueConfig": {}})
+
+
+def test_new_field_needs_its_mark_alone() -> None:
+    spec = WarehouseWithDefaultVersion(name="main", format_versions=[2, 3], default_format_version=3)
+    live = read_properties(RESPONSE | {"default-format-version": 3})
+
+    field = find_field(WarehouseWithDefaultVersion, "default_format_version")
+
+    assert build_args(spec)["default_format_version"] == 3
+    assert read_fields(WarehouseWithDefaultVersion, live | {"Namespace": [], "TaskQueueConfig": {}}) == {
+        "name": "main",
+        "key_prefix": "acme/main",
+        "default_format_version": 3,
+    }
+    assert field
+    assert field.name == "default_format_version"
+
+
+def test_lookups_return_each_wired_property() -> None:
+    renamed = {"delete_profile": "soft_delete_seconds"}
+
+    assert {renamed.get(name, name) for name in WIRED} <= WarehouseInfo.model_fields.keys()
