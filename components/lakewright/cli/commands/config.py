@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lakewright.cli.commands.catalog_config import ConfigFormat
+from lakewright.cli.config_formats.registry import FormatName
 from lakewright.cli.errors import UsageError
 from lakewright.cli.options import HERE, Directory, StackName, load_project
 from lakewright.cli.stack_argument import CommandLine, StackGroup, find_default_stack
@@ -27,7 +27,7 @@ def config(
     *,
     stack: Annotated[str | None, typer.Option("--stack", "-s", help="Name of the stack.")] = None,
     job_format: Annotated[
-        ConfigFormat | None, typer.Option("--format", help="Print the catalog configuration of jobs in this format.")
+        FormatName | None, typer.Option("--format", help="Print the catalog configuration of jobs in this format.")
     ] = None,
     directory: Directory = HERE,
 ) -> None:

@@ -1,0 +1,30 @@
+"""The formats by name. A new format is a file of this folder and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lakewright.cli.config_formats.config_format import ConfigFormat
+
+    FormatName = str
+
+FORMATS: Mapping[str, str] = {
+    "json": "json_document",
+    "spark": "spark_defaults",
+    "pyiceberg": "pyiceberg_yaml",
+    "env": "shell_exports",
+}
+"""File of this folder by the name of its format. `--help` lists the names without loading the files."""
+
+if not TYPE_CHECKING:
+    # Typer offers the members of an enum; type checkers do not evaluate members that are computed.
+    FormatName = StrEnum("FormatName", {name: name for name in FORMATS})
+
+
+def load_format(name: FormatName) -> ConfigFormat:
+    """Return the format of a name. Raises KeyError for an unknown name."""
+    return import_module(f"{__package__}.{FORMATS[name]}").FORMAT
