@@ -21,6 +21,7 @@ from lakewright.lakekeeper.api.management import roles, warehouses
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.names.table_name import QualifiedName
 from lakewright.spec.warehouse import WarehouseSpec
+from lakewright.storage.live_storage import is_in_s3
 from lakewright.validation.documents import as_mapping
 from lakewright.verify.attempts.catalog_access import CatalogAccess
 from lakewright.verify.table.object_store import TableStore, open_s3_http
@@ -150,7 +151,7 @@ class CheckSession:
         """
         self.require_warehouse(warehouse)
         profile = as_mapping(self.warehouses[warehouse.casefold()].get("storage-profile"))
-        if profile.get("type") != "s3":
+        if not is_in_s3(profile):
             raise NotEvaluatedError(f"warehouse {warehouse} is not in S3")
         spec, account = self.target.spec, self.target.aws
         access = spec.storage[spec.find_storage_name(self.find_declared_warehouse(warehouse))].stack_access

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from lakewright.credentials import references
 from lakewright.discovery.declaration.errors import DiscoveryError
-from lakewright.discovery.declaration.storages import AccessKeys, StorageHints
+from lakewright.discovery.declaration.storages import StorageHints
 from lakewright.discovery.declaration.tenant_spec import UNKNOWN_OWNER, TenantDraft, TenantNames, draft_tenant_spec
 from lakewright.discovery.listing.aws_roles import read_roles
 from lakewright.discovery.listing.buckets import BucketFacts, read_bucket
@@ -22,6 +22,7 @@ from lakewright.environment.platform import Platform
 from lakewright.lakekeeper.api.connection.client import ClientPool
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.names.types import TenantName
+from lakewright.storage.live_storage import AccessKeys, is_in_s3, is_on_aws
 
 _MAX_LISTED_PROJECTS = 10
 """Projects that an error names."""
@@ -96,7 +97,7 @@ class ServerReader:
         return {name: self._read_bucket(used[name], options.keys) for name in options.buckets}
 
     def _read_bucket(self, profile: Mapping[str, Any], keys: AccessKeys | None) -> BucketFacts:
-        if (profile.get("flavor") or "aws") == "aws":
+        if is_on_aws(profile):
             access = self.environment.aws.describe_access(profile["bucket"], profile["region"])
             bucket = OwnBucket.model_validate(access)
         elif keys is None:
@@ -144,5 +145,5 @@ def _list_role_arns(project: ProjectObjects) -> list[str]:
     return [
         str(profile["assume-role-arn"])
         for profile in profiles
-        if profile.get("type") == "s3" and (profile.get("flavor") or "aws") == "aws" and profile.get("assume-role-arn")
+        if is_in_s3(profile) and is_on_aws(profile) and profile.get("assume-role-arn")
     ]

@@ -132,7 +132,7 @@ def _list_derived_values(spec: TenantSpec, environment: Environment) -> Iterator
         yield _name(
             f"{path}.key_prefix", spec.find_key_prefix(warehouse), "`key_prefix`, or TENANT/FIRST NAME OF WAREHOUSE"
         )
-        if spec.storage[storage].backend == "aws":
+        if spec.storage[storage].makes_role:
             yield _name(f"{path}.role", role_name(spec.name, warehouse.name), "lakewright.TENANT.WAREHOUSE")
     for role in standard_roles(spec):
         yield _name(f"roles.{role}", role, "role in Lakekeeper, WAREHOUSE-KIND")

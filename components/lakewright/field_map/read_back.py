@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel
 
 from lakewright.field_map.marks import Makes, NoWayBack, Sets, list_marked_fields
-from lakewright.validation.documents import as_mapping
 
 
 @dataclass(frozen=True)
@@ -66,12 +65,16 @@ def replace_inner_value(value: Any, path: tuple[str, ...], inner_value: Any) -> 
     """Return a value with another value at a path inside it."""
     if not path:
         return inner_value
-    entries = as_mapping(value)
+    entries = _read_entries(value)
     return {**entries, path[0]: replace_inner_value(entries.get(path[0]), path[1:], inner_value)}
 
 
 def _read_path(live: Mapping[str, Any], path: str) -> Any:
     value: Any = live
     for step in path.split("."):
-        value = as_mapping(value).get(step)
+        value = _read_entries(value).get(step)
     return value
+
+
+def _read_entries(value: object) -> Mapping[str, Any]:
+    return cast(Mapping[str, Any], value) if isinstance(value, Mapping) else {}

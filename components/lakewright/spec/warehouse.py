@@ -68,7 +68,7 @@ _MAX_SOFT_DELETE_DAYS = 365
 _USUAL_TOKEN_SECONDS = 3600
 _ALL_FORMAT_VERSIONS = frozenset({1, 2, 3})
 _CREDENTIAL_IS_HIDDEN = "a credential cannot be read back from the server"
-_FOLLOWS_FROM_TWO_FIELDS = "it follows from `delegation` and `remote_signing` together; change them by hand"
+_FOLLOWS_FROM_TWO_FIELDS = "it follows from `delegation` and `remote_signing` together; change them manually"
 _ROLE_OUTSIDE_THE_CATALOG = "an IAM role outside the catalog, which no warehouse refers to"
 
 

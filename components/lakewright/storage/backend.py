@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from lakewright_spark.aws_partition import service_host
 
 from lakewright.names.types import BucketName
+from lakewright.storage.live_storage import AccessKeys, LiveStorage, Placeholders, RoleFactsReader
 from lakewright.validation.strict_model import StrictModel
 
 if TYPE_CHECKING:
@@ -114,6 +115,33 @@ class StorageBackend(StrictModel):
     def is_made(cls, storage: Mapping[str, Any]) -> bool:  # noqa: ARG003 - for subclasses
         """Return whether the stack makes the bucket of a storage, as written."""
         return cls.can_make_bucket
+
+    @classmethod
+    def read_back(cls, live: LiveStorage) -> dict[str, Any] | None:  # noqa: ARG003 - for subclasses
+        """Return the fields of a storage that exists; None if the backend has no such storages.
+
+        Raises:
+            NotExpressibleError: The backend has such storages, but its fields cannot express this one.
+        """
+        return None
+
+    @classmethod
+    def fill_references(
+        cls,
+        name: str,  # noqa: ARG003 - for subclasses
+        storage: Mapping[str, Any],  # noqa: ARG003
+        keys: AccessKeys | None,  # noqa: ARG003
+        roles: Mapping[str, RoleFactsReader],  # noqa: ARG003
+    ) -> Placeholders | None:
+        """Return references for the fields of a read storage that no server shows; None if it is complete.
+
+        Args:
+            name: Name of the storage in the spec.
+            storage: Its fields, as read.
+            keys: References that a person named.
+            roles: Facts about roles by ARN.
+        """
+        return None
 
     @property
     def makes_bucket(self) -> bool:

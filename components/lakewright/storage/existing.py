@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import BeforeValidator, model_validator
 
+from lakewright.field_map.marks import NotExpressibleError
 from lakewright.names.types import Arn, ExternalIdValue, Region, RoleArn
 from lakewright.storage.backend import AwsBackend, BucketProbe, Question, StorageAddress
+from lakewright.storage.live_storage import AccessKeys, LiveStorage, Placeholders, RoleFactsReader
 from lakewright.storage.restricted_fields import ConfigKeyOrText
 from lakewright.validation.documents import as_mapping
 
@@ -79,6 +81,49 @@ class ExistingStorage(AwsBackend):
     def _role_is_named(cls, storage: Any) -> Any:
         # A missing role gets its own message, together with the other mistakes of the storage.
         return {"role_arn": None} | cast(dict[str, Any], storage) if isinstance(storage, dict) else storage
+
+    @classmethod
+    def read_back(cls, live: LiveStorage) -> dict[str, Any] | None:
+        """Return the fields of a storage on AWS that Lakekeeper reaches by a role."""
+        if not live.is_on_aws:
+            return None
+        profile = live.profile
+        role = str(profile.get("assume-role-arn") or "").strip()
+        if live.credential_type == "access-key":
+            raise NotExpressibleError("it has an access key on AWS; specs reach AWS by a role with an external ID")
+        if not role:
+            raise NotExpressibleError("it has no `assume-role-arn`; specs reach AWS by a role with an external ID")
+        facts = live.roles.get(role)
+        if facts and facts.is_known and facts.external_id is None:
+            raise NotExpressibleError(
+                f"the trust policy of {role} requires no `sts:ExternalId`; specs always send it. Add the condition, and"
+                " the ID to the warehouse's credential"
+            )
+        fields = {
+            "bucket": profile["bucket"],
+            "region": profile["region"],
+            "role_arn": role,
+            "external_id": facts.external_id if facts else None,
+            "kms_key_arn": profile.get("aws-kms-key-arn") or None,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
+    @classmethod
+    def fill_references(
+        cls,
+        name: str,
+        storage: Mapping[str, Any],
+        keys: AccessKeys | None,  # noqa: ARG003 - AWS needs none
+        roles: Mapping[str, RoleFactsReader],
+    ) -> Placeholders | None:
+        """Return a reference to an external ID that could not be read."""
+        if "external_id" in storage:
+            return None
+        reference = f"config:external_id_{name.replace('-', '_')}"
+        facts = roles.get(str(storage["role_arn"]))
+        why = f" ({facts.problem})" if facts and facts.problem else ""
+        comment = f"The role's external ID could not be read{why}: set this reference."
+        return Placeholders({"external_id": reference}, (reference,), comment)
 
     @property
     def allows_deletion(self) -> bool:

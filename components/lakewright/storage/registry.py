@@ -35,6 +35,12 @@ def find_backend(storage: Mapping[str, Any]) -> type[StorageBackend] | None:
     return BACKENDS.get(name) if isinstance(name, str) else None
 
 
+def creates_bucket(storage: Mapping[str, Any]) -> bool:
+    """Return whether the stack makes the bucket of a storage, as written. An unknown backend says so by `create`."""
+    backend = find_backend(storage)
+    return backend.is_made(storage) if backend else bool(storage.get("create"))
+
+
 def _check_backend(value: Any) -> Any:
     if isinstance(value, Mapping) and find_backend(cast(Mapping[str, Any], value)) is None:
         *first, last = [f"'{name}'" for name in BACKENDS]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from lakewright.credentials.references import Reference
-from lakewright.names.types import Arn, NotBlank, Region
+from lakewright.field_map.marks import NotExpressibleError
+from lakewright.names.types import Arn, NotBlank, Region, normalize_endpoint
 from lakewright.storage.backend import (
     AwsDefaults,
     BucketProbe,
@@ -19,6 +21,7 @@ from lakewright.storage.backend import (
     s3_profile,
 )
 from lakewright.storage.certificates import Certificates
+from lakewright.storage.live_storage import AccessKeys, LiveStorage, Placeholders, RoleFactsReader
 from lakewright.storage.restricted_fields import TenantEndpoint, TenantStsEndpoint
 from lakewright.storage.stores import STORES, StoreFeatures, StoreProduct
 from lakewright.validation.strict_model import StrictModel
@@ -129,6 +132,47 @@ class S3Storage(StorageBackend):
         if has.needs_sts_role and self.sts and not self.sts_role_arn:
             return f"`store: {self.store}` needs `sts_role_arn` to vend credentials: set it, or set `sts: false`"
         return None
+
+    @classmethod
+    def read_back(cls, live: LiveStorage) -> dict[str, Any] | None:
+        """Return the fields of a storage in a store. The credential has the named references, or empty ones."""
+        if live.is_on_aws:
+            return None
+        profile, kind = live.profile, live.credential_type
+        if kind not in {None, "access-key"}:
+            reason = "whose account id the server does not show" if kind == "cloudflare-r2" else "not an access key"
+            raise NotExpressibleError(f"its credential is of type `{kind}`, {reason}; declare it manually")
+        endpoint = profile.get("endpoint")
+        if not endpoint:
+            raise NotExpressibleError("it is in an S3-compatible store without an `endpoint`")
+        fields: dict[str, Any] = {
+            "bucket": profile["bucket"],
+            "endpoint": normalize_endpoint(str(endpoint)).rstrip("/"),
+            "region": profile["region"],
+            "path_style": bool(profile.get("path-style-access")),
+            "sts_endpoint": profile.get("sts-endpoint"),
+            "sts_role_arn": profile.get("sts-role-arn") or None,
+        }
+        defaults = {name: cls.model_fields[name].default for name in ("region", "path_style")}
+        fields = {name: value for name, value in fields.items() if value is not None and value != defaults.get(name)}
+        return fields | {"credential": asdict(live.keys or AccessKeys("", ""))}
+
+    @classmethod
+    def fill_references(
+        cls,
+        name: str,
+        storage: Mapping[str, Any],  # noqa: ARG003 - a key is never read back
+        keys: AccessKeys | None,
+        roles: Mapping[str, RoleFactsReader],  # noqa: ARG003
+    ) -> Placeholders | None:
+        """Return references to keys of the stack's configuration, unless a person named other ones."""
+        if keys is not None:
+            return None
+        stem = name.replace("-", "_")
+        placeholders = AccessKeys(f"config:{stem}_access_key_id", f"config:{stem}_secret_access_key")
+        credential = asdict(placeholders)
+        comment = "Credentials cannot be read back: set or replace these references."
+        return Placeholders({"credential": credential}, tuple(credential.values()), comment)
 
     @classmethod
     def is_made(cls, storage: Mapping[str, Any]) -> bool:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from lakewright.discovery.declaration.errors import DiscoveryError
 from lakewright.discovery.declaration.stack_text import stack_text
-from lakewright.discovery.declaration.storages import AccessKeys, StorageHints
+from lakewright.discovery.declaration.storages import StorageHints
 from lakewright.discovery.declaration.tenant_spec import TenantDraft, TenantNames, draft_tenant_spec
 from lakewright.discovery.from_server import derive_tenant_name
 from lakewright.discovery.listing.aws_roles import RoleFacts, find_required_external_id
@@ -23,6 +23,7 @@ from lakewright.lakekeeper.api.connection.versions import parse_server
 from lakewright.lakekeeper.api.management.task_queues import QueueConfig
 from lakewright.lakekeeper.buckets import bucket_settings
 from lakewright.spec import parse_spec
+from lakewright.storage.live_storage import AccessKeys
 from lakewright.validation.yaml_text import load_yaml
 
 ROLE = "arn:aws:iam::123456789012:role/lakehouse"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from lakewright.cli.environments import servers_by_environment
 from lakewright.cli.errors import UsageError
 from lakewright.project_files.stack_files import raw_spec
+from lakewright.storage.registry import creates_bucket
 from lakewright.validation.documents import as_mapping, as_text, list_items
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ def _mentions(text: str, name: str) -> bool:
 def _list_created_buckets(raw: Mapping[str, Any]) -> Iterator[str]:
     """Yield the buckets that a spec, as written, has its stack create."""
     for storage in map(as_mapping, as_mapping(raw.get("storage")).values()):
-        if (bucket := as_text(storage.get("bucket"))) and (storage.get("backend") == "aws" or storage.get("create")):
+        if (bucket := as_text(storage.get("bucket"))) and creates_bucket(storage):
             yield bucket
 
 

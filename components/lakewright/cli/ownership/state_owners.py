@@ -15,6 +15,7 @@ from lakewright.cli.errors import UsageError
 from lakewright.ownership.consent import Consent, ConsentKind
 from lakewright.ownership.mark import format_stack
 from lakewright.project_files.stack_files import raw_spec
+from lakewright.storage.registry import creates_bucket
 from lakewright.validation.documents import as_mapping, as_text
 
 if TYPE_CHECKING:
@@ -122,8 +123,7 @@ class _Search:
         buckets: dict[Consent, WantedBucket] = {}
         for storage in map(as_mapping, as_mapping(self.spec.get("storage")).values()):
             bucket = as_text(storage.get("bucket"))
-            is_made = storage.get("backend") == "aws" or storage.get("create") is True
-            if bucket and is_made and bucket not in own_buckets:
+            if bucket and creates_bucket(storage) and bucket not in own_buckets:
                 consent = Consent(ConsentKind.BUCKET, bucket)
                 buckets[consent] = WantedBucket(bucket, as_text(storage.get("endpoint")))
         return buckets

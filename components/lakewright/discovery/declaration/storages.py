@@ -10,20 +10,9 @@ from typing import Any
 
 from lakewright.discovery.listing.aws_roles import RoleFacts
 from lakewright.discovery.listing.buckets import BucketFacts
-from lakewright.errors import LakewrightError
-from lakewright.names.types import normalize_endpoint
-from lakewright.storage.s3 import S3Storage
-
-NAMESPACE_OF_STORE_KEYS = "config"
-"""Form of the references that stand for credentials until a person names other references."""
-
-
-@dataclass(frozen=True)
-class AccessKeys:
-    """References to an access key of a store."""
-
-    access_key_id: str
-    secret_access_key: str
+from lakewright.field_map.marks import NotExpressibleError
+from lakewright.storage.live_storage import AccessKeys, LiveStorage, is_in_s3
+from lakewright.storage.registry import BACKENDS
 
 
 @dataclass(frozen=True)
@@ -40,10 +29,6 @@ class StorageHints:
     """Tags of all objects of the environment."""
 
 
-class UndeclarableStorageError(LakewrightError):
-    """A storage has no form in specs. The message is the reason."""
-
-
 def declare_storage(profile: Mapping[str, Any], credential: str | None, hints: StorageHints) -> dict[str, Any]:
     """Return the storage of a warehouse as a spec has it; only what is not a default.
 
@@ -53,59 +38,14 @@ def declare_storage(profile: Mapping[str, Any], credential: str | None, hints: S
         hints: Facts that the server does not return.
 
     Raises:
-        UndeclarableStorageError: Specs have no such storage.
+        NotExpressibleError: Specs have no such storage.
     """
-    kind = profile.get("type")
-    if kind != "s3":
-        raise UndeclarableStorageError(f"storage of type `{kind}` has no backend in specs")
-    if (profile.get("flavor") or "aws") == "aws":
-        return _declare_on_aws(profile, credential, hints)
-    return _declare_in_store(profile, credential, hints)
-
-
-def _declare_on_aws(profile: Mapping[str, Any], credential: str | None, hints: StorageHints) -> dict[str, Any]:
-    role = str(profile.get("assume-role-arn") or "").strip()
-    if credential == "access-key":
-        raise UndeclarableStorageError("it has an access key on AWS; specs reach AWS by a role with an external ID")
-    if not role:
-        raise UndeclarableStorageError("it has no `assume-role-arn`; specs reach AWS by a role with an external ID")
-    facts = hints.roles.get(role, RoleFacts())
-    if facts.is_known and facts.external_id is None:
-        raise UndeclarableStorageError(
-            f"the trust policy of {role} requires no `sts:ExternalId`; specs always send it. Add the condition, and"
-            " the ID to the warehouse's credential"
-        )
-    fields = {
-        "backend": "existing",
-        "bucket": profile["bucket"],
-        "region": profile["region"],
-        "role_arn": role,
-        "external_id": facts.external_id,
-        "kms_key_arn": profile.get("aws-kms-key-arn") or None,
-    }
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def _declare_in_store(profile: Mapping[str, Any], credential: str | None, hints: StorageHints) -> dict[str, Any]:
-    if credential not in {None, "access-key"}:
-        reason = "whose account id the server does not show" if credential == "cloudflare-r2" else "not an access key"
-        raise UndeclarableStorageError(f"its credential is of type `{credential}`, {reason}; declare it manually")
-    endpoint = profile.get("endpoint")
-    if not endpoint:
-        raise UndeclarableStorageError("it is in an S3-compatible store without an `endpoint`")
-    fields: dict[str, Any] = {
-        "backend": "s3",
-        "bucket": profile["bucket"],
-        "endpoint": normalize_endpoint(str(endpoint)).rstrip("/"),
-        "region": profile["region"],
-        "path_style": bool(profile.get("path-style-access")),
-        "sts_endpoint": profile.get("sts-endpoint"),
-        "sts_role_arn": profile.get("sts-role-arn") or None,
-    }
-    defaults = {name: S3Storage.model_fields[name].default for name in ("region", "path_style")}
-    fields = {name: value for name, value in fields.items() if value is not None and value != defaults.get(name)}
-    keys = hints.keys or AccessKeys("", "")
-    return fields | {"credential": {"access_key_id": keys.access_key_id, "secret_access_key": keys.secret_access_key}}
+    live = LiveStorage(profile, credential, hints.keys, hints.roles)
+    for name, backend in BACKENDS.items() if is_in_s3(profile) else ():
+        fields = backend.read_back(live)
+        if fields is not None:
+            return {"backend": name, **fields}
+    raise NotExpressibleError(f"storage of type `{profile.get('type')}` has no backend in specs")
 
 
 class StorageNames:
@@ -143,10 +83,3 @@ def derive_storage_name(bucket: str) -> str:
     label = re.sub(r"[^a-z0-9-]+", "-", bucket.lower()).strip("-")
     label = label if label[:1].isalpha() else f"s-{label}"
     return label[:37].rstrip("-")
-
-
-def make_placeholder_keys(storage: str) -> AccessKeys:
-    """Return references to keys of the stack's configuration, for a store without named credentials."""
-    stem = storage.replace("-", "_")
-    space = NAMESPACE_OF_STORE_KEYS
-    return AccessKeys(f"{space}:{stem}_access_key_id", f"{space}:{stem}_secret_access_key")

@@ -16,9 +16,7 @@ from lakewright.discovery.declaration.omission import Omission
 from lakewright.discovery.declaration.storages import (
     StorageHints,
     StorageNames,
-    UndeclarableStorageError,
     declare_storage,
-    make_placeholder_keys,
 )
 from lakewright.discovery.declaration.table_declaration import UndeclarableTableError
 from lakewright.discovery.listing.buckets import BucketFacts
@@ -29,6 +27,7 @@ from lakewright.names.namespace_presets import PRESETS, match_preset
 from lakewright.names.table_name import QualifiedName
 from lakewright.spec import SpecError, TenantSpec, parse_spec
 from lakewright.storage.backend import AwsDefaults
+from lakewright.storage.registry import BACKENDS
 
 UNKNOWN_OWNER = "unknown"
 """Owner of a tenant until a person names an owner: no server knows it."""
@@ -136,7 +135,7 @@ class _Draft:
                 storage = declare_storage(
                     warehouse.response["storage-profile"], credential.get("credential-type"), self.hints
                 )
-            except (NotExpressibleError, UndeclarableStorageError) as reason:
+            except NotExpressibleError as reason:
                 self.omit("warehouse", warehouse.name, str(reason))
                 continue
             keyed.append((document, storages.add(storage)))
@@ -158,7 +157,7 @@ class _Draft:
                 continue
             if facts.problem:
                 self.omit("bucket", bucket, f"it could not be read and remains outside of the stack: {facts.problem}")
-            elif storage["backend"] != "s3":
+            elif not BACKENDS[storage["backend"]].can_make_bucket:
                 self.comments.setdefault(f"storage.{name}", f"The bucket has {facts}.")
                 reason = "on AWS it remains outside of the stack, which would give its role an external ID of its own"
                 self.omit("bucket", bucket, f"{reason}; it has {facts}")
@@ -189,20 +188,13 @@ class _Draft:
 
     def _add_references(self, name: str, storage: dict[str, Any]) -> dict[str, Any]:
         """Return a storage with placeholders for values that cannot be read back."""
-        completed = dict(storage)
-        if completed["backend"] == "s3" and self.hints.keys is None:
-            keys = make_placeholder_keys(name)
-            credential = {"access_key_id": keys.access_key_id, "secret_access_key": keys.secret_access_key}
-            completed["credential"] = credential
-            self.references += credential.values()
-            self.comments[f"storage.{name}"] = "Credentials cannot be read back: set or replace these references."
-        if completed["backend"] == "existing" and "external_id" not in completed:
-            completed["external_id"] = f"config:external_id_{name.replace('-', '_')}"
-            self.references.append(completed["external_id"])
-            facts = self.hints.roles.get(str(completed["role_arn"]))
-            why = f" ({facts.problem})" if facts and facts.problem else ""
-            self.comments[f"storage.{name}"] = f"The role's external ID could not be read{why}: set this reference."
-        return completed
+        backend = BACKENDS[storage["backend"]]
+        placeholders = backend.fill_references(name, storage, self.hints.keys, self.hints.roles)
+        if placeholders is None:
+            return storage
+        self.references += placeholders.references
+        self.comments[f"storage.{name}"] = placeholders.comment
+        return {**storage, **placeholders.fields}
 
     def add_tables(self) -> None:
         for entry in self.document["warehouses"]:

@@ -87,6 +87,11 @@ class S3Profile(Declared):
         return self
 
     @property
+    def is_on_aws(self) -> bool:
+        """Whether the store is AWS."""
+        return self.flavor == "aws"
+
+    @property
     def roles(self) -> tuple[str | None, str | None]:
         """Roles that the server assumes: for its own access, and for vending."""
         return self.assume_role_arn, self.sts_role_arn

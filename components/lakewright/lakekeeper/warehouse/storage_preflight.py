@@ -117,7 +117,7 @@ def _bucket_from_outside(profile: S3Profile, *, new: bool) -> Check:
         )
     if response.status_code == NOT_THERE:
         return _fail("bucket", f"{url} does not exist. Create the bucket, or correct its name.")
-    if profile.flavor == "aws" and region and region != profile.region:
+    if profile.is_on_aws and region and region != profile.region:
         return _fail("bucket", f"{profile.bucket} is in {region}, but {profile.region} is declared. Declare {region}.")
     return Check(name="bucket", status="passed", reason=f"{url} responds; permissions are checked when it is used")
 

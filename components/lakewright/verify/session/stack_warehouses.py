@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lakewright.project_files.servers import is_same_url
+from lakewright.storage.live_storage import is_in_s3, is_on_aws
 from lakewright.validation.documents import as_list, as_mapping
 
 if TYPE_CHECKING:
@@ -107,11 +108,10 @@ def _list_warehouses(stack: str, resources: list[Any]) -> Iterator[StackWarehous
             continue
         outputs = as_mapping(resource.get("outputs"))
         storage, server = as_mapping(outputs.get("storage")), as_mapping(outputs.get("server"))
-        if storage.get("type") != "s3":
+        if not is_in_s3(storage):
             continue
         # Roles of other stores are not in IAM.
-        is_aws = storage.get("flavor", "aws") == "aws"
-        roles = [storage.get(name) for name in ("assume_role_arn", "sts_role_arn") if is_aws]
+        roles = [storage.get(name) for name in ("assume_role_arn", "sts_role_arn") if is_on_aws(storage)]
         yield StackWarehouse(
             stack,
             str(outputs.get("project_id") or ""),

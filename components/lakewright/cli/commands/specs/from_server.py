@@ -60,8 +60,8 @@ def from_server(
     Example: lakewright spec from-server --project acme --output tenants/Pulumi.acme.yaml
     """
     from lakewright.cli.engines.environment_loading import load_environment  # noqa: PLC0415 - `--help` needs no models
-    from lakewright.discovery.declaration.storages import AccessKeys  # noqa: PLC0415
     from lakewright.discovery.from_server import FromServerOptions, ServerReader  # noqa: PLC0415
+    from lakewright.storage.live_storage import AccessKeys  # noqa: PLC0415
 
     _check_options(project_id, name, everything=everything)
     if everything and bucket:
