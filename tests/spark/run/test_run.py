@@ -33,7 +33,7 @@ from lakewright_spark.run.launch import Launch
 STREAM = """
 import sys
 import pyarrow as pa
-from lakewright_spark.run.context import current
+from lakewright_spark import current
 
 run = current()
 with run.stream("Count-1", pa.schema([("number", pa.int64())])) as result:
