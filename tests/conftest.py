@@ -15,6 +15,7 @@ from lakewright_sandbox import lifecycle
 from lakewright_sandbox.lakekeeper.protocol.versions import RELEASED, Version, is_at_least
 from lakewright_sandbox.runtime.state import Sandbox
 
+from .command_server import OWN_PROCESSES
 from .real_servers import RealServers
 
 NEEDS_PULUMI = "needs the Pulumi CLI, which is not on the PATH"
@@ -22,6 +23,9 @@ NEEDS_PULUMI = "needs the Pulumi CLI, which is not on the PATH"
 # Variables that a shell or a container sets must not be what makes the product work.
 for name in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):
     os.environ.pop(name, None)
+
+if os.environ.get("LAKEWRIGHT_FULL"):
+    os.environ[OWN_PROCESSES] = "1"
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts background commands in this way; programs under test must receive Ctrl-C.

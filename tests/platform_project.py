@@ -13,8 +13,9 @@ from typing import Any
 
 import yaml
 
+from .command_server import run_command
+
 REPOSITORY = Path(__file__).parents[1]
-LAKEWRIGHT = Path(sys.executable).with_name("lakewright")
 PASSPHRASE = "correct horse battery staple"
 
 
@@ -44,14 +45,7 @@ class PlatformStack:
 
     def run(self, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
         env = {**os.environ, "PULUMI_BACKEND_URL": self.state.as_uri(), "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE}
-        return subprocess.run(
-            [LAKEWRIGHT, *words, "--stack", self.name],
-            cwd=self.folder,
-            env={**env, **self.environ, **environ},
-            check=False,
-            capture_output=True,
-            text=True,
-        )
+        return run_command([*words, "--stack", self.name], self.folder, {**env, **self.environ, **environ})
 
     def output(self, *words: str, **environ: str) -> str:
         """Return the output of a command that must succeed."""

@@ -18,11 +18,11 @@ from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from pyiceberg.catalog import Catalog, load_catalog
 
+from .command_server import run_command
 from .real_servers import RealServers, leave_out
 
 REPOSITORY = Path(__file__).parents[1]
 PASSPHRASE = "correct horse battery staple"
-LAKEWRIGHT = Path(sys.executable).with_name("lakewright")
 
 
 @dataclass
@@ -65,14 +65,7 @@ class Tenant:
             "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE,
             **self.environ,
         }
-        done = subprocess.run(
-            [LAKEWRIGHT, *words, "--stack", self.name],
-            cwd=self.folder,
-            env=env,
-            check=False,
-            capture_output=True,
-            text=True,
-        )
+        done = run_command([*words, "--stack", self.name], self.folder, env)
         self.outputs += [done.stdout, done.stderr]
         return done
 

@@ -18,7 +18,8 @@ import yaml
 from lakewright_engine.project.project import PulumiProject
 from lakewright_engine.state.secrets import PassphraseManager
 
-from ...tenant_project import LAKEWRIGHT, PASSPHRASE
+from ...command_server import LAKEWRIGHT
+from ...tenant_project import PASSPHRASE
 
 PROGRAM = """\
 import pathlib

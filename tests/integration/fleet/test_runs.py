@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ...tenant_project import LAKEWRIGHT
+from ...command_server import LAKEWRIGHT
 from .conftest import Fleet, statuses
 
 pytestmark = pytest.mark.xdist_group("fleet")

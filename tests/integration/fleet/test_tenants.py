@@ -11,7 +11,8 @@ import pytest
 import yaml
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ...tenant_project import LAKEWRIGHT, PASSPHRASE, create_project, new_name, tenant_spec
+from ...command_server import run_command
+from ...tenant_project import PASSPHRASE, create_project, new_name, tenant_spec
 from .conftest import statuses
 
 pytestmark = pytest.mark.xdist_group("fleet")
@@ -35,9 +36,7 @@ def test_tenants_are_deployed_listed_and_measured(tmp_path: Path, sandbox: Sandb
     }
 
     def call(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [LAKEWRIGHT, *words], cwd=folder, env=environ, check=False, capture_output=True, text=True
-        )
+        return run_command(words, folder, environ)
 
     assert call("stack", "init", names[0]).returncode == 0
     updated = call("fleet", "up", "--yes", "--stack", names[0], "--engine", "embedded", "--json")

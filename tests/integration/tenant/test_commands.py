@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from lakewright.spec import read_stack_file
 from lakewright_spark.catalog import CatalogConfig
+
+from ...command_server import run_command
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -199,7 +200,4 @@ def test_job_configuration_in_four_forms(make_tenant: Callable[..., Any]) -> Non
 
 def _run(tenant: Any, *words: str) -> subprocess.CompletedProcess[str]:
     """Run a command that is not about the tenant's stack."""
-    command = [str(Path(sys.executable).with_name("lakewright")), *words]
-    return subprocess.run(
-        command, cwd=tenant.folder, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
-    )
+    return run_command(words, tenant.folder, os.environ)

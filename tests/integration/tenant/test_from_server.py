@@ -14,7 +14,8 @@ import pytest
 import yaml
 from lakewright.ownership.record_role import exclude_record_role
 
-from .conftest import LAKEWRIGHT, PASSPHRASE, MakeTenant, Tenant, make_bucket_and_role
+from ...command_server import run_command
+from .conftest import PASSPHRASE, MakeTenant, Tenant, make_bucket_and_role
 
 pytestmark = pytest.mark.stand_in("reads the sandbox's roles and buckets")
 
@@ -44,8 +45,7 @@ def spec_command(tenant: Tenant, *words: str) -> subprocess.CompletedProcess[str
     """Run `lakewright spec from-server` in the tenant's project."""
     env = os.environ | tenant.environ
     env |= {"PULUMI_BACKEND_URL": (tenant.folder / "state").as_uri(), "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE}
-    command = [LAKEWRIGHT, "spec", "from-server", *words]
-    return subprocess.run(command, cwd=tenant.folder, env=env, check=False, capture_output=True, text=True)
+    return run_command(["spec", "from-server", *words], tenant.folder, env)
 
 
 def objects_of(lakekeeper: httpx.Client, tenant: Tenant) -> dict[str, Any]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
+import os
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from .conftest import LAKEWRIGHT, MakeTenant, changes_of
+from ...command_server import run_command
+from .conftest import MakeTenant, changes_of
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -34,7 +35,7 @@ def test_tenant_is_planned_reviewed_and_applied(make_tenant: MakeTenant, lakekee
     tenant.spec["computing_units"] = []
     tenant.write()
     planned = tenant.verb("preview", "--refresh", "--save-plan", str(plan))
-    summary = json.loads(subprocess.check_output([LAKEWRIGHT, "plan", "show", str(plan), "--json"]))
+    summary = json.loads(run_command(["plan", "show", str(plan), "--json"], tenant.folder, os.environ).stdout)
     one_day = {"delete-profile": {"type": "soft", "expiration-seconds": 86400}}
     lakekeeper.post(f"/management/v1/warehouse/{warehouse}/delete-profile", json=one_day).raise_for_status()
     refused = tenant.error("up", "--plan", str(plan))
@@ -87,7 +88,7 @@ def test_plan_refuses_to_delete_what_was_written_since(
     assert catalog.load_table("results.flights").scan().to_arrow().num_rows == 3
 
     previewed = json.loads(tenant.output("preview", "--save-plan", plan, "--json", *on_engine))
-    output = subprocess.check_output([LAKEWRIGHT, "plan", "show", plan], text=True)
+    output = run_command(["plan", "show", plan], tenant.folder, os.environ).stdout
     tenant.output("up", "--plan", plan)
     assert [message for message in previewed["messages"] if "deletes 1 table, " in message]
     assert "deletes 1 table, " in output

@@ -13,6 +13,7 @@ from lakewright.drift.detection.run import find_drift
 from lakewright.fleet.selection import SelectedStack
 from lakewright_engine.project.project import PulumiProject
 
+from ....command_server import run_command
 from ..resource import Props
 from .found_drift import CHANGED, GONE, TYPES, key_of
 from .random_stack import Declared, Key, Managed, Stack, in_order
@@ -97,7 +98,6 @@ class EngineStack(Stack):
             "PULUMI_SKIP_UPDATE_CHECK": "1",
             "DECLARED": json.dumps({"server": self._server, "objects": objects}),
         }
-        command = [str(Path(sys.executable).parent / "lakewright"), *words, "--stack", "test", "-C", str(self._folder)]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        done = run_command([*words, "--stack", "test"], self._folder, environment)
         assert done.returncode in exits, done.stdout + done.stderr
         return done

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from ....command_server import run_command
 from ..resource import Props
 
 FAILED = range(1, 256)
@@ -54,8 +55,7 @@ class ProgramStack:
             "PULUMI_SKIP_UPDATE_CHECK": "1",
             "DECLARED": json.dumps(self.declared | changes),
         }
-        command = [str(Path(sys.executable).parent / "lakewright"), *arguments]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        return run_command(arguments, self.directory, environment)
 
 
 def messages_of(result: Props) -> str:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from ....command_server import run_command
+
 PROGRAM = """
 import os, pulumi
 from lakewright.lakekeeper import Grant, Grants, Role, RoleMembers
@@ -72,5 +74,4 @@ def lakewright(folder: Path, *words: str, case: str = "") -> subprocess.Complete
         "PULUMI_SKIP_UPDATE_CHECK": "1",
         "CASE": case,
     }
-    command = [Path(sys.executable).with_name("lakewright"), *words, "--stack", "test", "-C", str(folder)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return run_command([*words, "--stack", "test"], folder, environment)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-import subprocess
 from collections.abc import Callable
 from typing import Any
 
@@ -13,8 +13,9 @@ import pyarrow as pa
 import pytest
 from lakewright.ownership.mark import MARK_TAGS
 
+from ....command_server import run_command
 from ....real_servers import RealServers
-from ....tenant_project import LAKEWRIGHT, changes_of
+from ....tenant_project import changes_of
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -59,7 +60,7 @@ def test_retained_data_outlives_its_storage_in_the_spec(
     declare(tenant, PURGED)
     plan = tenant.folder / "plan.json"
     tenant.verb("preview", "--save-plan", str(plan))
-    reviewed = json.loads(subprocess.check_output([LAKEWRIGHT, "plan", "show", str(plan), "--json"]))
+    reviewed = json.loads(run_command(["plan", "show", str(plan), "--json"], tenant.folder, os.environ).stdout)
     removed = tenant.verb("up", "--plan", str(plan))
 
     destroyed = tenant.verb("destroy", "--yes")

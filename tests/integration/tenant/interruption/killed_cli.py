@@ -55,10 +55,15 @@ class Killer:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-if __name__ == "__main__":
+def run() -> None:
+    """Run the command of `sys.argv`."""
     moment, log, *words = sys.argv[1:]
     killer = Killer(moment, Path(log))
     for name in CHANGING:
         setattr(Provider, name, killer.watch(name, getattr(Provider, name)))
     sys.argv = ["lakewright", *words]
     main()
+
+
+if __name__ == "__main__":
+    run()

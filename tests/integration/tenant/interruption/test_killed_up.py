@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from ....command_server import run_command
 from ..conftest import PASSPHRASE, MakeTenant, Tenant
 
 DRIVER = Path(__file__).with_name("killed_cli.py")
@@ -25,14 +25,7 @@ def _up_killed_once_more(tenant: Tenant, moment: str, parallel: int) -> subproce
     log = tenant.folder / "calls.log"
     up = ("up", "--stack", tenant.name, "--engine", "embedded", "--yes", "--parallel", str(parallel))
     state = {"PULUMI_BACKEND_URL": (tenant.folder / "state").as_uri(), "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE}
-    return subprocess.run(
-        [sys.executable, str(DRIVER), moment, str(log), *up],
-        cwd=tenant.folder,
-        env=os.environ | state,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run_command([moment, str(log), *up], tenant.folder, os.environ | state, script=DRIVER)
 
 
 @pytest.mark.timeout(900)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -14,7 +15,8 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from ..conftest import LAKEWRIGHT, MakeTenant, Tenant, make_bucket_and_role
+from ....command_server import run_command
+from ..conftest import MakeTenant, Tenant, make_bucket_and_role
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -69,8 +71,7 @@ def copy_beside(tenant: Tenant) -> CopiedStack:
 
 
 def validate(tenant: Tenant) -> subprocess.CompletedProcess[str]:
-    words = [LAKEWRIGHT, "spec", "validate"]
-    return subprocess.run(words, cwd=tenant.folder, check=False, capture_output=True, text=True)
+    return run_command(["spec", "validate"], tenant.folder, os.environ)
 
 
 def rows_of(tenant: Tenant) -> list[int]:

@@ -1,0 +1,147 @@
+"""Run `lakewright` in tests as forks of one process per worker that has imported it.
+
+A command of its own process imports for more than a second, and most tests of tenants run several. The process is the
+warm process of the product, without a project. `make test-all` starts each command as a process of its own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from lakewright.warm.client import ENTRY
+from lakewright.warm.messages import receive, receive_all, send
+
+LAKEWRIGHT = Path(sys.executable).with_name("lakewright")
+START_SECONDS = 60
+
+
+OWN_PROCESSES = "TEST_OWN_PROCESSES"
+"""Variable of a run in which every command is a process of its own."""
+
+
+def run_command(
+    words: Sequence[str], folder: Path, environment: Mapping[str, str], script: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run `lakewright` and return what `subprocess.run` returns for it.
+
+    Args:
+        words: The words after `lakewright`.
+        folder: The working directory.
+        environment: All environment variables of the command.
+        script: A script whose function `run` runs instead of `lakewright`.
+    """
+    if not os.environ.get(OWN_PROCESSES):
+        done = start_command_server(script).run(words, folder, environment)
+        if done is not None:
+            return done
+    program = [sys.executable, str(script)] if script else [str(LAKEWRIGHT)]
+    return subprocess.run(
+        [*program, *words], cwd=folder, env=dict(environment), check=False, capture_output=True, text=True
+    )
+
+
+class CommandServer:
+    """A process that has imported `lakewright`, and forks for each command."""
+
+    def __init__(self, script: Path | None) -> None:
+        self._program = script or LAKEWRIGHT
+        entry = f"{script.stem}:run" if script else ENTRY
+        self._folder = Path(tempfile.mkdtemp(prefix="commands", dir="/tmp"))  # the path of a socket must be short
+        base = str(self._folder / "server")
+        self._socket = f"{base}.socket"
+        with Path(f"{base}.log").open("wb") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "lakewright.warm.process", base, str(self._folder), entry],
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        until = time.monotonic() + START_SECONDS
+        while not Path(self._socket).exists():
+            assert self._process.poll() is None, Path(f"{base}.log").read_text()
+            assert time.monotonic() < until
+            time.sleep(0.02)
+
+    def is_running(self) -> bool:
+        return self._process.poll() is None and Path(self._socket).exists()
+
+    def run(
+        self, words: Sequence[str], folder: Path, environment: Mapping[str, str]
+    ) -> subprocess.CompletedProcess[str] | None:
+        """Run a command; return None if this process cannot run it, for example with another KUBECONFIG."""
+        with (
+            tempfile.TemporaryFile() as output,
+            tempfile.TemporaryFile() as errors,
+            Path(os.devnull).open("rb") as nothing,
+            socket.socket(socket.AF_UNIX) as connection,
+        ):
+            connection.connect(self._socket)
+            ready, _ = receive(connection)
+            if ready is None or "pid" not in ready:
+                return None
+            request = {
+                "arguments": [str(word) for word in words],
+                "name": str(self._program),
+                "path": [str(self._program.parent), *sys.path[1:]],
+                "folder": str(folder),
+                "environment": dict(environment),
+                "umask": 0o022,
+                "unbuffered": False,
+                "ignored": [],
+            }
+            send(connection, request, [nothing.fileno(), output.fileno(), errors.fileno()])
+            code = _receive_exit_code(connection)
+            if code is None:
+                return None
+            for file in (output, errors):
+                file.seek(0)
+            return subprocess.CompletedProcess(
+                [self._program, *words], code, output.read().decode(), errors.read().decode()
+            )
+
+    def stop(self) -> None:
+        self._process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(10)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _receive_exit_code(connection: socket.socket) -> int | None:
+    """Return the exit code of a command, negative for a signal; None for a command that the process declined."""
+    for message in receive_all(connection):
+        if "declined" in message:
+            return None
+        if "exit" in message:
+            return message["exit"]
+        if "signal" in message:
+            return -message["signal"]
+    raise AssertionError("the process of a command ended without its exit code")
+
+
+def start_command_server(script: Path | None = None) -> CommandServer:
+    """Return the server of this worker for `lakewright` or a script; it ends with the worker."""
+    server = _start_server(script)
+    if not server.is_running():  # it ends after 15 minutes without a command
+        _start_server.cache_clear()
+        return _start_server(script)
+    return server
+
+
+@functools.cache
+def _start_server(script: Path | None) -> CommandServer:
+    server = CommandServer(script)
+    atexit.register(server.stop)
+    return server
