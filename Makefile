@@ -45,15 +45,20 @@ check: $(READY)  ## Format, lint, types, import rules, structure, spelling, word
 	python scripts/wording.py
 	python scripts/clear_names.py
 
+# Each step of a test target runs, whatever the steps before it returned; the exit code is the worst of them.
+RUN_STEPS := worst=0; step() { "$$@" || { code=$$?; [ $$code -le $$worst ] || worst=$$code; }; }; \
+  optional_step() { "$$@" || { code=$$?; [ $$code -eq 5 ] || [ $$code -le $$worst ] || worst=$$code; }; }
+# In `optional_step`, 5 is no failure: ARGS select none of the step's tests.
+
 test: $(READY)  ## Run all tests; those for the Pulumi CLI are skipped if it is not on the PATH
-	pytest $(UNIT_SUITE) $(ARGS) || [ $$? -eq 5 ]  # 5: ARGS select none of them
-	pytest -n 2 --dist loadgroup $(ARGS)
+	@$(RUN_STEPS); optional_step pytest $(UNIT_SUITE) $(ARGS); \
+	  step pytest -n 2 --dist loadgroup $(ARGS); exit $$worst
 
 test-all: $(READY) $(POLICY)/.venv/.ready  ## Run all tests in their long form, on each version of Lakekeeper; needs the Pulumi CLI
-	LAKEWRIGHT_FULL=1 pytest $(UNIT_SUITE) $(ARGS) || [ $$? -eq 5 ]
-	LAKEWRIGHT_REQUIRE_PULUMI=1 LAKEWRIGHT_FULL=1 pytest -n 2 --dist loadgroup $(ARGS)
-	@for version in $(VERSIONS); do echo "== Lakekeeper $$version"; \
-	  TEST_LAKEKEEPER_VERSION=$$version pytest -n 2 --dist loadgroup $(SERVER_SUITES) $(ARGS) || exit 1; done
+	@$(RUN_STEPS); export LAKEWRIGHT_FULL=1; optional_step pytest $(UNIT_SUITE) $(ARGS); \
+	  step env LAKEWRIGHT_REQUIRE_PULUMI=1 pytest -n 2 --dist loadgroup $(ARGS); unset LAKEWRIGHT_FULL; \
+	  for version in $(VERSIONS); do echo "== Lakekeeper $$version"; \
+	    step env TEST_LAKEKEEPER_VERSION=$$version pytest -n 2 --dist loadgroup $(SERVER_SUITES) $(ARGS); done; exit $$worst
 
 test-s3: $(READY)  ## Run the tests on a real S3 store: MinIO, which is built once
 	@scripts/go_program.sh sandbox/minio github.com/minio/minio >/dev/null
