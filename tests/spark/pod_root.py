@@ -32,7 +32,10 @@ def mount(*words: str) -> None:
 
 
 def main(file: str) -> None:
-    """Replace this process by `command` with `environment`, with each folder of `mounts` at its path."""
+    """Replace this process by `command` with `environment`, with each folder of `mounts` at its path.
+
+    Folders of `image` that a mount hides, such as a checkout below /tmp, are mounted into it.
+    """
     pod = json.loads(Path(file).read_text())
     root, mounts = Path(pod["root"]), pod["mounts"]
     mount("-t", "tmpfs", "tmpfs", str(root))
@@ -45,6 +48,11 @@ def main(file: str) -> None:
         mount("--bind", mounts[path]["folder"], below)
         if mounts[path]["read_only"]:
             mount("-o", "remount,bind,ro", below)
+    for folder in pod["image"]:
+        if any(PurePosixPath(folder).is_relative_to(path) for path in paths):
+            below = root / folder.lstrip("/")
+            below.mkdir(parents=True, exist_ok=True)
+            mount("--bind", folder, str(below))
     mount("-o", "remount,ro", str(root))
     os.chroot(root)
     os.chdir("/")

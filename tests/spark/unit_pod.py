@@ -90,6 +90,7 @@ class UnitPod:
         document = {
             "root": str(root),
             "mounts": self._mounts(),
+            "image": [str(folder) for folder in image_folders()],
             "environment": {**self.image, **variables, PORT_VARIABLE: str(port)},
             "command": self.container["command"],
         }
@@ -141,6 +142,11 @@ def image_variables() -> dict[str, str]:
     java = shutil.which("java") or "/usr/bin/java"
     path = [str(Path(sys.executable).parent), str(Path(java).parent), "/usr/bin", "/bin"]
     return {"PATH": ":".join(dict.fromkeys(path)), "LAKEWRIGHT_IVY": str(jars.ivy_home()), "LANG": "C.UTF-8"}
+
+
+def image_folders() -> set[Path]:
+    """Return the folders of this machine that play the image's files: interpreter, packages and jars."""
+    return {Path(__file__).parents[2], Path(sys.prefix), Path(sys.base_prefix), jars.ivy_home()}
 
 
 def _accepts(port: int) -> bool:
