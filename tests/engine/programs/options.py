@@ -20,6 +20,8 @@ class Scenario:
 
     program: str
     commands: tuple[str, ...]
+    since_cli: str = ""
+    """The oldest version of the Pulumi CLI that behaves as recorded; empty where no version is known to differ."""
 
 
 PROGRAMS = {
@@ -82,6 +84,7 @@ File("b", f"b{step}.json", "b", opts=Options(replace_with=[a]))
 File("c", f"c.json", "c", opts=Options(deleted_with=a, delete_before_replace=True))
 """,
         ("up", "up"),
+        since_cli="3.260",
     ),
     "a chain deleted before it is replaced": Scenario(
         """
