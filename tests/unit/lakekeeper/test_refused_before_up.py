@@ -17,7 +17,7 @@ from lakewright.spec.parsing import parse_spec
 
 from .scripted_server import Script, refusal
 
-SERVER = {"endpoint": "https://lake.test"}
+SERVER = {"endpoint": "https://127.0.0.1:9"}
 ROLE = {"server": SERVER, "project_id": "tenant", "name": "readers", "source_id": "42"}
 STORAGE: dict[str, dict[str, Any]] = {
     "s3": {"bucket": "lake", "region": "us-east-1", "sts_enabled": False},
