@@ -61,7 +61,7 @@ def test_plugins_of_dependencies_are_needed_too(
     path: Path, project: PulumiProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(path, "pulumi", "pulumi-language-python")
-    (tmp_path / "__main__.py").write_text("from lakewright.tenant import Tenant\n")
+    (tmp_path / "__main__.py").write_text("from lakewright.tenant.tenant import Tenant\n")
     assert plugins.find_needed_plugins(project, "dev") == {"aws", "kubernetes"}
     assert choose_engine(EngineName.AUTO, project, "dev").reason == "the Pulumi CLI has no plugin for aws, kubernetes"
     monkeypatch.setenv("PULUMI_DEBUG_PROVIDERS", "aws:1234")

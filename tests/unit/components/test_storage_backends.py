@@ -9,7 +9,7 @@ from lakewright.credentials.references import Reference
 from lakewright.spec import SpecError, parse_spec
 from lakewright.storage.registry import BACKENDS, CONFIG_KEY_PATHS, ENDPOINT_PATHS, REFERENCE_PATHS
 from lakewright.storage.restricted_fields import TenantEndpoint, endpoint_paths, reference_paths
-from lakewright.tenant_storage import PROVISIONERS
+from lakewright.tenant.storage import PROVISIONERS
 from lakewright.validation.strict_model import StrictModel
 from pydantic import Field
 

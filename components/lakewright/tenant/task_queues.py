@@ -10,7 +10,7 @@ from lakewright.environment.platform import Platform
 from lakewright.lakekeeper import TaskQueueConfig
 from lakewright.spec import TenantSpec
 from lakewright.spec.warehouse import QueueSettings
-from lakewright.warehouse import TenantWarehouse
+from lakewright.tenant.warehouse import TenantWarehouse
 
 
 def configure_task_queues(

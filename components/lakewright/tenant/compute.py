@@ -19,7 +19,7 @@ from lakewright.kubernetes.connect import ConnectAccess
 from lakewright.kubernetes.maintenance.component import MaintenanceCronJobs
 from lakewright.names.object_names import MAINTENANCE
 from lakewright.spec import ComputingUnitSpec, Problem, SpecError, TenantSpec
-from lakewright.tenant_storage import TenantStorage
+from lakewright.tenant.storage import TenantStorage
 
 
 def make_compute(

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import pulumi
 from lakewright_spark.catalog import CatalogWarehouse
 
-from lakewright.adopted_ids import AdoptedIds
 from lakewright.aws.access_role import aliases
 from lakewright.environment.platform import Platform
 from lakewright.field_map.arguments import build_args
@@ -18,8 +17,9 @@ from lakewright.spec import TenantSpec, WarehouseSpec
 from lakewright.spec.warehouse_writers import writers
 from lakewright.storage.backend import WarehouseAccess
 from lakewright.storage.existing import name_external_id_key
-from lakewright.tenant_storage import TenantStorage
-from lakewright.warehouse_roles import RoleSettings, WarehouseRoles, make_warehouse_roles
+from lakewright.tenant.adopted_ids import AdoptedIds
+from lakewright.tenant.storage import TenantStorage
+from lakewright.tenant.warehouse_roles import RoleSettings, WarehouseRoles, make_warehouse_roles
 
 
 class TenantWarehouse(pulumi.ComponentResource):

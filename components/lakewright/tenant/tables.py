@@ -9,7 +9,7 @@ from lakewright.lakekeeper import Table
 from lakewright.names.table_name import parse_table_name
 from lakewright.spec import TenantSpec
 from lakewright.spec.table import TableSpec
-from lakewright.warehouse import TenantWarehouse
+from lakewright.tenant.warehouse import TenantWarehouse
 
 
 def make_tables(

@@ -8,21 +8,21 @@ from typing import Any
 import pulumi
 from lakewright_spark.catalog import CatalogConfig
 
-from lakewright.adopted_ids import AdoptedIds
 from lakewright.aws.preflight import refuse_missing
-from lakewright.compute import collect_service_account_uids, list_texera_registrations, make_compute
 from lakewright.environment.platform import Platform
 from lakewright.environment.unit_identity import tenant_auth
-from lakewright.grants import make_grants, make_roles
 from lakewright.identities.resources import declare_users_and_members, select_tenant_identities
 from lakewright.lakekeeper import Bootstrap, DeletionGuard, Project
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
 from lakewright.spec import TenantSpec
-from lakewright.tables import make_tables
-from lakewright.task_queues import configure_task_queues
-from lakewright.tenant_record import make_record
-from lakewright.tenant_storage import TenantStorage, make_storages
-from lakewright.warehouse import TenantWarehouse, build_catalog_warehouse
+from lakewright.tenant.adopted_ids import AdoptedIds
+from lakewright.tenant.compute import collect_service_account_uids, list_texera_registrations, make_compute
+from lakewright.tenant.grants import make_grants, make_roles
+from lakewright.tenant.record import make_record
+from lakewright.tenant.storage import TenantStorage, make_storages
+from lakewright.tenant.tables import make_tables
+from lakewright.tenant.task_queues import configure_task_queues
+from lakewright.tenant.warehouse import TenantWarehouse, build_catalog_warehouse
 
 
 class Tenant(pulumi.ComponentResource):

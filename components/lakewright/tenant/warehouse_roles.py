@@ -17,7 +17,7 @@ from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
 from lakewright.names.object_names import ROLE_PATH, role_name, share_purpose
 from lakewright.names.types import PrincipalArn
 from lakewright.spec import TenantSpec, WarehouseSpec
-from lakewright.tenant_storage import TenantStorage
+from lakewright.tenant.storage import TenantStorage
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from lakewright.lakekeeper import Grant, Role, Table
 from lakewright.spec import TenantSpec
 from lakewright.spec.grant import GrantSpec
 from lakewright.spec.standard_roles import ON_WAREHOUSE, name_role
-from lakewright.warehouse import TenantWarehouse
+from lakewright.tenant.warehouse import TenantWarehouse
 
 
 def make_roles(

@@ -1,0 +1,50 @@
+"""The tenant program: read the stack's configuration, declare the tenant, export outputs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pulumi
+
+from lakewright.environment.platform import Platform
+from lakewright.environment.platform_reference import read_in_program
+from lakewright.environment.sandbox_clients import provide_client
+from lakewright.environment.stack_config import read_stack_config
+from lakewright.environment.store_trust import trust_stores
+from lakewright.project_files.project_root import project_root
+from lakewright.spec import SPEC_KEY, SpecError
+from lakewright.tenant.tenant import Tenant
+
+
+def declare_tenant() -> None:
+    """Declare the tenant of the stack's configuration. Problems are reported before any call."""
+    try:
+        tenant = _create_tenant()
+    except SpecError as error:
+        raise pulumi.RunError(str(error)) from None
+    pulumi.export("warehouse_ids", tenant.warehouse_ids)
+    pulumi.export("catalog_config", tenant.catalog_config.apply(lambda config: config.model_dump(mode="json")))
+    pulumi.export("role_arns", tenant.role_arns)
+    if tenant.roles_of_others:
+        pulumi.export("roles_of_others", tenant.roles_of_others)
+    pulumi.export("computing_units", tenant.computing_units)
+    if tenant.texera_register:
+        pulumi.export("texera_register", tenant.texera_register)
+
+
+def _create_tenant() -> Tenant:
+    region = pulumi.Config("aws").get("region")
+    spec, environment = read_stack_config(
+        # Not the project's own namespace: the commands find the spec under this key in projects of any name.
+        pulumi.Config(SPEC_KEY.partition(":")[0]).get_object(SPEC_KEY.partition(":")[2]),
+        source=f"stack {pulumi.get_stack()}, {SPEC_KEY}",
+        environments=project_root(Path.cwd()) / "environments",
+        environ=os.environ,
+        region=region,
+        read_platform=read_in_program,
+    )
+    environment = trust_stores(environment, [storage.store_certificates for storage in spec.storage.values()])
+    provide_client(environment, spec.name)
+    platform = Platform(environment, tenant=spec.name, project_id=spec.project_id, default_region=region)
+    return Tenant(spec, platform)
