@@ -18,11 +18,11 @@ import httpx
 import pytest
 from botocore.config import Config
 from lakewright.credentials.references import resolve
+from lakewright.http.retry import retry_until
 from lakewright.lakekeeper.api.catalog import contents
 from lakewright.lakekeeper.api.connection.auth import make_auth
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import BusyError, LakekeeperError, NotFoundError
-from lakewright.lakekeeper.api.connection.retry import retry_until
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.lakekeeper.api.management import project_record, projects, roles, users, warehouses
 from lakewright_sandbox.runtime.state import AwsState, LakekeeperState, Sandbox

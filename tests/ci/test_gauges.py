@@ -19,7 +19,7 @@ from lakewright.ci.publishing.publish import parse_event_source, parse_grouping
 from lakewright.ci.publishing.pushgateway import Pushgateway
 from lakewright.ci.publishing.textfile import write_textfile
 from lakewright.cli.commands.ci import app
-from lakewright.lakekeeper.api.connection.retry import RetryPolicy
+from lakewright.http.retry import RetryPolicy
 from prometheus_client.parser import text_string_to_metric_families
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 from typer.testing import CliRunner

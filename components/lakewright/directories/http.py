@@ -9,11 +9,11 @@ import httpx
 
 from lakewright.directories.directory import Resolve
 from lakewright.directories.errors import DirectoryRefusedError, DirectoryUnavailableError
+from lakewright.http.deadline import call_within
+from lakewright.http.responses import UnusableResponseError, retry_after
+from lakewright.http.retry import RetryableError, RetryPolicy
 from lakewright.lakekeeper.api.connection.auth import BearerAuth, ClientCredentials, make_token_client
-from lakewright.lakekeeper.api.connection.deadline import call_within
 from lakewright.lakekeeper.api.connection.errors import NotAuthenticatedError
-from lakewright.lakekeeper.api.connection.responses import UnusableResponseError, retry_after
-from lakewright.lakekeeper.api.connection.retry import RetryableError, RetryPolicy
 from lakewright.lakekeeper.api.connection.server import ServerClientCredentialsAuth
 from lakewright.names.host_kinds import leaves_without_tls
 

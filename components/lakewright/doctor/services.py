@@ -47,8 +47,8 @@ def check_services(
 
 def check_lakekeeper(environment: Environment, project_id: str | None = None) -> Finding:
     """Check that Lakekeeper responds and is bootstrapped."""
+    from lakewright.http.retry import RetryPolicy  # noqa: PLC0415
     from lakewright.lakekeeper.api.connection.client import Client  # noqa: PLC0415 - slow to load
-    from lakewright.lakekeeper.api.connection.retry import RetryPolicy  # noqa: PLC0415
 
     settings = environment.lakekeeper
     reference = settings.reference.model_copy(update={"project_id": project_id})

@@ -84,9 +84,9 @@ def _compare_audiences(server: LakekeeperSettings, account: _Account) -> Finding
 
 def _find_refusal(server: LakekeeperSettings, token: str) -> str | None:
     """Return why the server refuses a token, or None if it accepts it."""
+    from lakewright.http.retry import RetryPolicy  # noqa: PLC0415
     from lakewright.lakekeeper.api.connection.client import Client  # noqa: PLC0415 - slow to load
     from lakewright.lakekeeper.api.connection.errors import ForbiddenError, NotAuthenticatedError  # noqa: PLC0415
-    from lakewright.lakekeeper.api.connection.retry import RetryPolicy  # noqa: PLC0415
 
     auth = ServerTokenAuth(kind="token", token="env:TOKEN_OF_A_POD")  # noqa: S106 - a reference, resolved below
     reference = server.reference.model_copy(update={"auth": auth})

@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 from lakewright.credentials.references import resolve
+from lakewright.http.retry import RetryPolicy
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.retry import RetryPolicy
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app

@@ -15,9 +15,9 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
+from lakewright.http.retry import RetryPolicy
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import NotAuthenticatedError, UnreachableError
-from lakewright.lakekeeper.api.connection.retry import RetryPolicy
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright_sandbox.runtime.state import Sandbox
 

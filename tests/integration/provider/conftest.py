@@ -13,8 +13,8 @@ import boto3
 import httpx
 import pytest
 from lakewright.credentials.references import resolve
+from lakewright.http.retry import RetryPolicy
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.retry import RetryPolicy
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.lakekeeper.provider import pending_creations as pending
 from lakewright.lakekeeper.provider import run_context

@@ -17,7 +17,7 @@ from lakewright.directories.errors import (
     GroupNotFoundError,
 )
 from lakewright.directories.keycloak import KeycloakSettings
-from lakewright.lakekeeper.api.connection import retry
+from lakewright.http import retry
 from lakewright_sandbox.in_process import serve
 from starlette.applications import Starlette
 from starlette.requests import Request

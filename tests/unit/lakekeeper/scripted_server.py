@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import httpx
+from lakewright.http.retry import RetryPolicy
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.retry import RetryPolicy
 from lakewright.lakekeeper.api.connection.server import ServerRef
 
 Answer = httpx.Response | Exception

@@ -7,10 +7,10 @@ from typing import Any
 
 import httpx
 import pytest
+from lakewright.http.retry import RetryPolicy
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import ForbiddenError, NoSuchPathError, NotAuthenticatedError
 from lakewright.lakekeeper.api.connection.privileges import GrantEntry, Object
-from lakewright.lakekeeper.api.connection.retry import RetryPolicy
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.lakekeeper.api.connection.versions import parse_server
 from lakewright.lakekeeper.api.management import grants, permissions

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import httpx
 
 from lakewright.ci.errors import ForbiddenPostError, MissingTargetError, PostError, SettingError
-from lakewright.lakekeeper.api.connection.responses import retry_after
-from lakewright.lakekeeper.api.connection.retry import RetryableError, RetryPolicy
+from lakewright.http.responses import retry_after
+from lakewright.http.retry import RetryableError, RetryPolicy
 from lakewright.names.host_kinds import leaves_without_tls
 
 _TRANSIENT_STATUSES = frozenset({408, 429, 500, 502, 503, 504})

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import httpx
 
 from lakewright.ci.errors import PostError, SettingError
-from lakewright.lakekeeper.api.connection.responses import retry_after
-from lakewright.lakekeeper.api.connection.retry import RetryableError, RetryPolicy
+from lakewright.http.responses import retry_after
+from lakewright.http.retry import RetryableError, RetryPolicy
 from lakewright.names.host_kinds import leaves_without_tls
 
 VARIABLE = "LAKEWRIGHT_WEBHOOK_URL"

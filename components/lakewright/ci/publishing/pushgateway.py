@@ -12,7 +12,7 @@ import httpx
 from lakewright.ci.errors import PublishError, SettingError
 from lakewright.ci.publishing.check import DriftCheck
 from lakewright.ci.publishing.gauges import make_gauges, parse_last_successes
-from lakewright.lakekeeper.api.connection.retry import RetryableError, RetryPolicy
+from lakewright.http.retry import RetryableError, RetryPolicy
 from lakewright.names.host_kinds import leaves_without_tls
 
 JOB = "lakewright_drift"

@@ -22,8 +22,8 @@ def find_server_id(access: ServerAccess, stack: str, server: ServerRef) -> str |
     Returns:
         None if the state has no id for this address, and the server does not respond at once.
     """
+    from lakewright.http.retry import RetryPolicy  # noqa: PLC0415
     from lakewright.lakekeeper.api.connection.client import Client  # noqa: PLC0415 - slow to load
-    from lakewright.lakekeeper.api.connection.retry import RetryPolicy  # noqa: PLC0415
 
     if recorded_id := _find_recorded_id(access, stack, server.endpoint):
         return recorded_id

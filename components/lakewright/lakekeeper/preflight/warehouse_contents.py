@@ -3,12 +3,12 @@
 import contextlib
 from typing import Protocol
 
+from lakewright.http.retry import retry_until
 from lakewright.lakekeeper.api.catalog import contents
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.connection import settings
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import BusyError, NotEmptyError, NotFoundError, ProtectedError
-from lakewright.lakekeeper.api.connection.retry import retry_until
 from lakewright.lakekeeper.api.management import warehouses
 from lakewright.lakekeeper.provider.diff import Change
 from lakewright.lakekeeper.provider.errors import CannotCountError, HoldsTablesError, ReplacementRefusedError

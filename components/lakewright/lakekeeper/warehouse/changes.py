@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from lakewright.http.retry import retry_until
 from lakewright.lakekeeper.api.connection import settings
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError, RefusedError
-from lakewright.lakekeeper.api.connection.retry import retry_until
 from lakewright.lakekeeper.api.management import managed_access, warehouses
 from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.provider.errors import NotOwnedError

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from lakewright.errors import LakewrightError
+from lakewright.http.retry import retry_until
 from lakewright.lakekeeper.api.connection import settings
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError, RefusedError
-from lakewright.lakekeeper.api.connection.retry import retry_until
 from lakewright.lakekeeper.api.management import warehouses
 from lakewright.lakekeeper.preflight.report import Check
 from lakewright.lakekeeper.storage.credentials import SystemIdentity, credential_request

@@ -13,8 +13,8 @@ import httpx
 import yaml
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 
+from lakewright.http.retry import RetryPolicy
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.retry import RetryPolicy
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.names.object_names import namespace_name
 from lakewright.spec import TenantSpec

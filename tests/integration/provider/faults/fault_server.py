@@ -12,9 +12,9 @@ from urllib.parse import unquote
 import httpx
 import pytest
 from lakewright.credentials.references import resolve
+from lakewright.http.retry import RetryPolicy
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError
-from lakewright.lakekeeper.api.connection.retry import RetryPolicy
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.lakekeeper.provider import run_context
 from lakewright_sandbox.lakekeeper.database.models import LakekeeperBase, ServerRow

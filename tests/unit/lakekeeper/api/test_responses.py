@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx
 import pytest
+from lakewright.http.responses import retry_after
 from lakewright.lakekeeper.api.catalog import tables
 from lakewright.lakekeeper.api.connection import paging
 from lakewright.lakekeeper.api.connection.client import Client
@@ -27,7 +28,6 @@ from lakewright.lakekeeper.api.connection.errors import (
     ResponseTimeoutError,
 )
 from lakewright.lakekeeper.api.connection.privileges import Object
-from lakewright.lakekeeper.api.connection.responses import retry_after
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.lakekeeper.api.management import managed_access, permissions, projects, roles, users, warehouses
 

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from lakewright.http.retry import retry_until
 from lakewright.lakekeeper.api.catalog import namespaces, tabulars
 from lakewright.lakekeeper.api.catalog.namespaces import ListedNamespace, Path
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import BusyError, NotFoundError, ProtectedError
-from lakewright.lakekeeper.api.connection.retry import retry_until
 
 NAMED = 10
 """Maximum number of tables that a message names; further ones are counted."""

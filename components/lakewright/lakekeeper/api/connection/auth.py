@@ -11,17 +11,18 @@ from typing import Any, Protocol, cast
 import httpx
 from typing_extensions import override
 
-from lakewright.lakekeeper.api.connection.deadline import call_within, enforce_deadlines
-from lakewright.lakekeeper.api.connection.errors import Call, NotAuthenticatedError
-from lakewright.lakekeeper.api.connection.plain_http import require_tls
-from lakewright.lakekeeper.api.connection.responses import (
+from lakewright.http.deadline import call_within, enforce_deadlines
+from lakewright.http.responses import (
     ENCODINGS,
     MEBIBYTE,
     UnusableResponseError,
     limit_size,
     parse_json,
 )
-from lakewright.lakekeeper.api.connection.retry import RetryableError, RetryPolicy
+from lakewright.http.retry import RetryableError, RetryPolicy
+from lakewright.http.tls import hint
+from lakewright.lakekeeper.api.connection.errors import Call, NotAuthenticatedError
+from lakewright.lakekeeper.api.connection.plain_http import require_tls
 from lakewright.lakekeeper.api.connection.server import (
     NoServerAuth,
     ServerClientCredentialsAuth,
@@ -29,7 +30,6 @@ from lakewright.lakekeeper.api.connection.server import (
     ServerTokenAuth,
     ServerTokenFileAuth,
 )
-from lakewright.lakekeeper.api.connection.tls import hint
 
 Resolve = Callable[[str], str]
 """Returns the secret behind a reference."""

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from lakewright.http.retry import RetryableError, RetryPolicy
 from lakewright.lakekeeper.api.connection import errors, versions
 from lakewright.lakekeeper.api.connection.list_cache import ListCache, SharedAnswers
-from lakewright.lakekeeper.api.connection.retry import RetryableError, RetryPolicy
 from lakewright.lakekeeper.api.connection.server import ServerRef
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Client:
     def json(self, method: Method, path: str, **options: Any) -> dict[str, Any]:
         """Return the JSON object of a call's response. The options are those of `call`."""
         http_response = self.call(method, path, **options)
-        from lakewright.lakekeeper.api.connection.responses import parse_json  # noqa: PLC0415 - slow import of httpx
+        from lakewright.http.responses import parse_json  # noqa: PLC0415 - slow import of httpx
 
         call = errors.Call(method, path, self.endpoint)
         body = parse_json(call, http_response)
@@ -176,7 +176,7 @@ class Client:
             response = self._sender.send(read, {}, probes=False, idempotent=True)
         except errors.RefusedError:
             return False
-        from lakewright.lakekeeper.api.connection.responses import parse_json  # noqa: PLC0415
+        from lakewright.http.responses import parse_json  # noqa: PLC0415
 
         body = parse_json(read, response)
         return isinstance(body, dict) and cast(dict[str, Any], body).get("status") == "active"

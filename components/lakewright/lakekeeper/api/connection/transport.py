@@ -12,19 +12,19 @@ from urllib.parse import quote, urlencode
 
 import httpx
 
-from lakewright.lakekeeper.api.connection import errors, settings
-from lakewright.lakekeeper.api.connection.auth import Resolve, make_auth
-from lakewright.lakekeeper.api.connection.deadline import call_within, enforce_deadlines
-from lakewright.lakekeeper.api.connection.responses import (
+from lakewright.http.deadline import call_within, enforce_deadlines
+from lakewright.http.responses import (
     ENCODINGS,
     UnusableResponseError,
     limit_size,
     parse_json,
     retry_after,
 )
-from lakewright.lakekeeper.api.connection.retry import RetryableError
+from lakewright.http.retry import RetryableError
+from lakewright.http.tls import hint, trust
+from lakewright.lakekeeper.api.connection import errors, settings
+from lakewright.lakekeeper.api.connection.auth import Resolve, make_auth
 from lakewright.lakekeeper.api.connection.server import ServerRef
-from lakewright.lakekeeper.api.connection.tls import hint, trust
 
 
 class Sender:
